@@ -43,6 +43,7 @@ def compile_model(
     state: Sequence[str] | None = (NONE,),
     choices: bool = False,
     time: str | None = None,
+    contained: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -59,7 +60,7 @@ def compile_model(
     only `ram` and `target` go with it. state: inputs that are given what an output was in the call
     before, each as "input:output"; None: those whose names say so, see passes/fed_back.py.
     choices: as planner.Options has it. time: the axis of the file's images that is time to `hop`,
-    "h" or "w", as passes/turned.py has it.
+    "h" or "w", as passes/turned.py has it. contained: the plan is for a container.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -97,6 +98,7 @@ def compile_model(
         online,
         hop,
         choices,
+        again=not (rotated or contained),
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

@@ -20,6 +20,7 @@ from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import Layer
 from vmcu_tools.ops.look_back import LookBack
 from vmcu_tools.ops.recall import Recall, Remember
+from vmcu_tools.ops.recomputed import Recomputed
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
@@ -46,8 +47,9 @@ def inputs_of(graph: Graph, values: list[np.ndarray], node: Node) -> list[np.nda
 def test_every_op_is_drawn() -> None:
     graphs = [random_layers(kind, COUNT, seed=3) for kind in LAYERS]
     drawn = {type(node.op) for graph in graphs for node in graph.nodes}
-    # A fetch has no inputs in the pool: tests/python/test_elsewhere.py.
-    assert drawn == set(LAYER_OF) - {Fetch, HopCount, LookBack, Recall, Remember}
+    # A fetch has no inputs in the pool: tests/python/test_elsewhere.py. Planners alone make layers
+    # that are recomputed: tests/python/test_again.py.
+    assert drawn == set(LAYER_OF) - {Fetch, HopCount, LookBack, Recall, Recomputed, Remember}
 
 
 def test_ops_that_clamp_do(drawn: tuple[Graph, list[np.ndarray]]) -> None:

@@ -95,11 +95,18 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
         state=_state(args),
         choices=choices,
         time=getattr(args, "time", None),
+        contained=_contained(args),
     )
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in doubts)
     plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan), *_columns(plan)))
     return with_layout(plan, getattr(args, "input_layout", "file"))
+
+
+def _contained(args: argparse.Namespace) -> bool:
+    """Whether the plan is for a container, to write or to run."""
+    target = getattr(args, "on", None) or ""
+    return getattr(args, "format", "c") == "container" or target.endswith("+container")
 
 
 def _state(args: argparse.Namespace) -> Sequence[str] | None:

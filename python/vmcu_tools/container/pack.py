@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ from .layout import (
 from .online import Online, packed
 from .seal import sealed
 
+# Parameters that have kernels among them.
+AGAIN = "vmcu_recomputed_params"
 _TYPED = re.compile(r"\w+\((-?\d+)\)")
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
@@ -52,10 +54,14 @@ def pack(
     return sealed(bytes(packer.image))
 
 
-def _check(model: Mapping[str, object]) -> None:
+def _check(model: Mapping[str, object], params: Collection[str]) -> None:
     """Raises UserError for a model with what no container has."""
     if model.get("pool_count"):
         raise UserError(Problem("a container has one pool", "build it without --memory"))
+    if AGAIN in params:
+        reason = "layers that compute another's output again are in no container"
+        remedy = "build it with --format container, or without --extra-macs"
+        raise UserError(Problem(reason, remedy))
     if model.get("elsewhere"):
         remedy = "build it without --input elsewhere"
         raise UserError(Problem("a container's model has its input in the pool", remedy))
@@ -90,7 +96,7 @@ class _Packer:
             {"name": kernel, "params": self.params.get(kernel, "")} for kernel in self.kernels
         ]
         members: dict[str, object] = dict(model)
-        _check(members)
+        _check(members, self.params.values())
         counts = {table.label: table.count for table in TABLES}
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))

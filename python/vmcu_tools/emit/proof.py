@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine import kernels, rotation, tables
+from ..machine import between, kernels, rotation, tables
 from ..machine.decoded import Claims, Decoded, Row, decode, kernel_params
 from ..machine.mcu import VirtualMcu
 from ..machine.tables import expect
@@ -61,12 +61,27 @@ def _check_kernel(
         return
     expect(objects.types.get(row.params) == wanted.params.type, f"{who} has other parameters")
     expect(_same(wanted.params, found), f"{who} has other parameters")
-    stream = found.get("stream", np.zeros(0, np.uint32))
     if isinstance(layer, ProgramLayer) and not layer.sums:
-        assert isinstance(stream, np.ndarray)
-        fields = dict.fromkeys(layer.binding.fields, 0) | dict(_flat(found))
-        fields.pop("stream", None)
-        kernels.check(layer, fields, stream.tobytes(), proven)
+        _check_program(layer, found, proven)
+    for member, part in layer.parts.items():
+        within = found[member]
+        assert isinstance(within, dict)
+        _check_program(part, within, proven)
+    if layer.parts:
+        # Its ring is where rows that reach around the pool's end would be elsewhere.
+        expect(decoded.plan.rotation is None, f"{who} cannot be in a pool that rotates")
+        between.check(layer.node.name, found, layer.out.shape, layer.scratch_bytes)
+
+
+def _check_program(
+    layer: ProgramLayer[Any], found: Mapping[str, Any], proven: set[kernels.Case]
+) -> None:
+    """The kernel of a layer, run on the parameters that were found for it."""
+    stream = found.get("stream", np.zeros(0, np.uint32))
+    assert isinstance(stream, np.ndarray)
+    fields = dict.fromkeys(layer.binding.fields, 0) | dict(_flat(found))
+    fields.pop("stream", None)
+    kernels.check(layer, fields, stream.tobytes(), proven)
 
 
 def _flat(found: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:

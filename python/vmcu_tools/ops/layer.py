@@ -216,6 +216,11 @@ class Layer(ABC, Generic[OpT]):
         return False
 
     @property
+    def fewest(self) -> int:
+        """Columns that a call is to compute at least, where there are as many."""
+        return 1
+
+    @property
     def by_rows(self) -> bool:
         """True if each output row is made in the same way of the input rows that it reaches,
         wherever it is, and the op would do so at any height: it can go on for ever. Padding in
@@ -245,6 +250,17 @@ class Layer(ABC, Generic[OpT]):
     def scratch_bytes(self) -> int:
         """Scratch that the kernel needs while it computes a row."""
         return 0
+
+    @property
+    def addressed(self) -> bool:
+        """True if its scratch has to be in the pool, however small it is."""
+        return self.sums
+
+    @property
+    def parts(self) -> dict[str, ProgramLayer[Any]]:
+        """Layers whose kernels its own one calls, by the member of its parameters that has
+        theirs."""
+        return {}
 
     @property
     def height(self) -> int:

@@ -21,7 +21,7 @@ MOST_CALLS = 2**16 - 1
 
 def on_stack(layer: Layer[Any]) -> bool:
     """True if the layer's scratch takes no bytes of the pool."""
-    return layer.scratch_bytes <= STACK_SCRATCH and not layer.sums
+    return layer.scratch_bytes <= STACK_SCRATCH and not layer.addressed
 
 
 def pool_scratch(layer: Layer[Any]) -> int:

@@ -164,13 +164,13 @@ def tile_width(layer: Layer[Any], tile: Tile) -> int:
     width = layer.width
     if tile is None or not layer.by_columns:
         return width
+    if tile == ONE_COLUMN:
+        return min(layer.fewest, width)
     return _even_part(width, layer.out.shape[2], tile, layer.block)
 
 
 def _even_part(width: int, channels: int, tile: int, block: int) -> int:
     """Columns of a tile, whole blocks, in a row that has as few and as equal tiles as can be."""
-    if tile == ONE_COLUMN:
-        return 1
     most = max(tile // channels // block, 1) * block
     even = -(-width // -(-width // most))
     return min(-(-even // block) * block, width)
@@ -182,7 +182,9 @@ def taken_columns(graph: Graph, source: Tensor | None, tile: Tile) -> int:
     if source is None:
         return 0
     _, width, channels = source.shape
-    return width if tile is None or graph.hop else _even_part(width, channels, tile, PAIR)
+    if tile is None or graph.hop:
+        return width
+    return 1 if tile == ONE_COLUMN else _even_part(width, channels, tile, PAIR)
 
 
 def in_one_piece(layer: Layer[Any]) -> list[int]:

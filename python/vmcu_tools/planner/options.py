@@ -33,7 +33,9 @@ class Options:
     accesses cost least in; none for one pool. online: layers one by one, which a device can place
     anew, see places/online.py. hop: rows of the only input by which its window moves from one
     inference to the next, 0 where nothing is kept, see stages/endless.py. choices: note down in the
-    plan what else the search has found, which costs little."""
+    plan what else the search has found, which costs little. again: layers may be made part of those
+    that compute them again, which containers and pools that rotate cannot have, see
+    stages/again.py."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -46,3 +48,4 @@ class Options:
     online: bool = False
     hop: int = 0
     choices: bool = False
+    again: bool = True

@@ -221,6 +221,29 @@ void vmcu_recall(const struct vmcu_call *call);
 /** @brief Copies pixels to where the next hop finds them. For each byte: reads, then writes. */
 void vmcu_remember(const struct vmcu_call *call);
 
+/** Two layers, and the shape of the tensor between them. */
+struct vmcu_recomputed_params {
+	struct vmcu_mac_params inner; /**< of the layer in front */
+	struct vmcu_mac_params outer; /**< of the one with the window */
+	vmcu_kernel_t inner_kernel;
+	vmcu_kernel_t outer_kernel;
+	uint32_t ring;    /**< bytes at the start of scratch: a ring of what lies between */
+	uint32_t scratch; /**< where in it that of the kernels begins; 0: it fits on the stack */
+	uint16_t height;  /**< of what lies between, as is the rest */
+	uint16_t width;
+	uint16_t channels;
+	uint16_t columns; /**< of the output at a time */
+	bool by_pixel;    /**< the layer in front reads pixel for pixel */
+};
+
+/**
+ * @brief A layer, and a window over what it makes, computed anew for each few columns of a row.
+ *
+ * For each @a columns pixels of the output: the pixels under their windows, a row at a time, then
+ * the windows. Scratch is in the pool. Not in containers.
+ */
+void vmcu_recomputed(const struct vmcu_call *call);
+
 /**
  * @brief For each output index two input indices and the weight of the second one in 1/1024.
  *

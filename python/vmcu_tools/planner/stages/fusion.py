@@ -18,10 +18,10 @@ from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN, Tile
 from ..options import Options
-from ..places.layout import Layout
+from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
-from . import bands
+from . import again, bands
 from .costs import bargain, extra_cost, unbargained
 from .cuts import TILES, UNLIMITED, Cutter, count_of
 from .elsewhere import fetched
@@ -33,9 +33,14 @@ TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or
 SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
+# The same where windows are computed again: the vMCU paper's pixels take up to 20 times as many.
+MOST_WINDOWS = 20.0
 # How much less is tried where tensors have no places, how many times as much next, and how often;
 # how exact the fewest bytes are; by how much more than it should a graph with bands may need.
 ROOM, FARTHER, TRIES, EXACT, FAR = 0.015, 1.5, 8, 0.01, 1.25
+# Of the layers that may be computed again, so many are looked at closely; with other layers at all
+# where the rest needs less than so many times the bytes that there are.
+TRIED, HOPE = 3, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +98,17 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
 
 def best_of_variants(graph: Graph, options: Options) -> Plan:
     """As plan(), in the graph's order."""
-    if options.ram is not None:
-        most = max(options.extra_macs, MOST_EXTRA)
-        return first_within(options.ram, variants(graph, options, most), graph, options)
-    return smallest_of(variants(graph, options, options.extra_macs), graph, options)
+    if options.ram is None:
+        return smallest_of(variants(graph, options, options.extra_macs), graph, options)
+    most = max(options.extra_macs, MOST_EXTRA)
+    best = first_within(options.ram, variants(graph, options, most), graph, options)
+    if options.ram < best.pool_bytes < HOPE * options.ram:
+        for variant in few_windows(graph, options, max(options.extra_macs, MOST_WINDOWS)):
+            if variant.least <= options.ram:
+                best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
+            if best.pool_bytes <= options.ram:
+                break
+    return best
 
 
 def smallest_of(found: Iterable[Variant], graph: Graph, options: Options) -> Plan:
@@ -215,14 +227,49 @@ def few_bands(graph: Graph, variant: Variant, options: Options, most: float) -> 
     while most > 0:
         cuts = cutter.cheapest(least)
         worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
-        better = cutter.in_bands(worst, least, int(macs * (1 + most)))
-        if better is None:
+        limit = int(macs * (1 + most))
+        better = cutter.in_bands(worst, least, limit)
+        found = None if better is None else searched(better, options, least)
+        if found is None or found[1] >= least:
+            found = computed_again(cutter, worst, least, limit, options)
+        if found is None:
             return
-        cutter, peak = searched(better, options, least)
-        if peak >= least:
+        cutter, least = found
+        yield Variant(cutter, least, max(bands.macs(cutter.graph) - macs, 0))
+
+
+def few_windows(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
+    """Layers of the stage with the peak computed again for windows, and others, while that lowers
+    the peak."""
+    (cutter, least), macs = searched(graph, options), bands.macs(graph)
+    while True:
+        cuts = cutter.cheapest(least)
+        worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
+        found = computed_again(cutter, worst, least, int(macs * (1 + most)), options)
+        if found is None:
             return
-        least = peak
-        yield Variant(cutter, least, max(bands.macs(better) - macs, 0))
+        cutter, least = found
+        yield Variant(cutter, least, max(bands.macs(cutter.graph) - macs, 0))
+
+
+def computed_again(
+    cutter: Cutter, worst: Cut, least: int, most: int, options: Options
+) -> tuple[Cutter, int] | None:
+    """The search over the graph with two layers of a stage as one that computes again what lies
+    between, where that needs the fewest bytes, fewer than `least`; None if there is none, with at
+    most so many multiply-accumulates. Within options.ram what computes the least of it."""
+    best: tuple[Cutter, int] | None = None
+    fits: list[tuple[int, tuple[Cutter, int]]] = []
+    if not options.again:
+        return None
+    for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[:TRIED]:
+        found = searched(graph, options, least)
+        if found[1] >= least:
+            continue
+        best = found if best is None or found[1] < best[1] else best
+        if options.ram is not None and found[1] <= options.ram:
+            fits.append((bands.macs(graph), found))
+    return min(fits, key=lambda one: one[0])[1] if fits else best
 
 
 def many_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that compute another's output again wherever a window sees it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_builder import Builder
+from random_graphs import convolution, depthwise_of
+from test_fusion import HOST, whole_network
+from vmcu_tools import container
+from vmcu_tools.emit import emit
+from vmcu_tools.emit.proof import prove
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.graph import Graph, Tensor, Window
+from vmcu_tools.kernels.targets import named
+from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops import bind
+from vmcu_tools.ops.recomputed import RecomputedLayer
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.rotate import rotate
+from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed
+from vmcu_tools.runners import get
+
+TILES = (None, 256, 64)
+
+
+def drawn_window(b: Builder, x: Tensor, taps: tuple[int, ...]) -> tuple[Window, int, int]:
+    """A window that fits onto a tensor, and the size of what it makes."""
+    height, width, _ = x.shape
+    while True:
+        down, across = b.pick(*taps), b.pick(*taps)
+        stride = b.pick(1, 2, 3), b.pick(1, 2, 3)
+        dilation = (b.pick(1, 1, 2), b.pick(1, 1, 2))
+        pad = tuple(int(b.rng.integers(0, taps_ * spread)) for taps_, spread in zip(
+            (down, across, down, across), (*dilation, *dilation), strict=True))  # fmt: skip
+        window = Window((down, across), stride, dilation, pad)
+        size = window.out_size(0, height), window.out_size(1, width)
+        if min(size) >= 1 and size[1] > 1:
+            return window, *size
+
+
+def two_layers(seed: int) -> Graph:
+    """A layer and a window over what it makes, both of any kind, and one behind them."""
+    b = Builder(np.random.default_rng(seed))
+    x = b.input((int(b.rng.integers(7, 14)), int(b.rng.integers(8, 17)), b.pick(3, 4, 6)))
+    first, *size = drawn_window(b, x, (1, 1, 3))
+    if b.rng.random() < 0.5:
+        first, size = Window(), [*x.shape[:2]]
+    if b.rng.random() < 0.3 and first.kernel != (1, 1):
+        e = depthwise_of(b, x, first, *size, 1)
+    else:
+        e = convolution(b, x, first, *size, b.pick(5, 8, 12))
+    second, *size = drawn_window(b, e, (2, 3, 3, 5))
+    layer = convolution if b.rng.random() < 0.4 else depthwise_of
+    y = layer(b, e, second, *size, 1 if layer is depthwise_of else b.pick(3, 7))
+    return b.graph([convolution(b, y, Window(), *size, 4).name])
+
+
+def expect_same(plan: Plan, original: Graph, target: str = HOST) -> None:
+    """Of a plan the bytes of a graph, on the virtual MCU and in C."""
+    rng = np.random.default_rng(1)
+    shapes = [original.tensors[port.tensor].shape for port in original.inputs]
+    inputs = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    meaning = reference.run(original, inputs)
+    found = VirtualMcu(plan).run(inputs)
+    for name in found.keys() & meaning.keys():
+        values = found[name]
+        assert np.ma.filled(values == meaning[name], True).all(), name
+    for outputs in get(target).run(plan, [inputs, inputs]):
+        for port, values in zip(original.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(values, meaning[port.tensor])
+
+
+@pytest.mark.parametrize("target", ["dsp", "portable"])
+@pytest.mark.parametrize("seed", range(12))
+def test_bytes_of_two_layers_in_one(seed: int, target: str) -> None:
+    graph = replace(two_layers(seed), target=named(target).name)
+    columns = COLUMNS[seed % len(COLUMNS)]
+    found = recomputed(graph, Pair(0, 1, columns))
+    assert found is not None and len(found.nodes) == 2
+    plan = whole_network(found, TILES[seed % len(TILES)], bool(seed % 2))
+    expect_same(plan, graph)
+    expect_same(make_plan("single", found), graph)
+
+
+@pytest.mark.parametrize("target", ["qemu:m3", "qemu:m4"])
+@pytest.mark.parametrize("seed", [20, 21, 22])
+def test_bytes_on_boards(seed: int, target: str) -> None:
+    graph = two_layers(seed)
+    found = recomputed(graph, Pair(0, 1, 4))
+    assert found is not None
+    expect_same(whole_network(found, None, True), graph, target)
+
+
+def fewest(graph: Graph, columns: int) -> int:
+    """Pixels of the smallest ring for an outer layer, by trying all rings on all pieces."""
+    outer, between = graph.nodes[1], graph.tensors[graph.nodes[0].outputs[0]]
+    (height, width, _), out = between.shape, graph.tensors[outer.outputs[0]].shape
+    window = outer.op.window  # type: ignore[attr-defined]
+    pieces = []
+    for y, x in itertools.product(range(out[0]), range(out[1])):
+        last = min(x + columns, out[1]) - 1
+        down = [window.first(0, y) + k * window.dilation[0] for k in range(window.kernel[0])]
+        across = range(window.first(1, x), window.first(1, last) + window.extent(1))
+        rows = [row for row in down if 0 <= row < height]
+        pieces.append([r * width + c for r in rows for c in across if 0 <= c < width])
+    rings = range(1, height * width + 1)
+    return next(r for r in rings if all(len({p % r for p in one}) == len(one) for one in pieces))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rings_between_are_the_smallest(seed: int) -> None:
+    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+    found = recomputed(graph, Pair(0, 1, columns))
+    assert found is not None
+    layer = bind(found, found.nodes[0])
+    assert isinstance(layer, RecomputedLayer)
+    assert layer.ring_pixels == fewest(graph, columns)
+
+
+def bottleneck(seed: int = 3) -> Graph:
+    """A wide tensor between narrow ones, at the network's front."""
+    b = Builder(np.random.default_rng(seed))
+    x = b.input((16, 24, 6))
+    wide = convolution(b, x, Window(), 16, 24, 40)
+    window = Window((3, 3), (2, 2), pad=(1, 1, 1, 1))
+    y = depthwise_of(b, wide, window, 8, 12, 1)
+    return b.graph([convolution(b, y, Window(), 8, 12, 6).name])
+
+
+def macs(plan: Plan) -> int:
+    return sum(step.bind(plan.graph).macs for step in plan.steps)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_multiply_accumulates_buy_bytes(streamed: bool) -> None:
+    graph = bottleneck()
+    usual = make_plan("vmcu", graph, Options(stream_input=streamed))
+    pools = [usual.pool_bytes]
+    for extra in (0.2, 1.0, 4.0):
+        plan = make_plan("vmcu", graph, Options(stream_input=streamed, extra_macs=extra))
+        assert macs(plan) - macs(usual) == plan.macs_extra <= extra * macs(usual)
+        expect_same(plan, graph)
+        pools.append(plan.pool_bytes)
+    assert pools == sorted(pools, reverse=True)
+    assert not streamed or pools[-1] < 0.7 * pools[0]
+
+
+def test_ram_is_worth_multiply_accumulates() -> None:
+    """As many as in the paper, where nothing else fits."""
+    graph = bottleneck()
+    least = make_plan("vmcu", graph, Options(stream_input=True, extra_macs=2.0)).pool_bytes
+    plan = make_plan("vmcu", graph, Options(stream_input=True, ram=least))
+    assert plan.pool_bytes <= least and plan.macs_extra > 0
+
+
+def again_plan() -> Plan:
+    return make_plan("vmcu", bottleneck(), Options(stream_input=True, extra_macs=2.0))
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (".ring = {ring},", ".ring = {less},"),
+        (".columns = {columns},", ".columns = 16,"),
+        (".inner_kernel = vmcu_pointwise_narrow,", ".inner_kernel = vmcu_pointwise,"),
+        (".height = 16,", ".height = 15,"),
+        (".by_pixel = true,", ""),
+    ],
+)
+def test_the_proof_reads_what_lies_between(was: str, becomes: str) -> None:
+    plan = again_plan()
+    layer = next(
+        layer
+        for layer in (step.bind(plan.graph) for step in plan.steps)
+        if isinstance(layer, RecomputedLayer)
+    )
+    ring, channels = layer.kernel.params.fields["ring"], layer.op.between.shape[2]  # type: ignore
+    known = {"ring": ring, "less": ring - channels, "columns": layer.op.columns}
+    files = dict(emit(plan, "m").files)
+    start = files["m.c"].index("struct vmcu_recomputed_params")
+    part = files["m.c"][start:]
+    assert was.format(**known) in part
+    files["m.c"] = files["m.c"][:start] + part.replace(
+        was.format(**known), becomes.format(**known), 1
+    )
+    with pytest.raises(PlanError):
+        prove(files, "m", plan)
+
+
+def test_containers_and_rotating_pools_do_without() -> None:
+    plan = again_plan()
+    with pytest.raises(UserError, match="in no container"):
+        container.build(plan, "m")
+    with pytest.raises((UserError, PlanError), match="rotate"):
+        emit(rotate(plan), "m")
+    plain = Options(stream_input=True, extra_macs=2.0, again=False)
+    assert container.build(make_plan("vmcu", bottleneck(), plain), "m")
+
+
+def test_pairs_are_layers_that_nobody_else_needs() -> None:
+    b = Builder(np.random.default_rng(0))
+    x = b.input((8, 8, 4))
+    e = convolution(b, x, Window(), 8, 8, 8)
+    window = Window((3, 3), pad=(1, 1, 1, 1))
+    y = depthwise_of(b, e, window, 8, 8, 1)
+    graph = b.graph([y.name, e.name])
+    assert not [*pairs_of(graph, 0, 2)]
+    graph = b.graph([y.name])
+    assert {(pair.inner, pair.outer) for pair in pairs_of(graph, 0, 2)} == {(0, 1)}
+    assert not [*pairs_of(graph, 0, 1)]
