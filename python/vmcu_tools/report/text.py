@@ -40,7 +40,8 @@ def print_report(report: ModelReport, console: Console) -> None:
         f"{report.model}: pool {report.pool_bytes:,} bytes of RAM "
         f"(planner {report.planner}, {report.solve_seconds:.2f} s, replayed without a fault), "
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
-        f"{report.macs:,} MACs",
+        f"{report.macs:,} MACs"
+        + (f" and {report.macs_extra:,} done twice" if report.macs_extra else ""),
     )
     if report.hop is not None:
         print_hop(report.hop, report.macs, console)
