@@ -121,6 +121,12 @@ def test_what_is_joined(takes: Checks) -> None:
         assert takes("concat", rows_of(parts, columns=columns), "concat", {"axis": 1}) == (
             columns == 2
         )
+    # Pixels side by side may be asked for in parts, and must not be split either.
+    pair = [whole(1, 2, 2), whole(1, 2, 1), whole(1, 2, 1)]
+    for columns, ring in itertools.product((1, 2), (1, 2)):
+        some = [pair[0], pair[1], device.Tensor(0, ring, 0, 1, 2, 1)]
+        found = takes("concat", rows_of(some, columns=columns), "concat", {"axis": 2})
+        assert found == (columns <= ring), (columns, ring)
     split = device.Tensor(0, 2, 0, 1, 1, 2), device.Tensor(0, 1, 0, 1, 1, 2)
     for n, part in itertools.product(range(2), split):
         some = [*parts[: n + 1], part, *parts[n + 2 :]]

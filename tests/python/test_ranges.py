@@ -29,7 +29,7 @@ from vmcu_tools.runners.qemu import QemuRunner
 
 SOURCES = Path(__file__).parents[1] / "c" / "ranges"
 POOL_BYTES = 8192
-INPUTS = 2
+INPUTS = 3
 BATCH = 40
 
 

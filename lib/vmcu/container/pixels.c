@@ -88,7 +88,7 @@ VMCU_SMALL static bool concat(const struct vmcu_check *c)
 	uint32_t along = 0;
 
 	if (p->axis > VMCU_AXIS_CHANNELS || !vmcu_check_calls(c) ||
-	    c->layer->columns != c->layer->width ||
+	    (p->axis != VMCU_AXIS_CHANNELS && c->layer->columns != c->layer->width) ||
 	    (p->table_of != NULL &&
 	     !vmcu_check_array(c, p->table_of, c->layer->input_count, sizeof(*table_of)))) {
 		return false;
@@ -104,7 +104,8 @@ VMCU_SMALL static bool concat(const struct vmcu_check *c)
 			}
 		}
 		along += sizes[p->axis];
-		if (!vmcu_check_rows(c, i)) {
+		if ((p->axis == VMCU_AXIS_CHANNELS) ? !vmcu_check_columns(c, i)
+						    : !vmcu_check_rows(c, i)) {
 			return false;
 		}
 		if (p->table_of != NULL && table_of[i] >= 0 &&

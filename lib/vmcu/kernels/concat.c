@@ -52,16 +52,16 @@ static void concat_width(const struct vmcu_call *call, int8_t *dst)
 }
 
 /** Output pixels are the inputs' pixels end to end. */
-static void concat_channels(const struct vmcu_call *call, int8_t *dst)
+static void concat_channels(const struct vmcu_call *call)
 {
-	const int32_t width = vmcu_call_output(call)->width;
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
-	for (int32_t x = 0; x < width; x++) {
+	for (int32_t x = 0; x < call->columns; x++) {
 		for (uint16_t i = 0; i < call->layer->input_count; i++) {
 			const struct vmcu_tensor *in = vmcu_call_input(call, i);
-			const int8_t *row = vmcu_row(call->pool, in, call->y);
+			const int8_t *src = vmcu_pixel(call->pool, in, call->y, call->x);
 
-			concat_run(call, i, row + x * in->channels, dst, in->channels);
+			concat_run(call, i, src + x * in->channels, dst, in->channels);
 			dst += in->channels;
 		}
 	}
@@ -70,17 +70,17 @@ static void concat_channels(const struct vmcu_call *call, int8_t *dst)
 VMCU_SMALL void vmcu_concat(const struct vmcu_call *call)
 {
 	const struct vmcu_concat_params *p = vmcu_params(call);
-	int8_t *dst = vmcu_row(call->pool, vmcu_call_output(call), call->y);
+	const struct vmcu_tensor *out = vmcu_call_output(call);
 
 	switch (p->axis) {
 	case VMCU_AXIS_HEIGHT:
-		concat_height(call, dst);
+		concat_height(call, vmcu_row(call->pool, out, call->y));
 		break;
 	case VMCU_AXIS_WIDTH:
-		concat_width(call, dst);
+		concat_width(call, vmcu_row(call->pool, out, call->y));
 		break;
 	default:
-		concat_channels(call, dst);
+		concat_channels(call);
 		break;
 	}
 }

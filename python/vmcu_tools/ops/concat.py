@@ -26,6 +26,8 @@ PARAMS = CStruct(
 )
 # In place of a table: the bytes of this input are copied.
 COPY = -1
+# Inputs that struct vmcu_layer has a bit for, which tells whether their rings split calls.
+MOST_SPLIT = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,10 @@ class ConcatLayer(Layer[Concat], op=Concat):
         start = [0, 0, 0]
         start[self.op.axis] = self._start(index)
         return Reach.shifted(*start[:2])
+
+    @property
+    def by_columns(self) -> bool:
+        return self.op.axis == 2 and len(self.ins) <= MOST_SPLIT
 
     @property
     def by_rows(self) -> bool:

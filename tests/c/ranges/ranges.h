@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define RANGE_POOL_BYTES 8192
-#define RANGE_INPUTS     2
+#define RANGE_INPUTS     3
 
 /** A ring, and the pixels of a tensor that a call may read in it: rows `step` apart. */
 struct range_view {

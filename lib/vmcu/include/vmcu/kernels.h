@@ -282,7 +282,8 @@ struct vmcu_concat_params {
 /**
  * @brief Inputs one after the other along an axis.
  *
- * Output bytes ascending, each read right before it is written. Whole inputs.
+ * Output bytes ascending, each read right before it is written. Whole inputs, unless they are one
+ * after the other along the channels.
  */
 void vmcu_concat(const struct vmcu_call *call);
 
