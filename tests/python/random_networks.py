@@ -39,6 +39,38 @@ def wide(seed: int) -> Graph:
     return b.graph([b.node(op, [x], (1, 1, 5)).name])
 
 
+def drawn_window(b: Builder, x: Tensor, taps: tuple[int, ...]) -> tuple[Window, int, int]:
+    """A window that fits onto a tensor, and the size of what it makes."""
+    height, width, _ = x.shape
+    while True:
+        down, across = b.pick(*taps), b.pick(*taps)
+        stride = b.pick(1, 2, 3), b.pick(1, 2, 3)
+        dilation = (b.pick(1, 1, 2), b.pick(1, 1, 2))
+        spans = down * dilation[0], across * dilation[1]
+        pad = tuple(int(b.rng.integers(0, span)) for span in (*spans, *spans))
+        window = Window((down, across), stride, dilation, pad)
+        size = window.out_size(0, height), window.out_size(1, width)
+        if min(size) >= 1 and size[1] > 1:
+            return window, *size
+
+
+def two_layers(seed: int) -> Graph:
+    """A layer and a window over what it makes, both of any kind, and one behind them."""
+    b = Builder(np.random.default_rng(seed))
+    x = b.input((int(b.rng.integers(7, 14)), int(b.rng.integers(8, 17)), b.pick(3, 4, 6)))
+    first, *size = drawn_window(b, x, (1, 1, 3))
+    if b.rng.random() < 0.5:
+        first, size = Window(), [*x.shape[:2]]
+    if b.rng.random() < 0.3 and first.kernel != (1, 1):
+        e = depthwise_of(b, x, first, *size, 1)
+    else:
+        e = convolution(b, x, first, *size, b.pick(5, 8, 12))
+    second, *size = drawn_window(b, e, (2, 3, 3, 5))
+    layer = convolution if b.rng.random() < 0.4 else depthwise_of
+    y = layer(b, e, second, *size, 1 if layer is depthwise_of else b.pick(3, 7))
+    return b.graph([convolution(b, y, Window(), *size, 4).name])
+
+
 class AnyNetwork(Builder):
     """Draws a graph of up to `layers` layers; the same seed draws the same one."""
 

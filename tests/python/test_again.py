@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from builders.networks import network_file
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
+from random_networks import two_layers
 from test_fusion import HOST, whole_network
-from vmcu_tools import container
+from vmcu_tools import container, paths
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import Graph, Tensor, Window
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.kernels.targets import named
-from vmcu_tools.machine import reference
+from vmcu_tools.machine import between, reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.recomputed import RecomputedLayer
@@ -25,42 +29,10 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed
+from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed, window_of
 from vmcu_tools.runners import get
 
 TILES = (None, 256, 64)
-
-
-def drawn_window(b: Builder, x: Tensor, taps: tuple[int, ...]) -> tuple[Window, int, int]:
-    """A window that fits onto a tensor, and the size of what it makes."""
-    height, width, _ = x.shape
-    while True:
-        down, across = b.pick(*taps), b.pick(*taps)
-        stride = b.pick(1, 2, 3), b.pick(1, 2, 3)
-        dilation = (b.pick(1, 1, 2), b.pick(1, 1, 2))
-        pad = tuple(int(b.rng.integers(0, taps_ * spread)) for taps_, spread in zip(
-            (down, across, down, across), (*dilation, *dilation), strict=True))  # fmt: skip
-        window = Window((down, across), stride, dilation, pad)
-        size = window.out_size(0, height), window.out_size(1, width)
-        if min(size) >= 1 and size[1] > 1:
-            return window, *size
-
-
-def two_layers(seed: int) -> Graph:
-    """A layer and a window over what it makes, both of any kind, and one behind them."""
-    b = Builder(np.random.default_rng(seed))
-    x = b.input((int(b.rng.integers(7, 14)), int(b.rng.integers(8, 17)), b.pick(3, 4, 6)))
-    first, *size = drawn_window(b, x, (1, 1, 3))
-    if b.rng.random() < 0.5:
-        first, size = Window(), [*x.shape[:2]]
-    if b.rng.random() < 0.3 and first.kernel != (1, 1):
-        e = depthwise_of(b, x, first, *size, 1)
-    else:
-        e = convolution(b, x, first, *size, b.pick(5, 8, 12))
-    second, *size = drawn_window(b, e, (2, 3, 3, 5))
-    layer = convolution if b.rng.random() < 0.4 else depthwise_of
-    y = layer(b, e, second, *size, 1 if layer is depthwise_of else b.pick(3, 7))
-    return b.graph([convolution(b, y, Window(), *size, 4).name])
 
 
 def expect_same(plan: Plan, original: Graph, target: str = HOST) -> None:
@@ -99,20 +71,21 @@ def test_bytes_on_boards(seed: int, target: str) -> None:
     expect_same(whole_network(found, None, True), graph, target)
 
 
-def fewest(graph: Graph, columns: int) -> int:
-    """Pixels of the smallest ring for an outer layer, by trying all rings on all pieces."""
+def keeps_apart(graph: Graph, columns: int, ring: int) -> bool:
+    """True if no two pixels of a piece are one byte of a ring of so many pixels: all pieces, each
+    pixel by itself."""
     outer, between = graph.nodes[1], graph.tensors[graph.nodes[0].outputs[0]]
     (height, width, _), out = between.shape, graph.tensors[outer.outputs[0]].shape
-    window = outer.op.window  # type: ignore[attr-defined]
-    pieces = []
+    window = window_of(outer)
     for y, x in itertools.product(range(out[0]), range(out[1])):
         last = min(x + columns, out[1]) - 1
         down = [window.first(0, y) + k * window.dilation[0] for k in range(window.kernel[0])]
         across = range(window.first(1, x), window.first(1, last) + window.extent(1))
         rows = [row for row in down if 0 <= row < height]
-        pieces.append([r * width + c for r in rows for c in across if 0 <= c < width])
-    rings = range(1, height * width + 1)
-    return next(r for r in rings if all(len({p % r for p in one}) == len(one) for one in pieces))
+        pixels = [r * width + c for r in rows for c in across if 0 <= c < width]
+        if len({pixel % ring for pixel in pixels}) < len(pixels):
+            return False
+    return True
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -122,7 +95,8 @@ def test_rings_between_are_the_smallest(seed: int) -> None:
     assert found is not None
     layer = bind(found, found.nodes[0])
     assert isinstance(layer, RecomputedLayer)
-    assert layer.ring_pixels == fewest(graph, columns)
+    sizes = itertools.count(1)
+    assert layer.ring_pixels == next(r for r in sizes if keeps_apart(graph, columns, r))
 
 
 def bottleneck(seed: int = 3) -> Graph:
@@ -195,6 +169,45 @@ def test_the_proof_reads_what_lies_between(was: str, becomes: str) -> None:
         prove(files, "m", plan)
 
 
+def between_of(layer: RecomputedLayer, **changes: int) -> dict[str, Any]:
+    """The parameters of a layer as the proof reads them, some of them others."""
+    params = layer.kernel.params
+    assert params is not None
+    outer: Any = params.fields["outer"]
+    return {**params.fields, "outer": {"window": outer.fields["window"].fields}, **changes}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_proof_finds_rings_that_are_too_small(seed: int) -> None:
+    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+    found = recomputed(graph, Pair(0, 1, columns))
+    assert found is not None
+    layer = bind(found, found.nodes[0])
+    assert isinstance(layer, RecomputedLayer)
+    shape, scratch, channels = layer.out.shape, layer.scratch_bytes, layer.op.between.shape[2]
+
+    def passes(room: int = scratch, **changes: int) -> bool:
+        try:
+            between.check("it", between_of(layer, **changes), shape, room, False)
+        except PlanError:
+            return False
+        return True
+
+    # Larger rings may do, but only those that keep the pixels of all pieces apart.
+    for pixels in range(1, layer.ring_pixels + 4):
+        ring = pixels * channels
+        room = between_of(layer)["scratch"] and {"scratch": ring + 3}
+        assert passes(scratch + ring, ring=ring, **(room or {})) == keeps_apart(
+            graph, columns, pixels
+        )
+    assert not passes(layer.ring_pixels * channels - 1, scratch=0)
+    assert not passes(ring=layer.ring_pixels * channels + 1, room=1 << 20, scratch=0)
+    assert not passes(ring=0) and not passes(columns=0) and not passes(channels=0)
+    assert not passes(scratch=scratch + 1)
+    with pytest.raises(PlanError, match="rotates"):
+        between.check("it", between_of(layer), shape, scratch, True)
+
+
 def test_containers_and_rotating_pools_do_without() -> None:
     plan = again_plan()
     with pytest.raises(UserError, match="in no container"):
@@ -216,3 +229,13 @@ def test_pairs_are_layers_that_nobody_else_needs() -> None:
     graph = b.graph([y.name])
     assert {(pair.inner, pair.outer) for pair in pairs_of(graph, 0, 2)} == {(0, 1)}
     assert not [*pairs_of(graph, 0, 1)]
+
+
+def test_the_page_has_the_figures_of_now() -> None:
+    model = network_file("mlperf-tiny-vww")
+    usual = compile_model(model, stream_input=True, tile_cost=9.0)
+    plan = compile_model(model, stream_input=True, tile_cost=9.0, extra_macs=0.1)
+    extra = f"{100 * plan.macs_extra / macs(usual):.1f} %"
+    words = " ".join((paths.root() / "doc" / "fusion.md").read_text(encoding="utf-8").split())
+    bought = f"{plan.pool_bytes:,} bytes instead of {usual.pool_bytes:,}, for {extra}"
+    assert f"--tile-cost 900 --extra-macs 10` needs {bought}" in words

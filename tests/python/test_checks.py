@@ -42,7 +42,8 @@ from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.compiled import MODEL_NAME
 
 PROMISED = Path(__file__).parent / "checks.txt"
-# Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
+# Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below, of
+# between.py test_again.py.
 MODULES = (decoded, mcu, parts, proof, rotation, streams)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from edge_graphs import EDGES, edge_layers
 from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from random_networks import two_layers
 from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Window
@@ -25,6 +26,7 @@ from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.again import Pair, recomputed
 
 OF_STREAMS = {"vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember"}
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
@@ -78,7 +80,8 @@ def means() -> Graph:
 
 def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
     """Every graph in the usual form, and in each other form that some of its layers have. Then a
-    layer for each kernel that is not among them, one whose input is elsewhere at last."""
+    layer for each kernel that is not among them, one of two that computes again what is between
+    and one whose input is elsewhere at last."""
     missing = declared()
     for name, graph in graphs(most):
         yield name, disjoint(graph)
@@ -92,6 +95,10 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
         if kernels_of(plan) & missing:
             yield f"{kind}_{seed}", plan
             missing -= kernels_of(plan)
+    again = recomputed(two_layers(SEED), Pair(0, 1, 2))
+    assert again is not None
+    yield "recomputed", disjoint(again)
+    missing -= kernels_of(disjoint(again))
     for seed in range(100, 300):
         graph = random_layers("conv2d", 1, seed)
         if missing and len(graph.inputs) == 1 and bytes_of(graph) <= POOL_BYTES:

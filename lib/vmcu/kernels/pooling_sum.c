@@ -24,30 +24,26 @@ static void set_sum(const struct sums *s, uint32_t c, int32_t value)
 	}
 }
 
-/** Adds the call's pixels of up to four channels from @a c on. */
-static void add_pixels(const struct vmcu_call *call, const struct sums *s, uint32_t c,
-		       uint32_t lanes)
+/** Adds @a count pixels, @a pitch bytes apart, to the sums of four channels from @a c on. */
+VMCU_INLINE void add_four(const struct sums *s, uint32_t c, const int8_t *x, int32_t pitch,
+			  int32_t count)
 {
-	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
-	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x) + c;
-	const bool first = call->y == 0U && call->x == 0U;
+	int16_t *few = &((int16_t *)s->place)[c];
 	int32_t acc[4];
 
-	for (uint32_t i = 0; i < lanes; i++) {
-		acc[i] = first ? 0 : sum(s, c + i);
+	if (s->bytes != 2U) {
+		vmcu_sum_words(&((int32_t *)s->place)[c], x, pitch, count);
+		return;
 	}
-	if (lanes == 4U) {
-		vmcu_sum_words(acc, x, in->channels, call->columns);
-	} else {
-		for (uint32_t n = 0; n < call->columns; n++, x += in->channels) {
-			for (uint32_t i = 0; i < lanes; i++) {
-				acc[i] += x[i];
-			}
-		}
-	}
-	for (uint32_t i = 0; i < lanes; i++) {
-		set_sum(s, c + i, acc[i]);
-	}
+	acc[0] = few[0];
+	acc[1] = few[1];
+	acc[2] = few[2];
+	acc[3] = few[3];
+	vmcu_sum_words(acc, x, pitch, count);
+	few[0] = (int16_t)acc[0];
+	few[1] = (int16_t)acc[1];
+	few[2] = (int16_t)acc[2];
+	few[3] = (int16_t)acc[3];
 }
 
 /** The output, from the sums of all pixels. */
@@ -69,13 +65,19 @@ VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 {
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct sums s = {call->scratch, vmcu_sum_bytes(in)};
+	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
 	uint32_t c;
 
-	for (c = 0; c + 4U <= in->channels; c += 4U) {
-		add_pixels(call, &s, c, 4U);
+	if (call->y == 0U && call->x == 0U) {
+		__builtin_memset(call->scratch, 0, in->channels * s.bytes);
 	}
-	if (c < in->channels) {
-		add_pixels(call, &s, c, in->channels - c);
+	for (c = 0; c + 4U <= in->channels; c += 4U) {
+		add_four(&s, c, &x[c], in->channels, call->columns);
+	}
+	for (; c < in->channels; c++) {
+		for (uint32_t i = 0; i < call->columns; i++) {
+			set_sum(&s, c, sum(&s, c) + x[i * in->channels + c]);
+		}
 	}
 	if (call->y + 1U == in->height && call->x + call->columns == in->width) {
 		put_means(call, &s);

@@ -18,9 +18,10 @@ static const uint16_t numbers[] = {INPUT, BETWEEN};
 /** One of the layers within, as if in the model's tables, whose pointers count from @a base. */
 static struct vmcu_layer layer_of(uintptr_t base, const struct vmcu_mac_params *p, uint16_t input)
 {
+	(void)base;
 	return (struct vmcu_layer){
-		.params = (const void *)((uintptr_t)p - base),
-		.inputs = (const void *)((uintptr_t)&numbers[input] - base),
+		.params = vmcu_from(base, p),
+		.inputs = vmcu_from(base, &numbers[input]),
 		.input_count = 1U,
 		.output = input + 1U,
 	};

@@ -11,11 +11,14 @@ import numpy as np
 from .tables import expect
 
 
-def check(name: str, found: Mapping[str, Any], output: tuple[int, int, int], scratch: int) -> None:
+def check(
+    name: str, found: Mapping[str, Any], output: tuple[int, ...], scratch: int, rotates: bool
+) -> None:
     """Raises PlanError unless all pixels that a piece of a call needs are there together.
 
     found: a struct vmcu_recomputed_params as it was read back; output: (H, W, C); scratch: bytes
-    that the layer has in the pool. Follows lib/vmcu/kernels/recomputed.c and nothing else.
+    that the layer has in the pool, which `rotates` or not. Follows lib/vmcu/kernels/recomputed.c
+    and nothing else.
     """
     ring, height, width, channels, columns = (
         found.get(member, 0) for member in ("ring", "height", "width", "channels", "columns")
@@ -23,6 +26,8 @@ def check(name: str, found: Mapping[str, Any], output: tuple[int, int, int], scr
     who = f"layer '{name}'"
     sound = ring > 0 and channels > 0 and columns > 0 and ring % channels == 0
     expect(sound, f"{who} has no ring between its layers")
+    # Rows of its ring that reach around the pool's end would be elsewhere than its scratch.
+    expect(not rotates, f"{who} cannot be in a pool that rotates")
     begin = found.get("scratch", 0)
     fits = ring <= (begin or scratch) and begin <= scratch
     expect(fits, f"{who}: its ring is not in its scratch")

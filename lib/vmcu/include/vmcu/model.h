@@ -245,13 +245,18 @@ static inline bool vmcu_holds_input(const struct vmcu_model *model)
 	return !model->streamed && !model->elsewhere;
 }
 
-/** Where a pointer of a model's tables points to: in a container they count from its start. */
+/**
+ * Where a pointer of a model's tables points to, and how tables have one: in a container they count
+ * from its start.
+ */
 #if defined(VMCU_CONTAINERS)
-#define vmcu_at(base, pointer) ((const void *)((base) + (uintptr_t)(pointer)))
-#define vmcu_base(owner)       ((owner)->base)
+#define vmcu_at(base, pointer)   ((const void *)((base) + (uintptr_t)(pointer)))
+#define vmcu_from(base, pointer) ((const void *)((uintptr_t)(pointer) - (base)))
+#define vmcu_base(owner)         ((owner)->base)
 #else
-#define vmcu_at(base, pointer) ((const void *)(pointer))
-#define vmcu_base(owner)       0
+#define vmcu_at(base, pointer)   ((const void *)(pointer))
+#define vmcu_from(base, pointer) ((const void *)(pointer))
+#define vmcu_base(owner)         0
 #endif
 
 /** A pointer of the parameters of the layer being run. */
