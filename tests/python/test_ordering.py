@@ -213,6 +213,19 @@ def test_never_worse_than_the_files_order_eager_choices_or_a_wide_beam(
     assert found.peak <= peak_of(graph, tuple(eager))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_beams_are_gone_where_no_effort_is_left(seed: int) -> None:
+    """Of a graph that is to be searched well, as large ones are, whose windows take all effort."""
+    graph = wide(seed, 60, "any")
+    peaks = []
+    for thorough in (False, True):
+        hunt = Hunt(graph, 2_000, lambda bound, peak: None, thorough)
+        hunt.run()
+        peaks.append(hunt.peak)
+        assert hunt.left <= 0
+    assert peaks[1] < peaks[0] and peaks[1] <= plain_beam(graph, 300)
+
+
 def test_two_thousand_tasks_have_a_better_order_than_their_own() -> None:
     graph = wide(1, 2000, "near")
     found = best_order(graph, 1_000_000)

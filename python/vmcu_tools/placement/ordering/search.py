@@ -97,6 +97,8 @@ class Hunt:
         self.bound = 0
         # How far, of all tasks, the last attempt at a proof came.
         self.reached = 0.0
+        # Ways that were gone with fewer than WIDE sets.
+        self.narrow: list[Direction] = []
 
     def found(self, interrupted: bool) -> Ordering:
         """What is known so far."""
@@ -122,9 +124,10 @@ class Hunt:
         for width in (NARROW, WIDE):
             self.beams(width)
             if self.exact(EXACT_EFFORTS[0]):
-                return
+                break
         # The search that everybody writes first: what it finds is to be found here too.
         self.plain_beam()
+        self.whole_beams()
         self.by_windows()
         if self.exact(EXACT_EFFORTS[1]):
             return
@@ -169,8 +172,9 @@ class Hunt:
         return found, complete
 
     def plain_beam(self) -> None:
-        """A beam of WIDE sets without any rule. If `thorough`, what it weighs does not count."""
-        if self.done:
+        """A beam of WIDE sets without any rule. If `thorough`, what it weighs does not count, and
+        it is for graphs on which all effort is spent, too."""
+        if self.peak <= self.bound or (self.done and not self.thorough):
             return
         sweep = Sweep(self.ways[0], 0, self.peak)
         effort = PLAIN_EFFORT if self.thorough else self.left // BEAMS
@@ -178,13 +182,25 @@ class Hunt:
         self.left -= 0 if self.thorough else sweep.looked_at
         self.take(found)
 
+    def whole_beams(self) -> None:
+        """If `thorough`, those beams of WIDE sets that had to make do with fewer, until one finds
+        something better; what they weigh does not count."""
+        for way in reversed(self.narrow if self.thorough else ()):
+            if self.peak > self.bound:
+                found, _ = Sweep(way, self.bound, self.peak).run(WIDE, PLAIN_EFFORT, True)
+                if self.take(found):
+                    return
+
     def beam(self, way: Direction, width: int) -> None:
         """A sweep that keeps few sets, each with the peak that it came to."""
         if self.done:
+            self.narrow += [way] if width == WIDE else []
             return
         sweep = Sweep(way, self.bound, self.peak)
         found, complete = sweep.run(width, self.left // BEAMS, True)
         self.left -= sweep.looked_at
+        if width == WIDE and sweep.narrowed:
+            self.narrow.append(way)
         self.take(found)
         if complete:
             self.bound = self.peak

@@ -81,12 +81,14 @@ class Moves:
 class Sweep:
     """One pass over a direction. `floor`: steps up to so many bytes count alike; `limit`: none may
     take as many. `looked_at`: moves that were weighed so far; `reached`: tasks of the sets that
-    were looked at last; `cost`: moves weighed for each of these."""
+    were looked at last; `cost`: moves weighed for each of these; `narrowed`: fewer were kept than
+    its width, for want of effort."""
 
     def __init__(self, direction: Direction, floor: int, limit: int):
         self.direction, self.floor, self.limit = direction, floor, limit
         self.looked_at = self.reached = 0
         self.cost = 1.0
+        self.narrowed = False
         self.origins = [np.array([-1])]
         self.ran = [np.array([-1])]
         self.entries = 1
@@ -116,6 +118,10 @@ class Sweep:
                 width = self.affordable(width, count, effort)
             if len(states) > width:
                 complete = False
+            if plain:
+                # Among equals those that come from the best, as whoever sorts them would have it.
+                states = states.take(np.lexsort((states.alive, states.peak))[:width])
+            elif len(states) > width:
                 states = states.take(best_of(states.peak, states.alive, width))
             if self.looked_at > effort and not ending:
                 return None, False
@@ -132,7 +138,9 @@ class Sweep:
     def affordable(self, width: int, count: int, effort: int) -> int:
         """How many sets may be kept, if the steps left cost as much as the one before."""
         share = (effort - self.looked_at) / (self.direction.tasks - count)
-        return max(1, min(width, int(share / max(self.cost, 1.0))))
+        found = max(1, min(width, int(share / max(self.cost, 1.0))))
+        self.narrowed = self.narrowed or found < width
+        return found
 
     def start(self) -> States:
         """Nothing has run, or, backwards, everything."""
@@ -214,6 +222,8 @@ class Sweep:
             return states.take(np.zeros(0, np.int64)), False
         peak = np.maximum(moves.step, states.peak[moves.state])
         one_of, same = self.distinct(states, moves, peak)
+        if plain:
+            one_of, same = as_they_come(one_of, same)
         cut = False
         if len(one_of) > SPARE * width:
             cut = True
@@ -277,6 +287,16 @@ class Sweep:
             found.append(int(ran[entry]))
             entry = int(origins[entry])
         return self.direction.in_order(found[::-1])
+
+
+def as_they_come(one_of: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sets of Sweep.distinct() in the order of the first moves into them."""
+    first = np.full(len(one_of), len(same))
+    np.minimum.at(first, same, np.arange(len(same)))
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return one_of[order], number[same]
 
 
 def best_of(peak: np.ndarray, alive: np.ndarray, count: int) -> np.ndarray:
