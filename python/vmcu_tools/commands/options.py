@@ -294,7 +294,8 @@ def planner_options() -> argparse.ArgumentParser:
         default=0.0,
         metavar="PERCENT",
         help="how many multiply-accumulates may be done twice to need less RAM, by working the "
-        "widest stages in bands of columns (default 0; --ram takes what it needs)",
+        "widest stages in bands of columns, or computing what windows see again (default 0; --ram "
+        "takes what it needs)",
     )
     planner.add_argument(
         "--memory",
