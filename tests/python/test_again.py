@@ -88,13 +88,19 @@ def keeps_apart(graph: Graph, columns: int, ring: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_rings_between_are_the_smallest(seed: int) -> None:
-    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+def joined(graph: Graph, columns: int) -> RecomputedLayer:
+    """The first two layers of a graph as one."""
     found = recomputed(graph, Pair(0, 1, columns))
     assert found is not None
     layer = bind(found, found.nodes[0])
     assert isinstance(layer, RecomputedLayer)
+    return layer
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rings_between_are_the_smallest(seed: int) -> None:
+    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+    layer = joined(graph, columns)
     sizes = itertools.count(1)
     assert layer.ring_pixels == next(r for r in sizes if keeps_apart(graph, columns, r))
 
@@ -180,10 +186,7 @@ def between_of(layer: RecomputedLayer, **changes: int) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_proof_finds_rings_that_are_too_small(seed: int) -> None:
     graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
-    found = recomputed(graph, Pair(0, 1, columns))
-    assert found is not None
-    layer = bind(found, found.nodes[0])
-    assert isinstance(layer, RecomputedLayer)
+    layer = joined(graph, columns)
     shape, scratch, channels = layer.out.shape, layer.scratch_bytes, layer.op.between.shape[2]
 
     def passes(room: int = scratch, **changes: int) -> bool:

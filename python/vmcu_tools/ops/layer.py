@@ -30,14 +30,16 @@ from ..kernels.targets import named
 from .biases import Biases
 from .interval import Interval
 from .reach import Reach
-from .values import STRUCTS, Array, Kernel, Struct
+from .values import STRUCTS, Array, Kernel, Struct, Value
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
 # Columns that most kernels work on together.
 PAIR = 2
-# The executor's own buffer for scratch; what does not fit into it lives in the pool.
+# The executor's own buffer for scratch; what does not fit into it lives in the pool, from a
+# multiple of SCRATCH_ALIGN on.
 STACK_SCRATCH = 256
+SCRATCH_ALIGN = 4
 # The layer of each op, entered by subclassing Layer with `op`.
 LAYER_OF: dict[type[Op], type[Layer[Any]]] = {}
 
@@ -308,6 +310,19 @@ class Binding:
     flat: bool = False
     lines: tuple[int, ...] = (4,)
 
+    def members(self, role: str) -> dict[str, Value]:
+        """Those of its parameter struct, the stream, if there is one, as an array of that role."""
+        found: dict[str, Any] = {}
+        if self.stream:
+            found["stream"] = Array(role, np.frombuffer(self.stream, np.uint32), self.lines)
+        for path, value in self.fields.items():
+            outer, _, inner = path.rpartition(".")
+            if outer:
+                found.setdefault(outer, Struct("", {})).fields[inner] = value
+            else:
+                found[path] = value
+        return found
+
     def view(self, tensor: Tensor) -> tuple[int, int, int]:
         """The shape in which the program sees an input."""
         return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
@@ -353,18 +368,7 @@ class ProgramLayer(Layer[OpT]):
     @property
     def kernel(self) -> Kernel:
         binding = self.binding
-        params: dict[str, Any] = {}
-        if binding.stream:
-            params["stream"] = Array(
-                "stream", np.frombuffer(binding.stream, np.uint32), binding.lines
-            )
-        for path, value in binding.fields.items():
-            outer, _, inner = path.rpartition(".")
-            if outer:
-                params.setdefault(outer, Struct("", {})).fields[inner] = value
-            else:
-                params[path] = value
-        return Kernel(self.symbol, STRUCTS[binding.program.params](**params))
+        return Kernel(self.symbol, STRUCTS[binding.program.params](**binding.members("stream")))
 
     @functools.cached_property
     def ticks(self) -> Ticks:

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor
-from .layer import NEVER, STACK_SCRATCH, Binding, Cost, Form, Layer, ProgramLayer
+from .layer import NEVER, SCRATCH_ALIGN, STACK_SCRATCH, Cost, Form, Layer, ProgramLayer
 from .reach import Reach
-from .values import Array, CStruct, Kernel, Struct
+from .values import CStruct, Kernel, Struct
 
-# What scratch begins at a multiple of.
-ALIGN = 4
 PARAMS = CStruct(
     "vmcu_recomputed_params",
     """
@@ -185,11 +183,10 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
     @functools.cached_property
     def ring_pixels(self) -> int:
         """Of the ring between: the fewest in which the rows of a piece do not meet."""
-        reach, (height, width, _) = self.outer.reach(0), self.op.between.shape
-        rows = self.outer.input_rows(0, self.height // 2)
-        count = max(1, *(len(self.outer.input_rows(0, y)) for y in range(self.height)))
-        long = self._widest
-        apart = np.arange(count) * (rows.step if rows else reach.stride[0]) * width
+        height, width, _ = self.op.between.shape
+        rows = max((self.outer.input_rows(0, y) for y in range(self.height)), key=len)
+        count, long = max(len(rows), 1), self._widest
+        apart = np.arange(count) * rows.step * width
         for ring in range(count * long, height * width):
             places = np.sort(apart % ring)
             gaps = np.diff([*places, places[0] + ring])
@@ -202,7 +199,7 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
         """Where in scratch that of the kernels begins; 0 on the stack."""
         if max(self.inner.scratch_bytes, self.outer.scratch_bytes) <= STACK_SCRATCH:
             return 0
-        return -(-self._ring // ALIGN) * ALIGN
+        return -(-self._ring // SCRATCH_ALIGN) * SCRATCH_ALIGN
 
     @property
     def _ring(self) -> int:
@@ -226,8 +223,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
     def kernel(self) -> Kernel:
         height, width, channels = self.op.between.shape
         params = PARAMS(
-            inner=_params("inner", self.inner.binding),
-            outer=_params("outer", self.outer.binding),
+            inner=Struct("", self.inner.binding.members("inner_stream")),
+            outer=Struct("", self.outer.binding.members("outer_stream")),
             inner_kernel=self.inner.symbol,
             outer_kernel=self.outer.symbol,
             ring=self._ring,
@@ -243,7 +240,7 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
     @property
     def cost(self) -> Cost:
         inner, outer = self.inner.cost, self.outer.cost
-        return Cost(inner.per_call + outer.per_call, outer.per_idle, 0.0)
+        return Cost(inner.per_call + outer.per_call, outer.per_idle)
 
     @property
     def macs(self) -> int:
@@ -267,17 +264,3 @@ def _bound(graph: Graph, node: Node, columns: int) -> ProgramLayer[Any]:
         raise ValueError(f"{node.kind} cannot be computed again")
     found: ProgramLayer[Any] = layer
     return found
-
-
-def _params(name: str, binding: Binding) -> Struct:
-    """struct vmcu_mac_params within another struct; name: of which layer."""
-    fields: dict[str, Any] = {
-        "stream": Array(f"{name}_stream", np.frombuffer(binding.stream, np.uint32), binding.lines)
-    }
-    for path, value in binding.fields.items():
-        outer, _, inner = path.rpartition(".")
-        if outer:
-            fields.setdefault(outer, Struct("", {})).fields[inner] = value
-        else:
-            fields[path] = value
-    return Struct("", fields)

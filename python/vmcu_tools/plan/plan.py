@@ -9,11 +9,11 @@ from typing import Any
 from ..errors import PlanError
 from ..graph import Graph, Node
 from ..ops import Form, Layer, bind
+from ..ops.layer import SCRATCH_ALIGN as SCRATCH_ALIGN
 from ..ops.layer import STACK_SCRATCH
 from .choice import Choice
 from .pools import Pool, Region, pool_at, pools_of
 
-SCRATCH_ALIGN = 4
 # What the executor notes down about a layer of a stage of several: how many calls it has made.
 PROGRESS_BYTES = 2
 MOST_CALLS = 2**16 - 1

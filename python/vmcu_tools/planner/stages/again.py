@@ -16,6 +16,7 @@ from typing import Any
 from ...graph import Graph, Node, Window
 from ...ops import bind
 from ...ops.recomputed import Recomputed
+from . import bands
 
 # Columns of the output at a time that are tried, the fewest bytes last.
 COLUMNS = (8, 4, 2, 1)
@@ -72,7 +73,7 @@ def candidates(graph: Graph, first: int, stop: int, most: int) -> list[Graph]:
     found: list[tuple[int, Graph]] = []
     for pair in pairs_of(graph, first, stop):
         other = recomputed(graph, pair)
-        if other is None or sum(bind(other, node).macs for node in other.nodes) > most:
+        if other is None or bands.macs(other) > most:
             continue
         spared = saved(graph, pair, other)
         if spared > 0:

@@ -202,17 +202,18 @@ class Cutter(Needs):
     def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
         """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
         where they can."""
-        ease = limit if ease is None else ease
-        found = Cheapest(self, limit, ease).run() or Cheapest(self, limit, ease, True).run()
+        found = self.cheapest_without(limit, (), ease)
         assert found is not None, "the peak was reached by some cut"
-        return tuple(self.relaxed(cut, ease) for cut in found)
+        return found
 
-    def cheapest_without(self, limit: int, without: Collection[Span]) -> tuple[Cut, ...] | None:
-        """The cuts within `limit` bytes, with no stage of these nodes, that cost least; None if
-        there are none."""
-        searches = (Cheapest(self, limit, limit, full, without) for full in (False, True))
+    def cheapest_without(
+        self, limit: int, without: Collection[Span], ease: int | None = None
+    ) -> tuple[Cut, ...] | None:
+        """As cheapest(), with no stage of these nodes; None if there are none."""
+        ease = limit if ease is None else ease
+        searches = (Cheapest(self, limit, ease, full, without) for full in (False, True))
         found = next(filter(None, (search.run() for search in searches)), None)
-        return None if found is None else tuple(self.relaxed(cut, limit) for cut in found)
+        return None if found is None else tuple(self.relaxed(cut, ease) for cut in found)
 
     def ahead(self, cut: Cut) -> Cut:
         """The stage with its first layer ahead. It needs no more bytes: where the first ring is

@@ -8,6 +8,7 @@ accumulates may be done twice, the stage with the peak is put in bands (bands.py
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -100,10 +101,12 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
     """As plan(), in the graph's order."""
     if options.ram is None:
         return smallest_of(variants(graph, options, options.extra_macs), graph, options)
-    most = max(options.extra_macs, MOST_EXTRA)
-    best = first_within(options.ram, variants(graph, options, most), graph, options)
+    base, most = usual(graph, options), max(options.extra_macs, MOST_EXTRA)
+    tried = itertools.chain([base], beyond(graph, base, options, most))
+    best = first_within(options.ram, tried, graph, options)
     if options.ram < best.pool_bytes < HOPE * options.ram:
-        for variant in few_windows(graph, options, max(options.extra_macs, MOST_WINDOWS)):
+        most = max(options.extra_macs, MOST_WINDOWS)
+        for variant in lower_peaks(graph, base, options, most, banded=False):
             if variant.least <= options.ram:
                 best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
             if best.pool_bytes <= options.ram:
@@ -212,40 +215,39 @@ def price(plan: Plan, cutter: Cutter) -> float:
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
-    """The graph, then, for at most this part of its multiply-accumulates done twice, ever smaller
-    peaks as the stage with the peak is put in a few bands, then any stages in any bands."""
-    cutter, least = searched(graph, options)
-    base = Variant(cutter, least, 0)
+    """The graph, then, for at most this part of its multiply-accumulates done twice, what
+    beyond() has."""
+    base = usual(graph, options)
     yield base
-    yield from few_bands(graph, base, options, most)
+    yield from beyond(graph, base, options, most)
+
+
+def usual(graph: Graph, options: Options) -> Variant:
+    """The graph as it is; UserError as plan()."""
+    return Variant(*searched(graph, options), 0)
+
+
+def beyond(graph: Graph, base: Variant, options: Options, most: float) -> Iterator[Variant]:
+    """Ever smaller peaks as the stage with the peak is put in a few bands, then any stages in any
+    bands."""
+    yield from lower_peaks(graph, base, options, most)
     yield from many_bands(graph, base, options, most)
 
 
-def few_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
-    """The stage with the peak in a few bands, and again, while that lowers the peak."""
+def lower_peaks(
+    graph: Graph, variant: Variant, options: Options, most: float, banded: bool = True
+) -> Iterator[Variant]:
+    """The stage with the peak in a few bands, if they shall be `banded`, else with layers of it
+    computed again for windows, and again, while that lowers the peak."""
     cutter, least, macs = variant.cutter, variant.least, bands.macs(graph)
     while most > 0:
         cuts = cutter.cheapest(least)
         worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
         limit = int(macs * (1 + most))
-        better = cutter.in_bands(worst, least, limit)
+        better = cutter.in_bands(worst, least, limit) if banded else None
         found = None if better is None else searched(better, options, least)
         if found is None or found[1] >= least:
             found = computed_again(cutter, worst, least, limit, options)
-        if found is None:
-            return
-        cutter, least = found
-        yield Variant(cutter, least, max(bands.macs(cutter.graph) - macs, 0))
-
-
-def few_windows(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
-    """Layers of the stage with the peak computed again for windows, and others, while that lowers
-    the peak."""
-    (cutter, least), macs = searched(graph, options), bands.macs(graph)
-    while True:
-        cuts = cutter.cheapest(least)
-        worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
-        found = computed_again(cutter, worst, least, int(macs * (1 + most)), options)
         if found is None:
             return
         cutter, least = found
