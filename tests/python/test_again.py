@@ -19,17 +19,18 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import Graph, Window
+from vmcu_tools.graph import Graph, Tensor, Window
 from vmcu_tools.kernels.targets import named
 from vmcu_tools.machine import between, reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import bind
-from vmcu_tools.ops.recomputed import RecomputedLayer
+from vmcu_tools.ops.recomputed import Recomputed, RecomputedLayer
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed, window_of
+from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed, saved, window_of
+from vmcu_tools.quant import FixedPoint, FloatScale
 from vmcu_tools.runners import get
 
 TILES = (None, 256, 64)
@@ -113,6 +114,33 @@ def bottleneck(seed: int = 3) -> Graph:
     window = Window((3, 3), (2, 2), pad=(1, 1, 1, 1))
     y = depthwise_of(b, wide, window, 8, 12, 1)
     return b.graph([convolution(b, y, Window(), 8, 12, 6).name])
+
+
+def test_what_is_spared_are_rows_between_for_rows_in_front() -> None:
+    """Two rows of 24 x 40 bytes, for two of 24 x 6 that stay and the ring in scratch."""
+    graph, pair = bottleneck(), Pair(0, 1, 2)
+    found = recomputed(graph, pair)
+    assert found is not None
+    scratch = joined(graph, 2).scratch_bytes
+    assert saved(graph, pair, found) == 1920 - 288 - scratch > 0
+
+
+def test_a_build_needs_the_requantisers_of_both() -> None:
+    ops = [node.op for node in bottleneck().nodes[:2]]
+    first, second = (
+        replace(op, requant=requant)  # type: ignore[call-arg]
+        for op, requant in zip(
+            ops,
+            (
+                FixedPoint(np.array([1 << 30]), np.array([-5])),
+                FloatScale(np.array([0.5], np.float32)),
+            ),
+            strict=True,
+        )
+    )
+    both = Recomputed(first, second, Tensor("e", (16, 24, 40), 1.0, 0), 2)
+    assert both.requantisers == first.requantisers | second.requantisers
+    assert len(both.requantisers) == 2
 
 
 def macs(plan: Plan) -> int:
