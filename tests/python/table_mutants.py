@@ -124,13 +124,19 @@ _WAYS = (
 )
 
 
-def right_in_c(files: Files, plan: Plan, graph: Graph, samples: int = 3) -> bool:
-    """True if C compiled from the files, under sanitizers, gives the graph's bytes, or a compiler
-    refuses them."""
+# Of a pool that stays; one that rotates runs at so many origins, of which the last have any run of
+# a small pool reach around.
+SAMPLES, ORIGINS = 3, 40
+
+
+def right_in_c(files: Files, plan: Plan, graph: Graph) -> bool:
+    """True if C compiled from the files, under sanitizers, gives the graph's bytes in several
+    inferences in a row, or a compiler refuses them."""
     target = get("host:sanitize")
     assert isinstance(target, CompiledRunner)
     target = target.suited(plan)
-    inputs = [random_inputs(graph, seed) for seed in range(samples)]
+    count = SAMPLES if plan.rotation is None else ORIGINS
+    inputs = [random_inputs(graph, seed) for seed in range(count)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             image = target.build(files, MODEL_NAME, Path(folder))

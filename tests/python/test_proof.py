@@ -53,7 +53,7 @@ def plan(number: int) -> Plan:
                 first, *others = graph.inputs
                 first = replace(first, layout="nchw", half_away=True)
                 found = replace(found, graph=replace(graph, inputs=(first, *others)))
-            return rotate(found) if number % 4 == 3 and number < ONE_POOL else found
+            return rotate(found) if number % 3 and number < ONE_POOL else found
         except UserError:
             seed += 100
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
+from test_proof import plan as proven_plan
 from vmcu_tools import runners
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
@@ -21,7 +22,7 @@ from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.machine.rotation import RotatedMcu, machines_of, prove
+from vmcu_tools.machine.rotation import CircularMcu, RotatedMcu, machines_of, prove
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
 from vmcu_tools.planner.rotate import rotate
@@ -133,6 +134,54 @@ def test_an_overhang_too_small_is_refused():
     RotatedMcu(plan, at_the_end).prove()
     with pytest.raises(PlanError, match="ends beyond the pool"):
         RotatedMcu(less, at_the_end).prove()
+
+
+@pytest.mark.parametrize("number", [7, 10, 11, 13])
+def test_a_moved_tensor_is_judged_as_on_memory_at_every_origin(number: int):
+    """The one replay of the proof against a replay for each origin, overhang and all: of a tensor
+    moved to any place, and of two in each other's."""
+    plan = proven_plan(number)
+    places = {name: placement.base for name, placement in plan.placements.items()}
+    rng = np.random.default_rng(number)
+    moves = [{name: int(rng.integers(plan.pool_bytes))} for name in places for _ in range(12)]
+    pairs = itertools.combinations(places, 2)
+    moves += [{one: places[other], other: places[one]} for one, other in pairs]
+    verdicts = set()
+    for move in moves:
+        moved = replace(
+            plan,
+            placements={
+                name: replace(placement, base=move.get(name, placement.base))
+                for name, placement in plan.placements.items()
+            },
+        )
+        accepted = is_accepted(moved)
+        verdicts.add(accepted)
+        if accepted:
+            machine = RotatedMcu(moved)
+            for origin in origins(moved):
+                machine.origin = origin
+                machine.prove()
+    assert verdicts == {True, False}
+
+
+def is_accepted(plan: Plan) -> bool:
+    try:
+        prove(plan)
+    except PlanError:
+        return False
+    return True
+
+
+def test_a_run_in_the_overhang_is_on_what_begins_the_circle():
+    """Scratch and progress, of which no test of a tensor has one that reaches around."""
+    plan = compiled(DIGITS)
+    machine = CircularMcu(plan)
+    circle = plan.pool_bytes
+    ends, begins = slice(circle - 4, circle + 4), slice(0, 8)
+    assert machine._overlap(ends, begins) and machine._overlap(begins, ends)
+    assert not machine._overlap(slice(circle - 8, circle), begins)
+    assert not machine._overlap(slice(8, 12), begins) and not machine._overlap(slice(4, 4), begins)
 
 
 @pytest.mark.parametrize("least", [2, 8])

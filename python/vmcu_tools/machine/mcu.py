@@ -171,7 +171,7 @@ class VirtualMcu:
                 self._check_row(event, index, y, range(start, stop), where)
                 read.append((tensor, where))
                 if produced is not None:
-                    values = self.value[where].reshape(stop - start, tensor.shape[2])
+                    values = self.value[self._cells(where)].reshape(stop - start, tensor.shape[2])
                     seen[tensor.name][y, start:stop] = values
         if not layer.sums:
             self._output(event, layer, event.y, (event.x, event.x + event.columns), seen, produced)
@@ -250,14 +250,15 @@ class VirtualMcu:
             )
         first = y * tensor.row_bytes + columns.start * tensor.shape[2]
         expected = np.arange(first, first + len(columns) * tensor.shape[2])
-        lost = (self.owner[where] != self.ids[tensor.name]) | (self.index[where] != expected)
+        cells = self._cells(where)
+        lost = (self.owner[cells] != self.ids[tensor.name]) | (self.index[cells] != expected)
         if not lost.any():
             return
         part = slice(columns.start, columns.stop)
         lost &= self.times.expiry(tensor.name, y, part) >= event.start
         if lost.any():
             at = int(np.argmax(lost))
-            place = int(np.arange(self.size)[where][at])
+            place = int(np.arange(self.size)[cells][at])
             raise PlanError(
                 f"step '{event.step.node.name}', row {event.y}: byte {int(expected[at])} of tensor "
                 f"'{tensor.name}', of its row {y} (pool byte {place}), is gone; "
@@ -276,30 +277,32 @@ class VirtualMcu:
         where = self._where(tensor, y, *part)
         if not isinstance(where, slice):
             raise PlanError(f"{who}, row {y}: the ring of '{tensor.name}' splits what is written")
+        cells = self._cells(where)
         flat = np.broadcast_to(np.ravel(times), where.stop - where.start)
-        clobbered = self.expiry[where] > flat
+        clobbered = self.expiry[cells] > flat
         if clobbered.any():
             at = int(np.argmax(clobbered))
+            place = int(np.arange(self.size)[cells][at])
             raise PlanError(
                 f"{who}, row {y}: writing byte {at} of tensor '{tensor.name}' (pool byte "
-                f"{where.start + at}) destroys a live byte; {self._holder(where.start + at)}"
+                f"{place}) destroys a live byte; {self._holder(place)}"
             )
         first = y * tensor.row_bytes + part[0] * tensor.shape[2]
-        self.owner[where] = self.ids[tensor.name]
-        self.index[where] = np.arange(first, first + flat.size)
-        self.expiry[where] = self.times.expiry(tensor.name, y, slice(*part))
+        self.owner[cells] = self.ids[tensor.name]
+        self.index[cells] = np.arange(first, first + flat.size)
+        self.expiry[cells] = self.times.expiry(tensor.name, y, slice(*part))
         if values is not None:
-            self.value[where] = values.ravel()
+            self.value[cells] = values.ravel()
 
     def _check_outputs(self) -> None:
         """Graph outputs are there, whole, when the inference is over."""
         for port in self.plan.graph.outputs:
             tensor = self.tensors[port.tensor]
             for y in range(tensor.shape[0] - self.plan.graph.at_once(port), tensor.shape[0]):
-                where = self._where(tensor, y, 0, tensor.shape[1])
+                cells = self._cells(self._where(tensor, y, 0, tensor.shape[1]))
                 expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
-                mine = self.owner[where] == self.ids[tensor.name]
-                if not (mine & (self.index[where] == expected)).all():
+                mine = self.owner[cells] == self.ids[tensor.name]
+                if not (mine & (self.index[cells] == expected)).all():
                     raise PlanError(f"row {y} of output '{tensor.name}' is gone at the end")
 
     def _check_kept(self) -> None:
@@ -321,10 +324,11 @@ class VirtualMcu:
 
     def _poison(self, tensor: Tensor, where: slice | np.ndarray, now: int) -> None:
         """Those bytes of a tensor that nobody needs from now on are gone."""
-        dead = (self.owner[where] == self.ids[tensor.name]) & (self.expiry[where] < now)
+        cells = self._cells(where)
+        dead = (self.owner[cells] == self.ids[tensor.name]) & (self.expiry[cells] < now)
         if not dead.any():
             return
-        at = where.start + np.flatnonzero(dead) if isinstance(where, slice) else where[dead]
+        at = cells.start + np.flatnonzero(dead) if isinstance(cells, slice) else cells[dead]
         self.value[at] = POISON
         self.owner[at] = NOBODY
 
@@ -358,24 +362,28 @@ class VirtualMcu:
             layer, who = self._layer(step), f"step '{step.node.name}'"
             if step.scratch_bytes < pool_scratch(layer) or where.start % SCRATCH_ALIGN:
                 raise PlanError(f"{who}: its scratch is too small or misaligned")
-            if progress is not None and _overlap(progress, where):
+            if progress is not None and self._overlap(progress, where):
                 raise PlanError(f"{who}: its stage's progress and its scratch overlap")
             others = (other for n, other in enumerate(scratch) if n != number)
-            if layer.sums and any(_overlap(where, other) for other in others):
+            if layer.sums and any(self._overlap(where, other) for other in others):
                 raise PlanError(f"{who}: its sums are another step's scratch")
         held = [*scratch, *([] if progress is None else [progress])]
-        for where in held:
-            self.owner[where] = SCRATCH
-            self.expiry[where] = FOREVER
-            self.value[where] = POISON
+        for cells in map(self._cells, held):
+            self.owner[cells] = SCRATCH
+            self.expiry[cells] = FOREVER
+            self.value[cells] = POISON
 
     def _drop_memory(self, event: Event) -> None:
         progress, scratch = self._memory(event)
-        for where in [*scratch, *([] if progress is None else [progress])]:
-            self.owner[where] = NOBODY
-            self.expiry[where] = BEFORE
+        for cells in map(self._cells, [*scratch, *([] if progress is None else [progress])]):
+            self.owner[cells] = NOBODY
+            self.expiry[cells] = BEFORE
 
+    def _cells(self, where: slice | np.ndarray) -> slice | np.ndarray:
+        """Indices of the bytes at addresses `where` in the arrays that describe the pool."""
+        return where
 
-def _overlap(one: slice, other: slice) -> bool:
-    found: bool = max(one.start, other.start) < min(one.stop, other.stop)
-    return found
+    def _overlap(self, one: slice, other: slice) -> bool:
+        """True if two ranges of addresses share a byte."""
+        shared: bool = max(one.start, other.start) < min(one.stop, other.stop)
+        return shared

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of pools whose origin advances between inferences, see plan/rotation.py."""
+"""The proof of pools whose origin advances between inferences, see plan/rotation.py.
+
+A byte at distance d from the origin is at address (origin + d) % circle of the pool, or a circle
+further, in the overhang, where its run began in front of the circle's end. Two live bytes at
+different distances modulo the circle therefore have different addresses at every origin. prove()
+replays the plan once on the circle of these distances, which covers all origins, and checks that
+no run needs more overhang than there is.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +59,29 @@ class RotatedMcu(VirtualMcu):
         return super()._run((at + self.origin) % self.plan.pool_bytes, size)
 
 
+class CircularMcu(RotatedMcu):
+    """A virtual MCU of the circle alone: a byte in the overhang is the byte of the circle that it
+    replaces, since at another origin it has that byte's address."""
+
+    def _cells(self, where: slice | np.ndarray) -> slice | np.ndarray:
+        circle = self.plan.pool_bytes
+        if isinstance(where, slice):
+            if where.stop <= circle:
+                return where
+            where = np.arange(where.start, where.stop)
+        return where % circle
+
+    def _overlap(self, one: slice, other: slice) -> bool:
+        circle, bytes_, others = (
+            self.plan.pool_bytes,
+            one.stop - one.start,
+            other.stop - other.start,
+        )
+        distance = (other.start - one.start) % circle
+        shared: bool = distance < bytes_ or circle - distance < others
+        return shared and min(bytes_, others) > 0
+
+
 def machines_of(plan: Plan) -> Iterator[VirtualMcu]:
     """The virtual MCU of each inference in turn, without end."""
     if plan.rotation is None:
@@ -71,4 +101,4 @@ def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
     for begin, count in runs(plan, longest_run(plan)):
         if beyond(begin, count) > overhang:
             raise PlanError(f"a run of {count} bytes is longer than the overhang allows")
-    RotatedMcu(plan, calls=calls).prove()
+    CircularMcu(plan, calls=calls).prove()
