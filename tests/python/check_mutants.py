@@ -73,6 +73,8 @@ DIRECTED = (
     (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
     (r"\t\.elsewhere = true,\n", ""),
     (r"(\.step = )\d+", r"\1 2"),
+    (r"(\.params = &\w+)", r"\1[1]"),
+    (r"(\.(?:stream|table) = )(\w+)", r"\1&\2[1]"),
 )
 
 

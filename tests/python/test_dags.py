@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, OWN, network_file
+from scripts import script
 from seconds import at_most
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
@@ -105,3 +107,12 @@ def test_models_have_no_gap_and_are_planned_in_time(name: str) -> None:
         with at_most(most):
             plan = PLANNERS[planner].plan(graph, Options())
         assert gap(plan) == plan.gap <= share * plan.pool_bytes
+
+
+def test_more_pieces_than_python_nests_calls() -> None:
+    """64 steps of a recurrent unit are 1,281 nodes, which the sequential placement walks."""
+    script("graphs", "benchmarks/graphs/run.py")
+    networks = script("graph_networks", "benchmarks/graphs/networks.py")
+    plan = make_plan("vmcu", networks.gru(64))
+    assert len(plan.steps) > sys.getrecursionlimit()
+    assert plan.pool_bytes <= 640

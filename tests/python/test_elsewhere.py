@@ -156,6 +156,17 @@ def test_an_input_with_two_readers_is_fetched_for_each() -> None:
     expect_in_c(plan, graph, "host:sanitize")
 
 
+def test_readers_of_one_name_have_fetches_of_their_own() -> None:
+    """As the parts of a Split have, which are nodes of one name."""
+    builder = Builder(np.random.default_rng(4))
+    x = builder.input((5, 4, 3))
+    twice = builder.node(Concat(2, (None, None)), [x, x], (5, 4, 6))
+    once = builder.node(Concat(2, (None, None)), [twice, x], (5, 4, 9))
+    builder.nodes = [replace(node, name="split") for node in builder.nodes]
+    graph = builder.graph([once.name])
+    expect_in_c(make_plan("vmcu", graph, ELSEWHERE), graph, "host:sanitize")
+
+
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, out = str(DIGITS), tmp_path / "report.json"
     assert main(["build", model, "--input", "elsewhere", "--json", str(out)]) == 0

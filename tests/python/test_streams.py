@@ -21,6 +21,7 @@ from random_builder import Builder
 from random_streams import Temporal
 from vmcu_tools import cli, runners
 from vmcu_tools.bench.stream import bench
+from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
@@ -254,9 +255,18 @@ BESIDE = (
     ("--memory", "a=9K,b=9K"),
     ("--tile-cost", "5"),
     ("--extra-macs", "5"),
-    ("--plan-seconds", "5"),
     ("--pareto",),
 )
+
+
+def test_a_time_limit_changes_no_plan_of_a_stream(listener: Path, tmp_path: Path) -> None:
+    """Such a plan takes no search, so the limit is met whatever it is."""
+    tables = []
+    for name, options in (("a", []), ("b", ["--plan-seconds", "5"])):
+        out = ["-o", str(tmp_path / name), "--name", "heard"]
+        assert main(["build", str(listener), "--hop", "2", *options, *out, "--quiet"]) == 0
+        tables.append((tmp_path / name / "heard.c").read_text().split("#include", 1)[1])
+    assert tables[0] == tables[1]
 
 
 @pytest.mark.parametrize("options", BESIDE, ids=lambda options: options[0])

@@ -231,3 +231,18 @@ def test_whatever_else_there_is_is_refused(case: str) -> None:
     text, message = REFUSED[case]
     with pytest.raises(PlanError, match=message):
         objects(text)
+
+
+@pytest.mark.parametrize("index", ["-4", "x", "1.5f"])
+def test_an_address_has_an_index_that_c_counts_from_the_start(index: str) -> None:
+    one = next(
+        one for one in map(plan, range(PLANS)) if any(len(steps) > 1 for steps in one.stages)
+    )
+    files = write_tables(one, MODEL_NAME).files
+    source = f"{MODEL_NAME}.c"
+    text = files[source].replace(
+        ".schedule = &model_schedule[0]", f".schedule = &model_schedule[{index}]"
+    )
+    assert text != files[source]
+    with pytest.raises(PlanError, match="has no element"):
+        prove({**files, source: text}, MODEL_NAME, one)

@@ -156,7 +156,6 @@ def check_hop(args: argparse.Namespace) -> None:
         "--memory": (bool(args.memory), "what it keeps is in one pool"),
         "--tile-cost": (args.tile_cost is not None, "it takes the smallest pool"),
         "--extra-macs": (args.extra_macs > 0, "no row is computed twice"),
-        "--plan-seconds": (args.plan_seconds is not None, "its plan takes no search"),
         "--pareto": (getattr(args, "pareto", False), "there is one plan"),
         "--online": (getattr(args, "online", False), "devices plan no streams"),
     }

@@ -307,6 +307,8 @@ class _Decoder:
     def _row(self, entry: dict[str, Any]) -> Row:
         params = entry.get("params")
         name = params.name if isinstance(params, Address) else ""
+        within = isinstance(params, Address) and params.index != 0
+        expect(not within, f"parameters are within '{name}'")
         return Row(str(entry.get("kernel")), name)
 
     def _stage_of(self, number: int) -> dict[str, Any]:
@@ -437,6 +439,8 @@ def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
             return {member: resolved(inner, place) for member, inner in value.items()}
         if isinstance(value, list):
             return [resolved(inner, place) for inner in value]
+        if isinstance(value, Address):
+            expect(value.index == 0, f"an address is within '{value.name}'")
         name = value.name if isinstance(value, Address) else value
         if not isinstance(name, str) or name not in order:
             found: Value = value

@@ -202,7 +202,10 @@ class _Reader:
             index = 0
             if self._peek() == "[":
                 self._next()
-                index = int(self._next()[1])
+                kind, number = self._next()
+                # Python counts a negative index from the end, C from the start.
+                expect(kind == "int" and int(number) >= 0, f"'{name}' has no element {number}")
+                index = int(number)
                 self._next("]")
             return Address(name, index)
         if kind == "string":

@@ -25,6 +25,7 @@ from .scratch import first_gap
 MAX_BACKTRACKS = 300
 # Pool sizes are tried one by one up to here above the bound, then in growing steps.
 FINE_SIZES = 256
+EXHAUSTED = object()
 
 
 @dataclass
@@ -40,26 +41,29 @@ class Walk:
     scratch: dict[str, int] = field(default_factory=dict)
     backtracks: int = 0
 
-    def run(self, index: int = 0) -> bool:
-        if index == len(self.pieces):
-            return True
-        piece = self.pieces[index]
-        name = piece.name
+    def run(self) -> bool:
+        """True once every piece has its base. Iterative: there may be thousands of pieces."""
+        open_choices: list[Iterator[None]] = []
+        while len(open_choices) < len(self.pieces):
+            open_choices.append(self._choices(self.pieces[len(open_choices)]))
+            while next(open_choices[-1], EXHAUSTED) is EXHAUSTED:
+                open_choices.pop()
+                self.backtracks += 1
+                if not open_choices or self.backtracks > MAX_BACKTRACKS:
+                    return False
+        return True
+
+    def _choices(self, piece: Piece) -> Iterator[None]:
+        """Gives a piece one base after the other that fits those before it."""
         tried: set[tuple[int, bool]] = set()
         for way in piece.ways:
             for base in self._candidates(piece, way):
                 if (base, way.descending) in tried:
                     continue
                 tried.add((base, way.descending))
-                if not self._fits(piece, way, base):
-                    continue
-                self.bases[name], self.descending[name] = base, way.descending
-                if self.run(index + 1):
-                    return True
-                self.backtracks += 1
-                if self.backtracks > MAX_BACKTRACKS:
-                    return False
-        return False
+                if self._fits(piece, way, base):
+                    self.bases[piece.name], self.descending[piece.name] = base, way.descending
+                    yield
 
     def _candidates(self, piece: Piece, way: Way) -> Iterator[int]:
         """Bases worth trying, overlaps first; where one would reach around the pool's end, the

@@ -244,7 +244,7 @@ class _Band:
             here = self._name(name)
             if op.elementwise:
                 if held != wanted:
-                    like, part = self.graph.tensors[name], f"{here} for {node.name}"
+                    like, part = self.graph.tensors[name], f"{here} for {node.outputs[0]}"
                     self.nodes.append(self._copy(here, like, held, wanted, part))
                     here = part
             else:

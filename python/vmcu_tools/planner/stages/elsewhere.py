@@ -27,7 +27,7 @@ def fetched(graph: Graph) -> Graph:
     tensors, nodes = dict(graph.tensors), []
     for node in graph.nodes:
         if source.name in node.inputs:
-            out = f"{source.name} for {node.name}"
+            out = f"{source.name} for {node.outputs[0]}"
             columns = range(source.shape[1])
             tensors[out] = fetched_tensor(source, columns, out)
             nodes.append(fetch_of(source, columns, out))
