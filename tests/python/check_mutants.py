@@ -73,6 +73,7 @@ DIRECTED = (
     (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
     (r"\t\.elsewhere = true,\n", ""),
     (r"(\.step = )\d+", r"\1 2"),
+    (r"(\.pool_bytes = )\w+", r"\1 65536"),
     (r"(\.params = &\w+)", r"\1[1]"),
     (r"(\.(?:stream|table) = )(\w+)", r"\1&\2[1]"),
 )
@@ -111,6 +112,12 @@ def pooled(one: Plan) -> Iterator[Files]:
             yield from edited(rf"(\.base = ){there},", rf"\g<1>{placement.base},", one)
 
 
+def with_pool(files: Files, size: int) -> Files:
+    """The tables with a pool of so many bytes, of which the header tells callers."""
+    header = f"{MODEL_NAME}.h"
+    return {**files, header: re.sub(r"(_POOL_BYTES )\d+", rf"\g<1>{size}", files[header], count=1)}
+
+
 def across(one: Plan) -> Iterator[Files]:
     """Tables with two more pools, which hold nothing but what a stage keeps: it begins in one and
     ends in the other."""
@@ -121,8 +128,8 @@ def across(one: Plan) -> Iterator[Files]:
         text = re.sub(
             r"\.pools = \{.*?\}", f".pools = {{{str(sizes)[1:-1]}}}", files[source], flags=re.S
         )
-        text = re.sub(r"(\.pool_bytes = )\w+", rf"\g<1>{sum(sizes)}", text)
-        yield {**files, source: re.sub(r"(\.pool_count = )\d", rf"\g<1>{len(sizes)}", text)}
+        text = re.sub(r"(\.pool_count = )\d", rf"\g<1>{len(sizes)}", text)
+        yield with_pool({**files, source: text}, sum(sizes))
 
 
 def overtaken(one: Plan) -> Iterator[Files]:
@@ -193,14 +200,16 @@ def looked_back(one: Plan) -> Iterator[Files]:
     assert place.base + place.ring == start + size == one.pool_bytes
     for files in edited(rf"(\.base = {place.base},\n\t\t\.ring = )2", r"\1 4", one):
         source = f"{MODEL_NAME}.c"
-        text = re.sub(r"(\.pool_bytes = )\w+", rf"\g<1>{one.pool_bytes + 2}", files[source])
-        yield {**files, source: re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 2}", text)}
+        text = re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 2}", files[source])
+        yield with_pool({**files, source: text}, one.pool_bytes + 2)
 
 
 def aimed(one: Plan) -> Iterator[tuple[Files, Plan]]:
     """What random damage hardly ever hits, everywhere in a plan's tables."""
     ways = [edited(pattern, to, one) for pattern, to in DIRECTED]
     ways += [pooled(one), across(one)] if one.regions else []
+    if one.rotation is not None:
+        ways.append(edited(r"(\.step = )\d+", rf"\1 {one.rotation.step + one.pool_bytes}", one))
     for files in itertools.chain(*ways, phased(one), moved(one), overtaken(one)):
         yield files, one
 

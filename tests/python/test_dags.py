@@ -10,7 +10,6 @@ import sys
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, OWN, network_file
-from scripts import script
 from seconds import at_most
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
@@ -22,6 +21,8 @@ from vmcu_tools.planner.places import joint
 from vmcu_tools.planner.places.lifetimes import lifetimes
 from vmcu_tools.planner.places.order import reordered, whole_cost
 from vmcu_tools.planner.registry import PLANNERS, make_plan
+
+from scripts import script
 
 COUNT = 30
 # For the default planner: of a few sizes, and large ones that take it long.

@@ -163,6 +163,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
 def show_front(args: argparse.Namespace) -> int:
     """Prints what RAM can be had at which cost; nothing is emitted."""
     from ..frontends import load
+    from ..kernels.targets import named
     from ..passes import optimize
     from ..planner.options import Options
     from ..planner.stages import fusion
@@ -170,11 +171,23 @@ def show_front(args: argparse.Namespace) -> int:
     from ..report.text import print_front
     from .models import quantised
 
-    graph = replace(optimize(load(quantised(args))), target=args.target)
+    others = {
+        "--ram": args.ram is not None,
+        "--planner": args.planner != DEFAULT,
+        "--memory": bool(args.memory),
+        "--rotate": args.rotate,
+        "--plan-seconds": args.plan_seconds is not None,
+        "-o": args.output is not None,
+    }
+    reason = "--pareto does not go with {}: it plans for each limit in turn and writes nothing"
+    refuse_with(others, reason, "leave out one of the two", args.model)
+    graph = replace(optimize(load(quantised(args))), target=named(args.target).name)
     options = Options(
         args.solver_seconds,
         stream_input=args.stream_input,
         input_elsewhere=args.input == ELSEWHERE,
+        tile_cost=args.tile_cost,
+        extra_macs=args.extra_macs,
     )
     choices = fusion.front(graph, options)
     print_front(choices, console())

@@ -192,6 +192,10 @@ class _Decoder:
         expect(model.get("name") == self.name, "the model's name is another")
         elsewhere = bool(model.get("elsewhere", 0))
         expect(elsewhere == bool(graph.elsewhere), "the input is not where callers are told")
+        # Containers have no header.
+        told = self.objects.macros.get(f"VMCU_MODEL_{self.name.upper()}_POOL_BYTES")
+        size = model.get("pool_bytes", 0)
+        expect(told in (None, str(size)), f"callers give a pool of {told} bytes, not of {size}")
         keeps = self.stream is not None
         expect(keeps == (graph.hop > 0), "it keeps what callers are not told, or does not")
 

@@ -98,6 +98,9 @@ def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
     step, overhang = plan.rotation.step, plan.rotation.overhang
     if math.gcd(step, plan.pool_bytes) != SCRATCH_ALIGN or overhang >= plan.pool_bytes:
         raise PlanError("the pool does not rotate to every word")
+    if step >= plan.pool_bytes:
+        # vmcu_rotate() goes around the circle once.
+        raise PlanError("the origin advances by more than the circle")
     for begin, count in runs(plan, longest_run(plan)):
         if beyond(begin, count) > overhang:
             raise PlanError(f"a run of {count} bytes is longer than the overhang allows")

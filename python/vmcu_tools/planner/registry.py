@@ -106,12 +106,14 @@ def make_plan(
         VirtualMcu(plan).prove()
     ram = options.ram
     if ram is not None and plan.pool_bytes > ram:
-        rows = "" if options.hop else "deliver the input row by row with --stream-input, "
+        pareto = "; `vmcu build --pareto` lists what can be had"
+        rows = "" if options.hop or options.stream_input else ", stream the input (--stream-input)"
         raise UserError(
             Problem(
-                f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} "
-                f"bytes, reached with {plan.macs_extra} extra MACs; {ram} are allowed",
-                f"allow more with --ram, {rows}or make the widest layers smaller",
+                f"does not fit: the smallest pool that planner '{planner}' found for this limit is "
+                f"{plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are allowed",
+                f"allow more with --ram{rows}, or make the widest layers smaller"
+                f"{pareto if planned_by is fusion.plan else ''}",
                 graph.origin,
             )
         )

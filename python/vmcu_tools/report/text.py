@@ -112,7 +112,7 @@ def print_memories(memories: Sequence[MemoryReport], console: Console) -> None:
 
 def print_front(choices: Sequence[Choice], console: Console) -> None:
     """One line per choice, with a bar as long as its RAM."""
-    grid = table("pool bytes, at least", "extra cycles", "extra MACs", "stages", left=0)
+    grid = table("--ram", "extra cycles", "extra MACs", "stages", left=0)
     grid.add_column(no_wrap=True)
     most = max(choice.pool_bytes for choice in choices)
     for choice in choices:
@@ -126,8 +126,8 @@ def print_front(choices: Sequence[Choice], console: Console) -> None:
     console.print(grid)
     say(
         console,
-        "Cycles by estimate, more than layers one by one; `vmcu build --ram SIZE` takes the "
-        "first line that fits.",
+        "`vmcu build --ram SIZE` has a plan for each line. Cycles are estimated, relative to "
+        "layers one by one.",
     )
 
 

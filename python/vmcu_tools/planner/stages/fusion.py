@@ -24,7 +24,7 @@ from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import again, bands
 from .costs import bargain, extra_cost, unbargained
-from .cuts import TILES, UNLIMITED, Cutter, count_of
+from .cuts import TILES, UNLIMITED, Cutter
 from .elsewhere import fetched
 from .placing import Tried, placed, placed_within
 from .spending import Bands, Spender, applied
@@ -209,9 +209,13 @@ def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
 
 def price(plan: Plan, cutter: Cutter) -> float:
     """The bargain of bytes and cycles, by estimate."""
+    return bargain(plan.pool_bytes, cutter.cycles + extra_cycles(plan))
+
+
+def extra_cycles(plan: Plan) -> int:
+    """Cycles that a plan's stages cost more than their layers one by one, by estimate."""
     stages = (steps for steps in plan.stages if len(steps) > 1)
-    extra = sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
-    return bargain(plan.pool_bytes, cutter.cycles + extra)
+    return sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
@@ -368,17 +372,37 @@ def checked(graph: Graph, least: int) -> int:
 
 
 def front(graph: Graph, options: Options) -> list[Choice]:
-    """What the default planner can choose from, the fast and large before the slow and small."""
+    """What the default planner can choose from, the fast and large before the slow and small: each
+    is a limit on RAM with the plan that plan() finds for it.
+
+    Where tensors have no places within the limit that the search estimates, the limit is the pool
+    that was found in its place, if plan() meets that one. A limit whose plan is slower than that of
+    a smaller one is left out.
+    """
     found: list[Choice] = []
-    ordered = reordered(graph).graph
-    if options.input_elsewhere:
-        ordered = fetched(ordered)
-    for variant in variants(ordered, options, MOST_EXTRA):
-        if not found:
-            found = variant.cutter.front(variant.least)
-            continue
-        cutter, cuts = variant.cutter, variant.cutter.cheapest(variant.least)
-        twice = named(graph.target).costs.mac * variant.macs_extra
-        extra = (cutter.cost(cuts) + twice) / (cutter.cycles - twice)
-        found.append(Choice(variant.least, extra, variant.macs_extra, count_of(cuts)))
-    return found
+    graph = reordered(graph).graph
+    cycles = Cutter(graph, options.stream_input).cycles
+    for limit in limits(graph, options):
+        best = plan(graph, replace(options, ram=limit))
+        if best.pool_bytes > limit:
+            limit = best.pool_bytes
+            best = plan(graph, replace(options, ram=limit))
+        smaller = not found or limit < found[-1].pool_bytes
+        if smaller and best.pool_bytes <= limit:
+            twice = named(graph.target).costs.mac * best.macs_extra
+            stages = sum(len(steps) > 1 for steps in best.stages)
+            extra = (extra_cycles(best) + twice) / cycles
+            found.append(Choice(limit, extra, best.macs_extra, stages))
+    fast: list[Choice] = []
+    for choice in reversed(found):
+        if not fast or choice.extra_cycles < fast[0].extra_cycles:
+            fast.insert(0, choice)
+    return fast
+
+
+def limits(graph: Graph, options: Options) -> Iterator[int]:
+    """The pools of the choices by estimate, before tensors have places."""
+    graph = fetched(graph) if options.input_elsewhere else graph
+    base, *others = variants(graph, options, max(options.extra_macs, MOST_EXTRA))
+    yield from (choice.pool_bytes for choice in base.cutter.front(base.least))
+    yield from (variant.least for variant in others)
