@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.fusion import EXACT, ROOM, fewest_bytes, tighter
 from vmcu_tools.planner.stages.spending import Bands
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
+from bottlenecks import Module
 
 MOST_ASKED = 40
 
@@ -56,3 +63,13 @@ def test_bands_are_looked_for_in_ever_fewer_bytes(least: int) -> None:
     assert int(limit * (1 - ROOM / 2)) <= least + 1 or limit < 1 / ROOM
     if least == 700:
         assert limits[:3] == [985, 962, 929]
+
+
+def test_more_extra_macs_never_take_more_bytes() -> None:
+    """Module S3 of the vMCU paper, whose smallest bound with 20 % leaves a gap."""
+    graph = Module("S3", "vww", 10, 24, 144, 16, 3, (1, 1, 1), False).graph()
+    pools = []
+    for percent in (0, 10, 20, 50):
+        options = Options(tile_cost=9.0, extra_macs=percent / 100)
+        pools.append(make_plan("vmcu", graph, options).pool_bytes)
+    assert pools == sorted(pools, reverse=True)

@@ -100,7 +100,8 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
 def best_of_variants(graph: Graph, options: Options) -> Plan:
     """As plan(), in the graph's order."""
     if options.ram is None:
-        return smallest_of(variants(graph, options, options.extra_macs), graph, options)
+        best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
+        return with_fewer_macs(best, graph, options)
     base, most = usual(graph, options), max(options.extra_macs, MOST_EXTRA)
     tried = itertools.chain([base], beyond(graph, base, options, most))
     best = first_within(options.ram, tried, graph, options)
@@ -111,6 +112,18 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
                 best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
             if best.pool_bytes <= options.ram:
                 break
+    return best
+
+
+def with_fewer_macs(best: Plan, graph: Graph, options: Options) -> Plan:
+    """The smaller of a plan and of those for lower limits on extra MACs: a variant with a smaller
+    bound may have a gap that one with fewer MACs has not."""
+    while best.gap and best.macs_extra:
+        less = (best.macs_extra - 1) / bands.macs(graph)
+        other = smallest_of(variants(graph, options, less), graph, options)
+        if other.pool_bytes >= best.pool_bytes:
+            return min(best, other, key=bytes_and_macs)
+        best = other
     return best
 
 
