@@ -15,10 +15,10 @@ from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
     Subparsers,
-    c_name,
     hop_option,
     json_option,
     model_options,
+    name_option,
     refuse_with,
 )
 
@@ -55,7 +55,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="with --format container: layers one by one, and what a device needs to plan them "
         "anew (vmcu_model_load_as); needs more RAM than layers that run together",
     )
-    build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
+    name_option(build)
     build.add_argument(
         "--pareto",
         action="store_true",

@@ -16,6 +16,7 @@ from .options import (
     hop_option,
     json_option,
     model_options,
+    name_option,
     percentage,
 )
 from .sheets import WHAT
@@ -46,6 +47,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     check.add_argument("--junit", type=Path, metavar="FILE", help="write the limits as JUnit XML")
     check.add_argument("--markdown", type=Path, metavar="FILE", help="write it as Markdown")
     hop_option(check)
+    name_option(check)
     json_option(check, "the report, the next baseline,")
     return check
 

@@ -17,13 +17,13 @@ from .options import (
     hop_option,
     json_option,
     model_options,
+    name_option,
     refuse_with,
     zephyr_board,
 )
 
 if TYPE_CHECKING:
-    from ..fit.figures import Limits
-    from ..plan.plan import Plan
+    from ..fit.figures import Footprint, Limits
 
 # What Zephyr and a small application take of a board, by default.
 APP_RAM, APP_FLASH = "16K", "48K"
@@ -60,11 +60,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="if it fits: the largest image and the most channels with which it still would",
     )
     hop_option(fit)
+    name_option(fit)
     json_option(fit)
     return fit
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..fit.resized import measured
     from ..fit.ways import fit
     from ..frontends import load
     from ..passes import optimize
@@ -78,12 +80,14 @@ def run(args: argparse.Namespace) -> int:
     once = {"model": quantised(args), "calibration": None, "ram": None}
     args = argparse.Namespace(**{**vars(args), **once})
 
-    def planned(streams: bool, lies: bool, ram: int | None) -> Plan:
+    name = args.name or name_of(args.model)
+
+    def planned(streams: bool, lies: bool, ram: int | None) -> Footprint:
         asked = {"stream_input": streams, "input": ELSEWHERE if lies else None, "ram": ram}
-        return compiled(argparse.Namespace(**{**vars(args), **asked}))
+        return measured(compiled(argparse.Namespace(**{**vars(args), **asked})), name)
 
     outcome = fit(
-        name_of(args.model),
+        name,
         compiled(args),
         limits,
         planned,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, json_option
+from .options import Subparsers, json_option, name_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -17,6 +17,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "inspect", help="what is in a model: operators, shapes, quantisation, MACs, what is missing"
     )
     inspect.add_argument("model", type=Path, metavar="MODEL", help=".tflite or .onnx")
+    name_option(inspect)
     json_option(inspect, "the same")
     return inspect
 
@@ -25,8 +26,9 @@ def run(args: argparse.Namespace) -> int:
     from ..report.inspection import inspect
     from ..report.models import print_inspection
     from ..report.terminal import console, write_json
+    from .models import name_of
 
-    found = inspect(args.model)
+    found = inspect(args.model, args.name or name_of(args.model))
     print_inspection(found, console())
     write_json(asdict(found), args.json)
     if found.problems:

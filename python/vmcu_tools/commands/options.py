@@ -309,6 +309,11 @@ def planner_options() -> argparse.ArgumentParser:
     return planner
 
 
+def name_option(parser: argparse.ArgumentParser) -> None:
+    """What the model is called in C; its tables hold the name, so it counts in flash."""
+    parser.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
+
+
 def hop_option(parser: argparse.ArgumentParser) -> None:
     """How far the window of a model moves that keeps its rows from one inference to the next."""
     parser.add_argument(

@@ -23,7 +23,7 @@ def report_of(args: argparse.Namespace) -> ModelReport:
     from ..report import model
     from .models import compiled, name_of
 
-    name = name_of(args.model)
+    name = getattr(args, "name", None) or name_of(args.model)
     plan = compiled(args)
     emitted = emit(plan, name, "")
     return model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)

@@ -23,27 +23,27 @@ GRAINS = (16, 8, 4, 2, 1)
 FEWEST_STEPS, WIDTH_STEPS = 8, 16
 # The most that is tried, times what there is.
 MOST_TIMES = 4
-NAME = "candidate"
 
 
 @dataclass(frozen=True)
 class Scale:
     """One way to scale a graph, which is then planned with the same options: `make` gives it
-    `number` of `whole` parts of what it has."""
+    `number` of `whole` parts of what it has. name: of its tables in C."""
 
+    name: str
     kind: str
     whole: int
     make: Callable[[int], Graph]
     options: Options
 
 
-def scale_of(kind: str, graph: Graph, options: Options) -> Scale:
-    """How a graph can be scaled. Raises UserError if it cannot."""
+def scale_of(name: str, kind: str, graph: Graph, options: Options) -> Scale:
+    """How a graph can be scaled; `name`: as Scale has it. Raises UserError if it cannot."""
     if graph.states or options.hop:
         raise _refused("it keeps something from call to call", graph)
     if kind == CHANNELS:
         steps = WIDTH_STEPS
-        return Scale(kind, steps, lambda number: scaled(graph, None, number / steps), options)
+        return Scale(name, kind, steps, lambda number: scaled(graph, None, number / steps), options)
     if len(graph.inputs) != 1:
         raise _refused("it has several inputs", graph)
     sides = graph.tensors[graph.inputs[0].tensor].shape[:2]
@@ -57,16 +57,17 @@ def scale_of(kind: str, graph: Graph, options: Options) -> Scale:
         height, width = (max(round(side * number / whole), 1) for side in sides)
         return scaled(graph, (height, width))
 
-    return Scale(kind, whole, make, options)
+    return Scale(name, kind, whole, make, options)
 
 
 def _refused(reason: str, graph: Graph) -> UserError:
     return UserError(Problem(reason, "change the network itself", graph.origin))
 
 
-def measured(plan: Plan) -> Footprint:
-    """Of a plan, which is proven and emitted for that."""
-    emitted = emit(plan, NAME, "")
+def measured(plan: Plan, name: str) -> Footprint:
+    """Of a plan, which is proven and emitted for that. name: of its tables in C, which flash holds
+    too."""
+    emitted = emit(plan, name, "")
     macs = sum(step.bind(plan.graph).macs for step in plan.steps) - plan.macs_extra
     flash = emitted.weights_bytes + emitted.tables_bytes
     return Footprint(plan.ram_bytes, flash, macs, plan.macs_extra)
@@ -108,7 +109,7 @@ def largest(
 
 
 def _way(scale: Scale, number: int, graph: Graph, limits: Limits) -> Remedy:
-    found = measured(make_plan("vmcu", graph, scale.options, prove=False))
+    found = measured(make_plan("vmcu", graph, scale.options, prove=False), scale.name)
     ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     factor, shape = round(number / scale.whole, 4), _shape(graph)
     said = f"{shape[0]} x {shape[1]}" if scale.kind == IMAGE else f"{factor:g} times the channels"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..errors import UserError
@@ -16,7 +17,9 @@ from .resized import CHANNELS, IMAGE, MOST_TIMES, Scale, largest, measured, scal
 
 STREAM, ELSEWHERE, MACS = "stream", "elsewhere", "macs"
 # How a model is planned: with the input streamed, with it elsewhere, within so many bytes.
-Planned = Callable[[bool, bool, "int | None"], Plan]
+Planned = Callable[[bool, bool, "int | None"], Footprint]
+# By what kind a network is scaled, and where to say why it cannot be.
+Scaled = Callable[[str, list[str]], "Scale | None"]
 WAYS = (
     (STREAM, "the input comes row by row", "--stream-input", True, False),
     (ELSEWHERE, "the input lies elsewhere", "--input elsewhere", False, True),
@@ -31,18 +34,19 @@ def fit(
     whole: Callable[[], Graph],
     grow: bool = False,
 ) -> Fit:
-    """What there is to say. planned: the same model planned otherwise; whole: its graph with all
-    of the file's channels."""
-    found = measured(base)
+    """What there is to say. name: of the model in C; planned: what the same model needs planned
+    otherwise; whole: its graph with all of the file's channels."""
+    found = measured(base, name)
     ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     outcome = Fit(name, limits, found, not (ram or flash), ram, flash)
     refused: list[str] = []
     ways: list[Remedy] = []
+    scale = partial(_scale, name, base, whole)
     if ram and not base.graph.hop:
         ways += _otherwise(base, found, limits, planned, refused)
     if not outcome.fits:
-        ways += _smaller(base, found, limits, whole, refused)
-    grown = _larger(base, found, limits, whole, refused) if grow and outcome.fits else ()
+        ways += _smaller(scale, found, limits, refused)
+    grown = _larger(scale, found, limits, refused) if grow and outcome.fits else ()
     ranked = sorted(ways, key=_rank)
     return replace(
         outcome, ways=tuple(ranked), refused=tuple(dict.fromkeys(refused)), grown=tuple(grown)
@@ -107,7 +111,7 @@ def _planned(
     refused: list[str],
 ) -> Remedy | None:
     try:
-        found = measured(planned(*how))
+        found = planned(*how)
     except UserError as error:
         refused.append(f"{what}: {error.problems[0].reason}")
         return None
@@ -116,30 +120,20 @@ def _planned(
 
 
 def _smaller(
-    base: Plan,
-    now: Footprint,
-    limits: Limits,
-    whole: Callable[[], Graph],
-    refused: list[str],
+    scaled: Scaled, now: Footprint, limits: Limits, refused: list[str]
 ) -> Iterator[Remedy]:
     for kind in (IMAGE, CHANNELS):
         # Weights take what they take whatever the image.
         if kind == IMAGE and limits.lacking(0, now.flash_bytes)[1]:
             continue
-        scale = _scale(kind, base, whole, refused)
+        scale = scaled(kind, refused)
         if scale is not None:
             yield from _found(scale, limits, 1, scale.whole, now, refused)
 
 
-def _larger(
-    base: Plan,
-    now: Footprint,
-    limits: Limits,
-    whole: Callable[[], Graph],
-    refused: list[str],
-) -> Iterator[Remedy]:
+def _larger(scaled: Scaled, now: Footprint, limits: Limits, refused: list[str]) -> Iterator[Remedy]:
     for kind in (IMAGE, CHANNELS):
-        scale = _scale(kind, base, whole, refused)
+        scale = scaled(kind, refused)
         if scale is None:
             continue
         high = scale.whole + 1
@@ -154,14 +148,16 @@ def _larger(
         yield from ways[-1:]
 
 
-def _scale(kind: str, base: Plan, whole: Callable[[], Graph], refused: list[str]) -> Scale | None:
+def _scale(
+    name: str, base: Plan, whole: Callable[[], Graph], kind: str, refused: list[str]
+) -> Scale | None:
     try:
         graph = base.model if kind == IMAGE else whole()
         elsewhere = bool(base.graph.elsewhere)
         options = Options(
             stream_input=base.input_streamed, input_elsewhere=elsewhere, hop=base.graph.hop
         )
-        return scale_of(kind, graph, options)
+        return scale_of(name, kind, graph, options)
     except UserError as error:
         refused.append(f"another {kind}: {error.problems[0].reason}")
         return None

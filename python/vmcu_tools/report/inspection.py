@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import frontends
+from ..compiler import compile_model
+from ..emit import emit
 from ..errors import Problem, UserError
 from ..frontends.onnx import fold as onnx_fold
 from ..frontends.onnx import importer as onnx
@@ -48,7 +50,8 @@ class PortRow:
 @dataclass(frozen=True)
 class Inspection:
     """A model file: its ports, its nodes and, where it is supported, their sums; else what stands
-    in the way."""
+    in the way. weight_bytes: of the layers one by one, as the file has them; flash_bytes: of the
+    tables that `vmcu build` writes, None where no plan is found without options."""
 
     model: str
     supported: bool
@@ -58,6 +61,7 @@ class Inspection:
     macs: int
     weight_bytes: int
     problems: tuple[Problem, ...]
+    flash_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,8 @@ class Coverage:
     tabulated: tuple[str, ...] = ()
 
 
-def inspect(path: Path) -> Inspection:
-    """Raises UserError for a file that is no model at all."""
+def inspect(path: Path, name: str) -> Inspection:
+    """name: of the model's tables in C. Raises UserError for a file that is no model at all."""
     try:
         graph = frontends.load(path)
     except UserError as error:
@@ -88,7 +92,16 @@ def inspect(path: Path) -> Inspection:
         sum(node.macs for node in nodes),
         sum(node.weight_bytes for node in nodes),
         (),
+        _flash_bytes(path, name),
     )
+
+
+def _flash_bytes(path: Path, name: str) -> int | None:
+    try:
+        emitted = emit(compile_model(path, state=None), name)
+    except UserError:
+        return None
+    return emitted.weights_bytes + emitted.tables_bytes
 
 
 def row(graph: Graph, index: int) -> NodeRow:

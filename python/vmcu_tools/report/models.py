@@ -33,8 +33,9 @@ def print_inspection(found: Inspection, console: Console) -> None:
             costs = f"{node.macs:,}", f"{node.weight_bytes:,}"
             grid.add_row(node.name, node.op, _shape(node.shape), *figures, *costs)
         console.print(grid)
-        totals = f"{len(found.nodes)} nodes, {found.macs:,} MACs, {found.weight_bytes:,} bytes"
-        say(console, f"{found.model}: supported; {totals} of weights and factors")
+        flash = "" if found.flash_bytes is None else f", {found.flash_bytes:,} bytes of flash"
+        totals = f"{len(found.nodes)} nodes, {found.macs:,} MACs{flash}"
+        say(console, f"{found.model}: supported; {totals}")
         return
     grid = table("node", "op", "problem", left=3)
     for node in found.nodes:
