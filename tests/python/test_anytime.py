@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders.dags import Dag
 from builders.networks import network_file
 from vmcu_tools import cli
+from vmcu_tools.commands import models
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
@@ -89,18 +91,26 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
     assert plan.notes[-1] == anytime.INTERRUPTED and 8.0 <= took < 12.0
 
 
-def test_an_interruption_without_a_limit_gives_a_quick_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interruption_without_a_limit_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(graph: Graph, options: Options) -> Plan:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fusion, "plan", interrupted)
     monkeypatch.setitem(PLANNERS, "vmcu", Planner(interrupted, streams=True))
-    plan = make_plan("vmcu", GRAPH)
-    assert plan.notes[-1] == anytime.INTERRUPTED
-    plan = make_plan("vmcu", GRAPH, Options(stream_input=True))
-    assert plan.notes[-1] == anytime.INTERRUPTED and plan.input_streamed
+    with pytest.raises(KeyboardInterrupt):
+        make_plan("vmcu", GRAPH)
+
+
+def test_only_build_goes_on_with_the_best_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = make_plan("vmcu", optimize(load(DIGITS)))
+    interrupted = replace(plan, notes=(anytime.INTERRUPTED,))
+    monkeypatch.setattr(models, "planned", lambda *_: interrupted)
+    for words in (["fit", "--ram", "1M"], ["verify"], ["check", "--max-ram", "1M"], ["wear"]):
+        assert cli.main([words[0], str(DIGITS), *words[1:]]) == 130
+        assert "interrupted" in capsys.readouterr().err
+    assert cli.main(["build", str(DIGITS)]) == 130
+    assert "best one so far" in capsys.readouterr().out
 
 
 def test_nothing_goes_on_when_time_is_over() -> None:

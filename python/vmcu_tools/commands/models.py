@@ -23,6 +23,7 @@ from ..ops import bias_warnings
 from ..passes.fed_back import NONE
 from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
+from ..planner.anytime import INTERRUPTED
 from ..planner.options import DEFAULT
 from .options import ELSEWHERE
 
@@ -59,6 +60,9 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes. choices: as planner.Options has it."""
     plan = planned(args, args.begun, choices)
+    if INTERRUPTED in plan.notes and args.command != "build":
+        # Only `vmcu build` has a use for the best plan so far; others would go on for long.
+        raise KeyboardInterrupt
     for warning in bias_warnings(plan.model):
         print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
     return plan

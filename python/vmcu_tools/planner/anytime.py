@@ -63,12 +63,6 @@ def quick(graph: Graph, options: Options) -> Iterator[Plan]:
     yield swing.plan(graph, min(options.seconds, fusion.SOON))
 
 
-def at_once(graph: Graph, options: Options) -> Plan:
-    """The best of the quick plans, for who has interrupted a planner that had none yet."""
-    plan = min(quick(graph, options), key=lambda plan: plan.pool_bytes)
-    return replace(plan, notes=(*plan.notes, INTERRUPTED))
-
-
 def offers(graph: Graph, options: Options, best: Planning) -> Iterator[Offer]:
     """All plans in turn, those of the `best` planner last."""
     try:

@@ -90,12 +90,7 @@ def make_plan(
     if options.hop:
         planned_by = endless.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
-        try:
-            plan = planned_by(graph, options)
-        except KeyboardInterrupt:
-            if planned_by is not fusion.plan or options.input_elsewhere:
-                raise
-            plan = anytime.at_once(graph, options)
+        plan = planned_by(graph, options)
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
