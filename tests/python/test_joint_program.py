@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -156,5 +158,31 @@ def test_what_the_program_is_not_for_is_refused(
     assert main(["place", "--graph", str(path), "--only", "order", "--solver", "cbc"]) == 1
     assert "--solver goes with --graph" in capsys.readouterr().err
     monkeypatch.setattr(program, "MOST_CONDITIONS", 3)
-    assert main(["place", "--graph", str(path), "--solver", "cbc"]) == 1
-    assert "leave out --solver" in capsys.readouterr().err
+    graph = graphs.read(path)
+    with pytest.raises(InputError, match="leave out --solver"):
+        program.Program(graph, graphs.roots_of(graph.tensors), None, 1000)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cbc"])
+def test_a_solver_that_finds_nothing_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], solver: str
+) -> None:
+    """The plan of the search is printed all the same; the clock is kept, whatever CBC does."""
+    callable_solver(solver)
+    rng = random.Random(3)
+    nodes = [
+        {"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{i}" for i in {n // 2, n // 3} - {n}]}
+        for n in range(90)
+    ]
+    graph = {
+        "tensors": [{"name": f"t{n}", "size": rng.randint(1, 400)} for n in range(90)],
+        "nodes": nodes,
+    }
+    path, out = tmp_path / "g.json", tmp_path / "plan.json"
+    path.write_text(json.dumps(graph))
+    begun = time.monotonic()
+    words = ["--seconds", "2", "--solver", solver, "--json", str(out)]
+    assert main(["place", "--graph", str(path), *words]) == 1
+    assert time.monotonic() - begun < 2 * 2 * 1.1 + 2
+    assert f"{solver}: found nothing in 2 seconds" in capsys.readouterr().err
+    assert json.loads(out.read_text())["height"] > 0

@@ -15,7 +15,7 @@ from vmcu_tools.placement.ordering.bounds import least_peak
 from vmcu_tools.placement.ordering.direction import Direction
 from vmcu_tools.placement.ordering.search import Hunt
 from vmcu_tools.placement.ordering.sweep import Sweep
-from vmcu_tools.placement.ordering.windows import improved
+from vmcu_tools.placement.ordering.windows import Smoother
 from vmcu_tools.placement.tasks import CycleError, GraphTask, TaskGraph, usage
 
 TINY = 1000
@@ -236,7 +236,8 @@ def test_two_thousand_tasks_have_a_better_order_than_their_own() -> None:
 def test_a_stretch_is_made_better_where_the_order_is_worst() -> None:
     graph = wide(3, 300, "near")
     before = list(range(300))
-    smoother = improved(graph, before, 300_000, 0)
+    smoother = Smoother(graph, before)
+    smoother.run(300_000, 0)
     after = usage(graph, smoother.order)
     assert tuple(smoother.steps) == after.steps and tuple(smoother.alive) == after.alive
     assert after.peak == smoother.peak < usage(graph, before).peak

@@ -48,8 +48,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     place.add_argument(
         "--seconds",
         type=duration,
-        default=50.0,
-        help="to search for offsets at most (default 50); the search for an order ends by itself",
+        default=None,
+        help="end the search within so many seconds (default: 50 for offsets, and as long as it "
+        "takes for the order of a graph, which is then the same on every machine)",
     )
     place.add_argument(
         "--solver",
@@ -89,9 +90,9 @@ def buffers(args: argparse.Namespace) -> int:
     from ..report import placements
     from ..report.terminal import console, write_json
 
-    problem = files.read(args.problem)
-    with progress.clock("placing", args.seconds) as watch:
-        placement = placing.place(problem, args.capacity, args.seconds, watch=watch, keep=True)
+    problem, seconds = files.read(args.problem), args.seconds or placing.SECONDS
+    with progress.clock("placing", seconds) as watch:
+        placement = placing.place(problem, args.capacity, seconds, watch=watch, keep=True)
     placements.print_placement(problem, placement, console())
     write_json(placements.figures(problem, placement, args.capacity), args.json)
     if args.output:
@@ -106,7 +107,7 @@ def buffers(args: argparse.Namespace) -> int:
 def distribution(args: argparse.Namespace) -> int:
     """Places buffers in several memories."""
     from ..errors import Problem, UserError
-    from ..placement import files
+    from ..placement import SECONDS, files
     from ..placement import memories as several
     from ..report import placements
     from ..report.terminal import console, write_json
@@ -116,7 +117,7 @@ def distribution(args: argparse.Namespace) -> int:
         raise UserError(Problem(f"--memory does not go with {other}", "leave out one of the two"))
     problem = files.read(args.problem)
     named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
-    found = several.place_in(problem, named, args.seconds)
+    found = several.place_in(problem, named, args.seconds or SECONDS)
     if found is None:
         room = ", ".join(f"{one.name} ({one.capacity:,} bytes)" for one in named)
         reason = f"no places were found in {room}"
@@ -129,12 +130,13 @@ def distribution(args: argparse.Namespace) -> int:
 def graph(args: argparse.Namespace) -> int:
     """Orders and places the tensors of a graph."""
     from .. import progress
-    from ..placement import graphs
+    from ..errors import Problem, UserError
+    from ..placement import SECONDS, graphs
     from ..report import placements
     from ..report.terminal import console, write_json
 
     problem = graphs.read(args.graph)
-    with progress.clock("ordering and placing", args.seconds) as watch:
+    with progress.clock("ordering and placing", args.seconds or SECONDS) as watch:
         plan = graphs.solve(
             problem, args.seconds, told=watch, only=args.only, keep=True, solver=args.solver
         )
@@ -144,6 +146,9 @@ def graph(args: argparse.Namespace) -> int:
         placements.write_offsets(plan, args.output)
     if plan.interrupted:
         return EXIT_INTERRUPTED
+    if plan.unproven:
+        remedy = "allow more with --seconds, or leave out --solver: the plan above was searched for"
+        raise UserError(Problem(plan.proof, remedy, problem.origin))
     if args.capacity is not None and plan.height > args.capacity:
         raise placements.too_high(problem.origin, plan, args.capacity)
     return EXIT_DONE

@@ -14,17 +14,18 @@ lies, which then lives until neither is needed; of the whole "order", the names 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import place, program
+from . import SECONDS, place, program
 from .complaints import Complaint, InputError, refuse
 from .named import NamedGraph, NamedTensor, roots_of
 from .ordering import Ordering, best_order
-from .problem import Buffer, Instance, check
+from .problem import Allocation, Buffer, Instance, check
 from .tasks import CycleError, GraphTask, TaskGraph, lifetimes, usage
 
 MOST_COMPLAINTS = 10
@@ -35,6 +36,10 @@ FIELDS = {
     "node": {"name", "inputs", "outputs", "after", "scratch"},
 }
 Told = Callable[[int, int], None]
+Placed = tuple[Ordering, Allocation]
+# Of the seconds that are given, parts for the order and for offsets in the file's own order; the
+# rest is for offsets in the order that was found.
+ORDER_SHARE, OWN_SHARE = 0.25, 0.1
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class GraphPlan:
 
     `height`: bytes that the tensors take at their offsets, else those of the worst step; `peak`:
     those of the worst step; `bound`: those that no order, or none but the given one, does without;
-    `proof`: what an integer program says, if one was asked for.
+    `proof`: what an integer program says, if one was asked for; `unproven`: it found neither a plan
+    nor a bound.
     """
 
     order: tuple[str, ...]
@@ -54,6 +60,7 @@ class GraphPlan:
     seconds: float
     interrupted: bool = False
     proof: str = ""
+    unproven: bool = False
 
     @property
     def optimal(self) -> bool:
@@ -277,7 +284,7 @@ def instance_of(graph: NamedGraph, order: Sequence[int]) -> Instance:
 
 def solve(
     graph: NamedGraph,
-    seconds: float = 50.0,
+    seconds: float | None = None,
     workers: int | None = None,
     told: Told = lambda bound, height: None,
     only: str = "",
@@ -287,19 +294,23 @@ def solve(
     """The best order found, or the given one, and the lowest offsets found in it.
 
     only: "order", without offsets, or "placement", in the order of the list if none is given.
-    seconds: for the search for offsets; that for an order ends by itself, at the same point on
-    every machine. keep: an interruption (KeyboardInterrupt) ends either with the best so far.
-    solver: "highs" or "cbc", which then solves MODeL's program of both, in as many seconds again;
-    InputError if it is not installed.
+    seconds: for both searches, of which that for an order gets ORDER_SHARE at most; None: that for
+    an order ends by itself, at the same point on every machine, then SECONDS for offsets. Where
+    both are looked for, never higher than first fit in the file's own order. keep: an interruption
+    (KeyboardInterrupt) ends either with the best so far. solver: "highs" or "cbc", which then
+    solves MODeL's program of both, in as many seconds again; InputError if it is not installed.
     """
     start = time.monotonic()
+    deadline = math.inf
+    if seconds is not None:
+        deadline = start + (1.0 if only == "order" else ORDER_SHARE) * seconds
     if solver:
         program.available(solver, graph)
     order = graph.order
     if order is None and only == "placement":
         order = tuple(graph.tasks.topological())
     if order is None:
-        found = best_order(graph.tasks, told=told, keep=keep)
+        found = best_order(graph.tasks, told=told, keep=keep, deadline=deadline)
     else:
         used = usage(graph.tasks, order)
         found = Ordering(tuple(order), used.peak, used.peak)
@@ -309,9 +320,15 @@ def solve(
             names, None, found.peak, found.peak, found.bound, time.monotonic() - start,
             found.interrupted,
         )  # fmt: skip
+    end = time.monotonic() + SECONDS if seconds is None else start + seconds
+    own_seconds = OWN_SHARE * (seconds or SECONDS) if order is None else 0.0
     problem = instance_of(graph, found.order)
-    left = max(seconds - (time.monotonic() - start), 0.0)
+    left = max(end - own_seconds - time.monotonic(), 0.0)
     placed = place(problem, found.bound or None, left, workers, told, keep)
+    if order is None and placed.height > found.peak and not placed.interrupted:
+        left = max(end - time.monotonic(), 0.0)
+        found, placed = lower_of((found, placed), in_own_order(graph, found.bound, left))
+        names = tuple(graph.nodes[number] for number in found.order)
     roots = roots_of(graph.tensors)
     offsets = {
         tensor.name: placed.offsets.get(graph.tensors[root].name, 0)
@@ -328,9 +345,24 @@ def solve(
         found.interrupted or placed.interrupted,
     )
     if solver and not plan.interrupted:
-        plan = proven(graph, plan, None if order is None else found.order, solver, seconds)
+        plan = proven(
+            graph, plan, None if order is None else found.order, solver, seconds or SECONDS
+        )
         plan = replace(plan, seconds=time.monotonic() - start)
     return plan
+
+
+def in_own_order(graph: NamedGraph, bound: int, seconds: float) -> Placed:
+    """The file's own order and the lowest offsets found in it, by first fit at first. bound: of any
+    order."""
+    order = tuple(graph.tasks.topological())
+    peak = usage(graph.tasks, order).peak
+    return Ordering(order, peak, min(bound, peak)), place(instance_of(graph, order), None, seconds)
+
+
+def lower_of(one: Placed, other: Placed) -> Placed:
+    """Of two the one whose placement is lower, the first if they are as high."""
+    return min(one, other, key=lambda placed: placed[1].height)
 
 
 def proven(
@@ -338,7 +370,10 @@ def proven(
 ) -> GraphPlan:
     """The plan, or a lower one, with what the integer program proves; `order`: the given one."""
     roots = roots_of(graph.tensors)
-    found = program.Program(graph, roots, order, plan.height).solve(solver, seconds)
+    job = program.Job(graph, roots, order, plan.height, solver)
+    found = program.solve_within(job, seconds)
+    if found is None:
+        return replace(plan, proof=f"{solver}: found nothing in {seconds:g} seconds", unproven=True)
     bound = min(max(plan.bound, found.bound), plan.height)
     told = f"{solver}: none takes less than {min(found.bound, plan.height):,} bytes"
     if found.order is None:

@@ -14,13 +14,19 @@ Needs pulp, and highspy for HiGHS; the rest of the package needs neither.
 from __future__ import annotations
 
 import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import lcm
 from typing import Any
 
-from .complaints import refuse
+from .complaints import InputError, refuse
 from .highs import quieten
 from .named import NamedGraph
 from .ordering.bounds import ancestors
@@ -29,6 +35,8 @@ SOLVERS = ("highs", "cbc")
 # Conditions are written for each pair of tensors at each step: more of them take longer to write
 # down than a search takes.
 MOST_CONDITIONS = 400_000
+# Of the time for a solver in a process of its own, the part that the solver is told.
+HANDED_OVER = 0.8
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,17 @@ def pyramid(edges: Sequence[PlacedEdge], spans: EdgeSpans) -> dict[int, int]:
                 left.remove(edge)
                 break
     return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to solve: as Program has it, and the solver's name."""
+
+    graph: NamedGraph
+    roots: Sequence[int]
+    order: Sequence[int] | None
+    most: int
+    solver: str
 
 
 class Program:
@@ -303,6 +322,55 @@ class Program:
         proven = self.ilp.solverModel.getInfo().mip_dual_bound
         # A little below: it is a sum of floating point numbers.
         return max(int(-(-(proven - 1e-4) // 1)), 0) if abs(proven) < 1e18 else 0
+
+
+def solve_within(job: Job, seconds: float) -> Proof | None:
+    """What a solver finds in so many seconds, None for nothing. It runs in a process of its own,
+    which is ended then: CBC may look at its own time limit only after minutes.
+
+    Raises InputError as Program does.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # With the solver that it starts.
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    answer = b""
+    try:
+        answer, _ = process.communicate(pickle.dumps((job, seconds)), seconds)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+    found: Proof | InputError | None = pickle.loads(answer) if answer else None
+    if isinstance(found, InputError):
+        raise found
+    nothing = found is not None and found.order is None and found.bound <= 0
+    return None if nothing else found
+
+
+def serve() -> None:
+    """What the process of a solver does: a pickle comes in, one goes out."""
+    begun = time.monotonic()
+    job, seconds = pickle.load(sys.stdin.buffer)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
+        # What a solver prints is no answer.
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        found: Proof | InputError
+        try:
+            program = Program(job.graph, job.roots, job.order, job.most)
+            # A part of the time is for handing over what is found.
+            left = HANDED_OVER * seconds - (time.monotonic() - begun)
+            found = program.solve(job.solver, left)
+        except InputError as error:
+            found = error
+        pickle.dump(found, answer)
 
 
 def pulp_or_refuse(graph: NamedGraph) -> Any:

@@ -9,6 +9,7 @@ back: in both directions by the task that finds the tensor's count at one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -30,14 +31,19 @@ def table(rows: list[list[int]], filler: int) -> np.ndarray:
     return found
 
 
+class OutOfTimeError(Exception):
+    """A search has reached its deadline."""
+
+
 class Direction:
     """`inputs`, `shared`: by task the tensors it reads and the bytes it can share with each.
     `waiting`, `counts`: what tasks and tensors begin with; the last of each, and the last row of
     tables, stand for none. `next`: who waits for a task; `near`: who may have become cheaper for
-    it. Sizes are in bytes."""
+    it. Sizes are in bytes. `deadline`: of time.monotonic(), at which a sweep raises
+    OutOfTimeError."""
 
-    def __init__(self, graph: TaskGraph, backwards: bool):
-        self.graph, self.backwards = graph, backwards
+    def __init__(self, graph: TaskGraph, backwards: bool, deadline: float = math.inf):
+        self.graph, self.backwards, self.deadline = graph, backwards, deadline
         self.tasks, tensors = len(graph.tasks), len(graph.sizes)
         reads = [list(dict.fromkeys(task.inputs)) for task in graph.tasks]
         shares = [dict(zip(task.inputs, task.shared, strict=False)) for task in graph.tasks]

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..tasks import TaskGraph, usage
 from . import greedy
 from .bounds import least_peak
-from .direction import Direction
+from .direction import Direction, OutOfTimeError
 from .sweep import Sweep
-from .windows import improved
+from .windows import Smoother
 
 # Moves that a search may weigh in all; about a million take a second.
 EFFORT = 16_000_000
@@ -64,22 +66,25 @@ def best_order(
     effort: int | None = None,
     told: Told = lambda bound, peak: None,
     keep: bool = False,
+    deadline: float = math.inf,
 ) -> Ordering:
     """The order with the smallest peak that so much effort finds, by default enough for a proof
-    where a graph is small.
+    where a graph is small, or the best by `deadline`, of time.monotonic().
 
     Never worse than the graph's own order, eager choices, or a beam of WIDE sets: by default up to
-    MOST_PLAIN tasks, else wherever effort lasts for one; the same on every machine. `told`: is
+    MOST_PLAIN tasks, else wherever effort lasts for one; the same on every machine, unless the
+    deadline ends the search. `told`: is
     called with bound and peak, in bytes, as they get better. `keep`: an interruption
     (KeyboardInterrupt) ends the search with the best order so far. Raises CycleError.
     """
     thorough = effort is None and len(graph.tasks) <= MOST_PLAIN
     if effort is None:
         effort = SMALL_EFFORT if len(graph.tasks) <= SMALL else EFFORT
-    hunt = Hunt(graph, effort, told, thorough)
+    hunt = Hunt(graph, effort, told, thorough, deadline)
     try:
-        hunt.run()
-        hunt.calm()
+        with contextlib.suppress(OutOfTimeError):
+            hunt.run()
+            hunt.calm()
     except KeyboardInterrupt:
         if not keep:
             raise
@@ -90,8 +95,16 @@ def best_order(
 class Hunt:
     """The best order so far, what is proven, and the effort that is left."""
 
-    def __init__(self, graph: TaskGraph, effort: int, told: Told, thorough: bool = False):
+    def __init__(
+        self,
+        graph: TaskGraph,
+        effort: int,
+        told: Told,
+        thorough: bool = False,
+        deadline: float = math.inf,
+    ):
         self.graph, self.left, self.told, self.thorough = graph, effort, told, thorough
+        self.deadline = deadline
         self.best = graph.topological()
         self.peak = usage(graph, self.best).peak
         self.bound = 0
@@ -120,7 +133,7 @@ class Hunt:
         if len(self.graph.tasks) > MOST_SWEPT:
             self.by_windows()
             return
-        self.ways = [Direction(self.graph, backwards) for backwards in (False, True)]
+        self.ways = [Direction(self.graph, back, self.deadline) for back in (False, True)]
         for width in (NARROW, WIDE):
             self.beams(width)
             if self.exact(EXACT_EFFORTS[0]):
@@ -144,7 +157,7 @@ class Hunt:
         tasks = len(self.graph.tasks)
         if tasks > MOST_SWEPT or self.best == self.graph.topological():
             return
-        sweep = Sweep(Direction(self.graph, False), 0, self.peak + 1)
+        sweep = Sweep(Direction(self.graph, False, self.deadline), 0, self.peak + 1)
         found, _ = sweep.run(NARROW, CALM * tasks, True)
         if found is not None and (peak := usage(self.graph, found).peak) <= self.peak:
             self.best, self.peak = found, peak
@@ -215,9 +228,12 @@ class Hunt:
     def by_windows(self) -> None:
         """Improves the best order a stretch at a time."""
         if not self.done:
-            smoother = improved(self.graph, self.best, self.left, self.bound)
-            self.left -= smoother.looked_at
-            self.take(smoother.order)
+            smoother = Smoother(self.graph, self.best, self.deadline)
+            try:
+                smoother.run(self.left, self.bound)
+            finally:
+                self.left -= smoother.looked_at
+                self.take(smoother.order)
 
     def exact(self, effort: int) -> bool:
         """Looks for anything better than the best order, one way and the other, for as long as it

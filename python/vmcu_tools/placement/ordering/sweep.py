@@ -15,11 +15,12 @@ limit. Where it keeps only the `width` best of one count, it is a beam search.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from .direction import Direction
+from .direction import Direction, OutOfTimeError
 
 # No more numbers are held for the states of one count.
 MOST_NUMBERS = 60_000_000
@@ -98,7 +99,8 @@ class Sweep:
     ) -> tuple[list[int] | None, bool]:
         """The best order found, and whether that is proven: no other is better or, without one,
         none stays below the limit. `effort`: moves to weigh at most. `ending`: keep fewer sets
-        rather than run out of effort. `plain`: without the rules that leave orders out."""
+        rather than run out of effort. `plain`: without the rules that leave orders out. Raises
+        OutOfTimeError at the direction's deadline."""
         d = self.direction
         width = max(1, min(width, MOST_NUMBERS // (d.tasks + len(d.sizes))))
         waiting: dict[int, list[States]] = {}
@@ -110,6 +112,8 @@ class Sweep:
         waiting[int(first.done[0])] = [first]
         complete = True
         while waiting:
+            if time.monotonic() > d.deadline:
+                raise OutOfTimeError
             count = self.reached = min(waiting)
             states = unique(States.joined(waiting.pop(count)))
             if count == d.tasks:

@@ -4,6 +4,7 @@ what is alive before and after it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..tasks import GraphTask, TaskGraph, usage
@@ -16,27 +17,26 @@ STRETCHES = ((20, 2000, 20_000), (48, 1000, 60_000), (110, 400, 150_000), (250, 
 SHIFTS = (0.5, 0.25, 0.75)
 
 
-def improved(graph: TaskGraph, order: Sequence[int], effort: int, least: int) -> Smoother:
-    """The order, with its worst steps made better for as long as some stretch around them has a
-    better order, down to `least` bytes, with about so many moves weighed."""
-    smoother = Smoother(graph, order)
-    while smoother.looked_at < effort and smoother.peak > least and smoother.better():
-        pass
-    return smoother
-
-
 class Smoother:
     """An order with the bytes of its `steps`, those `alive` before each and after the last, and the
-    place `at` which each task runs. `looked_at`: moves weighed so far."""
+    place `at` which each task runs. `looked_at`: moves weighed so far. `deadline`: as Direction has
+    it."""
 
-    def __init__(self, graph: TaskGraph, order: Sequence[int]):
-        self.graph, self.order = graph, list(order)
+    def __init__(self, graph: TaskGraph, order: Sequence[int], deadline: float = math.inf):
+        self.graph, self.order, self.deadline = graph, list(order), deadline
         used = usage(graph, order)
         self.steps, self.alive = list(used.steps), list(used.alive)
         self.at = [0] * len(self.order)
         for place, number in enumerate(self.order):
             self.at[number] = place
         self.looked_at = 0
+
+    def run(self, effort: int, least: int) -> None:
+        """Makes the worst steps better for as long as some stretch around them has a better order,
+        down to `least` bytes, with about so many moves weighed. OutOfTimeError leaves what has been
+        found."""
+        while self.looked_at < effort and self.peak > least and self.better():
+            pass
 
     @property
     def peak(self) -> int:
@@ -67,7 +67,7 @@ class Smoother:
         below = self.alive[first] - stretch.at_start
         limit = self.peak - below
         for backwards in (False, True):
-            sweep = Sweep(Direction(stretch, backwards), limit - 1, limit)
+            sweep = Sweep(Direction(stretch, backwards, self.deadline), limit - 1, limit)
             found, _ = sweep.run(width, effort)
             self.looked_at += sweep.looked_at
             if found is None:
