@@ -17,7 +17,6 @@ def benchmark() -> ModuleType:
     return script("decisions", "benchmarks/decisions/run.py")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["orders", "places", "tiles", "windows"])
 def test_figures_are_computed_again(name: str) -> None:
     decisions = benchmark()

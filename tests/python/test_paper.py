@@ -39,7 +39,6 @@ def test_the_page_has_the_own_networks() -> None:
     assert list(rows_of("own")) == list(figures.OWN)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", figures.OWN)
 def test_the_page_has_the_figures_of_the_own_networks(name: str, tmp_path: Path) -> None:
     [row] = figures.planned("", figures.built([name], str(tmp_path))).rows

@@ -293,7 +293,6 @@ MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models"))
 WAKE_WORD = MODELS / "mlperf-tiny-sww.tflite"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not WAKE_WORD.exists(), reason="VMCU_MODELS has no streaming wake word")
 def test_figures_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     """All of the table but for the number of hops that are compared, which takes a minute."""
