@@ -249,7 +249,8 @@ class Graph:
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
     names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
-    compute anew.
+    compute anew. `dropped`: names of the file's outputs that are float constants, which the graph
+    does not have.
     """
 
     name: str
@@ -269,6 +270,7 @@ class Graph:
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
     recurs: tuple[Recurrence, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

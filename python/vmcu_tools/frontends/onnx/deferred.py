@@ -26,6 +26,7 @@ from ..common import UnsupportedError, present, require
 from ..movement import file_index
 from .context import Context, outputs
 from .file import FileNode
+from .logic import FUNCTIONS
 from .values import (
     Activation,
     Args,
@@ -36,6 +37,7 @@ from .values import (
     Pending,
     Real,
     Value,
+    constant_of,
     tensor_shape,
 )
 
@@ -45,6 +47,8 @@ COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "E
 COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
+# What rules make a table of; Relu and Clip bound a result that has no scale yet.
+_FUNCTIONS = FUNCTIONS - {"Relu", "Clip"}
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
 
@@ -95,6 +99,8 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     first = args[0] if args else None
     if node.op in _MEANS and isinstance(first, Curve):
         return [_mean(context, node, first, args)]
+    if node.op in _FUNCTIONS and (rounded := _rounded(context, node, args)) is not None:
+        return outputs(context, node, rounded)
     if node.op in _LAYERS and isinstance(first, Pending) and is_float(first):
         # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
         return outputs(context, node, [with_own_scale(context, first), *args[1:]])
@@ -103,6 +109,26 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
+
+
+def _rounded(context: Context, node: FileNode, args: Args) -> Args | None:
+    """The operands of a function of one float result, with that as an int8 tensor of a scale that
+    holds all of it; None where there is no such result or its rule takes it as it is."""
+    values = [arg for arg in args if arg is not None and not _is_scalar(arg)]
+    first = values[0] if values else None
+    if not isinstance(first, Pending) or any(value is not first for value in values):
+        return None
+    taken = first.affine or first.rebias or (node.op == "Abs" and first.terms is not None)
+    if taken or first.keeps is not None or first.natural is None:
+        return None
+    real = _at_scale(context, first, *first.natural)
+    context.rounded.add(real.activation.tensor.name)
+    return [real if arg is first else arg for arg in args]
+
+
+def _is_scalar(value: Value) -> bool:
+    constant = constant_of(value)
+    return constant is not None and constant.size == 1
 
 
 def _mean(context: Context, node: FileNode, curve: Curve, args: Args) -> Pending:

@@ -19,10 +19,11 @@ from ...ops.binary import Binary
 from ...ops.requantize import Requantize
 from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
-from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, require
+from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
 from ..movement import file_index
 from .channels import broadcast, narrowed, per_channel
-from .context import Context, clamp, common_root, rule
+from .context import Context, clamp, common_root, outputs, rule
+from .curves import REQUANTISE
 from .file import FileNode
 from .functions import UNARY
 from .values import (
@@ -87,7 +88,10 @@ def one_curve(
 
 @rule(*UNARY)
 def _unary(context: Context, node: FileNode, args: Args) -> Value:
-    x = curve(context, args[0])
+    first = args[0]
+    if node.op == "Abs" and isinstance(first, Pending) and first.terms is not None:
+        return _distance(context, node, *first.terms)
+    x = curve(context, first)
     with np.errstate(all="ignore"):
         return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
 
@@ -130,7 +134,13 @@ def _clamped(
     # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
     bounds = np.clip([value.low, value.high], low, high)
     return replace(
-        value, name=name, low=float(bounds[0]), high=float(bounds[1]), rebias=None, affine=None
+        value,
+        name=name,
+        low=float(bounds[0]),
+        high=float(bounds[1]),
+        rebias=None,
+        affine=None,
+        terms=None,
     )
 
 
@@ -219,7 +229,56 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
 
     inputs = (first, second)
     name = node.outputs[0]
-    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+    return Pending(
+        name,
+        node.name,
+        shape,
+        order,
+        inputs,
+        make,
+        a.dtype,
+        memory=memory,
+        natural=_natural(node.op, first, second),
+        terms=(a, b) if node.op == "Sub" else None,
+    )
+
+
+def _natural(op: str, a: Tensor, b: Tensor) -> tuple[float, int] | None:
+    """Scale and zero point that hold all results of an operator on two activations."""
+    (low, high), (least, most) = (tables.real_values(x)[[0, -1]].tolist() for x in (a, b))
+    if op == "Sub":
+        return range_scale(low - most, high - least)
+    return range_scale(min(low, least), max(high, most)) if op in ("Min", "Max") else None
+
+
+def range_scale(low: float, high: float) -> tuple[float, int]:
+    """Scale and zero point that hold a range and zero."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = (high - low) / 255 or 1.0
+    return scale, round(INT8_MIN - low / scale)
+
+
+def _distance(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    """|a - b|: the greater one of both differences, at the result's scale."""
+    sides = [Real(a), Real(b)]
+
+    def difference(first: Value, second: Value) -> Value:
+        inner = replace(node, op="Sub", outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, inner, [first, second])[0]
+
+    def resolve(scale: float, zero: int) -> Value:
+        parts = []
+        for value in (difference(*sides), difference(*reversed(sides))):
+            name = context.fresh(node.outputs[0])
+            context.hidden.add(name)
+            parts.append(Real(context.quantise(value, scale, zero, name, a.dtype)))
+        inner = replace(node, op="Max", outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, inner, parts)[0]
+
+    pending = _pair(context, replace(node, op="Sub"), a, b)
+    scale, _ = present(pending.natural, "it reads no difference")
+    # As far on the one side of zero as the difference is on both.
+    return replace(pending, resolve=resolve, natural=(scale, INT8_MIN), terms=None)
 
 
 @dataclass(frozen=True)
@@ -275,9 +334,7 @@ def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: 
 def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
     """A constant operand with one int8 scale; a float one is quantised here."""
     if isinstance(value, QuantConstant):
-        one = value.scale.size == value.zero_point.size == 1
-        narrow = value.ints.dtype in (np.int8, np.uint8)
-        require(one and narrow, "its constant operand is not int8 with one scale", _FOLD)
+        require(value.is_int8, "its constant operand is not int8 with one scale", _FOLD)
         if value.ints.dtype == np.int8:
             return value
         ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
@@ -298,7 +355,7 @@ def _with_constant(
         return scaled
     constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
-    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
+    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}", REQUANTISE)
     laid = laid_out(x)
     values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])

@@ -15,6 +15,8 @@ from google.protobuf.message import DecodeError
 
 from ...errors import Problem, UserError
 from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
+from .attributes import attributes_of
+from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
 _ONNX_DOMAINS = ("", "ai.onnx")
@@ -76,6 +78,7 @@ def read(path: Path) -> FileModel:
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
         if not model.graph.node or not model.graph.output:
             raise ValueError("the file holds no graph")
+        fuse_normalisations(model.graph)
         if opset >= MINIMUM_OPSET:
             return _graph(model.graph, opset)
     raise UserError(
@@ -118,11 +121,6 @@ def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
         raise ValueError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
     nodes = [_node(node) for node in graph.node]
     return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """A node's attributes as Python values."""
-    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
 
 def _node(node: onnx.NodeProto) -> FileNode:

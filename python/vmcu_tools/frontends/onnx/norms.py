@@ -60,8 +60,19 @@ def _normalised(
             act_max=act_max,
         )
 
-    name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
+    name, inputs = node.outputs[0], (tensor,)
+    natural = _bounds(factors, count)
+    return Pending(
+        name, node.name, x.shape, order, inputs, make, x.dtype, memory=memory, natural=natural
+    )
+
+
+def _bounds(factors: _Factors, count: int) -> tuple[float, int]:
+    """Scale and zero point that hold every result: no normalised element is above the root of
+    their count."""
+    reach = np.abs(factors.gain) * math.sqrt(count)
+    largest = float((reach + np.abs(factors.offset)).max())
+    return max(largest, 1e-30) / 127, 0
 
 
 def _lines(x: Activation, axis: int) -> np.ndarray:

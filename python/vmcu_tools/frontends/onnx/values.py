@@ -45,6 +45,12 @@ class QuantConstant:
     zero_point: np.ndarray
     axis: int
 
+    @property
+    def is_int8(self) -> bool:
+        """Whether it is int8 or uint8 with one scale."""
+        one = self.scale.size == self.zero_point.size == 1
+        return one and self.ints.dtype in (np.int8, np.uint8)
+
     def real(self) -> np.ndarray:
         """float32 values."""
         scale = self.scale.astype(np.float32).reshape(self._spread())
@@ -131,7 +137,8 @@ class Pending:
     result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
     gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
-    with `resolve` is one that has to be made at its final scale from its inputs on.
+    with `resolve` is one that has to be made at its final scale from its inputs on. `terms`: the
+    two activations whose difference it is.
     """
 
     name: str
@@ -151,6 +158,7 @@ class Pending:
     memory: Shape | None = None
     natural: tuple[float, int] | None = None
     resolve: Callable[[float, int], Value] | None = None
+    terms: tuple[Activation, Activation] | None = None
 
 
 @dataclass(frozen=True, eq=False)
