@@ -9,7 +9,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +19,9 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends.onnx.importer import RULES
+from ..frontends.onnx.curves import REQUANTISE
+from ..frontends.onnx.importer import RULES, load
+from ..frontends.onnx.in_float import check_float
 from ..oracle.base import required
 from .functions import take_apart
 from .leftovers import quantise_leftovers
@@ -30,6 +32,10 @@ Samples = list[dict[str, np.ndarray]]
 
 _CPU = ["CPUExecutionProvider"]
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
+_NOT_INT8 = (
+    "This part of the model has no int8 form here: write it with other operators; `vmcu ops` lists "
+    "them."
+)
 _SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
 
 
@@ -62,6 +68,7 @@ def read_samples(source: Path, data: Path) -> Samples:
 
     Raises UserError if the file does not fit the model's inputs.
     """
+    check_float(source)
     inputs = _float_inputs(source)
     try:
         file = np.load(data, allow_pickle=False)
@@ -178,6 +185,7 @@ def _quantize(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models"
     )
     chosen = getattr(quantization.CalibrationMethod, METHODS[method])
+    check_float(source)
     model = _load(source)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
         reason = "the model is quantised already"
@@ -217,7 +225,24 @@ def _quantize(
     quantise_leftovers(quantised, partial(_ranges(samples), folded))
     join_functions(quantised.graph)
     found: bytes = quantised.SerializeToString()
+    result.write_bytes(found)
+    _check_result(source, result)
     return found
+
+
+def _check_result(source: Path, result: Path) -> None:
+    """Raises UserError, of the float model, where its int8 form cannot be imported."""
+    try:
+        load(result)
+    except UserError as error:
+        problems = [replace(problem, file=str(source)) for problem in error.problems]
+        # What this command was to do is no remedy of what it did.
+        raise UserError(
+            *(
+                replace(p, remedy=_NOT_INT8) if REQUANTISE in p.remedy or not p.node else p
+                for p in problems
+            )
+        ) from error
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:

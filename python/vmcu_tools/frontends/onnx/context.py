@@ -375,4 +375,5 @@ def clamp(
         low=low,
         high=high,
         memory=x.tensor.shape,
+        curve=Curve(x, np.clip(tables.real_values(x.tensor), np.float32(low), np.float32(high))),
     )

@@ -156,7 +156,7 @@ def _mean(context: Context, node: FileNode, curve: Curve, args: Args) -> Pending
         return outputs(context, total, sides)[0]
 
     natural = own if node.op != "ReduceSum" else None
-    return _pending(node, 0, shape, curve.activation.dtype, natural, resolve)
+    return until_scale(node, 0, shape, curve.activation.dtype, natural, resolve)
 
 
 def _reduced(context: Context, node: FileNode, value: Value, args: Args) -> Value:
@@ -171,7 +171,7 @@ def _rest(curve: Curve, rounded: Activation) -> Curve:
     return Curve(curve.activation, curve.real - kept)
 
 
-def _pending(
+def until_scale(
     node: FileNode,
     place: int,
     shape: FileShape,
@@ -216,7 +216,7 @@ def _result(context: Context, node: FileNode, args: Args, place: int, shape: Fil
     first = floats[0]
     dtype = _dtype(first)
     natural = own_scale(first) if len(floats) == 1 and node.op != "Concat" else None
-    return _pending(node, place, shape, dtype, natural, resolve)
+    return until_scale(node, place, shape, dtype, natural, resolve)
 
 
 def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:

@@ -23,7 +23,6 @@ from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
 from ..movement import file_index
 from .channels import broadcast, narrowed, per_channel
 from .context import Context, clamp, common_root, outputs, rule
-from .curves import REQUANTISE
 from .file import FileNode
 from .functions import UNARY
 from .values import (
@@ -52,6 +51,8 @@ def curve(context: Context, value: Value | None) -> Curve:
     """A float value as a function of one activation."""
     if isinstance(value, Curve):
         return value
+    if isinstance(value, Pending) and value.curve is not None:
+        return value.curve
     x = context.activation(value)
     return Curve(x, tables.real_values(x.tensor))
 
@@ -72,7 +73,7 @@ def one_curve(
     for arg, constant in zip(args, constants, strict=True):
         if constant is not None and constant.size == 1:
             sides.append(_real32(constant).ravel()[0])
-        elif isinstance(arg, (Real, Curve)):
+        elif isinstance(arg, (Real, Curve)) or (isinstance(arg, Pending) and arg.curve):
             sides.append(curve(context, arg))
         else:
             return None
@@ -133,6 +134,7 @@ def _clamped(
         return clamp(context.activation(value), name, node.name, low, high)
     # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
     bounds = np.clip([value.low, value.high], low, high)
+    curve = value.curve and replace(value.curve, real=_real32(np.clip(value.curve.real, low, high)))
     return replace(
         value,
         name=name,
@@ -141,6 +143,7 @@ def _clamped(
         rebias=None,
         affine=None,
         terms=None,
+        curve=curve,
     )
 
 
@@ -171,9 +174,9 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
         return found
     left, right = args
     if isinstance(left, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(right), left, True)
+        return _with_constant(context, node, context.activation(right), left, True)
     if isinstance(right, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(left), right, False)
+        return _with_constant(context, node, context.activation(left), right, False)
     return _pair(context, node, context.activation(left), context.activation(right))
 
 
@@ -348,14 +351,18 @@ def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
 
 
 def _with_constant(
-    node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
+    context: Context, node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
 ) -> Pending:
+    shape, places, _ = broadcast(x.shape, real.real().shape)
+    if shape != x.shape:
+        # The constant is the larger one: x is repeated.
+        inner = replace(node, outputs=(f"{node.outputs[0]}/repeated",))
+        x = context.activation(context.moved(inner, x, places))
     scaled = per_channel(node, x, real.real(), swapped)
     if scaled is not None:
         return scaled
     constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
-    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}", REQUANTISE)
     laid = laid_out(x)
     values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])

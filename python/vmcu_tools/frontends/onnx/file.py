@@ -19,6 +19,7 @@ from .attributes import attributes_of
 from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
+_NO_OUTPUTS = "Export it again, and name the tensors that it is to compute as its outputs."
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -57,8 +58,9 @@ class FileModel:
     opset: int
 
 
-def read(path: Path) -> FileModel:
-    """Raises UserError for a file that is no ONNX model, is damaged, or too old."""
+def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
+    """Raises UserError for a file that is no ONNX model, is damaged, or of an opset below
+    `minimum`."""
     file = str(path)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -76,10 +78,12 @@ def read(path: Path) -> FileModel:
             _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
-        if not model.graph.node or not model.graph.output:
+        if not model.graph.node:
             raise ValueError("the file holds no graph")
+        if not model.graph.output:
+            raise UserError(Problem("the model has no outputs", _NO_OUTPUTS, file))
         fuse_normalisations(model.graph)
-        if opset >= MINIMUM_OPSET:
+        if opset >= minimum:
             return _graph(model.graph, opset)
     raise UserError(
         Problem(

@@ -7,7 +7,6 @@ pending until the latter tells the scale of their result; then they become one i
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 
@@ -27,10 +26,10 @@ from ..common import (
     require,
 )
 from ..movement import file_index
-from . import deferred, fold, input_scales, schemas
+from . import deferred, fold, in_float, input_scales, schemas
 from .context import QUANTISE_ALL, RULES, Context, outputs
-from .curves import REQUANTISE
 from .file import FileModel, FileNode, FileValue, read
+from .in_float import is_quantised, is_unknown, refusal
 from .input_scales import KEEPS_SCALE, consumers
 from .quantize import quantisation
 from .values import (
@@ -57,29 +56,11 @@ import_modules(__package__)
 
 __all__ = ["RULES", "load", "load_with_views"]
 
-_FLOAT_MODEL = (
-    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
-    "`vmcu quantize`."
-)
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
 UNREAD = "Take it out of the model's inputs."
 AGAIN = "Export or download the file again."
-_STATIC = "Quantise the model statically, with calibration data."
-_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
-_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
-_INSIDE = ("what it sums up is not quantised", REQUANTISE)
-# What cannot be had, and why.
-_UNSUPPORTED = {
-    "ConvInteger": ("its result is int32 without a scale", _STATIC),
-    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
-    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
-    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
-    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
-}
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")
@@ -102,12 +83,8 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
-    if not any(_is_quantised(node) for node in model.nodes):
-        for node in model.nodes:
-            if _is_unknown(node):
-                reason, remedy = _UNSUPPORTED.get(node.op, _unknown(node.op))
-                context.builder.problem(reason, remedy, node.name, node.op)
-        context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+    if not any(is_quantised(node) for node in model.nodes):
+        in_float.report(context)
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
     names = [value.name for value in model.inputs]
@@ -124,14 +101,6 @@ def _import(model: FileModel, file: str) -> Context:
     return context
 
 
-def _is_quantised(node: FileNode) -> bool:
-    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
-
-
-def _is_unknown(node: FileNode) -> bool:
-    return node.op not in RULES and not fold.folds(node)
-
-
 def _sort_inputs(context: Context) -> None:
     """Ports in the file's order; each float input must have met its QuantizeLinear."""
     builder = context.builder
@@ -146,9 +115,9 @@ def _sort_inputs(context: Context) -> None:
 
 def _node(context: Context, node: FileNode) -> None:
     try:
-        if _is_unknown(node):
+        if is_unknown(node):
             # Also where its inputs have failed already: all problems are told at once.
-            raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+            raise UnsupportedError(*refusal(node.op))
         require(not (missing := schemas.missing(node, context.model.opset)), missing, AGAIN)
         given = [_argument(context, name) for name in node.inputs]
         args = [arg for arg in given if not isinstance(arg, Failed)]
@@ -175,7 +144,7 @@ def _argument(context: Context, name: str) -> Value | Failed | None:
 def _apply(context: Context, node: FileNode, args: Args) -> list[Value]:
     """The node's outputs."""
     if node.op not in RULES:
-        raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+        raise UnsupportedError(*refusal(node.op))
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)
@@ -202,13 +171,6 @@ def _moved_curve(context: Context, node: FileNode, curve: Curve, args: Args) -> 
     if curve.activation.tensor.name in context.rounded:
         context.rounded.update(x.tensor.name for x in moved)
     return [Curve(x, curve.real) for x in moved]
-
-
-def _unknown(op: str) -> tuple[str, str]:
-    close = difflib.get_close_matches(op, RULES, 3)
-    similar = f"; the most similar names are {', '.join(close)}" if close else ""
-    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
-    return "this operation is not supported", remedy
 
 
 def _kept(context: Context, result: Value) -> Value:

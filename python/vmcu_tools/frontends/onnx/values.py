@@ -138,7 +138,7 @@ class Pending:
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
     gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
     with `resolve` is one that has to be made at its final scale from its inputs on. `terms`: the
-    two activations whose difference it is.
+    two activations whose difference it is. `curve`: the same as a function of one activation.
     """
 
     name: str
@@ -159,6 +159,7 @@ class Pending:
     natural: tuple[float, int] | None = None
     resolve: Callable[[float, int], Value] | None = None
     terms: tuple[Activation, Activation] | None = None
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True, eq=False)
