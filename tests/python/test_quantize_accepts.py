@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
+import zipfile
+
 import numpy as np
 import onnx
 import pytest
@@ -134,3 +139,78 @@ def test_a_model_without_outputs(tmp_path, capsys):
     path, data = written(tmp_path, m, [])
     assert quantize(tmp_path, path, data) == 1
     assert "the model has no outputs" in capsys.readouterr().err
+
+
+def bomb(path, declared: int) -> None:
+    """An archive of a few kilobytes whose array is so many bytes of zeros."""
+    header = io.BytesIO()
+    shape = (declared // 4, 1, 1, 1)
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": shape}
+    )
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(header.getvalue())
+        for _ in range(declared >> 20):
+            member.write(bytes(1 << 20))
+
+
+def test_samples_that_unpack_to_gigabytes(tmp_path, capsys, monkeypatch):
+    """Refused before any of them is unpacked; arrays that no input is named after do not count."""
+    m = OnnxModel(opset=17)
+    path, data = written(tmp_path, m, [m.node("Relu", ["x"])])
+    bomb(data, 1 << 30)
+    with monkeypatch.context() as never:
+        never.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked"))
+        assert quantize(tmp_path, path, data) == 1
+    assert "unpacks to 1,073,741,9" in capsys.readouterr().err
+    assert data.stat().st_size < 1 << 22
+    with zipfile.ZipFile(data, "a") as archive:
+        archive.writestr("y.npy", b"")
+    assert quantize(tmp_path, path, data) == 1
+
+
+def test_samples_whose_header_declares_too_much(tmp_path, capsys):
+    m = OnnxModel(opset=17)
+    path, data = written(tmp_path, m, [m.node("Relu", ["x"])])
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40, 4, 6, 6)}
+    )
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    assert quantize(tmp_path, path, data) == 1
+    assert "not an .npz file of numbers" in capsys.readouterr().err
+
+
+def test_libraries_are_quiet(tmp_path):
+    """Logarithms of negative samples make numpy warn, and unused initialisers onnxruntime."""
+    m = OnnxModel(opset=17)
+    y = m.node("Reshape", [m.node("Log", ["x"]), m.node("Shape", ["x"])])
+    path, data = written(tmp_path, m, [y])
+    words = ["quantize", str(path), "--calibration", str(data), "-o", str(tmp_path / "q.onnx")]
+    done = subprocess.run(
+        [sys.executable, "-m", "vmcu_tools", *words, "--quiet"], capture_output=True, text=True
+    )
+    assert "Warning" not in done.stderr and "[W:" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert all(line.startswith(("vmcu", "  remedy", str(path))) for line in lines), lines
+
+
+@pytest.mark.parametrize("error", [RuntimeError("one\ntwo"), ValueError(), KeyError("x")])
+def test_an_exception_of_onnxruntime_in_verify(tmp_path, capsys, monkeypatch, error):
+    """Whatever it raises while it runs is one message of one line."""
+    m = OnnxModel()
+    y = m.qdq(m.node("Sigmoid", [m.qdq("x", m.stated(0.1))]), m.stated(0.1))
+    path, _ = written(tmp_path, m, [y])
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr("onnxruntime.InferenceSession.run", fails)
+    assert main(["verify", str(path), "-n", "2"]) == 1
+    said, remedy = capsys.readouterr().err.splitlines()
+    assert "ONNX Runtime fails to run the model: " in said and str(path) in said
+    assert "not verified" in remedy

@@ -13,6 +13,16 @@ import numpy as np
 from ..errors import Problem, UserError
 from ..graph import Graph, Node
 
+# Of onnxruntime's logger.
+_FATAL = 4
+_LONGEST_LINE = 300
+
+
+def one_line(error: Exception) -> str:
+    """What a runtime's exception says, as one line of a message."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
+
 
 class Oracle(ABC):
     """A runtime with a model loaded. `graph` is the model as the frontend imports it."""
@@ -33,9 +43,13 @@ class Oracle(ABC):
 
 
 def required(module: str, package: str, purpose: str) -> ModuleType:
-    """Imports an optional package; UserError saying what to install if it is absent."""
+    """Imports an optional package; UserError saying what to install if it is absent. What
+    onnxruntime has to say goes into its exceptions, not to standard error."""
     try:
-        return importlib.import_module(module)
+        found = importlib.import_module(module)
+        if package == "onnxruntime":
+            importlib.import_module(package).set_default_logger_severity(_FATAL)
+        return found
     except ImportError as error:
         reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
         raise UserError(Problem(reason, f"Run: pip install {package}")) from error

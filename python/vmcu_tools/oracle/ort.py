@@ -17,7 +17,7 @@ from ..frontends.onnx.importer import load_with_views
 from ..frontends.onnx.values import Activation, explicit
 from ..graph import Node
 from ..runners.borders import to_file
-from .base import Oracle, required
+from .base import Oracle, one_line, required
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.
 _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
@@ -35,6 +35,7 @@ class OrtOracle(Oracle):
 
     def __init__(self, path: Path):
         runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
+        self._path = path
         self.graph, self._views = load_with_views(path)
         try:
             model = onnx.load(path)
@@ -55,13 +56,12 @@ class OrtOracle(Oracle):
                 model.SerializeToString(), _options(runtime, "ORT_DISABLE_ALL"), providers=_CPU
             )
         except Exception as error:  # onnxruntime's exceptions have no base of their own
-            raise UserError(
-                Problem(
-                    f"ONNX Runtime rejects the model: {error}",
-                    "Check the model with onnx.checker; it can be built, but not verified.",
-                    str(path),
-                )
-            ) from error
+            raise self._refusal("rejects the model", error) from error
+
+    def _refusal(self, what: str, error: Exception) -> UserError:
+        reason = f"ONNX Runtime {what}: {one_line(error)}"
+        remedy = "Check the model with onnx.checker; it can be built, but not verified."
+        return UserError(Problem(reason, remedy, str(self._path)))
 
     def _expose(self, model: onnx.ModelProto) -> list[str]:
         """Makes the tensors that the model still has its outputs; returns their names."""
@@ -76,7 +76,11 @@ class OrtOracle(Oracle):
             port.name: to_file(values, self.graph, port)
             for port, values in zip(self.graph.inputs, inputs, strict=True)
         }
-        values = dict(zip(self._shown, self._session.run(self._shown, feeds), strict=True))
+        try:
+            found = self._session.run(self._shown, feeds)
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            raise self._refusal("fails to run the model", error) from error
+        values = dict(zip(self._shown, found, strict=True))
         values |= {name: feed for name, feed in feeds.items() if name in self._views}
         shown = {name: _in_memory(self._views[name], array) for name, array in values.items()}
         for port, given in zip(self.graph.inputs, inputs, strict=True):

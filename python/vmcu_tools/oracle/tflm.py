@@ -47,7 +47,7 @@ class TflmOracle(Oracle):
         except RuntimeError as error:
             raise self._refusal("rejects the model", error) from error
 
-    def _refusal(self, what: str, error: RuntimeError) -> UserError:
+    def _refusal(self, what: str, error: Exception) -> UserError:
         names = sorted({op for _, op in file_nodes(self._path) if op in _LITERT_ONLY})
         known = f"it has no kernel of {', '.join(names)}" if names else str(error)
         return UserError(
@@ -59,11 +59,11 @@ class TflmOracle(Oracle):
         )
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
-            self._interpreter.set_input(to_file(values, self.graph, port), index)
         try:
+            for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
+                self._interpreter.set_input(to_file(values, self.graph, port), index)
             self._interpreter.invoke()
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise self._refusal("fails to run the model", error) from error
         return {name: self._tensor(name) for name in self.graph.tensors if name in self._index}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..frontends import format_of, output_names
 from ..graph import Graph
-from .base import required
+from .base import one_line, required
 from .ort import session_of
 from .tflite_rewrite import runnable
 from .tflm import arena_bytes
@@ -62,7 +62,7 @@ def _onnxruntime(path: Path, graph: Graph) -> tuple[Callable[[Sequence[np.ndarra
             try:
                 session = session_of(path, level, precise)
             except Exception as error:  # onnxruntime's exceptions have no base of their own
-                refusals.append(str(error).splitlines()[0])
+                refusals.append(one_line(error))
                 continue
             return _run_of(session, graph), level == "ORT_ENABLE_EXTENDED"
     raise UnfitError(f"ONNX Runtime: {refusals[0]}")
@@ -77,6 +77,6 @@ def _run_of(session: Any, graph: Graph) -> Callable[[Sequence[np.ndarray]], Valu
             found: Values = session.run(names, feeds)
             return found
         except Exception as error:  # onnxruntime's exceptions have no base of their own
-            raise UnfitError(f"ONNX Runtime: {str(error).splitlines()[0]}") from error
+            raise UnfitError(f"ONNX Runtime: {one_line(error)}") from error
 
     return run

@@ -15,6 +15,13 @@ from .values import Curve, Pending
 REQUANTISE = "Quantise the float model with `vmcu quantize`, which leaves nothing in float."
 
 
+def range_scale(low: float, high: float) -> tuple[float, int]:
+    """Scale and zero point that hold a range and zero."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = (high - low) / 255 or 1.0
+    return scale, round(INT8_MIN - low / scale)
+
+
 def tabulated(curve: Curve, node: str) -> Pending:
     """A pending Lookup."""
     x = curve.activation

@@ -25,6 +25,7 @@ from .. import tables
 from ..common import UnsupportedError, present, require
 from ..movement import file_index
 from .context import Context, outputs
+from .curves import range_scale
 from .file import FileNode
 from .logic import FUNCTIONS
 from .values import (
@@ -68,9 +69,7 @@ def own_scale(value: Value) -> tuple[float, int] | None:
         finite = value.real[abs(value.real) < 1e30]
         if not finite.size:
             return None
-        low, high = min(float(finite.min()), 0.0), max(float(finite.max()), 0.0)
-        scale = (high - low) / 255 or 1.0
-        return scale, round(-128 - low / scale)
+        return range_scale(float(finite.min()), float(finite.max()))
     return value.natural if isinstance(value, Pending) else None
 
 

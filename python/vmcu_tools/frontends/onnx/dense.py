@@ -166,15 +166,20 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
     """Products of the matrices that the last two axes are."""
     require(min(len(a.shape), len(b.shape)) >= 2, f"it multiplies {a.shape} and {b.shape}")
     lines, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    batch = math.prod(a.shape[:-2])
-    fits = b.shape[-2] == depth and math.prod(b.shape[:-2]) == batch
-    require(fits, f"it multiplies {list(a.shape)} and {list(b.shape)}", "Use equal batches.")
-    left = context.arranged(a, file_index(a.shape).reshape(batch, lines, depth))
-    plain = file_index(b.shape).reshape(batch, depth, columns)
-    turned = plain.transpose(0, 2, 1)
-    at_hand = np.array_equal(laid_out(b).ravel(), plain.ravel())
-    right = context.arranged(b, plain if at_hand else turned)
-    lead = max(a.shape[:-2], b.shape[:-2], key=len)
+    unfit = f"it multiplies {list(a.shape)} and {list(b.shape)}"
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError as error:
+        raise UnsupportedError(unfit, "Use equal batches.") from error
+    require(b.shape[-2] == depth, unfit)
+    batch = math.prod(lead)
+    first, second = (
+        np.broadcast_to(file_index(x.shape), (*lead, *x.shape[-2:])).reshape(batch, *x.shape[-2:])
+        for x in (a, b)
+    )
+    left = context.arranged(a, first)
+    at_hand = np.array_equal(laid_out(b).ravel(), second.ravel())
+    right = context.arranged(b, second if at_hand else second.transpose(0, 2, 1))
     shape = (*lead, lines, columns)
     order, memory = arrangement(shape, file_index(shape).reshape(batch, lines, columns))
 

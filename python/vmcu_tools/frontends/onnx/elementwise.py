@@ -23,6 +23,7 @@ from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
 from ..movement import file_index
 from .channels import broadcast, narrowed, per_channel
 from .context import Context, clamp, common_root, outputs, rule
+from .curves import range_scale
 from .file import FileNode
 from .functions import UNARY
 from .values import (
@@ -167,7 +168,7 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
     for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
         if node.op != "Add" or constant is None or not isinstance(value, Pending):
             continue
-        if value.rebias is not None and constant.size in (1, value.shape[-1]):
+        if value.rebias is not None and _is_bias(constant, value):
             return value.rebias(constant, node.outputs[0])
     found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
     if found is not None:
@@ -180,6 +181,14 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
     return _pair(context, node, context.activation(left), context.activation(right))
 
 
+def _is_bias(constant: np.ndarray, value: Pending) -> bool:
+    """Whether a constant is one number, or one for each of a value's last axis."""
+    fits = constant.ndim <= len(value.shape)
+    return fits and (
+        constant.size == 1 or constant.shape[-1:] == (constant.size,) == value.shape[-1:]
+    )
+
+
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
     """A factor or an offset of each channel behind a convolution, as part of its weights: what
     PyTorch leaves of batch normalisation in training with fake quantisation."""
@@ -189,7 +198,8 @@ def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> P
         return None
     count, rank = value.shape[1], len(value.shape)
     channels = np.broadcast_shapes(constant.shape, (1,) * rank) == (1, count, *[1] * (rank - 2))
-    if not (channels or constant.size == 1) or (swapped and node.op in ("Sub", "Div")):
+    single = constant.size == 1 and constant.ndim <= rank
+    if not (channels or single) or (swapped and node.op in ("Sub", "Div")):
         return None
     numbers = np.broadcast_to(constant.ravel(), count).astype(np.float64)
     ones, zeros = np.ones(count), np.zeros(count)
@@ -252,13 +262,6 @@ def _natural(op: str, a: Tensor, b: Tensor) -> tuple[float, int] | None:
     if op == "Sub":
         return range_scale(low - most, high - least)
     return range_scale(min(low, least), max(high, most)) if op in ("Min", "Max") else None
-
-
-def range_scale(low: float, high: float) -> tuple[float, int]:
-    """Scale and zero point that hold a range and zero."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    scale = (high - low) / 255 or 1.0
-    return scale, round(INT8_MIN - low / scale)
 
 
 def _distance(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
