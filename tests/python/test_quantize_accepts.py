@@ -133,6 +133,22 @@ def test_token_ids(tmp_path, capsys, command):
     assert "onnxruntime" not in problem
 
 
+@pytest.mark.parametrize("command", ["quantize", "build"])
+@pytest.mark.parametrize("domain", ["qonnx.custom_op.general", "onnx.brevitas"])
+def test_quantised_by_qonnx(tmp_path, capsys, command, domain):
+    """One message for all of its operators, which says how to convert the file."""
+    m = OnnxModel(opset=13)
+    stated = [m.constant(np.float32(v)) for v in (0.1, 0, 8)]
+    x = m.node("Quant", ["x", *stated], domain, signed=1, narrow=0)
+    y = m.node("Quant", [m.node("Relu", [x]), *stated], domain, signed=0, narrow=0)
+    path, data = written(tmp_path, m, [y])
+    words = ["--calibration", str(data), "-o", str(tmp_path / "int8.onnx")]
+    words = words if command == "quantize" else ["-o", str(tmp_path)]
+    assert main([command, str(path), *words]) == 1
+    said, remedy = capsys.readouterr().err.splitlines()
+    assert "quantised with operators of QONNX" in said and "qonnx-convert" in remedy
+
+
 def test_a_model_without_outputs(tmp_path, capsys):
     m = OnnxModel(opset=17)
     m.node("Relu", ["x"])

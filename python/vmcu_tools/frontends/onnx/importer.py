@@ -83,6 +83,8 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
+    if in_float.report_qonnx(context):
+        return context
     if not any(is_quantised(node) for node in model.nodes):
         in_float.report(context)
         return context

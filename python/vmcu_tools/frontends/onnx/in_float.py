@@ -36,11 +36,26 @@ _VECTORS = (
     "Cut the model behind the embedding, and let the caller look its rows up: a float input of "
     "vectors can be quantised."
 )
+# Operators of QONNX, which Brevitas and QKeras export.
+_QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
+_TO_QCDQ = (
+    "Convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
+    "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
+)
 _FLOAT32 = "Export the model with float32 inputs."
 
 
 def is_quantised(node: FileNode) -> bool:
     return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
+
+
+def report_qonnx(context: Context) -> bool:
+    """Whether a file is quantised with QONNX's operators; its first one becomes a problem."""
+    node = next((node for node in context.model.nodes if node.op.startswith(_QONNX)), None)
+    if node is not None:
+        reason = "the model is quantised with operators of QONNX, not with QuantizeLinear"
+        context.builder.problem(reason, _TO_QCDQ, node.name, node.op)
+    return node is not None
 
 
 def is_unknown(node: FileNode) -> bool:
@@ -64,10 +79,10 @@ def check_float(path: Path) -> None:
     it is quantised either, and for a file that cannot be read; says nothing of a quantised one."""
     model = read(path, minimum=1)
     builder = GraphBuilder(str(path))
-    if any(is_quantised(node) for node in model.nodes):
-        return
+    context = Context(model, builder)
     with parsing(str(path)):
-        _report(Context(model, builder))
+        if not report_qonnx(context) and not any(is_quantised(node) for node in model.nodes):
+            _report(context)
     if builder.problems:
         raise UserError(*builder.problems)
 
