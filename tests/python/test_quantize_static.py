@@ -4,10 +4,13 @@ makes of each is what ONNX Runtime makes of the file as it is."""
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
-from builders.exported import WAYS, Net, static
+from builders.exported import FLOAT, WAYS, Net, static
 from builders.exported_networks import IMAGES
 from builders.exported_sequences import SEQUENCES
+from builders.onnx_models import OnnxModel
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.verify.verify import verify
@@ -65,3 +68,25 @@ def test_quantize_static(tmp_path, name, exporter, way):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_quantize_static_in_every_way(tmp_path, name, exporter, way):
     check(tmp_path, name, exporter, way)
+
+
+@pytest.mark.parametrize("ratio", [0.2, 1.5])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "Gemm"])
+def test_layers_that_share_biases(tmp_path, op, ratio):
+    """Quantised once, at the scale of the first layer's product, as older quantisers do it."""
+    m = OnnxModel(dtype=np.uint8)
+    shape = (4, 4) if op == "Gemm" else (4, 4, 1, 1)
+    arrays = m.rng.integers(-90, 90, shape).astype(np.int8), np.float32(0.01), np.int8(0)
+    weights = m.node("DequantizeLinear", [m.constant(a) for a in arrays])
+    arrays = np.array([1000, -2000, 300, 0], np.int32), np.float32(0.001), np.int32(0)
+    biases = m.node("DequantizeLinear", [m.constant(a) for a in arrays])
+    y = m.qdq("x", m.stated(0.1, 128))
+    for scale in (0.1 * ratio, 0.1):
+        y = m.qdq(m.node(op, [y, weights, biases]), m.stated(scale, 120))
+    kinds = {"x": (FLOAT, (1, 4, *[3] * (len(shape) - 2)))}, {y: (FLOAT, None)}
+    onnx.save(m.proto(*kinds), tmp_path / "m.onnx")
+    if op == "Gemm":
+        with pytest.raises(UserError, match="ONNX Runtime takes it for that"):
+            compile_model(tmp_path / "m.onnx", "single")
+        return
+    assert verify(compile_model(tmp_path / "m.onnx", "single"), "virtual", 5, 2, 0).passed

@@ -15,6 +15,7 @@ from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
 from ..common import UnsupportedError, require
 from ..movement import file_index
 from .context import Context, rule
+from .curves import REQUANTISE
 from .file import FileNode
 from .values import (
     Activation,
@@ -82,9 +83,12 @@ def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> F
     return FloatScale(factors)
 
 
-def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: int) -> np.ndarray:
+def bias_of(
+    args: Args, place: int, x: Activation, scales: np.ndarray, count: int, own_scale: bool = True
+) -> np.ndarray:
     """int32 (count,) biases, zero if absent; a float constant is quantised as ONNX Runtime does
-    (core/optimizer/qdq_transformer/weight_bias_quantization.cc)."""
+    (core/optimizer/qdq_transformer/weight_bias_quantization.cc). own_scale: ONNX Runtime heeds the
+    biases' scale where it is another one than the product's, as of two layers that share them."""
     value = args[place] if place < len(args) else None
     if value is None:
         return np.zeros(count, np.int32)
@@ -99,11 +103,10 @@ def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: in
     require(fits, f"it has {value.ints.size} biases for {count} channels")
     close = np.abs(value.scale / product - 1) <= _BIAS_TOLERANCE
     # Where all biases of a channel are zero, their scale is arbitrary.
-    require(
-        bool((close | (value.ints.ravel() == 0)).all()),
-        "the scale of its biases is not input scale times weight scale",
-        "Quantise biases with that scale.",
-    )
+    if not bool((close | (value.ints.ravel() == 0)).all()):
+        unheeded = "the scale of its biases is not input scale times weight scale"
+        require(own_scale, f"{unheeded}, and ONNX Runtime takes it for that", REQUANTISE)
+        return quantise_bias(value.real(), product, count)
     return np.broadcast_to(value.ints.ravel(), count).copy()
 
 
@@ -218,7 +221,7 @@ def _dense(
         x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
         laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
     weights = np.ascontiguousarray(weights)
-    biases = bias_of(args, 2, x, scales, count)
+    biases = bias_of(args, 2, x, scales, count, own_scale=False)
     shape = (*x.shape[:-1], count)
     order, memory = arrangement(shape, laid)
     pending = _dense_pending(node, x, weights, scales, biases, shape)
