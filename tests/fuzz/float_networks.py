@@ -124,6 +124,7 @@ class FloatNetwork:
         given = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name])
             for name in self.inputs
+            if name in read
         ]
         outputs = [onnx.ValueInfoProto(name=name) for name in ends]
         return onnx.shape_inference.infer_shapes(self._model(self.nodes, given, outputs))

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -14,6 +16,8 @@ import pytest
 from builders.onnx_models import OnnxModel
 from onnx import TensorProto
 from vmcu_tools.cli import main
+
+from scripts import ROOT
 
 FLOAT = TensorProto.FLOAT
 
@@ -230,3 +234,11 @@ def test_an_exception_of_onnxruntime_in_verify(tmp_path, capsys, monkeypatch, er
     said, remedy = capsys.readouterr().err.splitlines()
     assert "ONNX Runtime fails to run the model: " in said and str(path) in said
     assert "not verified" in remedy
+
+
+def test_random_float_networks(tmp_path, monkeypatch):
+    """Some of tests/fuzz/quantized.py; none of these has a softmax along the batch."""
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tests" / "fuzz"), *sys.path])
+    outcome = importlib.import_module("quantized").outcome
+    found = Counter(outcome(seed, tmp_path) for seed in range(5000, 5024))
+    assert found["right"] > 10 and found["refused"] > 0

@@ -40,6 +40,7 @@ from .values import (
     channels_last,
     constant_of,
     laid_out,
+    of_rank,
 )
 
 _FOLD = (
@@ -84,8 +85,9 @@ def one_curve(
         return None
     rest = iter(rooted)
     values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
+    rank = max(constant.ndim for constant in [np.zeros(()), *constants] if constant is not None)
     with np.errstate(all="ignore"):
-        return Curve(rooted[0].activation, _real32(function(*values)))
+        return Curve(of_rank(rooted[0].activation, rank), _real32(function(*values)))
 
 
 @rule(*UNARY)

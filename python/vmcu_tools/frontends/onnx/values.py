@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -222,6 +222,12 @@ def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[Fi
 def laid_out(x: Activation) -> np.ndarray:
     """The file's element at each place in memory: int64 (H, W, C) of row-major indices."""
     return explicit(x.shape, x.order).reshape(x.tensor.shape)
+
+
+def of_rank(x: Activation, rank: int) -> Activation:
+    """x with axes of one element in front where it has fewer than `rank`."""
+    shape = (*[1] * (rank - len(x.shape)), *x.shape)
+    return replace(x, shape=shape, order=reshape_order(x.shape, x.order, shape))
 
 
 def places(x: Activation) -> np.ndarray:
