@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 import numpy as np
@@ -62,10 +63,12 @@ def of_all(model: FileModel, name: str) -> tuple[float, int] | None:
     too coarse for some of them."""
     stated = set()
     for node in consumers(model, name, _BEFORE_SCALE):
-        arrays = [model.constants.get(n) for n in node.inputs[1:3]]
-        if node.op == "QuantizeLinear" and arrays and arrays[0] is not None:
-            scale, zero, _ = quantisation(arrays[0], arrays[1] if len(arrays) > 1 else None)
-            stated.add((scale, zero))
+        arrays = [model.constants[n] for n in node.inputs[1:3] if n in model.constants]
+        # What else is wrong with one, its own rule says.
+        if node.op == "QuantizeLinear" and arrays and all(array.size == 1 for array in arrays):
+            with contextlib.suppress(UnsupportedError):
+                scale, zero, _ = quantisation(arrays[0], arrays[1] if len(arrays) > 1 else None)
+                stated.add((scale, zero))
     if len(stated) < 2:
         return None
     low = min((INT8_MIN - zero) * scale for scale, zero in stated)

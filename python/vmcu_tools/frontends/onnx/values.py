@@ -226,8 +226,10 @@ def laid_out(x: Activation) -> np.ndarray:
 
 def of_rank(x: Activation, rank: int) -> Activation:
     """x with axes of one element in front where it has fewer than `rank`."""
+    if len(x.shape) >= rank:
+        return x
     shape = (*[1] * (rank - len(x.shape)), *x.shape)
-    return replace(x, shape=shape, order=reshape_order(x.shape, x.order, shape))
+    return replace(x, shape=shape, order=arrangement(shape, laid_out(x))[0])
 
 
 def places(x: Activation) -> np.ndarray:
