@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.exported import FLOAT, WAYS, Net, static
+from builders.exported_more import MORE
 from builders.exported_networks import IMAGES
 from builders.exported_sequences import SEQUENCES
 from builders.onnx_models import OnnxModel
@@ -15,7 +16,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.verify.verify import verify
 
-NETWORKS = {**IMAGES, **SEQUENCES}
+NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
 EXPORTERS = {"torchscript": False, "dynamo": True}
 LOST = "int8 would lose too much"
 NOT_INT8 = "a float result that is not quantised"
@@ -26,6 +27,9 @@ REFUSED = {
     "kan_polynomial": "reads the float input",
     "panns": NOT_INT8,
     ("transformer_decomposed", "raw"): NOT_INT8,
+    # One scale for each number that is summed, of a matrix on the left.
+    ("graph_convolution", "raw"): "scales are on axis 1",
+    ("graph_convolution", "uint8"): "scales are on axis 1",
 }
 
 

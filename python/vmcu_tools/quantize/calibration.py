@@ -163,13 +163,15 @@ def _operators(model: onnx.ModelProto) -> list[str]:
 
 def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
     """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
-    groups as one group has channels, and then fails at its biases."""
+    groups as one group has channels, and then fails at its biases; for a matrix on the left of a
+    product it has one for each number that is summed."""
     found = {}
     constants = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
-        if node.op_type == "ConvTranspose" and grouped and node.input[1] in constants:
-            found[node.input[1]] = [{"symmetric": True}]
+        place = {"ConvTranspose": 1 if grouped else -1, "MatMul": 0}.get(node.op_type, -1)
+        if place >= 0 and node.input[place] in constants:
+            found[node.input[place]] = [{"symmetric": True}]
     return found
 
 

@@ -12,7 +12,7 @@ from ...graph import Op, Tensor
 from ...ops.fully_connected import FullyConnected
 from ...ops.matmul import MatMul
 from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
-from ..common import UnsupportedError, require
+from ..common import UnsupportedError, present, require
 from ..movement import file_index
 from .context import Context, rule
 from .curves import REQUANTISE
@@ -49,7 +49,8 @@ def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.
         )
     require(value.ints.dtype in (np.int8, np.uint8), f"its weights are {value.ints.dtype}")
     per_channel = value.scale.size > 1
-    require(not per_channel or value.axis == axis, f"its weights' scales are on axis {value.axis}")
+    along = f"its weights' scales are on axis {value.axis}"
+    require(not per_channel or value.axis == axis, along, REQUANTISE)
     return value.symmetric(), value.scale.astype(np.float32)
 
 
@@ -134,11 +135,8 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
 
 @rule("MatMul")
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
-    require(
-        not isinstance(args[0], (Constant, QuantConstant)),
-        "its left operand is constant",
-        "Transpose the product, so that the constant is on the right.",
-    )
+    if isinstance(args[0], (Constant, QuantConstant)):
+        return _constant_left(context, node, args)
     right = args[1] if len(args) > 1 else None
     if isinstance(right, (Real, Activation, Pending)):
         return _product(context, node, context.activation(args[0]), context.activation(right))
@@ -149,6 +147,34 @@ def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     args = _narrow_weights(context, node, args, 0)
     weights, scales = constant_weights(args[:2], 1, 1)
     return _dense(context, node, args[:2], weights.T, scales)
+
+
+def _constant_left(context: Context, node: FileNode, args: Args) -> Pending:
+    """A constant matrix times an activation: the product of both transposed, which no byte moves
+    for."""
+    weights, scales = constant_weights(args, 0, 0)
+    x = context.activation(args[1])
+    matrix = weights.ndim > 1 and weights.size == math.prod(weights.shape[-2:])
+    require(matrix and len(x.shape) > 1, "its left operand differs from batch to batch")
+    perm = [*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2]
+    shape, laid = _transposed(x.shape, laid_out(x), perm)
+    turned = Activation(x.tensor, shape, arrangement(shape, laid)[0], x.dtype)
+    matrix_shape = weights.shape[-2:]
+    pending = _dense(context, node, [Real(turned)], weights.reshape(matrix_shape), scales)
+    memory = present(pending.memory, "its result has no place")
+    laid = explicit(pending.shape, pending.order).reshape(memory)
+    shape, laid = _transposed(pending.shape, laid, perm)
+    return replace(pending, shape=shape, order=arrangement(shape, laid)[0], rebias=None)
+
+
+def _transposed(
+    shape: tuple[int, ...], laid: np.ndarray, perm: list[int]
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """A file's shape and the row-major places of what lies in memory, after a Transpose."""
+    index = file_index(shape).transpose(perm)
+    places = np.empty(index.size, np.int64)
+    places[index.ravel()] = np.arange(index.size)
+    return index.shape, places[laid]
 
 
 def _narrow_weights(context: Context, node: FileNode, args: Args, axis: int) -> Args:

@@ -24,7 +24,7 @@ from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .file import FileNode
 from .moves import axis_of, nearest, resize_places, resize_sizes
-from .ops import MAX_POOL_TAPS, natural_of, pair
+from .ops import MAX_POOL_TAPS, pair
 from .values import (
     Activation,
     Args,
@@ -110,7 +110,8 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
     name, inputs = node.outputs[0], (tensor,)
-    natural = natural_of(tensor) if share == count else None
+    # A sum has as many steps as the mean has, each as large as all that are added.
+    natural = tensor.scale * count / share, tensor.zero_point
     return Pending(
         name, node.name, shape, order, inputs, make, x.dtype, memory=memory, natural=natural
     )
