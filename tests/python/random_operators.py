@@ -152,7 +152,8 @@ def layer_norm(b: Builder) -> Tensor:
     offset = b.rng.uniform(-90, 90, count) * 2.0**bits
     epsilon = int(b.rng.choice([0, 1, 1000, 2**40]))
     factors = (np.rint(values).astype(np.int32) for values in (gain, offset))
-    op = LayerNorm(*factors, bits, epsilon, bool(b.rng.random() < 0.6), run)
+    fraction = b.pick(0, 2, 16)
+    op = LayerNorm(*factors, bits, epsilon, bool(b.rng.random() < 0.6), run, fraction)
     return b.node(replace(op, **b.limits()), [x], x.shape)
 
 

@@ -126,7 +126,8 @@ VMCU_SMALL static bool layer_norm(const struct vmcu_check *c)
 	/* Sums of squares are in 64 bits, and shifts within them. */
 	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->centred) && p->run > 0 &&
 	       p->factors > 0 && vmcu_check_output(c)->channels % (uint32_t)p->run == 0U &&
-	       p->bits <= 31U && p->epsilon >= 0 && p->epsilon < INT64_C(1) << 46 &&
+	       p->bits <= 31U && p->fraction <= 16U && p->fraction % 2U == 0U && p->epsilon >= 0 &&
+	       p->epsilon < INT64_C(1) << (46 + p->fraction) &&
 	       vmcu_check_output(c)->channels <= 1U << 14 &&
 	       vmcu_check_array(c, p->gain, (uint32_t)p->factors, sizeof(*p->gain)) &&
 	       vmcu_check_array(c, p->offset, (uint32_t)p->factors, sizeof(*p->offset));
