@@ -513,7 +513,7 @@ def factors(n: OperatorNetwork, shape: Shape, count: int) -> list[str]:
 
 
 def epsilon(n: OperatorNetwork) -> dict[str, float]:
-    return {"epsilon": float(n.of(1e-12, 1e-5, 1e-5, 1e-3, 0.1))} if n.coin(0.8) else {}
+    return {"epsilon": float(n.of(1e-6, 1e-5, 1e-5, 1e-3, 0.1))} if n.coin(0.8) else {}
 
 
 @draws("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
@@ -624,7 +624,10 @@ def resize(n: OperatorNetwork, domain: str, op: str) -> list[str]:
     shape = n.image()
     x = n.input(shape)
     places = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
-    more: dict = {"coordinate_transformation_mode": n.of(*places), "mode": n.of("nearest", "linear")}
+    more: dict = {
+        "coordinate_transformation_mode": n.of(*places),
+        "mode": n.of("nearest", "linear"),
+    }
     if more["mode"] == "nearest":
         more["nearest_mode"] = n.of("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
     if n.coin():

@@ -271,6 +271,19 @@ VMCU_SMALL static bool resize(const struct vmcu_check *c)
 	       is_interpolation(c, p->columns, out->width, in->width);
 }
 
+VMCU_SMALL static bool table_mean(const struct vmcu_check *c)
+{
+	const struct vmcu_table_mean_params *p = c->params;
+
+	/* A sum of so many values, and what it is divided by, are in 64 bits. */
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_window(c, &p->window) &&
+	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
+	       p->bits <= 30U && p->divisor >= 0 &&
+	       (uint32_t)p->window.kernel_h * p->window.kernel_w <= UINT32_C(1) << 20 &&
+	       vmcu_check_array(c, p->table, VMCU_TABLE_ENTRIES, sizeof(*p->table));
+}
+
 VMCU_SMALL static bool transpose_conv(const struct vmcu_check *c)
 {
 	const struct vmcu_transpose_conv_params *p = c->params;
@@ -321,6 +334,7 @@ VMCU_KERNEL_PLAIN(vmcu_requantize, vmcu_requantize_params, requantize, VMCU_READ
 VMCU_KERNEL_OF(vmcu_resize, vmcu_resize_params, 2U, factor, resize);
 VMCU_KERNEL_READING(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
 VMCU_KERNEL_READING(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
+VMCU_KERNEL_OF(vmcu_table_mean, vmcu_table_mean_params, 1U, window, table_mean);
 VMCU_KERNEL_OF(vmcu_transpose_conv, vmcu_transpose_conv_params, 5U, window, transpose_conv);
 
 extern const struct vmcu_kernel vmcu_lookup_kernel;

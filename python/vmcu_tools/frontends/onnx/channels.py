@@ -72,26 +72,41 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     )
 
 
+def scaled_elements(
+    node: FileNode, x: Activation, flat: Tensor, gain: np.ndarray, offset: np.ndarray
+) -> Pending:
+    """x * gain + offset, one of each for every element in memory; `flat` is x as one pixel."""
+    whole = Activation(flat, x.shape, laid_out(x).ravel(), x.dtype)
+    return scaled_channels(node, whole, gain, offset)
+
+
+def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Gain and offset, float64, that an operator with constants amounts to; None if it is no such
+    operator. swapped: the constants are its first operand."""
+    values = values.astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
+    if op == "Add":
+        return ones, values
+    if op == "Sub":
+        return (-ones, values) if swapped else (ones, -values)
+    if op == "Mul":
+        return values, zeros
+    if op != "Div":
+        return None
+    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    return 1 / values, zeros
+
+
 def per_channel(
     node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
 ) -> Pending | None:
     """A sum or product with float constants that differ along the channels in memory only."""
-    if node.op not in ("Add", "Sub", "Mul", "Div"):
-        return None
     shape, _, index = broadcast(x.shape, constant.shape)
     if shape != x.shape:
         return None
     found = narrowed(index.ravel()[laid_out(x)])
     if found.shape[:2] != (1, 1):
         return None
-    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2]).astype(np.float64)
-    ones, zeros = np.ones_like(values), np.zeros_like(values)
-    if node.op == "Add":
-        return scaled_channels(node, x, ones, values)
-    if node.op == "Sub":
-        sign = -1 if swapped else 1
-        return scaled_channels(node, x, ones * sign, values * -sign)
-    if node.op == "Mul":
-        return scaled_channels(node, x, values, zeros)
-    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
-    return scaled_channels(node, x, 1 / values, zeros)
+    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2])
+    factors = line(node.op, values, swapped)
+    return None if factors is None else scaled_channels(node, x, *factors)

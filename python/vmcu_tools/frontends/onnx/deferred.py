@@ -3,29 +3,25 @@
 
 onnxruntime's quantiser leaves many operators in float, ReduceMean and HardSwish among them. A
 Reshape or a Concat behind one gives the same bytes whether it comes before quantisation or after:
-here the result is quantised first, as soon as the scale is known. A mean of a function's values has
-no such scale; there the function gets one of its own, from its 256 values, and where that is too
-coarse for the mean, what it rounds away becomes a second tensor with a mean of its own.
+here the result is quantised first, as soon as the scale is known. A mean of a function's values is
+a layer of its own, see means.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-import numpy as np
 import onnx
 from onnx import helper
 
 from ...graph import Op
-from ...quant import INT8_MIN
-from .. import tables
-from ..common import UnsupportedError, present, require
+from ..common import UnsupportedError, require
 from ..movement import file_index
 from .context import Context, outputs
 from .file import FileNode
+from .means import mean_of_function
 from .values import (
     Activation,
     Args,
@@ -94,7 +90,7 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     """The results of an operator on float values; None where its own rule can take them."""
     first = args[0] if args else None
     if node.op in _MEANS and isinstance(first, Curve):
-        return [_mean(context, node, first, args)]
+        return [mean_of_function(context, node, first, args, own_scale(first))]
     if node.op in _LAYERS and isinstance(first, Pending) and is_float(first):
         # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
         return outputs(context, node, [with_own_scale(context, first), *args[1:]])
@@ -103,46 +99,6 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
-
-
-def _mean(context: Context, node: FileNode, curve: Curve, args: Args) -> Pending:
-    """args: all operands, of which `curve` is the first."""
-    shape = _shapes(context, node, args)[0]
-    count = math.prod(curve.activation.shape) // math.prod(shape)
-    own = present(own_scale(curve), "its input is not a number for any value")
-
-    def resolve(scale: float, zero: int) -> Value:
-        value = _at_scale(context, curve, *own)
-        whole = _reduced(context, node, value, args)
-        share = count if node.op == "ReduceSum" else 1
-        if own[0] * share <= scale * max(1.0, math.sqrt(count) / 3):
-            # Errors of half a step each, of which the mean is small.
-            return whole
-        rest = with_own_scale(context, _rest(curve, value.activation))
-        parts = [whole, _reduced(context, node, rest, args)]
-        dtype, zeros = value.activation.dtype, (zero, 0)
-        sides = [
-            Real(context.quantise(part, scale, z, context.fresh(node.outputs[0]), dtype))
-            for part, z in zip(parts, zeros, strict=True)
-        ]
-        context.hidden.update(side.activation.tensor.name for side in sides)
-        total = replace(node, op="Add", outputs=(context.fresh(node.outputs[0]),))
-        return outputs(context, total, sides)[0]
-
-    natural = own if node.op != "ReduceSum" else None
-    return _pending(node, 0, shape, curve.activation.dtype, natural, resolve)
-
-
-def _reduced(context: Context, node: FileNode, value: Value, args: Args) -> Value:
-    inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
-    return outputs(context, inner, [value, *args[1:]])[0]
-
-
-def _rest(curve: Curve, rounded: Activation) -> Curve:
-    """What a function's values lose when they become an int8 tensor."""
-    table = tables.quantised(curve.real, rounded.tensor)
-    kept = tables.real_values(rounded.tensor)[table.astype(np.int64) - INT8_MIN]
-    return Curve(curve.activation, curve.real - kept)
 
 
 def _pending(

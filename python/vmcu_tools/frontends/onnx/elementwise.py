@@ -21,7 +21,7 @@ from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
 from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, require
 from ..movement import file_index
-from .channels import broadcast, narrowed, per_channel
+from .channels import broadcast, line, narrowed, per_channel, scaled_elements
 from .context import Context, clamp, common_root, rule
 from .file import FileNode
 from .functions import UNARY
@@ -45,6 +45,7 @@ _FOLD = (
     "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
     "constants into the layer before."
 )
+_QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
 
 
 def curve(context: Context, value: Value | None) -> Curve:
@@ -161,9 +162,9 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
         return found
     left, right = args
     if isinstance(left, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(right), left, True)
+        return _with_constant(context, node, context.activation(right), left, True)
     if isinstance(right, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(left), right, False)
+        return _with_constant(context, node, context.activation(left), right, False)
     return _pair(context, node, context.activation(left), context.activation(right))
 
 
@@ -291,7 +292,11 @@ def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
 
 
 def _with_constant(
-    node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    real: Constant | QuantConstant,
+    swapped: bool,
 ) -> Pending:
     scaled = per_channel(node, x, real.real(), swapped)
     if scaled is not None:
@@ -299,20 +304,81 @@ def _with_constant(
     constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
     require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
-    laid = laid_out(x)
-    values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
+    index = constant_index.ravel()[laid_out(x)]
+    values = constant.ints.ravel()[narrowed(index)]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
     operator = _Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        op = _binary_op(operator, x.tensor, (scale, zero), out)
-        op = replace(op, constant=values, constant_zero=zero)
+        operand, ints = (scale, zero), values
+        if node.op in ("Min", "Max") and isinstance(real, Constant):
+            # Both are monotone: the constant's byte is that of the result.
+            operand = out.scale, out.zero_point
+            ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
+        op = _binary_op(operator, x.tensor, operand, out)
+        op = replace(op, constant=ints, constant_zero=operand[1])
         return replace(op, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     inputs = (x.tensor,)
-    return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+    memory = x.tensor.shape
+    plain = Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=memory)
+    if isinstance(real, QuantConstant) or node.op in ("Min", "Max"):
+        return plain
+    lost = float(np.abs(real.real() - constant.real()).max(initial=0.0))
+    if node.op in ("Mul", "PRelu"):
+        lost *= max(INT8_MAX - x.tensor.zero_point, x.tensor.zero_point - INT8_MIN) * x.tensor.scale
+
+    def resolve(out_scale: float, out_zero: int) -> Value:
+        if node.op != "Div" and lost <= _LOST_MOST * out_scale:
+            return plain
+        return _by_element(context, node, x, real.real().ravel()[index], swapped)
+
+    return replace(plain, resolve=resolve)
+
+
+# Of an output's step: what an int8 constant may be off by.
+_LOST_MOST = 0.25
+
+
+def _by_element(
+    context: Context, node: FileNode, x: Activation, values: np.ndarray, swapped: bool
+) -> Value:
+    """The operator with a factor and an offset for each element; values: float32, as x lies in
+    memory."""
+    few = values.size < 1 << 16
+    require(few, "its float constant is too large for its output's scale", _QUANTISE_CONSTANT)
+    require(bool(np.isfinite(values).all()), "its constant operand is not a number")
+
+    def scaled(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+        flat = context.arranged(x, laid_out(x).reshape(1, 1, -1))
+        return scaled_elements(node, x, flat, gain, offset)
+
+    factors = line(node.op, values.ravel(), swapped)
+    if factors is not None:
+        return scaled(node, x, *factors)
+    require(node.op == "PRelu" and not swapped, f"{node.op} with an array is not supported")
+
+    def resolve(scale: float, zero: int) -> Value:
+        # One of both is zero, so that only the other one is rounded.
+        parts: list[Value] = []
+        for low, high in ((0.0, np.inf), (-np.inf, 0.0)):
+            name = context.fresh(f"{node.outputs[0]}/half")
+            context.hidden.add(name)
+            half = clamp(x, name, node.name, low, high)
+            kept = x.tensor.scale, x.tensor.zero_point
+            parts.append(context.quantise(half, *kept, name, x.dtype))
+        above, below = (context.activation(part) for part in parts)
+        name = context.fresh(f"{node.outputs[0]}/sloped")
+        context.hidden.add(name)
+        slopes = values.ravel().astype(np.float64)
+        sloped = scaled(replace(node, outputs=(name,)), below, slopes, np.zeros_like(slopes))
+        sides = above, context.quantise(sloped, scale, zero, name, x.dtype)
+        return _pair(context, replace(node, op="Add"), *sides)
+
+    found = scaled(node, x, np.ones(values.size), np.zeros(values.size))
+    return replace(found, resolve=resolve)
 
 
 def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:

@@ -15,22 +15,19 @@ from typing import Literal
 import numpy as np
 
 from ...graph import Op, Tensor, Window
-from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
-from ...quant import INT8_MIN, FloatScale
+from ...quant import INT8_MIN
 from .. import tables
-from ..common import MAX_TENSOR_BYTES, fixed_point, quantised, require
+from ..common import MAX_TENSOR_BYTES, quantised, require
 from ..movement import file_index
 from .context import Context, clamp, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
 from .file import FileNode
 from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
 
-# sum * 256 has to stay within 32 bits.
-MAX_POOL_TAPS = 1 << 15
 # The modes of Pad that repeat what is there, as numpy calls them.
 _MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
     "reflect": "reflect",
@@ -45,7 +42,7 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
     return first, second
 
 
-def _window(
+def window_of(
     context: Context, node: FileNode, x: Activation, kernel: list[int]
 ) -> tuple[Activation, Window]:
     """The window of a convolution or pooling node and what it looks at: `auto_pad` and `ceil_mode`
@@ -61,9 +58,10 @@ def _window(
     if axes == 1:
         pads = [pads[0], 0, pads[1], 0]
         kernel, stride, dilation = ([*values, 1] for values in (kernel, stride, dilation))
-    auto = _auto_pad(node)
+    auto = auto_pad(node)
     if auto.startswith("SAME"):
-        sides = [_same_padding(node, *each) for each in zip(sizes, kernel, stride, dilation)]
+        each_axis = zip(sizes, kernel, stride, dilation, strict=True)
+        sides = [_same_padding(node, *each) for each in each_axis]
         x = _cropped_image(context, node, x, [max(-before, 0) for before, _ in sides])
         sizes = [*x.shape[2:], *[1] * (2 - axes)]
         pads = [max(side[end], 0) for end in (0, 1) for side in sides]
@@ -78,7 +76,7 @@ def _window(
     return x, window
 
 
-def _auto_pad(node: FileNode) -> str:
+def auto_pad(node: FileNode) -> str:
     auto: str = node.attributes.get("auto_pad", b"NOTSET").decode()
     known = auto in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
     require(known, f"its auto_pad is {auto}")
@@ -101,7 +99,7 @@ def _same_padding(
         require(convolves or "Max" not in node.op, reason, "Use pads.")
         total += convolves
     # In C++, division cuts towards zero.
-    before = int((total + (_auto_pad(node) == "SAME_LOWER")) / 2)
+    before = int((total + (auto_pad(node) == "SAME_LOWER")) / 2)
     return before, total - before
 
 
@@ -134,13 +132,13 @@ def _round_up(
         pads[axis + 2] += max((out - 1) * stride[axis] - span, 0)
 
 
-def _windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
+def windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
     """The output's shape in the file."""
     sizes = x.shape[2:]
     return 1, channels, *(window.out_size(axis, size) for axis, size in enumerate(sizes))
 
 
-def _whole(x: Activation) -> Window:
+def whole_window(x: Activation) -> Window:
     """The window that covers all of an image or a line."""
     return Window((x.shape[2], x.shape[3] if len(x.shape) == 4 else 1))
 
@@ -159,7 +157,7 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     fits = groups >= 1 and depth * groups == channels and count % groups == 0
     require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
     require(node.ints("kernel_shape", kernel) == kernel, "its kernel_shape is not its weights'")
-    x, window = _window(context, node, x, kernel)
+    x, window = window_of(context, node, x, kernel)
     bias = bias_of(args, 2, x, scales, count)
     return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
 
@@ -214,10 +212,10 @@ def _convolution(
         inner = replace(node, outputs=(name,))
         return _convolution(inner, x, weights, scaled, wanted, window, groups)
 
-    return replace(_spatial(node, x, _windowed(window, x, count), make), affine=affine)
+    return replace(spatial(node, x, windowed(window, x, count), make), affine=affine)
 
 
-def _spatial(
+def spatial(
     node: FileNode,
     x: Activation,
     shape: tuple[int, ...],
@@ -244,13 +242,13 @@ def _spatial(
 def _max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
-    return _keeping_pool(node, *_window(context, node, x, node.ints("kernel_shape", [])))
+    return _keeping_pool(node, *window_of(context, node, x, node.ints("kernel_shape", [])))
 
 
 @rule("GlobalMaxPool")
 def _global_max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
-    return _keeping_pool(node, x, _whole(x))
+    return _keeping_pool(node, x, whole_window(x))
 
 
 def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
@@ -258,54 +256,7 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
         return MaxPool2D(window, act_min=act_min, act_max=act_max)
 
     keeps = x.tensor.scale, x.tensor.zero_point
-    return _spatial(node, x, _windowed(window, x, x.shape[1]), make, keeps)
-
-
-@rule("AveragePool")
-def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
-    x = context.image(args[0])
-    x, window = _window(context, node, x, node.ints("kernel_shape", []))
-    padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
-    rounded = bool(node.attributes.get("ceil_mode")) and not _auto_pad(node).startswith("SAME")
-    over = sum(window.pad) > sum(node.ints("pads", [0])) and rounded
-    require(
-        not (padded and over),
-        "its ceil_mode reaches beyond the padding, which runtimes count differently",
-        "Set count_include_pad=False, or pad the input so that the windows fit.",
-    )
-    require(window.dilation == (1, 1), "a dilated average is not supported")
-    return _mean(node, x, window, _windowed(window, x, x.shape[1]), padded)
-
-
-@rule("GlobalAveragePool")
-def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
-    """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
-    x = context.image(args[0])
-    window = _whole(x)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        count = np.float32(math.prod(window.kernel))
-        factor = np.float32(x.tensor.scale) / (np.float32(out.scale) * count)
-        require(bool(np.isfinite(factor)), "a ratio of its scales is not a number")
-        requant = FloatScale(np.array([factor], np.float32))
-        return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
-
-    shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
-    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
-
-
-def _mean(
-    node: FileNode, x: Activation, window: Window, shape: tuple[int, ...], padded: bool = False
-) -> Pending:
-    taps = math.prod(window.kernel)
-    require(taps <= MAX_POOL_TAPS, f"it averages {taps} elements, {MAX_POOL_TAPS} at most")
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        factor = np.float64(x.tensor.scale) / np.float64(out.scale) / 256
-        requant = fixed_point(factor)
-        return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
-
-    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
+    return spatial(node, x, windowed(window, x, x.shape[1]), make, keeps)
 
 
 def natural_of(x: Tensor) -> tuple[float, int]:
