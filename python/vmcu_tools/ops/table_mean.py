@@ -65,7 +65,8 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
         taps, inside = gather(data[0], self.op.window, self.out.shape[1], y0, y1, 0)
         values = self.op.table.astype(np.int64)[taps - INT8_MIN] * inside[..., None]
         counts = np.maximum(inside.sum(axis=(2, 3)), 1)[..., None]
-        divisor = (self.op.divisor or counts) * np.int64(1 << self.op.bits)
+        whole = counts if self.op.divisor == 0 else np.full_like(counts, self.op.divisor)
+        divisor = whole << self.op.bits
         quotient, rest = np.divmod(2 * values.sum(axis=(2, 3)) + divisor, 2 * divisor)
         quotient -= (rest == 0) & (quotient % 2 != 0)
         return self.clamp(np.clip(quotient, -(1 << 20), 1 << 20) + self.out.zero_point)
@@ -89,8 +90,8 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
         size, window = self.ins[0].shape[axis], self.op.window
         last = np.full(size, NEVER, np.int64)
         for out in range(self.out.shape[axis]):
-            taps = window.first(axis, out)
-            taps = taps + np.arange(window.kernel[axis]) * window.dilation[axis]
+            spread = np.arange(window.kernel[axis]) * window.dilation[axis]
+            taps = window.first(axis, out) + spread
             last[taps[(taps >= 0) & (taps < size)]] = out
         return last
 

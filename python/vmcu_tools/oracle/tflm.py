@@ -15,6 +15,7 @@ from ..frontends.tflite.file import tensor_names
 from ..graph import Graph, Node
 from ..runners.borders import to_file
 from .base import Oracle, required
+from .promise import EXACT, Promise
 from .tflite_rewrite import runnable
 
 # TensorFlow Lite has kernels of these, and Micro has none.
@@ -76,5 +77,5 @@ class TflmOracle(Oracle):
             values = np.ascontiguousarray(values).view(np.int8)
         return values.reshape(self.graph.tensors[name].shape)
 
-    def tolerance(self, node: Node) -> int:
-        return 0
+    def promise(self, graph: Graph, node: Node) -> Promise:
+        return EXACT

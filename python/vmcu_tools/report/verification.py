@@ -25,13 +25,13 @@ def print_verification(outcome: Verification, console: Console) -> None:
             f"{check.differing:,}",
             f"{check.bytes:,}",
             str(check.largest),
-            str(check.tolerance),
+            f"{check.promise.steps} in {check.most:,}" if check.most else "0",
         )
     if off:
         console.print(grid)
     print_ends(outcome.ends, console)
-    strict = [check for check in outcome.checks if check.tolerance == 0]
-    loose = [check for check in outcome.checks if check.tolerance > 0]
+    strict = [check for check in outcome.checks if check.promise.steps == 0]
+    loose = [check for check in outcome.checks if check.promise.steps > 0]
     parts = [differing(strict, "tensors")]
     if loose:
         parts.append(differing(loose, "tensors, 1 step allowed"))

@@ -157,7 +157,10 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
             continue
         if value.rebias is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
-    found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
+    # In a QOperator, ONNX Runtime rounds sums and products of integers.
+    integers = node.qoperator and node.op in ("Add", "Mul")
+    one = None if integers else one_curve(context, args, constants, FLOAT[node.op])
+    found = one or _folded(node, args, constants)
     if found is not None:
         return found
     left, right = args
@@ -298,7 +301,9 @@ def _with_constant(
     real: Constant | QuantConstant,
     swapped: bool,
 ) -> Pending:
-    scaled = per_channel(node, x, real.real(), swapped)
+    # In a QOperator, ONNX Runtime adds and multiplies integers.
+    integers = node.qoperator and isinstance(real, QuantConstant)
+    scaled = None if integers else per_channel(node, x, real.real(), swapped)
     if scaled is not None:
         return scaled
     constant = _as_int8(real)
@@ -312,7 +317,7 @@ def _with_constant(
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         operand, ints = (scale, zero), values
-        if node.op in ("Min", "Max") and isinstance(real, Constant):
+        if node.op in ("Min", "Max"):
             # Both are monotone: the constant's byte is that of the result.
             operand = out.scale, out.zero_point
             ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
