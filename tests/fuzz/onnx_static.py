@@ -20,13 +20,32 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from raw_runtime import raw_session
 
 Shape = tuple[int, ...]
+LAYERS = 6
 BATCHES = 4
 FUNCTIONS = (
     *("Relu", "Relu", "LeakyRelu", "HardSwish", "Sigmoid", "Tanh", "Elu", "HardSigmoid"),
     *("Softplus", "Clip", "PRelu", "Gelu", "Silu"),
 )
+
+
+# Of drawn networks, most are such that onnxruntime quantises and runs them.
+ATTEMPTS = 20
+
+
+def static_network(rng: np.random.Generator) -> bytes:
+    """A quantised network that onnxruntime runs."""
+    for _ in range(ATTEMPTS):
+        try:
+            data = StaticNetwork(rng, LAYERS).file()
+            raw_session(data)
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            refused = error
+        else:
+            return data
+    raise AssertionError("no network that onnxruntime runs") from refused
 
 
 class _Samples(CalibrationDataReader):

@@ -146,7 +146,10 @@ def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
 def judge_sample(
     graph: Graph, judge: Oracle, expected: Values, meaning: Values, to: Tally, *, drawn: bool
 ) -> None:
-    """drawn: the sample has no pattern, by which many bytes may be half way between two at once."""
+    """Holds the file's nodes to the oracle's values, and a graph made of them to what they mean.
+
+    drawn: the sample has no pattern, by which many bytes may be half way between two at once.
+    """
     if judge.equals(graph):
         parts = {
             name: graph.part(name, found)
@@ -155,8 +158,13 @@ def judge_sample(
         }
         to.compare(graph, meaning, parts)
         return
-    for off in node_differences(graph, expected):
-        node, promise = off.node, judge.promise(graph, off.node)
+    for off in node_differences(judge.graph, expected):
+        node, promise = off.node, judge.promise(judge.graph, off.node)
         counts = (off.total, off.count) if drawn and off.values >= FEW_VALUES else (0, 0)
         name, figures = node.outputs[0], (off.total, off.count, off.largest)
         to.add(Check(name, node.name, node.kind, *figures, promise, *counts))
+    whole = reference.run(judge.graph, [expected[port.tensor] for port in judge.graph.inputs])
+    for name in {port.tensor for port in graph.outputs} & whole.keys():
+        off_by = np.abs(meaning[name].astype(np.int16) - whole[name].reshape(meaning[name].shape))
+        differing, largest = int(np.count_nonzero(off_by)), int(off_by.max())
+        to.add(Check(f"{name}, optimised", name, "Output", off_by.size, differing, largest))

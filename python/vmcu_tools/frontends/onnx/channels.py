@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from ...graph import Op, Tensor, Window
@@ -10,13 +13,15 @@ from ...ops.depthwise import DepthwiseConv2D
 from ...quant import FloatScale
 from ..common import UnsupportedError, require
 from ..movement import file_index
+from .context import Context, clamp
 from .file import FileNode
-from .values import Activation, Pending, laid_out
+from .values import Activation, Pending, Value, laid_out
 
 # The weight of a channel's value where a layer of one tap scales it, and the least factor: their
 # product and bias keep the error of the bias below a hundredth of a step.
 _TAP = 64
 _LEAST_FACTOR = 2.0**-16
+_QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
 
 
 def broadcast(
@@ -72,14 +77,6 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     )
 
 
-def scaled_elements(
-    node: FileNode, x: Activation, flat: Tensor, gain: np.ndarray, offset: np.ndarray
-) -> Pending:
-    """x * gain + offset, one of each for every element in memory; `flat` is x as one pixel."""
-    whole = Activation(flat, x.shape, laid_out(x).ravel(), x.dtype)
-    return scaled_channels(node, whole, gain, offset)
-
-
 def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.ndarray] | None:
     """Gain and offset, float64, that an operator with constants amounts to; None if it is no such
     operator. swapped: the constants are its first operand."""
@@ -110,3 +107,48 @@ def per_channel(
     values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2])
     factors = line(node.op, values, swapped)
     return None if factors is None else scaled_channels(node, x, *factors)
+
+
+def by_element(
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    values: np.ndarray,
+    swapped: bool,
+    pair: Callable[[Context, FileNode, Activation, Activation], Pending],
+) -> Value:
+    """The operator with a factor and an offset for each element; values: float32, as x lies in
+    memory; pair: the operator on two activations."""
+    few = values.size < 1 << 16
+    require(few, "its float constant is too large for its output's scale", _QUANTISE_CONSTANT)
+    require(bool(np.isfinite(values).all()), "its constant operand is not a number")
+
+    def scaled(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+        flat = context.arranged(x, laid_out(x).reshape(1, 1, -1))
+        whole = Activation(flat, x.shape, laid_out(x).ravel(), x.dtype)
+        return scaled_channels(node, whole, gain, offset)
+
+    factors = line(node.op, values.ravel(), swapped)
+    if factors is not None:
+        return scaled(node, x, *factors)
+    require(node.op == "PRelu" and not swapped, f"{node.op} with an array is not supported")
+
+    def resolve(scale: float, zero: int) -> Value:
+        # One of both is zero, so that only the other one is rounded.
+        parts: list[Value] = []
+        for low, high in ((0.0, np.inf), (-np.inf, 0.0)):
+            name = context.fresh(f"{node.outputs[0]}/half")
+            context.hidden.add(name)
+            half = clamp(x, name, node.name, low, high)
+            kept = x.tensor.scale, x.tensor.zero_point
+            parts.append(context.quantise(half, *kept, name, x.dtype))
+        above, below = (context.activation(part) for part in parts)
+        name = context.fresh(f"{node.outputs[0]}/sloped")
+        context.hidden.add(name)
+        slopes = values.ravel().astype(np.float64)
+        sloped = scaled(replace(node, outputs=(name,)), below, slopes, np.zeros_like(slopes))
+        sides = above, context.quantise(sloped, scale, zero, name, x.dtype)
+        return pair(context, replace(node, op="Add"), *sides)
+
+    found = scaled(node, x, np.ones(values.size), np.zeros(values.size))
+    return replace(found, resolve=resolve)

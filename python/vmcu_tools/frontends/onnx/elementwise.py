@@ -21,7 +21,7 @@ from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
 from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, require
 from ..movement import file_index
-from .channels import broadcast, line, narrowed, per_channel, scaled_elements
+from .channels import broadcast, by_element, narrowed, per_channel
 from .context import Context, clamp, common_root, rule
 from .file import FileNode
 from .functions import UNARY
@@ -45,7 +45,6 @@ _FOLD = (
     "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
     "constants into the layer before."
 )
-_QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
 
 
 def curve(context: Context, value: Value | None) -> Curve:
@@ -157,9 +156,9 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
             continue
         if value.rebias is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
-    # In a QOperator, ONNX Runtime rounds sums and products of integers.
-    integers = node.qoperator and node.op in ("Add", "Mul")
-    one = None if integers else one_curve(context, args, constants, FLOAT[node.op])
+    one = one_curve(context, args, constants, FLOAT[node.op])
+    if one is not None:
+        one = replace(one, integers=_of_integers(node, args))
     found = one or _folded(node, args, constants)
     if found is not None:
         return found
@@ -169,6 +168,36 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
     if isinstance(right, (Constant, QuantConstant)):
         return _with_constant(context, node, context.activation(left), right, False)
     return _pair(context, node, context.activation(left), context.activation(right))
+
+
+def _of_integers(node: FileNode, args: Args) -> Callable[[Tensor], np.ndarray] | None:
+    """Curve.integers of a sum or a product of a dequantised activation with itself or with a number
+    that the file has in int8."""
+    x = next((arg.activation for arg in args if isinstance(arg, Real)), None)
+    known = all(isinstance(arg, (Real, QuantConstant)) for arg in args)
+    if x is None or not known or node.op not in ("Add", "Mul"):
+        return None
+    operator = _Operator.of(node, x)
+    sides = [_as_int8(arg) if isinstance(arg, QuantConstant) else None for arg in args]
+    if any(isinstance(arg, Real) and arg.activation is not x for arg in args):
+        return None
+
+    def of_output(out: Tensor) -> np.ndarray:
+        q = np.arange(INT8_MIN, INT8_MAX + 1)
+        values = [q if s is None else np.full_like(q, int(s.ints.ravel()[0])) for s in sides]
+        own = x.tensor.scale, x.tensor.zero_point
+        pairs = [own if s is None else (float(s.scale[0]), int(s.zero_point[0])) for s in sides]
+        first = replace(x.tensor, scale=pairs[0][0], zero_point=pairs[0][1])
+        op = _binary_op(operator, first, pairs[1], out)
+        if op.sum is not None:
+            return op.sum.apply(*values)
+        if op.product is not None:
+            product = (values[0] - pairs[0][1]) * (values[1] - pairs[1][1])
+            return op.product.apply(product, out.zero_point)
+        real = [(v - z) * s for v, (s, z) in zip(values, pairs, strict=True)]
+        return tables.quantised(sum(real[1:], real[0]).astype(np.float32), out)
+
+    return of_output
 
 
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
@@ -338,52 +367,13 @@ def _with_constant(
     def resolve(out_scale: float, out_zero: int) -> Value:
         if node.op != "Div" and lost <= _LOST_MOST * out_scale:
             return plain
-        return _by_element(context, node, x, real.real().ravel()[index], swapped)
+        return by_element(context, node, x, real.real().ravel()[index], swapped, _pair)
 
     return replace(plain, resolve=resolve)
 
 
 # Of an output's step: what an int8 constant may be off by.
 _LOST_MOST = 0.25
-
-
-def _by_element(
-    context: Context, node: FileNode, x: Activation, values: np.ndarray, swapped: bool
-) -> Value:
-    """The operator with a factor and an offset for each element; values: float32, as x lies in
-    memory."""
-    few = values.size < 1 << 16
-    require(few, "its float constant is too large for its output's scale", _QUANTISE_CONSTANT)
-    require(bool(np.isfinite(values).all()), "its constant operand is not a number")
-
-    def scaled(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
-        flat = context.arranged(x, laid_out(x).reshape(1, 1, -1))
-        return scaled_elements(node, x, flat, gain, offset)
-
-    factors = line(node.op, values.ravel(), swapped)
-    if factors is not None:
-        return scaled(node, x, *factors)
-    require(node.op == "PRelu" and not swapped, f"{node.op} with an array is not supported")
-
-    def resolve(scale: float, zero: int) -> Value:
-        # One of both is zero, so that only the other one is rounded.
-        parts: list[Value] = []
-        for low, high in ((0.0, np.inf), (-np.inf, 0.0)):
-            name = context.fresh(f"{node.outputs[0]}/half")
-            context.hidden.add(name)
-            half = clamp(x, name, node.name, low, high)
-            kept = x.tensor.scale, x.tensor.zero_point
-            parts.append(context.quantise(half, *kept, name, x.dtype))
-        above, below = (context.activation(part) for part in parts)
-        name = context.fresh(f"{node.outputs[0]}/sloped")
-        context.hidden.add(name)
-        slopes = values.ravel().astype(np.float64)
-        sloped = scaled(replace(node, outputs=(name,)), below, slopes, np.zeros_like(slopes))
-        sides = above, context.quantise(sloped, scale, zero, name, x.dtype)
-        return _pair(context, replace(node, op="Add"), *sides)
-
-    found = scaled(node, x, np.ones(values.size), np.zeros(values.size))
-    return replace(found, resolve=resolve)
 
 
 def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:
