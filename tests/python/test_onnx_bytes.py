@@ -13,11 +13,12 @@ from builders.onnx_models import OnnxModel
 from onnx import TensorProto
 from random_onnx_operators import DRAWERS, operator_network
 from raw_runtime import RawRuntime
-from vmcu_tools import oracle, passes
+from vmcu_tools import oracle, passes, paths
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.onnx.importer import RULES
-from vmcu_tools.graph import Graph, Node
+from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.machine import reference
+from vmcu_tools.ops.layer import LAYER_OF
 from vmcu_tools.ops.table_mean import TableMean
 from vmcu_tools.oracle.promise import Promise
 from vmcu_tools.runners.samples import make_samples
@@ -185,6 +186,38 @@ def test_a_promise_has_steps_and_a_share() -> None:
     promise = Promise(1, 0.1)
     assert [promise.most(total) for total in (0, 1, 10, 1000)] == [0, 1, 3, 102]
     assert Promise(0, 0.5).most(1000) == 0
+
+
+def test_the_page_of_models_lists_the_promise() -> None:
+    shares: dict[float, list[str]] = {}
+    for op in LAYER_OF:
+        if not op.exact and op.differing_share != Op.differing_share:
+            shares.setdefault(op.differing_share, []).append(op.__name__)
+    rows = sorted(
+        f"| {', '.join(sorted(ops))} | 1 | {share:.0%} |" for share, ops in shares.items()
+    )
+    text = (paths.root() / "doc/models.md").read_text()
+    table = text.split("<!-- promise -->")[1].split("<!-- end of promise -->")[0].splitlines()
+    assert [row.replace(" %", "%") for row in sorted(table[4:-1])] == rows
+    assert table[-1] == f"| all others | 1 | {Op.differing_share:.0%} |".replace("%", " %")
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(0.2, 1), (0.1, 2), (0.004, None)])
+def test_a_layer_behind_a_mean_in_float_may_differ_by_what_the_rounding_makes(
+    tmp_path, scale, expected
+):
+    """As PyTorch's fake quantisation leaves it; refused where that is much."""
+    m = OnnxModel(8)
+    y = m.node("ReduceMean", [m.qdq("x", m.stated(0.05, 3))], axes=[2, 3], keepdims=0)
+    y = m.node("MatMul", [y, m.weights((24, 5), None, 0.05, 24, "none")[0][0]])
+    path = file_of(tmp_path, m, (1, 24, 3, 5), y, scale, 0)
+    if expected is None:
+        with pytest.raises(UserError, match="would cost it 44 steps"):
+            oracle.open(path)
+        return
+    graph = held(path, single=False)
+    judge = oracle.open(path)
+    assert [judge.promise(graph, node).steps for node in graph.nodes] == [1, expected]
 
 
 def test_too_many_bytes_that_are_a_step_off_fail(tmp_path, monkeypatch):

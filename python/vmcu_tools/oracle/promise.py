@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..graph import Op
+from ..ops.rounding import rounding_steps
 
 # Of a few bytes, any share may be one of them, and so of bytes that all have one of a few values.
 FEW = 2
@@ -41,4 +42,6 @@ def promise_of(op: Op, hidden: Iterable[Promise]) -> Promise:
     steps = max((one.steps for one in hidden), default=0)
     if op.exact:
         return Promise(steps, HIDDEN_SHARE) if steps else EXACT
-    return Promise(1, HIDDEN_SHARE if steps else op.differing_share)
+    if not steps:
+        return Promise(1, op.differing_share)
+    return Promise(rounding_steps(op), HIDDEN_SHARE)

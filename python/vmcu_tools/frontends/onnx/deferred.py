@@ -16,10 +16,11 @@ from typing import TypeGuard
 import onnx
 from onnx import helper
 
-from ...graph import Op
+from ...graph import Op, Tensor
+from ...ops.rounding import rounding_steps
 from ..common import UnsupportedError, require
 from ..movement import file_index
-from .context import Context, outputs
+from .context import QUANTISE_ALL, Context, outputs
 from .file import FileNode
 from .means import mean_of_function
 from .values import (
@@ -41,6 +42,8 @@ COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "E
 COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
+# Of the layer's output, by the rounding of what it reads.
+_STEPS_MOST = 2
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
 
@@ -91,14 +94,31 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     first = args[0] if args else None
     if node.op in _MEANS and isinstance(first, Curve):
         return [mean_of_function(context, node, first, args, own_scale(first))]
-    if node.op in _LAYERS and isinstance(first, Pending) and is_float(first):
-        # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
-        return outputs(context, node, [with_own_scale(context, first), *args[1:]])
+    if node.op in _LAYERS and isinstance(first, Pending) and first.keeps is None:
+        return _layer(context, node, first, args)
     views = node.op in _VIEWS and isinstance(first, FloatInput)
     if node.op not in COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
+
+
+def _layer(context: Context, node: FileNode, first: Pending, args: Args) -> list[Value]:
+    """Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is."""
+    rounded = with_own_scale(context, first)
+
+    def bounded(pending: Pending) -> Pending:
+        def make(out: Tensor, act_min: int, act_max: int) -> Op:
+            op = pending.make(out, act_min, act_max)
+            steps = rounding_steps(op)
+            reason = f"'{first.name}', a float result, rounded to int8 would cost it {steps} steps"
+            require(steps <= _STEPS_MOST, reason, QUANTISE_ALL)
+            return op
+
+        return replace(pending, make=make, rebias=None, affine=None)
+
+    found = outputs(context, node, [rounded, *args[1:]])
+    return [bounded(one) if isinstance(one, Pending) else one for one in found]
 
 
 def _pending(
