@@ -138,6 +138,16 @@ def test_float_constants_keep_their_bits(tmp_path, op, swapped):
         held(file_of(tmp_path, m, (1, 4, 5, 6), y, 0.06 * fine, -19))
 
 
+@pytest.mark.parametrize("op", ["Add", "Sub"])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 1, 1), ()])
+def test_sums_with_an_output_scale_far_below_the_inputs(tmp_path, op, shape):
+    for power in (4, 8, 9):
+        m = OnnxModel(power)
+        x = m.qdq("x", m.stated(0.1, 3))
+        y = m.node(op, [x, m.constant(m.rng.uniform(-10, 10, shape).astype(np.float32))])
+        held(file_of(tmp_path, m, (1, 3, 4, 5), y, 0.1 * 2.0**-power, 5))
+
+
 @pytest.mark.parametrize("op", ["Hardmax", "ArgMax", "ArgMin"])
 @pytest.mark.parametrize("way", ["Flatten", "Reshape", "Transpose"])
 def test_the_files_order_decides_between_equals(tmp_path, op, way):

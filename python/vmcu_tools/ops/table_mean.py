@@ -6,16 +6,17 @@ Order of access: output bytes in ascending order, all taps of a byte read just b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Window
+from ..graph import Op, Shape, Window
 from ..quant import INT8_MIN
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
-from .window import gather, window_rows, window_values
+from .window import gather, scaled_pooling, window_rows, window_values
 
 PARAMS = CStruct(
     "vmcu_table_mean_params",
@@ -58,6 +59,16 @@ class TableMean(Op):
     @property
     def by_channel(self) -> bool:
         return True
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        found = scaled_pooling(self, self.window, ins[0], was[0], out)
+        if found is None or self.divisor != math.prod(self.window.kernel):
+            return found
+        op, shape = found
+        assert isinstance(op, TableMean)
+        return replace(op, divisor=math.prod(op.window.kernel)), shape
 
 
 class TableMeanLayer(Layer[TableMean], op=TableMean):

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...graph import Op, Tensor, Window
 from ...ops.depthwise import DepthwiseConv2D
-from ...quant import FloatScale
-from ..common import UnsupportedError, require
+from ...quant import INT8_MAX, FloatScale
+from ..common import KEEP_QUANTISATION, UnsupportedError, require
 from ..movement import file_index
 from .context import Context, clamp
 from .file import FileNode
@@ -21,6 +21,8 @@ from .values import Activation, Pending, Value, laid_out
 # product and bias keep the error of the bias below a hundredth of a step.
 _TAP = 64
 _LEAST_FACTOR = 2.0**-16
+# Of an output's step: what a bias may be off by.
+_LOST_MOST = 0.25
 _QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
 
 
@@ -51,10 +53,10 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
-        steps = offset / out.scale
-        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
-        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
+        ratios, steps = np.abs(gain) * x.tensor.scale / out.scale, offset / out.scale
+        taps = _taps(ratios, steps)
+        factors = np.maximum(ratios / taps, np.abs(steps) * 2.0**-30)
+        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * taps)
         factors = np.maximum(factors, _LEAST_FACTOR)
         return DepthwiseConv2D(
             weights.astype(np.int8).reshape(1, 1, -1),
@@ -75,6 +77,23 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
         x.dtype,
         memory=x.tensor.shape,
     )
+
+
+def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The weight of each channel, whose bias is `steps` in units of its ratio over its weight.
+
+    Where an output step is far below an input's, such a unit is many steps, and the weight is the
+    one of all by which the least is lost.
+    """
+    choices = np.array([_TAP, *range(_TAP // 2, INT8_MAX + 1)], np.float64)[:, None]
+    units = np.maximum(ratios / choices, 1e-300)
+    lost = np.abs(steps - np.rint(steps / units) * units)
+    best = choices[lost.argmin(axis=0), 0]
+    taps: np.ndarray = np.where(lost[0] <= _LOST_MOST, _TAP, best)
+    least = np.minimum(lost[0], lost.min(axis=0))
+    reason = "its output's scale is far below its input's"
+    require(bool((least <= 2 * _LOST_MOST).all()), reason, KEEP_QUANTISATION)
+    return taps
 
 
 def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.ndarray] | None:
