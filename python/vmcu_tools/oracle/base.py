@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node
+from .promise import Promise
 
 # Of onnxruntime's logger.
 _FATAL = 4
@@ -37,9 +38,13 @@ class Oracle(ABC):
         """
 
     @abstractmethod
-    def tolerance(self, node: Node) -> int:
-        """The difference in int8 steps that is allowed in the node's output, given the runtime's
-        own values as its inputs."""
+    def promise(self, graph: Graph, node: Node) -> Promise:
+        """How far the output of a node of the graph, optimised or not, may be from the runtime's,
+        given its own values as inputs."""
+
+    def equals(self, graph: Graph) -> bool:
+        """Whether no byte of any node may differ."""
+        return all(self.promise(graph, node).steps == 0 for node in graph.nodes)
 
 
 def required(module: str, package: str, purpose: str) -> ModuleType:

@@ -15,9 +15,10 @@ import onnx
 from ..errors import Problem, UserError
 from ..frontends.onnx.importer import load_with_views
 from ..frontends.onnx.values import Activation, explicit
-from ..graph import Node
+from ..graph import Graph, Node
 from ..runners.borders import to_file
 from .base import Oracle, one_line, required
+from .promise import EXACT, Promise, promise_of
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.
 _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
@@ -88,15 +89,14 @@ class OrtOracle(Oracle):
             shown.setdefault(port.tensor, np.asarray(given, np.int8).reshape(shape))
         return shown
 
-    def tolerance(self, node: Node) -> int:
-        if self._integer.intersection(node.outputs):
-            return 0
-        if not node.op.exact:
-            return 1
+    def promise(self, graph: Graph, node: Node) -> Promise:
         # What the runtime does not show has been computed from what it does show.
         shown = {*self._shown, *(port.tensor for port in self.graph.inputs)}
-        hidden = [self.graph.producer(name) for name in node.inputs if name not in shown]
-        return max((self.tolerance(producer) for producer in hidden if producer), default=0)
+        makers = [graph.producer(name) for name in node.inputs if name not in shown]
+        hidden = [self.promise(graph, maker) for maker in makers if maker]
+        if self._integer.intersection(node.outputs) and not any(one.steps for one in hidden):
+            return EXACT
+        return promise_of(node.op, hidden)
 
 
 _CPU = ["CPUExecutionProvider"]

@@ -15,6 +15,7 @@ from ..frontends.tflite.file import tensor_names
 from ..graph import Graph, Node
 from ..runners.borders import to_file
 from .base import Oracle, required
+from .promise import EXACT, Promise, promise_of
 from .tflite_rewrite import runnable
 
 # TensorFlow Lite has kernels of these, and Micro has none.
@@ -76,7 +77,7 @@ class TflmOracle(Oracle):
             values = np.ascontiguousarray(values).view(np.int8)
         return values.reshape(self.graph.tensors[name].shape)
 
-    def tolerance(self, node: Node) -> int:
+    def promise(self, graph: Graph, node: Node) -> Promise:
         """A float output of the file that has a scale here may be a step off."""
-        own = {p.tensor for p in self.graph.outputs if p.dtype == "float32"} - self._index.keys()
-        return int(node.outputs[0] in own)
+        own = {p.tensor for p in graph.outputs if p.dtype == "float32"} - self._index.keys()
+        return promise_of(node.op, ()) if node.outputs[0] in own else EXACT

@@ -16,7 +16,7 @@ from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
 from ..common import GraphBuilder, UnsupportedError, present, require
 from ..movement import file_index, move
-from .curves import REQUANTISE, check_steps, clamp_range, tabulated
+from .curves import REQUANTISE, check_steps, clamp_range, table_of, tabulated
 from .file import FileModel, FileNode
 from .values import (
     Activation,
@@ -127,7 +127,7 @@ class Context:
             if value.activation.tensor.name in self.rounded:
                 check_steps(value, scale, zero_point)
             found = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
-            table = tables.quantised(value.real, found.tensor)
+            table = table_of(value, found.tensor)
             self.origins[found.tensor.name] = Origin(value.activation, table)
             return found
         if not isinstance(value, Pending):

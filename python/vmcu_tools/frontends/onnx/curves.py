@@ -22,12 +22,19 @@ def range_scale(low: float, high: float) -> tuple[float, int]:
     return scale, round(INT8_MIN - low / scale)
 
 
+def table_of(curve: Curve, out: Tensor) -> np.ndarray:
+    """The bytes of a function's values, int8 (256,)."""
+    if curve.integers is None:
+        return tables.quantised(curve.real, out)
+    return tables.as_table(curve.integers(out))
+
+
 def tabulated(curve: Curve, node: str) -> Pending:
     """A pending Lookup."""
     x = curve.activation
 
     def make(out: Tensor, act_min: int, act_max: int) -> Lookup:
-        return Lookup(np.clip(tables.quantised(curve.real, out), act_min, act_max).astype(np.int8))
+        return Lookup(np.clip(table_of(curve, out), act_min, act_max).astype(np.int8))
 
     inputs = (x.tensor,)
     return Pending(node, node, x.shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)

@@ -21,7 +21,7 @@ from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
 from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
 from ..movement import file_index
-from .channels import broadcast, narrowed, per_channel
+from .channels import broadcast, by_element, narrowed, per_channel
 from .context import Context, clamp, common_root, outputs, rule
 from .curves import range_scale
 from .file import FileNode
@@ -172,7 +172,10 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
             continue
         if value.rebias is not None and _is_bias(constant, value):
             return value.rebias(constant, node.outputs[0])
-    found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
+    one = one_curve(context, args, constants, FLOAT[node.op])
+    if one is not None:
+        one = replace(one, integers=_of_integers(node, args))
+    found = one or _folded(node, args, constants)
     if found is not None:
         return found
     left, right = args
@@ -189,6 +192,36 @@ def _is_bias(constant: np.ndarray, value: Pending) -> bool:
     return fits and (
         constant.size == 1 or constant.shape[-1:] == (constant.size,) == value.shape[-1:]
     )
+
+
+def _of_integers(node: FileNode, args: Args) -> Callable[[Tensor], np.ndarray] | None:
+    """Curve.integers of a sum or a product of a dequantised activation with itself or with a number
+    that the file has in int8."""
+    x = next((arg.activation for arg in args if isinstance(arg, Real)), None)
+    known = all(isinstance(arg, (Real, QuantConstant)) for arg in args)
+    if x is None or not known or node.op not in ("Add", "Mul"):
+        return None
+    operator = _Operator.of(node, x)
+    sides = [_as_int8(arg) if isinstance(arg, QuantConstant) else None for arg in args]
+    if any(isinstance(arg, Real) and arg.activation is not x for arg in args):
+        return None
+
+    def of_output(out: Tensor) -> np.ndarray:
+        q = np.arange(INT8_MIN, INT8_MAX + 1)
+        values = [q if s is None else np.full_like(q, int(s.ints.ravel()[0])) for s in sides]
+        own = x.tensor.scale, x.tensor.zero_point
+        pairs = [own if s is None else (float(s.scale[0]), int(s.zero_point[0])) for s in sides]
+        first = replace(x.tensor, scale=pairs[0][0], zero_point=pairs[0][1])
+        op = _binary_op(operator, first, pairs[1], out)
+        if op.sum is not None:
+            return op.sum.apply(*values)
+        if op.product is not None:
+            product = (values[0] - pairs[0][1]) * (values[1] - pairs[1][1])
+            return op.product.apply(product, out.zero_point)
+        real = [(v - z) * s for v, (s, z) in zip(values, pairs, strict=True)]
+        return tables.quantised(sum(real[1:], real[0]).astype(np.float32), out)
+
+    return of_output
 
 
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
@@ -363,25 +396,49 @@ def _with_constant(
         # The constant is the larger one: x is repeated.
         inner = replace(node, outputs=(f"{node.outputs[0]}/repeated",))
         x = context.activation(context.moved(inner, x, places))
-    scaled = per_channel(node, x, real.real(), swapped)
+    # In a QOperator, ONNX Runtime adds and multiplies integers.
+    integers = node.qoperator and isinstance(real, QuantConstant)
+    scaled = None if integers else per_channel(node, x, real.real(), swapped)
     if scaled is not None:
         return scaled
     constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
-    laid = laid_out(x)
-    values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
+    index = constant_index.ravel()[laid_out(x)]
+    values = constant.ints.ravel()[narrowed(index)]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
     operator = _Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        op = _binary_op(operator, x.tensor, (scale, zero), out)
-        op = replace(op, constant=values, constant_zero=zero)
+        operand, ints = (scale, zero), values
+        if node.op in ("Min", "Max"):
+            # Both are monotone: the constant's byte is that of the result.
+            operand = out.scale, out.zero_point
+            ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
+        op = _binary_op(operator, x.tensor, operand, out)
+        op = replace(op, constant=ints, constant_zero=operand[1])
         return replace(op, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     inputs = (x.tensor,)
-    return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+    memory = x.tensor.shape
+    plain = Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=memory)
+    if isinstance(real, QuantConstant) or node.op in ("Min", "Max"):
+        return plain
+    lost = float(np.abs(real.real() - constant.real()).max(initial=0.0))
+    if node.op in ("Mul", "PRelu"):
+        lost *= max(INT8_MAX - x.tensor.zero_point, x.tensor.zero_point - INT8_MIN) * x.tensor.scale
+
+    def resolve(out_scale: float, out_zero: int) -> Value:
+        if node.op != "Div" and lost <= _LOST_MOST * out_scale:
+            return plain
+        return by_element(context, node, x, real.real().ravel()[index], swapped, _pair)
+
+    return replace(plain, resolve=resolve)
+
+
+# Of an output's step: what an int8 constant may be off by.
+_LOST_MOST = 0.25
 
 
 def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:

@@ -17,7 +17,7 @@ from ..softmax import log_range, log_softmax, onnx_table
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Args, Pending, Value, arrangement, laid_out, matrices, tensor_axis
+from .values import Args, Pending, Value, arrangement, laid_out, matrices
 
 _MIN_SOFTMAX_SCALE = 2.0**-16
 
@@ -33,13 +33,11 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
         # Before opset 13 all axes from `axis` on count as one.
         laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
-    elif x.tensor.shape[2] == math.prod(x.shape) or (
-        x.order is None and tensor_axis(axis, x.shape) == 2
-    ):
-        laid = laid_out(x)
     else:
         turned = np.moveaxis(file_index(x.shape), axis, -1)
         laid = turned.reshape(matrices(turned.shape))
+    if _has_lines(laid_out(x), laid, in_order=node.op == "Hardmax"):
+        laid = laid_out(x)
     source = context.arranged(x, laid)
     order, memory = arrangement(x.shape, laid)
 
@@ -71,3 +69,15 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
         memory=memory,
         natural=natural,
     )
+
+
+def _has_lines(memory: np.ndarray, lines: np.ndarray, in_order: bool) -> bool:
+    """Whether the pixels of `memory` are those of `lines`, in any order; both int64 (H, W, C) of
+    row-major indices. in_order: of each pixel's channels, too, since the first of equals counts."""
+    if memory.shape[2] != lines.shape[2]:
+        return False
+    line_of, place_in = np.empty((2, lines.size), np.int64)
+    line_of[lines] = np.arange(lines.size // lines.shape[2]).reshape(*lines.shape[:2], 1)
+    place_in[lines] = np.arange(lines.shape[2])
+    whole = bool((line_of[memory] == line_of[memory[:, :, :1]]).all())
+    return whole and not (in_order and bool((np.diff(place_in[memory], axis=2) < 0).any()))
