@@ -141,7 +141,7 @@ def test_float_constants_keep_their_bits(tmp_path, op, swapped):
 @pytest.mark.parametrize("op", ["Add", "Sub"])
 @pytest.mark.parametrize("shape", [(3, 4, 5), (3, 1, 1), ()])
 def test_sums_with_an_output_scale_far_below_the_inputs(tmp_path, op, shape):
-    for power in (4, 8, 9):
+    for power in (4, 6, 8):
         m = OnnxModel(power)
         x = m.qdq("x", m.stated(0.1, 3))
         y = m.node(op, [x, m.constant(m.rng.uniform(-10, 10, shape).astype(np.float32))])
