@@ -80,19 +80,17 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
 
 
 def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """The weight of each channel, whose bias is `steps` in units of its ratio over its weight.
+    """The weight of each channel, whose bias is `steps` in units of its ratio over its weight: the
+    largest where an output step is so far below an input's that such a unit is many steps."""
 
-    Where an output step is far below an input's, such a unit is many steps, and the weight is the
-    one of all by which the least is lost.
-    """
-    choices = np.array([_TAP, *range(_TAP // 2, INT8_MAX + 1)], np.float64)[:, None]
-    units = np.maximum(ratios / choices, 1e-300)
-    lost = np.abs(steps - np.rint(steps / units) * units)
-    best = choices[lost.argmin(axis=0), 0]
-    taps: np.ndarray = np.where(lost[0] <= _LOST_MOST, _TAP, best)
-    least = np.minimum(lost[0], lost.min(axis=0))
-    reason = "its output's scale is far below its input's"
-    require(bool((least <= 2 * _LOST_MOST).all()), reason, KEEP_QUANTISATION)
+    def lost(tap: int) -> np.ndarray:
+        units = np.maximum(ratios / tap, 1e-300)
+        off: np.ndarray = np.abs(steps - np.rint(steps / units) * units)
+        return off
+
+    taps: np.ndarray = np.where(lost(_TAP) <= _LOST_MOST, _TAP, INT8_MAX)
+    fine = np.minimum(lost(_TAP), lost(INT8_MAX)) <= 2 * _LOST_MOST
+    require(bool(fine.all()), "its output's scale is far below its input's", KEEP_QUANTISATION)
     return taps
 
 
