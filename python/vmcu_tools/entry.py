@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from types import FrameType
 
 from . import collector
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
     becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
     begun = time.monotonic()
+    if not sys.warnoptions:
+        # Those of libraries are for who calls them.
+        warnings.simplefilter("ignore")
     # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)

@@ -119,6 +119,8 @@ class Op:
     relabels: the same bytes in the same order, which need not be moved at all
     columnwise: weights (N, ...) times a column of taps, which other libraries gather first
     channelwise: weights of each channel on its own, which other libraries work on one by one
+    differing_share: of the bytes for random inputs, how many may be a step from ONNX Runtime's, if
+        it is not exact; see oracle/promise.py
     monotone: an output byte only rises, or only falls, while one input byte rises and the others
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
@@ -132,6 +134,7 @@ class Op:
     relabels: ClassVar[bool] = False
     columnwise: ClassVar[bool] = False
     channelwise: ClassVar[bool] = False
+    differing_share: ClassVar[float] = 0.06
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
     fetches = ""
@@ -249,7 +252,8 @@ class Graph:
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
     names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
-    compute anew.
+    compute anew. `dropped`: names of the file's outputs that are float constants, which the graph
+    does not have.
     """
 
     name: str
@@ -269,6 +273,7 @@ class Graph:
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
     recurs: tuple[Recurrence, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

@@ -2,10 +2,13 @@
 """Random networks all the way: file, graph, plan of any planner, C under sanitizers, real runtime.
 
     python tests/fuzz/pipeline.py [--seconds N] [--seed 0] [--first 0] [--count N] [--keep DIR]
+        [--kinds KIND ...] [--ways N]
 
 Every network is planned in several ways. The bytes of each plan, on the virtual MCU and as C with
 the address and undefined behaviour sanitizers, must be those of the network's meaning in numpy;
-networks that are files are held against the runtime they were written for as well. A UserError is
+networks that are files are held against the runtime they were written for as well. An operator of
+its own and a network of quantize_static are compared with ONNX Runtime without its optimisations,
+too, and may be off by what the promise says. A UserError is
 an answer; anything else that is no such byte is a failure, of which the number and the file are
 left in DIR. Network N of a seed is the same in every run: --first N --count 1 draws it alone.
 """
@@ -19,13 +22,17 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import importers  # noqa: F401  finds vmcu_tools and the tests' builders
 import numpy as np
 from onnx_networks import OnnxNetwork
+from onnx_static import static_network
 from random_networks import AnyNetwork, EveryNetwork
+from random_onnx_operators import operator_network
+from raw_runtime import RawRuntime
 from tflite_networks import TfliteNetwork
 from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.errors import UserError
@@ -39,13 +46,23 @@ from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.samples import Sample, make_samples
 from vmcu_tools.verify import verify
 
-FILES = {"onnx": OnnxNetwork, "tflite": TfliteNetwork}
+# What draws a file, by kind, and the format it has.
+FILES: dict[str, tuple[str, Callable[[np.random.Generator], bytes]]] = {
+    "onnx": ("onnx", lambda rng: OnnxNetwork(rng, LAYERS).file()),
+    "tflite": ("tflite", lambda rng: TfliteNetwork(rng, LAYERS).file()),
+    "operator": ("onnx", lambda rng: operator_network(rng).file()),
+    "static": ("onnx", static_network),
+}
+# Those that are held against ONNX Runtime without its optimisations: whether one operator computes.
+RAW = {"operator": True, "static": False}
 GRAPHS = {"any": AnyNetwork, "every": EveryNetwork}
 KINDS = (*FILES, *GRAPHS)
 LAYERS = 14
 # Of the processor, whatever else the machine does.
 HANG_SECONDS = 120
 SOLVER_SECONDS = 1.0
+# Beside those with a pattern.
+RANDOM_SAMPLES = 2
 WAYS = 3
 
 
@@ -103,15 +120,16 @@ def some_ways(rng: np.random.Generator, inputs: int) -> list[Way]:
 
 @dataclass
 class Network:
-    """Number `number` of a seed. `kind`: of KINDS."""
+    """Number `number` of a seed. `kind`: of `kinds`."""
 
     seed: int
     number: int
     ways: int = WAYS
+    kinds: Sequence[str] = KINDS
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, self.number])
-        self.kind = KINDS[int(self.rng.integers(len(KINDS)))]
+        self.kind = self.kinds[int(self.rng.integers(len(self.kinds)))]
         self.path: Path | None = None
 
     def graph(self, folder: Path) -> Graph:
@@ -119,8 +137,9 @@ class Network:
         if self.kind in GRAPHS:
             seed = int(self.rng.integers(1 << 31))
             return GRAPHS[self.kind](seed, int(self.rng.integers(1, LAYERS + 1))).made
-        self.path = folder / f"{self.seed}-{self.number}.{self.kind}"
-        self.path.write_bytes(FILES[self.kind](self.rng, LAYERS).file())
+        suffix, drawn = FILES[self.kind]
+        self.path = folder / f"{self.seed}-{self.number}.{suffix}"
+        self.path.write_bytes(drawn(self.rng))
         return frontends.load(self.path)
 
     def check(self, folder: Path) -> collections.Counter[str]:
@@ -131,9 +150,14 @@ class Network:
         except UserError as error:
             done[f"{self.kind} refused: {_reason(error)}"] += 1
             return done
-        samples = make_samples(graph, 2, 5, self.number)
+        samples = make_samples(graph, RANDOM_SAMPLES, 5, self.number)
         if self.path is not None:
             _hold_against_runtime(self.path, graph, samples, done)
+        if self.path is not None and self.kind in RAW:
+            faults = RawRuntime(self.path).faults(samples, RAW[self.kind])
+            if faults:
+                raise WrongError(f"unlike ONNX Runtime without optimisation: {faults}")
+            done[f"{self.kind} held against ONNX Runtime without optimisation"] += 1
         drawn = some_ways(self.rng, len(graph.inputs))
         # Fewer than all: of each network others.
         turn = self.number % len(drawn)
@@ -174,9 +198,10 @@ def _hold_against_runtime(
         return
     tally = verify.Tally()
     optimised = passes.optimize(graph)
-    for sample, values in zip(samples, expected, strict=True):
+    for number, (sample, values) in enumerate(zip(samples, expected, strict=True)):
         meaning = reference.run(optimised, sample)
-        verify.judge_sample(optimised, judge, values, meaning, tally)
+        drawn = number < RANDOM_SAMPLES
+        verify.judge_sample(optimised, judge, values, meaning, tally, drawn=drawn)
     wrong = [check for check in tally.checks.values() if not check.passed]
     if wrong:
         raise WrongError(f"unlike its runtime: {[astuple(check) for check in wrong]}")
@@ -203,7 +228,7 @@ def run(args: argparse.Namespace) -> int:
     done: collections.Counter[str] = collections.Counter()
     args.keep.mkdir(parents=True, exist_ok=True)
     while time.monotonic() < end and (args.count is None or number < args.first + args.count):
-        network = Network(args.seed, number, args.ways)
+        network = Network(args.seed, number, args.ways, args.kinds)
         signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
         try:
             done += network.check(args.keep)
@@ -237,6 +262,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first network")
     parser.add_argument("--count", type=int, help="networks, if --seconds leave time")
     parser.add_argument("--ways", type=int, default=WAYS, help=f"plans of each, up to {WAYS}")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="all by default")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     signal.signal(signal.SIGPROF, _alarm)
     return 1 if run(parser.parse_args()) else 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from random_builder import Builder
 from vmcu_tools.frontends.softmax import differences, tflite_table
-from vmcu_tools.graph import Shape, Tensor
+from vmcu_tools.graph import Shape, Tensor, Window
 from vmcu_tools.ops.arg_max import ArgMax
 from vmcu_tools.ops.binary import Binary
 from vmcu_tools.ops.hardmax import Hardmax
@@ -19,6 +19,7 @@ from vmcu_tools.ops.log_softmax import LogSoftmaxPolynomial
 from vmcu_tools.ops.lookup import Lookup
 from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.resize import Resize
+from vmcu_tools.ops.table_mean import TableMean
 from vmcu_tools.ops.transpose_conv import TransposeConv2D
 from vmcu_tools.quant import FloatProduct
 
@@ -152,7 +153,8 @@ def layer_norm(b: Builder) -> Tensor:
     offset = b.rng.uniform(-90, 90, count) * 2.0**bits
     epsilon = int(b.rng.choice([0, 1, 1000, 2**40]))
     factors = (np.rint(values).astype(np.int32) for values in (gain, offset))
-    op = LayerNorm(*factors, bits, epsilon, bool(b.rng.random() < 0.6), run)
+    fraction = b.pick(0, 2, 16)
+    op = LayerNorm(*factors, bits, epsilon, bool(b.rng.random() < 0.6), run, fraction)
     return b.node(replace(op, **b.limits()), [x], x.shape)
 
 
@@ -180,6 +182,22 @@ def log_softmax_tflite(b: Builder) -> Tensor:
     return b.node(op, [x], x.shape)
 
 
+def table_mean(b: Builder) -> Tensor:
+    x, window = b.input(b.shape()), Window((1, 1))
+    while True:
+        kernel, stride = (b.pick(1, 2, 3, 5), b.pick(1, 2, 4)), (b.pick(1, 2, 3), b.pick(1, 2))
+        pad = tuple(b.pick(0, 0, 1) for _ in range(4))
+        window = Window(kernel, stride, (b.pick(1, 1, 2), 1), (pad[0], pad[1], pad[2], pad[3]))
+        high, wide = (window.out_size(axis, x.shape[axis]) for axis in (0, 1))
+        if high > 0 and wide > 0:
+            break
+    bits = b.pick(0, 3, 22)
+    # Small whole numbers, so that there are ties.
+    table = b.rng.integers(-200, 201, 256) << bits
+    op = TableMean(table.astype(np.int32), window, bits, b.pick(0, 0, 1, 6), **b.limits())
+    return b.node(op, [x], (high, wide, x.shape[2]))
+
+
 POINTWISE = (lookup, binary, binary, layer_norm, arg_max, hardmax, l2_norm, log_softmax_tflite)
 
 
@@ -196,4 +214,5 @@ OPERATORS: dict[str, Callable[[Builder], Tensor]] = {
     "pointwise_operator": pointwise_operator,
     "moving_operator": moving_operator,
     "transpose_conv": transpose_conv,
+    "table_mean": table_mean,
 }

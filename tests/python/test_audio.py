@@ -208,6 +208,15 @@ def test_what_is_wrong_is_said() -> None:
         {"upper_hz": 8000.0},
         {"smoothing_bits": 40},
         {"pcan_offset": 0.0},
+        {"pcan_offset": math.inf},
+        {"pcan_offset": math.nan},
+        {"pcan_strength": math.nan},
+        {"pcan_strength": math.inf},
+        {"pcan_strength": -0.1},
+        {"lower_hz": math.nan},
+        {"upper_hz": math.inf},
+        {"even_smoothing": math.nan},
+        {"least_signal": math.nan},
     ):
         with pytest.raises(UserError, match="audio: "):
             Settings(**wrong)

@@ -169,6 +169,7 @@ def test_numbers_of_a_norm(takes: Checks) -> None:
     good = {"gain": 8, "offset": 20, "run": 2, "factors": 3}
     limits = {
         "bits": {31: True, 32: False},
+        "fraction": {0: True, 1: False, 2: True, 16: True, 18: False},
         "centred": {1: True, 2: False},
         "epsilon": {0: True, -1: False, (1 << 46) - 1: True, 1 << 46: False},
         "run": {0: False, 1: True, 3: True, 4: False, 6: True, -1: False},
@@ -177,6 +178,9 @@ def test_numbers_of_a_norm(takes: Checks) -> None:
         "offset": {8: True, 24: False},
     }
     expect_limits(takes, "layer_norm", rows_of(pair, bytes(32)), "layer_norm", good, limits)
+    limits = {"epsilon": {(1 << 48) - 1: True, 1 << 48: False}}
+    finer = good | {"fraction": 2}
+    expect_limits(takes, "layer_norm", rows_of(pair, bytes(32)), "layer_norm", finer, limits)
     for channels in (1 << 14, (1 << 14) + 1):
         one = rows_of([whole(1, 1, channels)] * 2, bytes(32))
         found = takes("layer_norm", one, "layer_norm", good | {"run": 1})
@@ -291,6 +295,22 @@ def test_what_is_spread(takes: Checks) -> None:
     one = rows_of([out, given], bytes(999))
     fields = good | {"window": window(65535)}
     assert not takes("transpose_conv", one, "transpose_conv", fields)
+
+
+def test_numbers_of_a_mean_of_a_table(takes: Checks) -> None:
+    pair = whole(2, 2, 3), whole(2, 2, 3)
+    good = {"window": window(1), "table": 8}
+    limits = {
+        "bits": {0: True, 30: True, 31: False},
+        "divisor": {0: True, 1: True, -1: False},
+        "table": {8: True, 12: False},
+    }
+    one = rows_of(pair, bytes(8 + 1024))
+    expect_limits(takes, "table_mean", one, "table_mean", good, limits)
+    assert takes("table_mean", one, "table_mean", good | {"window": window(1024)})
+    assert not takes("table_mean", one, "table_mean", good | {"window": window(1025)})
+    other = rows_of([pair[0], whole(2, 2, 4)], bytes(8 + 1024))
+    assert not takes("table_mean", other, "table_mean", good)
 
 
 def sees(size: int, outputs: int, kernel: int, pad: int, stride: int, dilation: int) -> bool:

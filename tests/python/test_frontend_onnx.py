@@ -11,7 +11,7 @@ import onnx
 import pytest
 from builders.networks import random_inputs
 from builders.onnx_models import CASES, OnnxModel, conv, dense, quantised_network, single
-from tolerances import assert_within
+from promises import assert_within
 from vmcu_tools import frontends, oracle
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
@@ -196,7 +196,7 @@ def test_relu_goes_where_the_zero_point_is_the_least_value(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(m.proto({"x": (FLOAT, (1, 3, 8, 9))}, {y: (FLOAT, None)}), path)
     judge = oracle.open(path)
-    assert judge.tolerance(judge.graph.nodes[0]) == 0
+    assert judge.promise(judge.graph, judge.graph.nodes[0]).steps == 0
     assert_close_to_oracle(path)
 
 
@@ -207,4 +207,4 @@ def test_weighted_layers_are_compared_to_the_byte(tmp_path):
         if case.startswith(("conv", "gemm", "matmul")) and case not in loose:
             onnx.save(single(OnnxModel(), *CASES[case]), tmp_path / "m.onnx")
             judge = oracle.open(tmp_path / "m.onnx")
-            assert judge.tolerance(judge.graph.nodes[-1]) == 0, case
+            assert judge.promise(judge.graph, judge.graph.nodes[-1]).steps == 0, case

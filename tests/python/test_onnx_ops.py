@@ -12,7 +12,7 @@ import pytest
 from builders import onnx_exports, onnx_norms, onnx_ops
 from builders.networks import extreme_inputs, random_inputs
 from builders.onnx_models import OnnxModel, single
-from tolerances import assert_within
+from promises import assert_within
 from vmcu_tools import oracle
 
 OPSET = 17

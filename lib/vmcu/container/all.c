@@ -24,6 +24,7 @@
 						entry(pad) entry(requantize) entry(reshape)        \
 							entry(resize) entry(softmax_tflite)        \
 								entry(softmax_onnx)                \
+									entry(table_mean)  \
 									entry(transpose_conv)
 
 #if defined(VMCU_STREAMS)

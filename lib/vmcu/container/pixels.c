@@ -126,7 +126,8 @@ VMCU_SMALL static bool layer_norm(const struct vmcu_check *c)
 	/* Sums of squares are in 64 bits, and shifts within them. */
 	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->centred) && p->run > 0 &&
 	       p->factors > 0 && vmcu_check_output(c)->channels % (uint32_t)p->run == 0U &&
-	       p->bits <= 31U && p->epsilon >= 0 && p->epsilon < INT64_C(1) << 46 &&
+	       p->bits <= 31U && p->fraction <= 16U && p->fraction % 2U == 0U && p->epsilon >= 0 &&
+	       p->epsilon < INT64_C(1) << (46 + p->fraction) &&
 	       vmcu_check_output(c)->channels <= 1U << 14 &&
 	       vmcu_check_array(c, p->gain, (uint32_t)p->factors, sizeof(*p->gain)) &&
 	       vmcu_check_array(c, p->offset, (uint32_t)p->factors, sizeof(*p->offset));
@@ -270,6 +271,19 @@ VMCU_SMALL static bool resize(const struct vmcu_check *c)
 	       is_interpolation(c, p->columns, out->width, in->width);
 }
 
+VMCU_SMALL static bool table_mean(const struct vmcu_check *c)
+{
+	const struct vmcu_table_mean_params *p = c->params;
+
+	/* A sum of so many values, and what it is divided by, are in 64 bits. */
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_window(c, &p->window) &&
+	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
+	       p->bits <= 30U && p->divisor >= 0 &&
+	       (uint32_t)p->window.kernel_h * p->window.kernel_w <= UINT32_C(1) << 20 &&
+	       vmcu_check_array(c, p->table, VMCU_TABLE_ENTRIES, sizeof(*p->table));
+}
+
 VMCU_SMALL static bool transpose_conv(const struct vmcu_check *c)
 {
 	const struct vmcu_transpose_conv_params *p = c->params;
@@ -320,6 +334,7 @@ VMCU_KERNEL_PLAIN(vmcu_requantize, vmcu_requantize_params, requantize, VMCU_READ
 VMCU_KERNEL_OF(vmcu_resize, vmcu_resize_params, 2U, factor, resize);
 VMCU_KERNEL_READING(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
 VMCU_KERNEL_READING(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
+VMCU_KERNEL_OF(vmcu_table_mean, vmcu_table_mean_params, 1U, window, table_mean);
 VMCU_KERNEL_OF(vmcu_transpose_conv, vmcu_transpose_conv_params, 5U, window, transpose_conv);
 
 extern const struct vmcu_kernel vmcu_lookup_kernel;

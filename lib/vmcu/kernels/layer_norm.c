@@ -54,14 +54,16 @@ static struct normal measure(const struct vmcu_layer_norm_params *p, const int8_
 	if (!p->centred) {
 		total = 0;
 	}
-	spread = channels * squares - (int64_t)total * total + p->epsilon;
-	x = (spread > 0) ? (uint64_t)spread : 1U;
+	spread = (channels * squares - (int64_t)total * total) * ((int64_t)1 << p->fraction) +
+		 p->epsilon;
+	/* Below one, all values are zero. */
+	x = (spread >> p->fraction > 0) ? (uint64_t)spread : UINT64_C(1) << p->fraction;
 	k = (ROOT_BITS - (64 - __builtin_clzll(x))) >> 1;
 	x = (k >= 0) ? x << (2 * k) : x >> (-2 * k);
 	return (struct normal){
 		.total = total,
 		.factor = (int32_t)((UINT64_C(1) << 47) / square_root(x)),
-		.k = k,
+		.k = k + p->fraction / 2,
 	};
 }
 

@@ -10,6 +10,7 @@ from ..errors import Problem, UserError
 # Largest transform: its results and the places of its input are 16 bits.
 MOST_WINDOW = 4096
 MOST_CHANNELS = 256
+MOST_OFFSET = 1e6
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ class Settings:
             and 0 <= self.odd_smoothing <= 1,
             "the least signal must be 0 to 1": 0 <= self.least_signal <= 1,
             "the gain of PCAN must have 18 to 31 bits": 18 <= self.pcan_gain_bits <= 31,
-            "the offset of PCAN must be positive": self.pcan_offset > 0,
+            "the strength of PCAN must be 0 to 1": 0 <= self.pcan_strength <= 1,
+            "the offset of PCAN must be above 0 and at most a million": 0
+            < self.pcan_offset
+            <= MOST_OFFSET,
             "the log's shift must be 0 to 15": 0 <= self.log_shift <= 15,
         }
         wrong = [rule for rule, holds in checks.items() if not holds]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..audio.settings import Settings
 from ..exits import EXIT_DONE
-from .options import Subparsers, c_name
+from .options import Subparsers, c_name, finite
 
 HELP = {
     "sample_rate": ("HZ", "samples a second"),
@@ -62,7 +62,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         else:
             audio.add_argument(
                 option,
-                type=type(usual),
+                type=finite if isinstance(usual, float) else type(usual),
                 default=usual,
                 metavar=metavar,
                 help=f"{text} (default {usual:g})",

@@ -103,7 +103,9 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
     )
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in doubts)
-    plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan), *_columns(plan)))
+    plan = replace(
+        plan, notes=(*plan.notes, *notes, *_fed(args, plan), *_columns(plan), *_dropped(plan))
+    )
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
@@ -124,6 +126,14 @@ def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
     return tuple(
         f"state: '{ahead}' is given what '{behind}' was in the call before{by_name}"
         for ahead, behind in plan.model.fed
+    )
+
+
+def _dropped(plan: Plan) -> tuple[str, ...]:
+    """What a person should know of outputs that are not there."""
+    return tuple(
+        f"the output '{name}' is a float constant of the file and is left out: read it from there"
+        for name in plan.model.dropped
     )
 
 

@@ -134,8 +134,14 @@ def real(text: str, what: str, least: float = 0.0, most: float = math.inf, unit:
     return value
 
 
-# The smallest positive float.
+# The smallest positive float, and the least one that is a number.
 POSITIVE = 5e-324
+LEAST = -1.7976931348623157e308
+
+
+def finite(text: str) -> float:
+    """Any number but infinity and NaN."""
+    return real(text, "number", LEAST)
 
 
 def seconds(text: str) -> float:

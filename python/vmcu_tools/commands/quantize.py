@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, calibration_options, json_option
+from .options import Subparsers, calibration_options, count, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -25,7 +25,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     json_option(quantize, "the report")
     quantize.add_argument(
         "--layers",
-        type=int,
+        type=count,
         default=12,
         metavar="N",
         help="layers to print, the worst first (default 12)",

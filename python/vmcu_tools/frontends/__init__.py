@@ -40,6 +40,14 @@ def may_keep_state(path: Path) -> bool:
     return len(onnx_file.read(path).inputs) > 1
 
 
+def output_names(path: Path) -> list[str]:
+    """The outputs of a .tflite file, in its order. Raises UserError if it cannot be read."""
+    from .tflite import states as tflite_states
+
+    model = tflite_states.read(path)
+    return [model.tensors[index].name for index in model.outputs]
+
+
 def file_nodes(path: Path) -> list[tuple[str, str]]:
     """Name and operator of each node of a file, in order, supported or not.
 

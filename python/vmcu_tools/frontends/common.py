@@ -118,6 +118,8 @@ class GraphBuilder:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    # Outputs that are float constants, by the file's names.
+    dropped: list[str] = field(default_factory=list)
     moved: int = 0
     # The node of each tensor that has one, by name.
     producers: dict[str, Node] = field(default_factory=dict)
@@ -154,10 +156,19 @@ class GraphBuilder:
 
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""
+        if self.dropped and not self.outputs:
+            self.problem("all of its outputs are constants", "Use them without a model.")
         if self.problems:
             raise UserError(*self.problems)
-        ports = tuple(self.inputs), tuple(self.outputs)
-        return Graph(name, self.file, self.tensors, tuple(self.nodes), *ports)
+        return Graph(
+            name,
+            self.file,
+            self.tensors,
+            tuple(self.nodes),
+            tuple(self.inputs),
+            tuple(self.outputs),
+            dropped=tuple(self.dropped),
+        )
 
 
 def check_file_size(path: Path, size: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exponential tables of Softmax, one entry per difference max - q."""
+"""The exponential tables of Softmax, one entry per difference max - q, and its logarithm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import math
 
 import numpy as np
 
-from ..quant import high_mul, quantize_multiplier, rounding_shift
+from ..ops.log_softmax import LogSoftmaxSquaring
+from ..quant import INT8_MAX, INT8_MIN, high_mul, quantize_multiplier, rounding_shift
+from .common import KEEP_QUANTISATION, require
 
 # Differences are Q5.26 numbers; the sum has 12 integer bits.
 _INTEGER_BITS = 5
@@ -80,3 +82,20 @@ def onnx_table(input_scale: float) -> np.ndarray:
     d = np.arange(256, dtype=np.float64)
     found: np.ndarray = np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(np.uint32)
     return found
+
+
+def log_range(input_scale: float, count: int) -> tuple[float, int]:
+    """Scale and zero point that hold all logarithms of a softmax over `count` values."""
+    return (255 * input_scale + math.log(count)) / 255, INT8_MAX
+
+
+def log_softmax(
+    input_scale: float, output_scale: float, act_min: int = INT8_MIN, act_max: int = INT8_MAX
+) -> LogSoftmaxSquaring:
+    """The logarithm of softmax at any scale of its result."""
+    unit = 65536 / output_scale
+    step, gain = round(input_scale * unit), round(math.log(2) * unit)
+    fits = step < 1 << 31 and gain < 1 << 40
+    require(fits, f"its scales are {input_scale} and {output_scale}", KEEP_QUANTISATION)
+    table = onnx_table(input_scale)
+    return LogSoftmaxSquaring(table, step, gain, act_min=act_min, act_max=act_max)

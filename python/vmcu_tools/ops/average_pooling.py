@@ -44,6 +44,8 @@ class AveragePool2D(Op):
     """
 
     clamps = windowed = monotone = True
+    # An average in units of 1/256; every second one of two taps may be half way between two bytes.
+    differing_share = 0.3
 
     window: Window
     requant: Requant | None = None

@@ -91,6 +91,8 @@ class Binary(Op):
     """
 
     clamps = True
+    # Float constants are int8, and halves of sums and extremes go another way.
+    differing_share = 0.3
     always_has = frozenset({"FIXED"})
 
     kind: str

@@ -49,6 +49,8 @@ class DepthwiseConv2D(Op):
     output channel c reads input channel c // multiplier."""
 
     clamps = windowed = channelwise = True
+    # What is a scale and an offset in the file; offsets are whole numbers of 1/64 of a scale.
+    differing_share = 0.12
 
     weights: np.ndarray
     bias: np.ndarray

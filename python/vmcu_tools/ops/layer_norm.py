@@ -24,6 +24,7 @@ PARAMS = CStruct(
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;
+	uint8_t fraction; /**< bits of @a epsilon, an even number */
 	bool centred; /**< takes the mean out */
 	int8_t input_zero;
 	int8_t output_zero;
@@ -57,7 +58,8 @@ class LayerNorm(Op):
     the squares at one. out = (z * gain + offset) in units of the output, plus its zero point; gain
     and offset are int32 with `bits` fractional bits, one for every `run` neighbours: over the
     channels of a pixel, then over those of the next, and again from the first after the last.
-    epsilon is the file's in units of n * n * scale * scale.
+    epsilon is the file's in units of scale * scale / (n * n), with `fraction` fractional bits, an
+    even number. Where the root's argument is below one without it, z is zero.
     """
 
     clamps = True
@@ -68,6 +70,7 @@ class LayerNorm(Op):
     epsilon: int
     centred: bool = True
     run: int = 1
+    fraction: int = 0
 
 
 def inverse_root(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,8 +90,9 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
         count = q.shape[2]
         total = q.sum(axis=2, keepdims=True) if self.op.centred else np.int64(0)
         squares = (q * q).sum(axis=2, keepdims=True)
-        spread = np.maximum(count * squares - total * total + self.op.epsilon, 1)
-        factor, k = inverse_root(spread)
+        spread = (count * squares - total * total << self.op.fraction) + self.op.epsilon
+        factor, k = inverse_root(np.maximum(spread, 1 << self.op.fraction))
+        k += self.op.fraction // 2
         drop = 47 - Z_BITS - k
         z = ((count * q - total) * factor + (np.int64(1) << (drop - 1))) >> drop
         bits = Z_BITS + self.op.bits
@@ -123,6 +127,7 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
             factors=op.gain.size,
             run=op.run,
             bits=op.bits,
+            fraction=op.fraction,
             centred=op.centred,
             **self.zeros,
             **self.bounds,

@@ -25,6 +25,7 @@ class Requantize(Op):
     Relu and Clip. requant.apply(q - zi) + zo; None: the scale stays, only the clamp applies."""
 
     clamps = elementwise = monotone = True
+    differing_share = 0.0
     always_has = frozenset(REQUANTISERS.values())
 
     requant: FixedPoint | None

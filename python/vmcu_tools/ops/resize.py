@@ -55,6 +55,8 @@ class Resize(Op):
     """
 
     clamps = monotone = True
+    # Weights of 1/1024 instead of float32.
+    differing_share = 0.3
     always_has = frozenset(REQUANTISERS.values())
 
     rows: np.ndarray

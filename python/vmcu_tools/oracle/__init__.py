@@ -12,8 +12,9 @@ from pathlib import Path
 from ..frontends import format_of
 from .base import Oracle
 from .compare import Difference, node_differences
+from .promise import Promise
 
-__all__ = ["Difference", "Oracle", "node_differences", "open"]
+__all__ = ["Difference", "Oracle", "Promise", "node_differences", "open"]
 
 
 def open(path: str | Path) -> Oracle:

@@ -12,6 +12,17 @@ import numpy as np
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node
+from .promise import Promise
+
+# Of onnxruntime's logger.
+_FATAL = 4
+_LONGEST_LINE = 300
+
+
+def one_line(error: Exception) -> str:
+    """What a runtime's exception says, as one line of a message."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
 
 
 class Oracle(ABC):
@@ -27,15 +38,23 @@ class Oracle(ABC):
         """
 
     @abstractmethod
-    def tolerance(self, node: Node) -> int:
-        """The difference in int8 steps that is allowed in the node's output, given the runtime's
-        own values as its inputs."""
+    def promise(self, graph: Graph, node: Node) -> Promise:
+        """How far the output of a node of the graph, optimised or not, may be from the runtime's,
+        given its own values as inputs."""
+
+    def equals(self, graph: Graph) -> bool:
+        """Whether no byte of any node may differ."""
+        return all(self.promise(graph, node).steps == 0 for node in graph.nodes)
 
 
 def required(module: str, package: str, purpose: str) -> ModuleType:
-    """Imports an optional package; UserError saying what to install if it is absent."""
+    """Imports an optional package; UserError saying what to install if it is absent. What
+    onnxruntime has to say goes into its exceptions, not to standard error."""
     try:
-        return importlib.import_module(module)
+        found = importlib.import_module(module)
+        if package == "onnxruntime":
+            importlib.import_module(package).set_default_logger_severity(_FATAL)
+        return found
     except ImportError as error:
         reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
         raise UserError(Problem(reason, f"Run: pip install {package}")) from error

@@ -19,12 +19,13 @@ from ..ops import bind
 @dataclass(frozen=True)
 class Difference:
     """How far a node's output is off: the largest difference in int8 steps, and how many bytes
-    of how many differ."""
+    of how many differ, of how many different values."""
 
     node: Node
     largest: int
     count: int
     total: int
+    values: int
 
 
 def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
@@ -44,5 +45,6 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
         if node.outputs[0] not in values:
             continue
         off = np.abs(computed.astype(np.int16) - expected.reshape(computed.shape))
-        found.append(Difference(node, int(off.max()), int(np.count_nonzero(off)), off.size))
+        largest, count = int(off.max()), int(np.count_nonzero(off))
+        found.append(Difference(node, largest, count, off.size, len(np.unique(expected))))
     return found

@@ -15,9 +15,10 @@ import onnx
 from ..errors import Problem, UserError
 from ..frontends.onnx.importer import load_with_views
 from ..frontends.onnx.values import Activation, explicit
-from ..graph import Node
+from ..graph import Graph, Node
 from ..runners.borders import to_file
-from .base import Oracle, required
+from .base import Oracle, one_line, required
+from .promise import EXACT, Promise, promise_of
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.
 _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
@@ -35,6 +36,7 @@ class OrtOracle(Oracle):
 
     def __init__(self, path: Path):
         runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
+        self._path = path
         self.graph, self._views = load_with_views(path)
         try:
             model = onnx.load(path)
@@ -55,13 +57,12 @@ class OrtOracle(Oracle):
                 model.SerializeToString(), _options(runtime, "ORT_DISABLE_ALL"), providers=_CPU
             )
         except Exception as error:  # onnxruntime's exceptions have no base of their own
-            raise UserError(
-                Problem(
-                    f"ONNX Runtime rejects the model: {error}",
-                    "Check the model with onnx.checker; it can be built, but not verified.",
-                    str(path),
-                )
-            ) from error
+            raise self._refusal("rejects the model", error) from error
+
+    def _refusal(self, what: str, error: Exception) -> UserError:
+        reason = f"ONNX Runtime {what}: {one_line(error)}"
+        remedy = "Check the model with onnx.checker; it can be built, but not verified."
+        return UserError(Problem(reason, remedy, str(self._path)))
 
     def _expose(self, model: onnx.ModelProto) -> list[str]:
         """Makes the tensors that the model still has its outputs; returns their names."""
@@ -76,7 +77,11 @@ class OrtOracle(Oracle):
             port.name: to_file(values, self.graph, port)
             for port, values in zip(self.graph.inputs, inputs, strict=True)
         }
-        values = dict(zip(self._shown, self._session.run(self._shown, feeds), strict=True))
+        try:
+            found = self._session.run(self._shown, feeds)
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            raise self._refusal("fails to run the model", error) from error
+        values = dict(zip(self._shown, found, strict=True))
         values |= {name: feed for name, feed in feeds.items() if name in self._views}
         shown = {name: _in_memory(self._views[name], array) for name, array in values.items()}
         for port, given in zip(self.graph.inputs, inputs, strict=True):
@@ -84,15 +89,14 @@ class OrtOracle(Oracle):
             shown.setdefault(port.tensor, np.asarray(given, np.int8).reshape(shape))
         return shown
 
-    def tolerance(self, node: Node) -> int:
-        if self._integer.intersection(node.outputs):
-            return 0
-        if not node.op.exact:
-            return 1
+    def promise(self, graph: Graph, node: Node) -> Promise:
         # What the runtime does not show has been computed from what it does show.
         shown = {*self._shown, *(port.tensor for port in self.graph.inputs)}
-        hidden = [self.graph.producer(name) for name in node.inputs if name not in shown]
-        return max((self.tolerance(producer) for producer in hidden if producer), default=0)
+        makers = [graph.producer(name) for name in node.inputs if name not in shown]
+        hidden = [self.promise(graph, maker) for maker in makers if maker]
+        if self._integer.intersection(node.outputs) and not any(one.steps for one in hidden):
+            return EXACT
+        return promise_of(node.op, hidden)
 
 
 _CPU = ["CPUExecutionProvider"]

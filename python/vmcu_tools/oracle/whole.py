@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..frontends import format_of
+from ..frontends import format_of, output_names
 from ..graph import Graph
-from .base import required
+from .base import one_line, required
 from .ort import session_of
 from .tflite_rewrite import runnable
 from .tflm import arena_bytes
@@ -36,6 +36,9 @@ def _micro(path: Path, graph: Graph) -> Callable[[Sequence[np.ndarray]], Values]
     data = path.read_bytes()
     if runnable(path, graph) != data:
         raise UnfitError("TensorFlow Lite Micro lacks kernels or shapes for it")
+    # The graph has them in the file's order, without those that are float constants.
+    names = output_names(path)
+    places = [place for place, name in enumerate(names) if name not in graph.dropped]
     runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
     try:
         interpreter = runtime.Interpreter.from_bytes(data, arena_size=arena_bytes(graph, data))
@@ -46,7 +49,7 @@ def _micro(path: Path, graph: Graph) -> Callable[[Sequence[np.ndarray]], Values]
         for index, values in enumerate(inputs):
             interpreter.set_input(values, index)
         interpreter.invoke()
-        return [np.array(interpreter.get_output(i)) for i in range(len(graph.outputs))]
+        return [np.array(interpreter.get_output(place)) for place in places]
 
     return run
 
@@ -59,7 +62,7 @@ def _onnxruntime(path: Path, graph: Graph) -> tuple[Callable[[Sequence[np.ndarra
             try:
                 session = session_of(path, level, precise)
             except Exception as error:  # onnxruntime's exceptions have no base of their own
-                refusals.append(str(error).splitlines()[0])
+                refusals.append(one_line(error))
                 continue
             return _run_of(session, graph), level == "ORT_ENABLE_EXTENDED"
     raise UnfitError(f"ONNX Runtime: {refusals[0]}")
@@ -74,6 +77,6 @@ def _run_of(session: Any, graph: Graph) -> Callable[[Sequence[np.ndarray]], Valu
             found: Values = session.run(names, feeds)
             return found
         except Exception as error:  # onnxruntime's exceptions have no base of their own
-            raise UnfitError(f"ONNX Runtime: {str(error).splitlines()[0]}") from error
+            raise UnfitError(f"ONNX Runtime: {one_line(error)}") from error
 
     return run

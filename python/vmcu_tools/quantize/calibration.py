@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -19,18 +19,24 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends.onnx.importer import RULES
-from ..oracle.base import required
+from ..frontends.onnx.curves import REQUANTISE
+from ..frontends.onnx.importer import RULES, load
+from ..frontends.onnx.in_float import check_float
+from ..oracle.base import one_line, required
 from .functions import take_apart
 from .leftovers import quantise_leftovers
 from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
+from .samples import Samples, load_model, read_samples
 
-Samples = list[dict[str, np.ndarray]]
+__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_samples"]
 
 _CPU = ["CPUExecutionProvider"]
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
-_SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
+_NOT_INT8 = (
+    "This part of the model has no int8 form here: write it with other operators; `vmcu ops` lists "
+    "them."
+)
 
 
 @dataclass(frozen=True)
@@ -55,87 +61,6 @@ class QuantizationReport:
     samples: int
     top1: float
     layers: tuple[LayerQuality, ...]
-
-
-def read_samples(source: Path, data: Path) -> Samples:
-    """Calibration samples for a float model: an .npz file with an array (N, ...) for each input.
-
-    Raises UserError if the file does not fit the model's inputs.
-    """
-    inputs = _float_inputs(source)
-    try:
-        file = np.load(data, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
-        with file:
-            arrays = {name: file[name] for name in getattr(file, "files", [])}
-    except (ValueError, EOFError, OSError, AttributeError) as error:
-        if isinstance(error, OSError) and not data.is_file():
-            raise UserError(Problem("no such file", _SAVE, str(data))) from error
-        raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error
-    if len(inputs) == len(arrays) == 1:
-        arrays = dict(zip(inputs, arrays.values(), strict=True))
-    problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
-    counts = {name: len(arrays[name]) for name in inputs if name in arrays}
-    if not problems and len(set(counts.values())) != 1:
-        problems.append(Problem(f"numbers of samples differ: {counts}", _SAVE, str(data)))
-    if problems:
-        raise UserError(*problems)
-    count = next(iter(counts.values()))
-    return [
-        {
-            name: np.ascontiguousarray(arrays[name][i], np.float32).reshape(shape)
-            for name, shape in inputs.items()
-        }
-        for i in range(count)
-    ]
-
-
-def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes by name; a symbolic batch is one."""
-    model = _load(source)
-    constants = {tensor.name for tensor in model.graph.initializer}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for value in model.graph.input:
-        if value.name in constants:
-            continue
-        dims = [d.dim_value or -1 for d in value.type.tensor_type.shape.dim]
-        if dims and dims[0] == -1:
-            dims[0] = 1
-        if min(dims, default=1) < 1:
-            reason = f"the input '{value.name}' has the dynamic shape {dims}"
-            raise UserError(Problem(reason, "Export it with fixed sizes.", str(source)))
-        shapes[value.name] = tuple(dims)
-    return shapes
-
-
-def _load(source: Path) -> onnx.ModelProto:
-    try:
-        return onnx.load(source)
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # protobuf's, onnx's and numpy's have no common base
-        reason = f"not an ONNX file, or damaged: {error}"
-        raise UserError(Problem(reason, "Export it again.", str(source))) from error
-
-
-def _check(
-    name: str, shape: tuple[int, ...], arrays: Mapping[str, np.ndarray], data: Path
-) -> Iterator[Problem]:
-    if name not in arrays:
-        close = difflib.get_close_matches(name, arrays, 1)
-        hint = f"Rename '{close[0]}'." if close else f"It has {', '.join(arrays) or 'nothing'}."
-        yield Problem(f"no samples for the input '{name}'", hint, str(data))
-        return
-    array = arrays[name]
-    what = f"samples of '{name}'"
-    if array.dtype.kind not in "fiu" or array.ndim == 0 or len(array) == 0:
-        yield Problem(f"{what} are {array.dtype} of shape {array.shape}", _SAVE, str(data))
-    elif array[0].size != math.prod(shape):
-        wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
-        yield Problem(wanted, f"Save them as (N, {', '.join(map(str, shape[1:]))}).", str(data))
-    elif not np.isfinite(array).all():
-        yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
 
 
 def quantize(
@@ -163,7 +88,8 @@ def quantize_and_judge(
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
         result = _quantize(source, prepared, samples, method, per_channel)
-        top1, layers = _compare(onnx.load(prepared), onnx.load_from_string(result), samples)
+        with _quiet(), _refusals(source):
+            top1, layers = _compare(onnx.load(prepared), onnx.load_from_string(result), samples)
         target.write_bytes(result)
     return QuantizationReport(
         str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
@@ -178,46 +104,55 @@ def _quantize(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models"
     )
     chosen = getattr(quantization.CalibrationMethod, METHODS[method])
-    model = _load(source)
+    check_float(source)
+    model = load_model(source)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
         reason = "the model is quantised already"
         raise UserError(Problem(reason, "Leave out the calibration data.", str(source)))
     result = prepared.with_name("int8.onnx")
     whole = prepared.with_name("float.onnx")
-    with _quiet():
-        try:
-            # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-            onnx.save(take_apart(upgraded(model)), whole)
-            # Folds constants and batch normalisation, and infers the shapes.
-            quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
-            folded = onnx.load(prepared)
-            prepare(folded, _ranges(samples))
-            onnx.save(folded, prepared)
-            quantization.quantize_static(
-                str(prepared),
-                str(result),
-                _reader(quantization, samples),
-                quant_format=quantization.QuantFormat.QDQ,
-                activation_type=quantization.QuantType.QUInt8,
-                weight_type=quantization.QuantType.QInt8,
-                per_channel=per_channel,
-                calibrate_method=chosen,
-                op_types_to_quantize=_operators(folded),
-                extra_options={"TensorQuantOverrides": _overrides(folded)},
-            )
-        except Exception as error:  # onnxruntime's exceptions have no base of their own
-            raise UserError(
-                Problem(
-                    f"onnxruntime cannot quantise the model: {error}",
-                    "Check the model with onnx.checker, and that the calibration data fit it.",
-                    str(source),
-                )
-            ) from error
-    quantised = onnx.load(result)
-    quantise_leftovers(quantised, partial(_ranges(samples), folded))
-    join_functions(quantised.graph)
-    found: bytes = quantised.SerializeToString()
+    with _quiet(), _refusals(source):
+        # onnxruntime does not find weights in files of their own, as PyTorch writes them.
+        onnx.save(take_apart(upgraded(model)), whole)
+        # Folds constants and batch normalisation, and infers the shapes.
+        quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
+        folded = onnx.load(prepared)
+        prepare(folded, _ranges(samples))
+        onnx.save(folded, prepared)
+        quantization.quantize_static(
+            str(prepared),
+            str(result),
+            _reader(quantization, samples),
+            quant_format=quantization.QuantFormat.QDQ,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            per_channel=per_channel,
+            calibrate_method=chosen,
+            op_types_to_quantize=_operators(folded),
+            extra_options={"TensorQuantOverrides": _overrides(folded)},
+        )
+        quantised = onnx.load(result)
+        quantise_leftovers(quantised, partial(_ranges(samples), folded))
+        join_functions(quantised.graph)
+        found: bytes = quantised.SerializeToString()
+        result.write_bytes(found)
+    _check_result(source, result)
     return found
+
+
+def _check_result(source: Path, result: Path) -> None:
+    """Raises UserError, of the float model, where its int8 form cannot be imported."""
+    try:
+        load(result)
+    except UserError as error:
+        problems = [replace(problem, file=str(source)) for problem in error.problems]
+        # What this command was to do is no remedy of what it did.
+        raise UserError(
+            *(
+                replace(p, remedy=_NOT_INT8) if REQUANTISE in p.remedy or not p.node else p
+                for p in problems
+            )
+        ) from error
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:
@@ -228,13 +163,15 @@ def _operators(model: onnx.ModelProto) -> list[str]:
 
 def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
     """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
-    groups as one group has channels, and then fails at its biases."""
+    groups as one group has channels, and then fails at its biases; for a matrix on the left of a
+    product it has one for each number that is summed."""
     found = {}
     constants = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
-        if node.op_type == "ConvTranspose" and grouped and node.input[1] in constants:
-            found[node.input[1]] = [{"symmetric": True}]
+        place = {"ConvTranspose": 1 if grouped else -1, "MatMul": 0}.get(node.op_type, -1)
+        if place >= 0 and node.input[place] in constants:
+            found[node.input[place]] = [{"symmetric": True}]
     return found
 
 
@@ -324,10 +261,25 @@ def _showing(model: onnx.ModelProto, names: list[str]) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the quantiser's advice, and its tracebacks, on standard error."""
+    """Without the quantiser's advice, its tracebacks and numpy's warnings on standard error."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _refusals(source: Path) -> Iterator[None]:
+    """Any exception of onnx and onnxruntime, which have no base of their own, as a UserError."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = f"onnxruntime cannot quantise the model: {one_line(error)}"
+        remedy = "Check the model with onnx.checker, and that the calibration data fit it."
+        raise UserError(Problem(reason, remedy, str(source))) from error

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
-from ..frontends.onnx.file import attributes_of
+from ..frontends.onnx.attributes import attributes_of
 
 
 def take_apart(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
-from ..frontends.onnx.file import attributes_of
+from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.logic import FUNCTIONS
 from ..frontends.onnx.patterns import fuse_normalisations
 

@@ -25,16 +25,17 @@ def print_verification(outcome: Verification, console: Console) -> None:
             f"{check.differing:,}",
             f"{check.bytes:,}",
             str(check.largest),
-            str(check.tolerance),
+            _allowed(check),
         )
     if off:
         console.print(grid)
     print_ends(outcome.ends, console)
-    strict = [check for check in outcome.checks if check.tolerance == 0]
-    loose = [check for check in outcome.checks if check.tolerance > 0]
+    strict = [check for check in outcome.checks if check.promise.steps == 0]
+    loose = [check for check in outcome.checks if check.promise.steps > 0]
     parts = [differing(strict, "tensors")]
     if loose:
-        parts.append(differing(loose, "tensors, 1 step allowed"))
+        most = max(check.promise.steps for check in loose)
+        parts.append(differing(loose, f"tensors, {most} step{'s' * (most > 1)} allowed"))
     say(
         console,
         f"{outcome.model} on {outcome.target}, {outcome.samples} inputs: "
@@ -43,6 +44,12 @@ def print_verification(outcome: Verification, console: Console) -> None:
         + ("[green]PASSED" if outcome.passed else "[red]FAILED"),
         markup=True,
     )
+
+
+def _allowed(check: Check) -> str:
+    """By how many steps a byte may differ, and how many of those of random inputs."""
+    steps = check.promise.steps
+    return f"{steps} in {check.most:,}" if steps and check.drawn else str(steps)
 
 
 def print_ends(ends: EndToEnd, console: Console) -> None:

@@ -97,7 +97,7 @@ def compare(
         wanted = [run(values) for values in bar(given, "runtime")]
     except whole.UnfitError as error:
         return EndToEnd((), unfit=str(error))
-    exact = optimised and all(judge.tolerance(node) == 0 for node in judge.graph.nodes)
+    exact = optimised and judge.equals(judge.graph)
     found = outputs(plan, target, [_as_planned(values, judge.graph, plan) for values in given])
     graph, drawn = plan.graph, STRIPED + random
     return EndToEnd(

@@ -126,6 +126,7 @@ struct vmcu_layer_norm_params {
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;
+	uint8_t fraction; /**< bits of @a epsilon, an even number */
 	bool centred; /**< takes the mean out */
 	int8_t input_zero;
 	int8_t output_zero;
@@ -262,6 +263,23 @@ struct vmcu_resize_params {
 
 /** @brief Linear interpolation. For each byte, ascending: reads four taps, then writes. */
 void vmcu_resize(const struct vmcu_call *call);
+
+struct vmcu_table_mean_params {
+	const int32_t *table; /**< 256 values, for -128 to 127, in output steps */
+	struct vmcu_window window;
+	int32_t divisor; /**< of a sum of values; 0: the taps inside of the image */
+	uint8_t bits;    /**< fractional bits of the values */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Mean, over windows, of a function of each value; the sum has 64 bits.
+ *
+ * For each byte, ascending: reads all taps, then writes.
+ */
+void vmcu_table_mean(const struct vmcu_call *call);
 
 /** Factors are fixed point, or float32 where @a scale is not NULL; one for each channel. */
 struct vmcu_transpose_conv_params {

@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from ...graph import Op, Tensor, Window
 from ...ops.depthwise import DepthwiseConv2D
-from ...quant import FloatScale
-from ..common import UnsupportedError, require
+from ...quant import INT8_MAX, FloatScale
+from ..common import KEEP_QUANTISATION, UnsupportedError, require
 from ..movement import file_index
+from .context import Context, clamp
 from .file import FileNode
-from .values import Activation, Pending, laid_out
+from .values import Activation, Pending, Value, laid_out
 
 # The weight of a channel's value where a layer of one tap scales it, and the least factor: their
 # product and bias keep the error of the bias below a hundredth of a step.
 _TAP = 64
 _LEAST_FACTOR = 2.0**-16
+# Of an output's step: what a bias may be off by.
+_LOST_MOST = 0.25
+_QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
 
 
 def broadcast(
@@ -46,10 +53,10 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
-        steps = offset / out.scale
-        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
-        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
+        ratios, steps = np.abs(gain) * x.tensor.scale / out.scale, offset / out.scale
+        taps = _taps(ratios, steps)
+        factors = np.maximum(ratios / taps, np.abs(steps) * 2.0**-30)
+        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * taps)
         factors = np.maximum(factors, _LEAST_FACTOR)
         return DepthwiseConv2D(
             weights.astype(np.int8).reshape(1, 1, -1),
@@ -72,26 +79,93 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     )
 
 
+def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The weight of each channel, whose bias is `steps` in units of its ratio over its weight: the
+    largest where an output step is so far below an input's that such a unit is many steps."""
+
+    def lost(tap: int) -> np.ndarray:
+        units = np.maximum(ratios / tap, 1e-300)
+        off: np.ndarray = np.abs(steps - np.rint(steps / units) * units)
+        return off
+
+    taps: np.ndarray = np.where(lost(_TAP) <= _LOST_MOST, _TAP, INT8_MAX)
+    fine = np.minimum(lost(_TAP), lost(INT8_MAX)) <= 2 * _LOST_MOST
+    require(bool(fine.all()), "its output's scale is far below its input's", KEEP_QUANTISATION)
+    return taps
+
+
+def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Gain and offset, float64, that an operator with constants amounts to; None if it is no such
+    operator. swapped: the constants are its first operand."""
+    values = values.astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
+    if op == "Add":
+        return ones, values
+    if op == "Sub":
+        return (-ones, values) if swapped else (ones, -values)
+    if op == "Mul":
+        return values, zeros
+    if op != "Div":
+        return None
+    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    return 1 / values, zeros
+
+
 def per_channel(
     node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
 ) -> Pending | None:
     """A sum or product with float constants that differ along the channels in memory only."""
-    if node.op not in ("Add", "Sub", "Mul", "Div"):
-        return None
     shape, _, index = broadcast(x.shape, constant.shape)
     if shape != x.shape:
         return None
     found = narrowed(index.ravel()[laid_out(x)])
     if found.shape[:2] != (1, 1):
         return None
-    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2]).astype(np.float64)
-    ones, zeros = np.ones_like(values), np.zeros_like(values)
-    if node.op == "Add":
-        return scaled_channels(node, x, ones, values)
-    if node.op == "Sub":
-        sign = -1 if swapped else 1
-        return scaled_channels(node, x, ones * sign, values * -sign)
-    if node.op == "Mul":
-        return scaled_channels(node, x, values, zeros)
-    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
-    return scaled_channels(node, x, 1 / values, zeros)
+    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2])
+    factors = line(node.op, values, swapped)
+    return None if factors is None else scaled_channels(node, x, *factors)
+
+
+def by_element(
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    values: np.ndarray,
+    swapped: bool,
+    pair: Callable[[Context, FileNode, Activation, Activation], Pending],
+) -> Value:
+    """The operator with a factor and an offset for each element; values: float32, as x lies in
+    memory; pair: the operator on two activations."""
+    few = values.size < 1 << 16
+    require(few, "its float constant is too large for its output's scale", _QUANTISE_CONSTANT)
+    require(bool(np.isfinite(values).all()), "its constant operand is not a number")
+
+    def scaled(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+        flat = context.arranged(x, laid_out(x).reshape(1, 1, -1))
+        whole = Activation(flat, x.shape, laid_out(x).ravel(), x.dtype)
+        return scaled_channels(node, whole, gain, offset)
+
+    factors = line(node.op, values.ravel(), swapped)
+    if factors is not None:
+        return scaled(node, x, *factors)
+    require(node.op == "PRelu" and not swapped, f"{node.op} with an array is not supported")
+
+    def resolve(scale: float, zero: int) -> Value:
+        # One of both is zero, so that only the other one is rounded.
+        parts: list[Value] = []
+        for low, high in ((0.0, np.inf), (-np.inf, 0.0)):
+            name = context.fresh(f"{node.outputs[0]}/half")
+            context.hidden.add(name)
+            half = clamp(x, name, node.name, low, high)
+            kept = x.tensor.scale, x.tensor.zero_point
+            parts.append(context.quantise(half, *kept, name, x.dtype))
+        above, below = (context.activation(part) for part in parts)
+        name = context.fresh(f"{node.outputs[0]}/sloped")
+        context.hidden.add(name)
+        slopes = values.ravel().astype(np.float64)
+        sloped = scaled(replace(node, outputs=(name,)), below, slopes, np.zeros_like(slopes))
+        sides = above, context.quantise(sloped, scale, zero, name, x.dtype)
+        return pair(context, replace(node, op="Add"), *sides)
+
+    found = scaled(node, x, np.ones(values.size), np.zeros(values.size))
+    return replace(found, resolve=resolve)

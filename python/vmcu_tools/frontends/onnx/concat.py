@@ -11,10 +11,11 @@ import numpy as np
 from ...graph import Op, Shape, Tensor
 from ...ops.concat import Concat
 from ...ops.pad import Pad
-from .. import tables
+from .. import constant_outputs, tables
 from ..common import require
 from ..movement import file_index
-from .context import Context, rule
+from .context import Context, outputs, rule
+from .deferred import until_scale
 from .elementwise import plus_constant
 from .file import FileNode
 from .moves import axis_of
@@ -24,6 +25,7 @@ from .values import (
     FileShape,
     Order,
     Pending,
+    Real,
     Value,
     arrangement,
     channels_last,
@@ -32,6 +34,7 @@ from .values import (
     is_image,
     simplify,
     tensor_axis,
+    tensor_shape,
 )
 
 
@@ -49,13 +52,47 @@ def _concat(context: Context, node: FileNode, args: Args) -> Value:
         fits = fits and len(shape) == rank
         require(fits, f"it joins {list(shapes[0])} and {list(shape)} along axis {axis}")
     if len(inputs) < len(args):
-        require(len(inputs) == 1, "it joins constants and several activations", "Join them apart.")
+        if len(inputs) > 1:
+            return _among_several(context, node, args, constants, _whole(shapes, axis))
         return _with_constants(context, node, inputs[0], constants, axis)
-    shape = (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
+    shape = _whole(shapes, axis)
     inputs, order, place = _joined(context, inputs, shape, axis)
     memory = list(inputs[0].tensor.shape)
     memory[place] = sum(x.tensor.shape[place] for x in inputs)
     return _pending(node, inputs, shape, order, place, (memory[0], memory[1], memory[2]))
+
+
+def _whole(shapes: list[FileShape], axis: int) -> FileShape:
+    return (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
+
+
+def _among_several(
+    context: Context,
+    node: FileNode,
+    args: Args,
+    constants: list[np.ndarray | None],
+    shape: FileShape,
+) -> Pending:
+    """Constants among several activations: each becomes a tensor at the result's scale."""
+
+    def resolve(scale: float, zero: int) -> Value:
+        values: list[Value | None] = []
+        for arg, real in zip(args, constants, strict=True):
+            if real is None:
+                values.append(arg)
+                continue
+            require(bool(np.isfinite(real).all()), "a constant is not a number")
+            name = context.fresh(f"{node.outputs[0]}/constant")
+            plain = file_index(real.shape).ravel()
+            tensor = Tensor(name, tensor_shape(real.shape, plain), scale, zero)
+            context.hidden.add(name)
+            constant_outputs.write(context.builder, tensor, tables.quantised(real, tensor))
+            values.append(Real(Activation(tensor, real.shape, simplify(real.shape, plain))))
+        inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, inner, values)[0]
+
+    dtype = context.activation(next(a for a in args if constant_of(a) is None)).dtype
+    return until_scale(node, 0, shape, dtype, None, resolve)
 
 
 def _pending(

@@ -16,6 +16,7 @@ from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
 from ..common import GraphBuilder, UnsupportedError, present, require
 from ..movement import file_index, move
+from .curves import REQUANTISE, check_steps, clamp_range, table_of, tabulated
 from .file import FileModel, FileNode
 from .values import (
     Activation,
@@ -43,7 +44,6 @@ from .values import (
     usual_order,
 )
 
-REQUANTISE = "Quantise the float model with `vmcu quantize`, which leaves nothing in float."
 QUANTISE_ALL = f"Let QuantizeLinear follow that result. {REQUANTISE}"
 
 
@@ -66,6 +66,8 @@ class Context:
     views: dict[str, Activation] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     origins: dict[str, Origin] = field(default_factory=dict)
+    # Float values of the file that were given a scale, so that a function of them is a table.
+    rounded: set[str] = field(default_factory=set)
     _fresh: int = 0
     _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
     _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
@@ -122,8 +124,10 @@ class Context:
         if isinstance(value, Real):
             value = clamp(value.activation, name, name)
         if isinstance(value, Curve):
+            if value.activation.tensor.name in self.rounded:
+                check_steps(value, scale, zero_point)
             found = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
-            table = tables.quantised(value.real, found.tensor)
+            table = table_of(value, found.tensor)
             self.origins[found.tensor.name] = Origin(value.activation, table)
             return found
         if not isinstance(value, Pending):
@@ -371,22 +375,5 @@ def clamp(
         low=low,
         high=high,
         memory=x.tensor.shape,
+        curve=Curve(x, np.clip(tables.real_values(x.tensor), np.float32(low), np.float32(high))),
     )
-
-
-def tabulated(curve: Curve, node: str) -> Pending:
-    """A pending Lookup."""
-    x = curve.activation
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Lookup:
-        return Lookup(np.clip(tables.quantised(curve.real, out), act_min, act_max).astype(np.int8))
-
-    inputs = (x.tensor,)
-    return Pending(node, node, x.shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
-
-
-def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:
-    """The int8 interval that a real one becomes, rounded half to even as QuantizeLinear does."""
-    bounds = np.array([low, high], np.float32) / np.float32(scale)
-    q = np.clip(np.rint(bounds) + np.float32(zero_point), INT8_MIN, INT8_MAX)
-    return int(q[0]), int(q[1])

@@ -3,29 +3,28 @@
 
 onnxruntime's quantiser leaves many operators in float, ReduceMean and HardSwish among them. A
 Reshape or a Concat behind one gives the same bytes whether it comes before quantisation or after:
-here the result is quantised first, as soon as the scale is known. A mean of a function's values has
-no such scale; there the function gets one of its own, from its 256 values, and where that is too
-coarse for the mean, what it rounds away becomes a second tensor with a mean of its own.
+here the result is quantised first, as soon as the scale is known. A mean of a function's values is
+a layer of its own, see means.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-import numpy as np
 import onnx
 from onnx import helper
 
-from ...graph import Op
-from ...quant import INT8_MIN
-from .. import tables
-from ..common import UnsupportedError, present, require
+from ...graph import Op, Tensor
+from ...ops.rounding import rounding_steps
+from ..common import UnsupportedError, require
 from ..movement import file_index
-from .context import Context, outputs
+from .context import QUANTISE_ALL, Context, outputs
+from .curves import range_scale
 from .file import FileNode
+from .logic import FUNCTIONS
+from .means import mean_of_function
 from .values import (
     Activation,
     Args,
@@ -36,6 +35,7 @@ from .values import (
     Pending,
     Real,
     Value,
+    constant_of,
     tensor_shape,
 )
 
@@ -45,6 +45,10 @@ COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "E
 COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
+# What rules make a table of; Relu and Clip bound a result that has no scale yet.
+_FUNCTIONS = FUNCTIONS - {"Relu", "Clip"}
+# Of the layer's output, by the rounding of what it reads.
+_STEPS_MOST = 2
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
 
@@ -64,9 +68,7 @@ def own_scale(value: Value) -> tuple[float, int] | None:
         finite = value.real[abs(value.real) < 1e30]
         if not finite.size:
             return None
-        low, high = min(float(finite.min()), 0.0), max(float(finite.max()), 0.0)
-        scale = (high - low) / 255 or 1.0
-        return scale, round(-128 - low / scale)
+        return range_scale(float(finite.min()), float(finite.max()))
     return value.natural if isinstance(value, Pending) else None
 
 
@@ -94,10 +96,11 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     """The results of an operator on float values; None where its own rule can take them."""
     first = args[0] if args else None
     if node.op in _MEANS and isinstance(first, Curve):
-        return [_mean(context, node, first, args)]
-    if node.op in _LAYERS and isinstance(first, Pending) and is_float(first):
-        # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
-        return outputs(context, node, [with_own_scale(context, first), *args[1:]])
+        return [mean_of_function(context, node, first, args, own_scale(first))]
+    if node.op in _FUNCTIONS and (rounded := _rounded(context, node, args)) is not None:
+        return outputs(context, node, rounded)
+    if node.op in _LAYERS and isinstance(first, Pending) and first.keeps is None:
+        return _layer(context, node, first, args)
     views = node.op in _VIEWS and isinstance(first, FloatInput)
     if node.op not in COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
@@ -105,47 +108,45 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
 
 
-def _mean(context: Context, node: FileNode, curve: Curve, args: Args) -> Pending:
-    """args: all operands, of which `curve` is the first."""
-    shape = _shapes(context, node, args)[0]
-    count = math.prod(curve.activation.shape) // math.prod(shape)
-    own = present(own_scale(curve), "its input is not a number for any value")
-
-    def resolve(scale: float, zero: int) -> Value:
-        value = _at_scale(context, curve, *own)
-        whole = _reduced(context, node, value, args)
-        share = count if node.op == "ReduceSum" else 1
-        if own[0] * share <= scale * max(1.0, math.sqrt(count) / 3):
-            # Errors of half a step each, of which the mean is small.
-            return whole
-        rest = with_own_scale(context, _rest(curve, value.activation))
-        parts = [whole, _reduced(context, node, rest, args)]
-        dtype, zeros = value.activation.dtype, (zero, 0)
-        sides = [
-            Real(context.quantise(part, scale, z, context.fresh(node.outputs[0]), dtype))
-            for part, z in zip(parts, zeros, strict=True)
-        ]
-        context.hidden.update(side.activation.tensor.name for side in sides)
-        total = replace(node, op="Add", outputs=(context.fresh(node.outputs[0]),))
-        return outputs(context, total, sides)[0]
-
-    natural = own if node.op != "ReduceSum" else None
-    return _pending(node, 0, shape, curve.activation.dtype, natural, resolve)
+def _rounded(context: Context, node: FileNode, args: Args) -> Args | None:
+    """The operands of a function of one float result, with that as an int8 tensor of a scale that
+    holds all of it; None where there is no such result or its rule takes it as it is."""
+    values = [arg for arg in args if arg is not None and not _is_scalar(arg)]
+    first = values[0] if values else None
+    if not isinstance(first, Pending) or any(value is not first for value in values):
+        return None
+    taken = first.affine or first.rebias or (node.op == "Abs" and first.terms is not None)
+    if taken or first.keeps is not None or first.natural is None:
+        return None
+    real = _at_scale(context, first, *first.natural)
+    context.rounded.add(real.activation.tensor.name)
+    return [real if arg is first else arg for arg in args]
 
 
-def _reduced(context: Context, node: FileNode, value: Value, args: Args) -> Value:
-    inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
-    return outputs(context, inner, [value, *args[1:]])[0]
+def _is_scalar(value: Value) -> bool:
+    constant = constant_of(value)
+    return constant is not None and constant.size == 1
 
 
-def _rest(curve: Curve, rounded: Activation) -> Curve:
-    """What a function's values lose when they become an int8 tensor."""
-    table = tables.quantised(curve.real, rounded.tensor)
-    kept = tables.real_values(rounded.tensor)[table.astype(np.int64) - INT8_MIN]
-    return Curve(curve.activation, curve.real - kept)
+def _layer(context: Context, node: FileNode, first: Pending, args: Args) -> list[Value]:
+    """Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is."""
+    rounded = with_own_scale(context, first)
+
+    def bounded(pending: Pending) -> Pending:
+        def make(out: Tensor, act_min: int, act_max: int) -> Op:
+            op = pending.make(out, act_min, act_max)
+            steps = rounding_steps(op)
+            reason = f"'{first.name}', a float result, rounded to int8 would cost it {steps} steps"
+            require(steps <= _STEPS_MOST, reason, QUANTISE_ALL)
+            return op
+
+        return replace(pending, make=make, rebias=None, affine=None)
+
+    found = outputs(context, node, [rounded, *args[1:]])
+    return [bounded(one) if isinstance(one, Pending) else one for one in found]
 
 
-def _pending(
+def until_scale(
     node: FileNode,
     place: int,
     shape: FileShape,
@@ -190,7 +191,7 @@ def _result(context: Context, node: FileNode, args: Args, place: int, shape: Fil
     first = floats[0]
     dtype = _dtype(first)
     natural = own_scale(first) if len(floats) == 1 and node.op != "Concat" else None
-    return _pending(node, place, shape, dtype, natural, resolve)
+    return until_scale(node, place, shape, dtype, natural, resolve)
 
 
 def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:

@@ -12,9 +12,10 @@ from ...graph import Op, Tensor
 from ...ops.fully_connected import FullyConnected
 from ...ops.matmul import MatMul
 from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
-from ..common import UnsupportedError, require
+from ..common import UnsupportedError, present, require
 from ..movement import file_index
 from .context import Context, rule
+from .curves import REQUANTISE
 from .file import FileNode
 from .values import (
     Activation,
@@ -48,7 +49,8 @@ def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.
         )
     require(value.ints.dtype in (np.int8, np.uint8), f"its weights are {value.ints.dtype}")
     per_channel = value.scale.size > 1
-    require(not per_channel or value.axis == axis, f"its weights' scales are on axis {value.axis}")
+    along = f"its weights' scales are on axis {value.axis}"
+    require(not per_channel or value.axis == axis, along, REQUANTISE)
     return value.symmetric(), value.scale.astype(np.float32)
 
 
@@ -82,9 +84,12 @@ def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> F
     return FloatScale(factors)
 
 
-def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: int) -> np.ndarray:
+def bias_of(
+    args: Args, place: int, x: Activation, scales: np.ndarray, count: int, own_scale: bool = True
+) -> np.ndarray:
     """int32 (count,) biases, zero if absent; a float constant is quantised as ONNX Runtime does
-    (core/optimizer/qdq_transformer/weight_bias_quantization.cc)."""
+    (core/optimizer/qdq_transformer/weight_bias_quantization.cc). own_scale: ONNX Runtime heeds the
+    biases' scale where it is another one than the product's, as of two layers that share them."""
     value = args[place] if place < len(args) else None
     if value is None:
         return np.zeros(count, np.int32)
@@ -99,11 +104,10 @@ def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: in
     require(fits, f"it has {value.ints.size} biases for {count} channels")
     close = np.abs(value.scale / product - 1) <= _BIAS_TOLERANCE
     # Where all biases of a channel are zero, their scale is arbitrary.
-    require(
-        bool((close | (value.ints.ravel() == 0)).all()),
-        "the scale of its biases is not input scale times weight scale",
-        "Quantise biases with that scale.",
-    )
+    if not bool((close | (value.ints.ravel() == 0)).all()):
+        unheeded = "the scale of its biases is not input scale times weight scale"
+        require(own_scale, f"{unheeded}, and ONNX Runtime takes it for that", REQUANTISE)
+        return quantise_bias(value.real(), product, count)
     return np.broadcast_to(value.ints.ravel(), count).copy()
 
 
@@ -131,11 +135,8 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
 
 @rule("MatMul")
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
-    require(
-        not isinstance(args[0], (Constant, QuantConstant)),
-        "its left operand is constant",
-        "Transpose the product, so that the constant is on the right.",
-    )
+    if isinstance(args[0], (Constant, QuantConstant)):
+        return _constant_left(context, node, args)
     right = args[1] if len(args) > 1 else None
     if isinstance(right, (Real, Activation, Pending)):
         return _product(context, node, context.activation(args[0]), context.activation(right))
@@ -146,6 +147,34 @@ def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     args = _narrow_weights(context, node, args, 0)
     weights, scales = constant_weights(args[:2], 1, 1)
     return _dense(context, node, args[:2], weights.T, scales)
+
+
+def _constant_left(context: Context, node: FileNode, args: Args) -> Pending:
+    """A constant matrix times an activation: the product of both transposed, which no byte moves
+    for."""
+    weights, scales = constant_weights(args, 0, 0)
+    x = context.activation(args[1])
+    matrix = weights.ndim > 1 and weights.size == math.prod(weights.shape[-2:])
+    require(matrix and len(x.shape) > 1, "its left operand differs from batch to batch")
+    perm = [*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2]
+    shape, laid = _transposed(x.shape, laid_out(x), perm)
+    turned = Activation(x.tensor, shape, arrangement(shape, laid)[0], x.dtype)
+    matrix_shape = weights.shape[-2:]
+    pending = _dense(context, node, [Real(turned)], weights.reshape(matrix_shape), scales)
+    memory = present(pending.memory, "its result has no place")
+    laid = explicit(pending.shape, pending.order).reshape(memory)
+    shape, laid = _transposed(pending.shape, laid, perm)
+    return replace(pending, shape=shape, order=arrangement(shape, laid)[0], rebias=None)
+
+
+def _transposed(
+    shape: tuple[int, ...], laid: np.ndarray, perm: list[int]
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """A file's shape and the row-major places of what lies in memory, after a Transpose."""
+    index = file_index(shape).transpose(perm)
+    places = np.empty(index.size, np.int64)
+    places[index.ravel()] = np.arange(index.size)
+    return index.shape, places[laid]
 
 
 def _narrow_weights(context: Context, node: FileNode, args: Args, axis: int) -> Args:
@@ -166,15 +195,20 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
     """Products of the matrices that the last two axes are."""
     require(min(len(a.shape), len(b.shape)) >= 2, f"it multiplies {a.shape} and {b.shape}")
     lines, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    batch = math.prod(a.shape[:-2])
-    fits = b.shape[-2] == depth and math.prod(b.shape[:-2]) == batch
-    require(fits, f"it multiplies {list(a.shape)} and {list(b.shape)}", "Use equal batches.")
-    left = context.arranged(a, file_index(a.shape).reshape(batch, lines, depth))
-    plain = file_index(b.shape).reshape(batch, depth, columns)
-    turned = plain.transpose(0, 2, 1)
-    at_hand = np.array_equal(laid_out(b).ravel(), plain.ravel())
-    right = context.arranged(b, plain if at_hand else turned)
-    lead = max(a.shape[:-2], b.shape[:-2], key=len)
+    unfit = f"it multiplies {list(a.shape)} and {list(b.shape)}"
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError as error:
+        raise UnsupportedError(unfit, "Use equal batches.") from error
+    require(b.shape[-2] == depth, unfit)
+    batch = math.prod(lead)
+    first, second = (
+        np.broadcast_to(file_index(x.shape), (*lead, *x.shape[-2:])).reshape(batch, *x.shape[-2:])
+        for x in (a, b)
+    )
+    left = context.arranged(a, first)
+    at_hand = np.array_equal(laid_out(b).ravel(), second.ravel())
+    right = context.arranged(b, second if at_hand else second.transpose(0, 2, 1))
     shape = (*lead, lines, columns)
     order, memory = arrangement(shape, file_index(shape).reshape(batch, lines, columns))
 
@@ -213,7 +247,7 @@ def _dense(
         x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
         laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
     weights = np.ascontiguousarray(weights)
-    biases = bias_of(args, 2, x, scales, count)
+    biases = bias_of(args, 2, x, scales, count, own_scale=False)
     shape = (*x.shape[:-1], count)
     order, memory = arrangement(shape, laid)
     pending = _dense_pending(node, x, weights, scales, biases, shape)

@@ -19,10 +19,11 @@ from ...ops.binary import Binary
 from ...ops.requantize import Requantize
 from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
-from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, require
+from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
 from ..movement import file_index
-from .channels import broadcast, narrowed, per_channel
-from .context import Context, clamp, common_root, rule
+from .channels import broadcast, by_element, narrowed, per_channel
+from .context import Context, clamp, common_root, outputs, rule
+from .curves import range_scale
 from .file import FileNode
 from .functions import UNARY
 from .values import (
@@ -39,6 +40,7 @@ from .values import (
     channels_last,
     constant_of,
     laid_out,
+    of_rank,
 )
 
 _FOLD = (
@@ -51,6 +53,8 @@ def curve(context: Context, value: Value | None) -> Curve:
     """A float value as a function of one activation."""
     if isinstance(value, Curve):
         return value
+    if isinstance(value, Pending) and value.curve is not None:
+        return value.curve
     x = context.activation(value)
     return Curve(x, tables.real_values(x.tensor))
 
@@ -71,7 +75,7 @@ def one_curve(
     for arg, constant in zip(args, constants, strict=True):
         if constant is not None and constant.size == 1:
             sides.append(_real32(constant).ravel()[0])
-        elif isinstance(arg, (Real, Curve)):
+        elif isinstance(arg, (Real, Curve)) or (isinstance(arg, Pending) and arg.curve):
             sides.append(curve(context, arg))
         else:
             return None
@@ -81,13 +85,17 @@ def one_curve(
         return None
     rest = iter(rooted)
     values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
+    rank = max(constant.ndim for constant in [np.zeros(()), *constants] if constant is not None)
     with np.errstate(all="ignore"):
-        return Curve(rooted[0].activation, _real32(function(*values)))
+        return Curve(of_rank(rooted[0].activation, rank), _real32(function(*values)))
 
 
 @rule(*UNARY)
 def _unary(context: Context, node: FileNode, args: Args) -> Value:
-    x = curve(context, args[0])
+    first = args[0]
+    if node.op == "Abs" and isinstance(first, Pending) and first.terms is not None:
+        return _distance(context, node, *first.terms)
+    x = curve(context, first)
     with np.errstate(all="ignore"):
         return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
 
@@ -129,8 +137,16 @@ def _clamped(
         return clamp(context.activation(value), name, node.name, low, high)
     # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
     bounds = np.clip([value.low, value.high], low, high)
+    curve = value.curve and replace(value.curve, real=_real32(np.clip(value.curve.real, low, high)))
     return replace(
-        value, name=name, low=float(bounds[0]), high=float(bounds[1]), rebias=None, affine=None
+        value,
+        name=name,
+        low=float(bounds[0]),
+        high=float(bounds[1]),
+        rebias=None,
+        affine=None,
+        terms=None,
+        curve=curve,
     )
 
 
@@ -154,17 +170,58 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
     for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
         if node.op != "Add" or constant is None or not isinstance(value, Pending):
             continue
-        if value.rebias is not None and constant.size in (1, value.shape[-1]):
+        if value.rebias is not None and _is_bias(constant, value):
             return value.rebias(constant, node.outputs[0])
-    found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
+    one = one_curve(context, args, constants, FLOAT[node.op])
+    if one is not None:
+        one = replace(one, integers=_of_integers(node, args))
+    found = one or _folded(node, args, constants)
     if found is not None:
         return found
     left, right = args
     if isinstance(left, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(right), left, True)
+        return _with_constant(context, node, context.activation(right), left, True)
     if isinstance(right, (Constant, QuantConstant)):
-        return _with_constant(node, context.activation(left), right, False)
+        return _with_constant(context, node, context.activation(left), right, False)
     return _pair(context, node, context.activation(left), context.activation(right))
+
+
+def _is_bias(constant: np.ndarray, value: Pending) -> bool:
+    """Whether a constant is one number, or one for each of a value's last axis."""
+    fits = constant.ndim <= len(value.shape)
+    return fits and (
+        constant.size == 1 or constant.shape[-1:] == (constant.size,) == value.shape[-1:]
+    )
+
+
+def _of_integers(node: FileNode, args: Args) -> Callable[[Tensor], np.ndarray] | None:
+    """Curve.integers of a sum or a product of a dequantised activation with itself or with a number
+    that the file has in int8."""
+    x = next((arg.activation for arg in args if isinstance(arg, Real)), None)
+    known = all(isinstance(arg, (Real, QuantConstant)) for arg in args)
+    if x is None or not known or node.op not in ("Add", "Mul"):
+        return None
+    operator = _Operator.of(node, x)
+    sides = [_as_int8(arg) if isinstance(arg, QuantConstant) else None for arg in args]
+    if any(isinstance(arg, Real) and arg.activation is not x for arg in args):
+        return None
+
+    def of_output(out: Tensor) -> np.ndarray:
+        q = np.arange(INT8_MIN, INT8_MAX + 1)
+        values = [q if s is None else np.full_like(q, int(s.ints.ravel()[0])) for s in sides]
+        own = x.tensor.scale, x.tensor.zero_point
+        pairs = [own if s is None else (float(s.scale[0]), int(s.zero_point[0])) for s in sides]
+        first = replace(x.tensor, scale=pairs[0][0], zero_point=pairs[0][1])
+        op = _binary_op(operator, first, pairs[1], out)
+        if op.sum is not None:
+            return op.sum.apply(*values)
+        if op.product is not None:
+            product = (values[0] - pairs[0][1]) * (values[1] - pairs[1][1])
+            return op.product.apply(product, out.zero_point)
+        real = [(v - z) * s for v, (s, z) in zip(values, pairs, strict=True)]
+        return tables.quantised(sum(real[1:], real[0]).astype(np.float32), out)
+
+    return of_output
 
 
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
@@ -176,7 +233,8 @@ def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> P
         return None
     count, rank = value.shape[1], len(value.shape)
     channels = np.broadcast_shapes(constant.shape, (1,) * rank) == (1, count, *[1] * (rank - 2))
-    if not (channels or constant.size == 1) or (swapped and node.op in ("Sub", "Div")):
+    single = constant.size == 1 and constant.ndim <= rank
+    if not (channels or single) or (swapped and node.op in ("Sub", "Div")):
         return None
     numbers = np.broadcast_to(constant.ravel(), count).astype(np.float64)
     ones, zeros = np.ones(count), np.zeros(count)
@@ -219,7 +277,49 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
 
     inputs = (first, second)
     name = node.outputs[0]
-    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+    return Pending(
+        name,
+        node.name,
+        shape,
+        order,
+        inputs,
+        make,
+        a.dtype,
+        memory=memory,
+        natural=_natural(node.op, first, second),
+        terms=(a, b) if node.op == "Sub" else None,
+    )
+
+
+def _natural(op: str, a: Tensor, b: Tensor) -> tuple[float, int] | None:
+    """Scale and zero point that hold all results of an operator on two activations."""
+    (low, high), (least, most) = (tables.real_values(x)[[0, -1]].tolist() for x in (a, b))
+    if op == "Sub":
+        return range_scale(low - most, high - least)
+    return range_scale(min(low, least), max(high, most)) if op in ("Min", "Max") else None
+
+
+def _distance(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    """|a - b|: the greater one of both differences, at the result's scale."""
+    sides = [Real(a), Real(b)]
+
+    def difference(first: Value, second: Value) -> Value:
+        inner = replace(node, op="Sub", outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, inner, [first, second])[0]
+
+    def resolve(scale: float, zero: int) -> Value:
+        parts = []
+        for value in (difference(*sides), difference(*reversed(sides))):
+            name = context.fresh(node.outputs[0])
+            context.hidden.add(name)
+            parts.append(Real(context.quantise(value, scale, zero, name, a.dtype)))
+        inner = replace(node, op="Max", outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, inner, parts)[0]
+
+    pending = _pair(context, replace(node, op="Sub"), a, b)
+    scale, _ = present(pending.natural, "it reads no difference")
+    # As far on the one side of zero as the difference is on both.
+    return replace(pending, resolve=resolve, natural=(scale, INT8_MIN), terms=None)
 
 
 @dataclass(frozen=True)
@@ -275,9 +375,7 @@ def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: 
 def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
     """A constant operand with one int8 scale; a float one is quantised here."""
     if isinstance(value, QuantConstant):
-        one = value.scale.size == value.zero_point.size == 1
-        narrow = value.ints.dtype in (np.int8, np.uint8)
-        require(one and narrow, "its constant operand is not int8 with one scale", _FOLD)
+        require(value.is_int8, "its constant operand is not int8 with one scale", _FOLD)
         if value.ints.dtype == np.int8:
             return value
         ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
@@ -291,28 +389,56 @@ def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
 
 
 def _with_constant(
-    node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
+    context: Context, node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
 ) -> Pending:
-    scaled = per_channel(node, x, real.real(), swapped)
+    shape, places, _ = broadcast(x.shape, real.real().shape)
+    if shape != x.shape:
+        # The constant is the larger one: x is repeated.
+        inner = replace(node, outputs=(f"{node.outputs[0]}/repeated",))
+        x = context.activation(context.moved(inner, x, places))
+    # In a QOperator, ONNX Runtime adds and multiplies integers.
+    integers = node.qoperator and isinstance(real, QuantConstant)
+    scaled = None if integers else per_channel(node, x, real.real(), swapped)
     if scaled is not None:
         return scaled
     constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
-    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
-    laid = laid_out(x)
-    values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
+    index = constant_index.ravel()[laid_out(x)]
+    values = constant.ints.ravel()[narrowed(index)]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
     operator = _Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        op = _binary_op(operator, x.tensor, (scale, zero), out)
-        op = replace(op, constant=values, constant_zero=zero)
+        operand, ints = (scale, zero), values
+        if node.op in ("Min", "Max"):
+            # Both are monotone: the constant's byte is that of the result.
+            operand = out.scale, out.zero_point
+            ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
+        op = _binary_op(operator, x.tensor, operand, out)
+        op = replace(op, constant=ints, constant_zero=operand[1])
         return replace(op, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     inputs = (x.tensor,)
-    return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+    memory = x.tensor.shape
+    plain = Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=memory)
+    if isinstance(real, QuantConstant) or node.op in ("Min", "Max"):
+        return plain
+    lost = float(np.abs(real.real() - constant.real()).max(initial=0.0))
+    if node.op in ("Mul", "PRelu"):
+        lost *= max(INT8_MAX - x.tensor.zero_point, x.tensor.zero_point - INT8_MIN) * x.tensor.scale
+
+    def resolve(out_scale: float, out_zero: int) -> Value:
+        if node.op != "Div" and lost <= _LOST_MOST * out_scale:
+            return plain
+        return by_element(context, node, x, real.real().ravel()[index], swapped, _pair)
+
+    return replace(plain, resolve=resolve)
+
+
+# Of an output's step: what an int8 constant may be off by.
+_LOST_MOST = 0.25
 
 
 def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:

@@ -15,8 +15,11 @@ from google.protobuf.message import DecodeError
 
 from ...errors import Problem, UserError
 from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
+from .attributes import attributes_of
+from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
+_NO_OUTPUTS = "Export it again, and name the tensors that it is to compute as its outputs."
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -55,8 +58,9 @@ class FileModel:
     opset: int
 
 
-def read(path: Path) -> FileModel:
-    """Raises UserError for a file that is no ONNX model, is damaged, or too old."""
+def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
+    """Raises UserError for a file that is no ONNX model, is damaged, or of an opset below
+    `minimum`."""
     file = str(path)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -74,9 +78,12 @@ def read(path: Path) -> FileModel:
             _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
-        if not model.graph.node or not model.graph.output:
+        if not model.graph.node:
             raise ValueError("the file holds no graph")
-        if opset >= MINIMUM_OPSET:
+        if not model.graph.output:
+            raise UserError(Problem("the model has no outputs", _NO_OUTPUTS, file))
+        fuse_normalisations(model.graph)
+        if opset >= minimum:
             return _graph(model.graph, opset)
     raise UserError(
         Problem(
@@ -118,11 +125,6 @@ def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
         raise ValueError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
     nodes = [_node(node) for node in graph.node]
     return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """A node's attributes as Python values."""
-    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
 
 def _node(node: onnx.NodeProto) -> FileNode:

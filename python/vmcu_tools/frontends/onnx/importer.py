@@ -7,15 +7,14 @@ pending until the latter tells the scale of their result; then they become one i
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections import deque
 from pathlib import Path
 
 import numpy as np
 
-from ...graph import Graph, Port
+from ...graph import Graph, Port, Tensor
 from ...paths import import_modules
+from .. import constant_outputs
 from ..common import (
     KEEP_QUANTISATION,
     MAX_TENSOR_BYTES,
@@ -27,9 +26,11 @@ from ..common import (
     require,
 )
 from ..movement import file_index
-from . import deferred, fold, schemas
-from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, outputs
+from . import deferred, fold, in_float, input_scales, schemas
+from .context import QUANTISE_ALL, RULES, Context, outputs
 from .file import FileModel, FileNode, FileValue, read
+from .in_float import is_quantised, is_unknown, refusal
+from .input_scales import KEEPS_SCALE, consumers
 from .quantize import quantisation
 from .values import (
     Activation,
@@ -41,6 +42,7 @@ from .values import (
     Indices,
     Order,
     Pending,
+    QuantConstant,
     Real,
     Value,
     arrangement,
@@ -54,36 +56,12 @@ import_modules(__package__)
 
 __all__ = ["RULES", "load", "load_with_views"]
 
-_FLOAT_MODEL = (
-    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
-    "`vmcu quantize`."
-)
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
 UNREAD = "Take it out of the model's inputs."
 AGAIN = "Export or download the file again."
-_STATIC = "Quantise the model statically, with calibration data."
-_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
-_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
-_INSIDE = ("what it sums up is not quantised", REQUANTISE)
-# What cannot be had, and why.
-_UNSUPPORTED = {
-    "ConvInteger": ("its result is int32 without a scale", _STATIC),
-    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
-    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
-    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
-    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
-}
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
-# Operators that hand on their input's scale: an int8 input's own is that of the first consumer
-# behind them.
-_KEEPS_SCALE: tuple[str, ...] = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze")
-_KEEPS_SCALE += ("Unsqueeze", "Transpose", "MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice")
-_KEEPS_SCALE += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Resize")
-_KEEPS_SCALE += ("ReduceMax", "ArgMax", "ArgMin", "Clip", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")
 _MOVES += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth")
@@ -105,12 +83,10 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
-    if not any(_is_quantised(node) for node in model.nodes):
-        for node in model.nodes:
-            if _is_unknown(node):
-                reason, remedy = _UNSUPPORTED.get(node.op, _unknown(node.op))
-                context.builder.problem(reason, remedy, node.name, node.op)
-        context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+    if in_float.report_qonnx(context):
+        return context
+    if not any(is_quantised(node) for node in model.nodes):
+        in_float.report(context)
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
     names = [value.name for value in model.inputs]
@@ -127,14 +103,6 @@ def _import(model: FileModel, file: str) -> Context:
     return context
 
 
-def _is_quantised(node: FileNode) -> bool:
-    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
-
-
-def _is_unknown(node: FileNode) -> bool:
-    return node.op not in RULES and not fold.folds(node)
-
-
 def _sort_inputs(context: Context) -> None:
     """Ports in the file's order; each float input must have met its QuantizeLinear."""
     builder = context.builder
@@ -149,9 +117,9 @@ def _sort_inputs(context: Context) -> None:
 
 def _node(context: Context, node: FileNode) -> None:
     try:
-        if _is_unknown(node):
+        if is_unknown(node):
             # Also where its inputs have failed already: all problems are told at once.
-            raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+            raise UnsupportedError(*refusal(node.op))
         require(not (missing := schemas.missing(node, context.model.opset)), missing, AGAIN)
         given = [_argument(context, name) for name in node.inputs]
         args = [arg for arg in given if not isinstance(arg, Failed)]
@@ -178,12 +146,12 @@ def _argument(context: Context, name: str) -> Value | Failed | None:
 def _apply(context: Context, node: FileNode, args: Args) -> list[Value]:
     """The node's outputs."""
     if node.op not in RULES:
-        raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+        raise UnsupportedError(*refusal(node.op))
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)
     require(
-        not direct or node.op in _KEEPS_SCALE or "Linear" in node.op or ".Q" in node.op,
+        not direct or node.op in KEEPS_SCALE or "Linear" in node.op or ".Q" in node.op,
         "it works on int8 values without regard to their scale",
         "Put DequantizeLinear before and QuantizeLinear behind it.",
     )
@@ -201,14 +169,10 @@ def _moved_curve(context: Context, node: FileNode, curve: Curve, args: Args) -> 
     """A function of each byte of an activation, whose bytes move before it is applied. args: all
     operands, of which it is the first."""
     results = outputs(context, node, [Real(curve.activation), *args[1:]])
-    return [Curve(context.activation(result), curve.real) for result in results]
-
-
-def _unknown(op: str) -> tuple[str, str]:
-    close = difflib.get_close_matches(op, RULES, 3)
-    similar = f"; the most similar names are {', '.join(close)}" if close else ""
-    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
-    return "this operation is not supported", remedy
+    moved = [context.activation(result) for result in results]
+    if curve.activation.tensor.name in context.rounded:
+        context.rounded.update(x.tensor.name for x in moved)
+    return [Curve(x, curve.real) for x in moved]
 
 
 def _kept(context: Context, result: Value) -> Value:
@@ -228,9 +192,9 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
         layout, memory = "nhwc", None
         small = math.prod(shape) <= MAX_TENSOR_BYTES
         require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
-        consumers = _consumers(context.model, value.name, _QDQ)
+        readers = consumers(context.model, value.name, _QDQ)
         if len(shape) == 4:
-            transposed = consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers)
+            transposed = readers and all(n.ints("perm", []) == _TO_NCHW for n in readers)
             if transposed or shape[0] != 1:
                 # What is no image stays as the file has it.
                 order = np.arange(math.prod(shape))
@@ -240,9 +204,16 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
             layout = "nchw"
             order, memory = arrangement(shape, channels_last(shape))
         if value.dtype == "float32":
-            return FloatInput(value.name, shape, shape, order, layout, memory)
+            several = input_scales.of_all(context.model, value.name)
+            if several is None:
+                return FloatInput(value.name, shape, shape, order, layout, memory)
+            tensor = context.define(value.name, shape, order, *several, "int8", memory)
+            # In the file it is a float value.
+            context.hidden.add(value.name)
+            context.builder.inputs.append(Port(value.name, value.name, shape, "float32", layout))
+            return Real(tensor)
         require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
-        scale, zero_point = _input_scale(context.model, value.name)
+        scale, zero_point = input_scales.of_int8(context.model, value.name)
         zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
         quant = quantisation(scale, zero_point)
         require(quant[2] == value.dtype, f"the input is {value.dtype} but used as {quant[2]}")
@@ -256,14 +227,14 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
 
 def _is_sequence(model: FileModel, name: str) -> bool:
     """Whether an input (1, C, L) has channels: a layer sees it so, by itself or beside others."""
-    found, seen = _consumers(model, name, _QDQ), set()
+    found, seen = consumers(model, name, _QDQ), set()
     while found:
         node = found.pop()
         if _is_spatial(node):
             return True
         if node.op == "Concat" and node.outputs[0] not in seen:
             seen.add(node.outputs[0])
-            found += _consumers(model, node.outputs[0], _QDQ)
+            found += consumers(model, node.outputs[0], _QDQ)
     return False
 
 
@@ -272,42 +243,28 @@ def _is_spatial(node: FileNode) -> bool:
     return node.op in _SPATIAL
 
 
-def _consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[FileNode]:
-    """The nodes that read `name`, looking through the given operators."""
-    found: list[FileNode] = []
-    names, seen = deque([name]), {name}
-    while names:
-        current = names.popleft()
-        for node in model.nodes:
-            if current not in node.inputs:
-                continue
-            if node.op in through and node.inputs[0] == current:
-                names.extend(out for out in node.outputs if out not in seen)
-                seen.update(node.outputs)
-            else:
-                found.append(node)
-    return found
-
-
-def _input_scale(model: FileModel, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Scale and zero point of an int8 graph input, as its first consumer states them."""
-    for node in _consumers(model, name, _KEEPS_SCALE):
-        place = next((i for i, n in enumerate(node.inputs) if n == name), 0)
-        stated = [model.constants.get(n) for n in node.inputs[place + 1 : place + 3]]
-        if stated and stated[0] is not None and _states_scale(node):
-            return stated[0], stated[1] if len(stated) > 1 else None
-    raise UnsupportedError("the scale of this input is not known", "Add a DequantizeLinear.")
-
-
-def _states_scale(node: FileNode) -> bool:
-    return node.op != "QuantizeLinear" and ("Linear" in node.op or ".Q" in node.op)
-
-
 def _is_channels_last(x: Activation) -> bool:
     """Whether the bytes of an image, or of what was one, lie as such."""
     laid = channels_last(x.shape)
     same = x.tensor.shape == laid.shape and np.array_equal(laid_out(x), laid)
     return same and (len(x.shape) == 4 or not np.array_equal(laid.ravel(), np.arange(laid.size)))
+
+
+def _constant_output(context: Context, name: str, value: Constant | QuantConstant) -> None:
+    """An output that is in the file. QuantConstant: of one scale it is int8 in memory."""
+    builder = context.builder
+    if isinstance(value, Constant) and value.array.dtype in (np.int32, np.int64):
+        constant_outputs.write_integers(builder, name, value.array)
+    elif isinstance(value, QuantConstant) and value.is_int8:
+        shift = 128 if value.ints.dtype == np.uint8 else 0
+        zero = int(value.zero_point.ravel()[0]) - shift
+        shape = tensor_shape(value.ints.shape, np.zeros(0))
+        tensor = Tensor(name, shape, float(value.scale.ravel()[0]), zero)
+        values = (value.ints.astype(np.int16) - shift).astype(np.int8)
+        constant_outputs.write(builder, tensor, values)
+        builder.outputs.append(Port(name, name, value.ints.shape, "float32"))
+    else:
+        constant_outputs.drop(builder, name)
 
 
 def _output(context: Context, value: FileValue) -> None:
@@ -320,6 +277,9 @@ def _output(context: Context, value: FileValue) -> None:
         if isinstance(found, Indices):
             port = Port(found.tensor.name, value.name, found.shape, "int64")
             context.builder.outputs.append(port)
+            return
+        if isinstance(found, (Constant, QuantConstant)):
+            _constant_output(context, value.name, found)
             return
         found = deferred.with_own_scale(context, found)
         float_result = deferred.is_float(found)

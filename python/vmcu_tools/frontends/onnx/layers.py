@@ -3,128 +3,47 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from ...graph import Op, Shape, Tensor, Window
 from ...ops.arg_max import ArgMax
-from ...ops.average_pooling import AveragePool2D
-from ...ops.conv2d import Conv2D
 from ...ops.lookup import Lookup
 from ...ops.max_pooling import MaxPool2D
 from ...ops.resize import Resize
 from ...ops.transpose_conv import TransposeConv2D
-from ...quant import INT8_MAX, INT8_MIN, FloatScale
+from ...quant import INT8_MAX, INT8_MIN
 from ..common import fixed_point, present, require
 from ..movement import file_index
 from .channels import scaled_channels
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .file import FileNode
+from .means import columns, lines, reduced, reduced_axes, whole_axes
 from .moves import axis_of, nearest, resize_places, resize_sizes
-from .ops import MAX_POOL_TAPS, natural_of, pair
+from .ops import pair
 from .values import (
     Activation,
     Args,
     Indices,
-    Order,
     Pending,
     Value,
     arrangement,
     channels_last,
-    is_image,
     laid_out,
 )
-
-
-def _reduced_axes(context: Context, node: FileNode, args: Args, rank: int) -> list[int]:
-    axes = context.constant(args, 1, "axes")
-    given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
-    if not given:
-        require(not node.attributes.get("noop_with_empty_axes"), "it reduces nothing")
-        given = list(range(rank))
-    return sorted({axis_of(a, rank) for a in given})
-
-
-Axes = tuple[bool, bool, bool]
-
-
-def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
-    """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
-    and sequences are such tensors already; of all else the reduced elements become the columns."""
-    if is_image(x.shape) and x.order is None:
-        return x.tensor, (2 in axes, 3 in axes, 1 in axes)
-    if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
-        return x.tensor, (1 in axes, False, 2 in axes)
-    return _columns(context, x, axes)
-
-
-def _columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
-    """x with the reduced elements as columns of one channel."""
-    others = [a for a in range(len(x.shape)) if a not in axes]
-    turned = file_index(x.shape).transpose([*others, *axes])
-    count = math.prod(x.shape[a] for a in axes)
-    return context.arranged(x, turned.reshape(-1, count, 1)), (False, True, False)
-
-
-def _reduced(
-    node: FileNode, x: Activation, tensor: Tensor, axes: list[int], over: Axes
-) -> tuple[tuple[int, ...], Order, Shape]:
-    """Shape in the file, order and (H, W, C) of the reduced value."""
-    full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
-    height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
-    image = is_image(x.shape) and x.order is None and tensor is x.tensor
-    laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
-    if not node.attributes.get("keepdims", 1):
-        full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
-    return full, *arrangement(full, laid)
-
-
-def _over(tensor: Tensor, over: Axes) -> Window:
-    """The window that sees all rows or columns where these are reduced, else one."""
-    return Window((tensor.shape[0] if over[0] else 1, tensor.shape[1] if over[1] else 1))
-
-
-@rule("ReduceMean", "ReduceSum")
-def _reduce(context: Context, node: FileNode, args: Args) -> Value:
-    x = context.activation(args[0])
-    axes = _reduced_axes(context, node, args, len(x.shape))
-    tensor, over = _lines(context, x, axes)
-    shape, order, memory = _reduced(node, x, tensor, axes, over)
-    window = _over(tensor, over)
-    taps = math.prod(window.kernel)
-    require(taps <= MAX_POOL_TAPS, f"it reduces {taps} elements, {MAX_POOL_TAPS} at most")
-    count = taps * (tensor.shape[2] if over[2] else 1)
-    share = 1 if node.op == "ReduceSum" else count
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        ratio = np.float64(tensor.scale) / np.float64(out.scale)
-        if over[2]:
-            ones = np.ones((1, *window.kernel, tensor.shape[2]), np.int8)
-            factor = FloatScale(np.array([ratio / share], np.float32))
-            zero = np.zeros(1, np.int32)
-            return Conv2D(ones, zero, window, factor, act_min=act_min, act_max=act_max)
-        requant = fixed_point(ratio * (taps / share) / 256)
-        return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
-
-    name, inputs = node.outputs[0], (tensor,)
-    natural = natural_of(tensor) if share == count else None
-    return Pending(
-        name, node.name, shape, order, inputs, make, x.dtype, memory=memory, natural=natural
-    )
 
 
 @rule("ReduceMax", "ReduceMin")
 def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
-    axes = _reduced_axes(context, node, args, len(x.shape))
-    tensor, over = _lines(context, x, axes)
+    axes = reduced_axes(context, node, args, len(x.shape))
+    tensor, over = lines(context, x, axes)
     if over[2]:
-        tensor, over = _columns(context, x, axes)
-    shape, order, memory = _reduced(node, x, tensor, axes, over)
-    window = _over(tensor, over)
+        tensor, over = columns(context, x, axes)
+    shape, order, memory = reduced(node, x, tensor, axes, over)
+    window = whole_axes(tensor, over)
     keeps = tensor.scale, tensor.zero_point
     if node.op == "ReduceMin":
         tensor = _least(context, node, tensor, window, memory)

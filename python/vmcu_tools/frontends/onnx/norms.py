@@ -48,7 +48,7 @@ def _normalised(
         bits = min(16, 29 - math.ceil(math.log2(largest / out.scale)))
         require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
-        spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
+        spread, fraction = _fixed(epsilon * count * count / tensor.scale**2, count)
         return LayerNorm(
             np.rint(factors.gain * unit).astype(np.int32),
             np.rint(factors.offset * unit).astype(np.int32),
@@ -56,12 +56,33 @@ def _normalised(
             spread,
             factors.centred,
             factors.run,
+            fraction,
             act_min=act_min,
             act_max=act_max,
         )
 
-    name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
+    name, inputs = node.outputs[0], (tensor,)
+    natural = _bounds(factors, count)
+    return Pending(
+        name, node.name, x.shape, order, inputs, make, x.dtype, memory=memory, natural=natural
+    )
+
+
+def _bounds(factors: _Factors, count: int) -> tuple[float, int]:
+    """Scale and zero point that hold every result: no normalised element is above the root of
+    their count."""
+    reach = np.abs(factors.gain) * math.sqrt(count)
+    largest = float((reach + np.abs(factors.offset)).max())
+    return max(largest, 1e-30) / 127, 0
+
+
+def _fixed(epsilon: float, count: int) -> tuple[int, int]:
+    """An epsilon in units of an integer variance of `count` bytes, and its even number of
+    fractional bits: as many as leave the sum of both below 2**62."""
+    # The variance of bytes is at least one where it is not zero, and below (256 * count)**2.
+    most = math.ceil(math.log2(max(256.0 * count * 256.0 * count, epsilon + 1)))
+    fraction = 0 if epsilon == 0 else max(min(16, 60 - most) // 2 * 2, 0)
+    return min(round(epsilon * 2.0**fraction), 1 << 60), fraction
 
 
 def _lines(x: Activation, axis: int) -> np.ndarray:

@@ -15,22 +15,19 @@ from typing import Literal
 import numpy as np
 
 from ...graph import Op, Tensor, Window
-from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
-from ...quant import INT8_MIN, FloatScale
+from ...quant import INT8_MIN
 from .. import tables
-from ..common import MAX_TENSOR_BYTES, fixed_point, quantised, require, same_padding
+from ..common import MAX_TENSOR_BYTES, quantised, require
 from ..movement import file_index
 from .context import Context, clamp, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
 from .file import FileNode
 from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
 
-# sum * 256 has to stay within 32 bits.
-MAX_POOL_TAPS = 1 << 15
 # The modes of Pad that repeat what is there, as numpy calls them.
 _MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
     "reflect": "reflect",
@@ -45,9 +42,11 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
     return first, second
 
 
-def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
-    """The window of a convolution or pooling node; `auto_pad` and `ceil_mode` become padding. One
-    spatial axis becomes H, and W has the size one."""
+def window_of(
+    context: Context, node: FileNode, x: Activation, kernel: list[int]
+) -> tuple[Activation, Window]:
+    """The window of a convolution or pooling node and what it looks at: `auto_pad` and `ceil_mode`
+    become padding, and a crop of x. One spatial axis becomes H, and W has the size one."""
     axes = len(x.shape) - 2
     stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
     pads = node.ints("pads", [0] * (2 * axes))
@@ -55,30 +54,65 @@ def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
     require(same, f"its window does not have {axes} axes as its input has")
     positive = min(*kernel, *stride, *dilation) >= 1 and min(pads) >= 0
     require(positive, f"bad {kernel=}, {stride=}, {dilation=} or {pads=}")
-    auto = node.attributes.get("auto_pad", b"NOTSET").decode()
     sizes = [*x.shape[2:], *[1] * (2 - axes)]
     if axes == 1:
         pads = [pads[0], 0, pads[1], 0]
         kernel, stride, dilation = ([*values, 1] for values in (kernel, stride, dilation))
-    if auto == "VALID":
+    auto = auto_pad(node)
+    if auto.startswith("SAME"):
+        each_axis = zip(sizes, kernel, stride, dilation, strict=True)
+        sides = [_same_padding(node, *each) for each in each_axis]
+        x = _cropped_image(context, node, x, [max(-before, 0) for before, _ in sides])
+        sizes = [*x.shape[2:], *[1] * (2 - axes)]
+        pads = [max(side[end], 0) for end in (0, 1) for side in sides]
+    elif auto == "VALID":
         pads = [0, 0, 0, 0]
-    elif auto != "NOTSET":
-        require(auto in ("SAME_UPPER", "SAME_LOWER"), f"its auto_pad is {auto}")
-        for axis in range(2):
-            # ONNX Runtime pads by -1 where strides skip the image's end, and takes no heed of a
-            # pooling's dilation; its convolutions do neither.
-            skipped = (sizes[axis] - 1) % stride[axis] + 1 > kernel[axis] < stride[axis]
-            alike = "Conv" in node.op or not (skipped or (kernel[axis] > 1 < dilation[axis]))
-            require(alike, f"runtimes pad it in different ways with auto_pad {auto}", "Use pads.")
-            sides = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
-            pads[axis], pads[axis + 2] = sides if auto == "SAME_UPPER" else sides[::-1]
-    if auto in ("VALID", "NOTSET") and node.attributes.get("ceil_mode"):
+    if not auto.startswith("SAME") and node.attributes.get("ceil_mode"):
         _round_up(pads, sizes, kernel, stride, dilation)
     top, left, bottom, right = pads
     window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
     out = [window.out_size(axis, sizes[axis]) for axis in range(2)]
     require(min(out) >= 1, f"its output is empty: {kernel=} on {list(sizes)}")
-    return window
+    return x, window
+
+
+def auto_pad(node: FileNode) -> str:
+    auto: str = node.attributes.get("auto_pad", b"NOTSET").decode()
+    known = auto in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+    require(known, f"its auto_pad is {auto}")
+    return auto
+
+
+def _same_padding(
+    node: FileNode, size: int, kernel: int, stride: int, dilation: int
+) -> tuple[int, int]:
+    """(before, after) of SAME_UPPER or SAME_LOWER; negative ones crop.
+
+    ONNX Runtime, core/providers/common.h, ComputePad() of convolutions, and
+    core/providers/cpu/nn/pool_attributes.h, which takes no heed of the dilation.
+    """
+    convolves = "Conv" in node.op
+    extent = (kernel - 1) * dilation + 1 if convolves else kernel
+    total = (-(-size // stride) - 1) * stride + extent - size
+    if total < 0:
+        reason = "its auto_pad makes a negative padding, which ONNX Runtime does not run"
+        require(convolves or "Max" not in node.op, reason, "Use pads.")
+        total += convolves
+    # In C++, division cuts towards zero.
+    before = int((total + (auto_pad(node) == "SAME_LOWER")) / 2)
+    return before, total - before
+
+
+def _cropped_image(
+    context: Context, node: FileNode, x: Activation, amounts: list[int]
+) -> Activation:
+    """An image or a line without its first rows and columns."""
+    if not any(amounts):
+        return x
+    cut = (slice(None), slice(None), *(slice(amount, None) for amount in amounts))
+    inner = replace(node, outputs=(f"{node.outputs[0]}/cropped",))
+    index = file_index(x.shape)[cut[: len(x.shape)]]
+    return context.image(context.moved(inner, x, index))
 
 
 def _round_up(
@@ -98,13 +132,13 @@ def _round_up(
         pads[axis + 2] += max((out - 1) * stride[axis] - span, 0)
 
 
-def _windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
+def windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
     """The output's shape in the file."""
     sizes = x.shape[2:]
     return 1, channels, *(window.out_size(axis, size) for axis, size in enumerate(sizes))
 
 
-def _whole(x: Activation) -> Window:
+def whole_window(x: Activation) -> Window:
     """The window that covers all of an image or a line."""
     return Window((x.shape[2], x.shape[3] if len(x.shape) == 4 else 1))
 
@@ -123,7 +157,7 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     fits = groups >= 1 and depth * groups == channels and count % groups == 0
     require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
     require(node.ints("kernel_shape", kernel) == kernel, "its kernel_shape is not its weights'")
-    window = _window(node, x, kernel)
+    x, window = window_of(context, node, x, kernel)
     bias = bias_of(args, 2, x, scales, count)
     return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
 
@@ -178,10 +212,10 @@ def _convolution(
         inner = replace(node, outputs=(name,))
         return _convolution(inner, x, weights, scaled, wanted, window, groups)
 
-    return replace(_spatial(node, x, _windowed(window, x, count), make), affine=affine)
+    return replace(spatial(node, x, windowed(window, x, count), make), affine=affine)
 
 
-def _spatial(
+def spatial(
     node: FileNode,
     x: Activation,
     shape: tuple[int, ...],
@@ -208,13 +242,13 @@ def _spatial(
 def _max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
-    return _keeping_pool(node, x, _window(node, x, node.ints("kernel_shape", [])))
+    return _keeping_pool(node, *window_of(context, node, x, node.ints("kernel_shape", [])))
 
 
 @rule("GlobalMaxPool")
 def _global_max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
-    return _keeping_pool(node, x, _whole(x))
+    return _keeping_pool(node, x, whole_window(x))
 
 
 def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
@@ -222,53 +256,7 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
         return MaxPool2D(window, act_min=act_min, act_max=act_max)
 
     keeps = x.tensor.scale, x.tensor.zero_point
-    return _spatial(node, x, _windowed(window, x, x.shape[1]), make, keeps)
-
-
-@rule("AveragePool")
-def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
-    x = context.image(args[0])
-    window = _window(node, x, node.ints("kernel_shape", []))
-    padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
-    over = sum(window.pad) > sum(node.ints("pads", [0])) and bool(node.attributes.get("ceil_mode"))
-    require(
-        not (padded and over),
-        "its ceil_mode reaches beyond the padding, which runtimes count differently",
-        "Set count_include_pad=False, or pad the input so that the windows fit.",
-    )
-    require(window.dilation == (1, 1), "a dilated average is not supported")
-    return _mean(node, x, window, _windowed(window, x, x.shape[1]), padded)
-
-
-@rule("GlobalAveragePool")
-def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
-    """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
-    x = context.image(args[0])
-    window = _whole(x)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        count = np.float32(math.prod(window.kernel))
-        factor = np.float32(x.tensor.scale) / (np.float32(out.scale) * count)
-        require(bool(np.isfinite(factor)), "a ratio of its scales is not a number")
-        requant = FloatScale(np.array([factor], np.float32))
-        return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
-
-    shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
-    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
-
-
-def _mean(
-    node: FileNode, x: Activation, window: Window, shape: tuple[int, ...], padded: bool = False
-) -> Pending:
-    taps = math.prod(window.kernel)
-    require(taps <= MAX_POOL_TAPS, f"it averages {taps} elements, {MAX_POOL_TAPS} at most")
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        factor = np.float64(x.tensor.scale) / np.float64(out.scale) / 256
-        requant = fixed_point(factor)
-        return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
-
-    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
+    return spatial(node, x, windowed(window, x, x.shape[1]), make, keeps)
 
 
 def natural_of(x: Tensor) -> tuple[float, int]:

@@ -16,7 +16,10 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
-from .file import attributes_of
+from .attributes import attributes_of
+
+# Of damaged files, nodes may have fewer.
+_OPERANDS = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow"), 2)
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,9 @@ class _Reader:
     def node(self, name: str, *ops: str) -> NodeProto | None:
         """The node that makes a value, if it is one of `ops`."""
         node = self.made.get(name)
-        return node if node is not None and node.op_type in ops and not node.domain else None
+        if node is None or node.op_type not in ops or node.domain:
+            return None
+        return node if len(node.input) >= _OPERANDS.get(node.op_type, 1) else None
 
     def with_constant(self, name: str, op: str) -> tuple[str, float] | None:
         """The operand and the scalar of a commutative operator."""
@@ -160,7 +165,10 @@ def _divided(reader: _Reader, value: str, divisor: str) -> _Match | None:
 
 def _length(reader: _Reader, name: str) -> tuple[str, tuple[int, ...]] | None:
     """The vector and the axes of a Euclidean norm, which may be kept from being zero."""
-    while (node := reader.node(name, "Expand", "Clip", "Max")) is not None:
+    for _ in reader.graph.node:
+        node = reader.node(name, "Expand", "Clip", "Max")
+        if node is None:
+            break
         name = node.input[0]
     root = reader.node(name, "Sqrt")
     if root is None:
@@ -218,7 +226,8 @@ def _nodes(
     name, result = end.output[0], end.output[0]
     axes = match.axes
     if match.kind == "LpNormalization":
-        return [helper.make_node(match.kind, [match.source], [result], name, axis=axes[0], p=2)]
+        title = end.name or name
+        return [helper.make_node(match.kind, [match.source], [result], title, axis=axes[0], p=2)]
     last = tuple(range(-len(axes), 0))
     rank = reader.rank(match.source) or reader.rank(result)
     shape = _sizes(reader, match, rank)
@@ -235,7 +244,9 @@ def _nodes(
     def normalise(source: str, target: str) -> NodeProto:
         given = [source, *inputs[1:]]
         epsilon = match.epsilon
-        return helper.make_node(match.kind, given, [target], name, axis=-len(axes), epsilon=epsilon)
+        title = end.name or name
+        first = -len(axes)
+        return helper.make_node(match.kind, given, [target], title, axis=first, epsilon=epsilon)
 
     if axes == last:
         return [normalise(match.source, result)]

@@ -9,16 +9,15 @@ import numpy as np
 
 from ...graph import Op, Tensor
 from ...ops.hardmax import Hardmax
-from ...ops.log_softmax import LogSoftmaxSquaring
 from ...ops.softmax import Softmax
-from ...quant import INT8_MAX, INT8_MIN
+from ...quant import INT8_MIN
 from ..common import KEEP_QUANTISATION, quantised, require
 from ..movement import file_index
-from ..softmax import onnx_table
+from ..softmax import log_range, log_softmax, onnx_table
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Activation, Args, Pending, Value, arrangement, laid_out, matrices, tensor_axis
+from .values import Args, Pending, Value, arrangement, laid_out, matrices
 
 _MIN_SOFTMAX_SCALE = 2.0**-16
 
@@ -34,19 +33,17 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
         # Before opset 13 all axes from `axis` on count as one.
         laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
-    elif x.tensor.shape[2] == math.prod(x.shape) or (
-        x.order is None and tensor_axis(axis, x.shape) == 2
-    ):
-        laid = laid_out(x)
     else:
         turned = np.moveaxis(file_index(x.shape), axis, -1)
         laid = turned.reshape(matrices(turned.shape))
+    if _has_lines(laid_out(x), laid, in_order=node.op == "Hardmax"):
+        laid = laid_out(x)
     source = context.arranged(x, laid)
     order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         if node.op == "LogSoftmax":
-            return _log_softmax(x.tensor, out, act_min, act_max)
+            return log_softmax(x.tensor.scale, out.scale, act_min=act_min, act_max=act_max)
         if node.op == "Hardmax":
             one, zero = (quantised(real, out) for real in (1.0, 0.0))
             return Hardmax(one, zero, act_min=act_min, act_max=act_max)
@@ -59,7 +56,8 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
         return Softmax(table, True, 1 / gain, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
+    count = x.shape[axis]
+    natural = log_range(x.tensor.scale, count) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
     return Pending(
         name,
         node.name,
@@ -73,14 +71,13 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     )
 
 
-def _bounds(x: Activation, axis: int) -> tuple[float, int]:
-    """Scale and zero point for all logarithms of softmax over an axis."""
-    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
-
-
-def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxSquaring:
-    unit = 65536 / out.scale
-    step, gain = round(x.scale * unit), round(math.log(2) * unit)
-    fits = step < 1 << 31 and gain < 1 << 40
-    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
-    return LogSoftmaxSquaring(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
+def _has_lines(memory: np.ndarray, lines: np.ndarray, in_order: bool) -> bool:
+    """Whether the pixels of `memory` are those of `lines`, in any order; both int64 (H, W, C) of
+    row-major indices. in_order: of each pixel's channels, too, since the first of equals counts."""
+    if memory.shape[2] != lines.shape[2]:
+        return False
+    line_of, place_in = np.empty((2, lines.size), np.int64)
+    line_of[lines] = np.arange(lines.size // lines.shape[2]).reshape(*lines.shape[:2], 1)
+    place_in[lines] = np.arange(lines.shape[2])
+    whole = bool((line_of[memory] == line_of[memory[:, :, :1]]).all())
+    return whole and not (in_order and bool((np.diff(place_in[memory], axis=2) < 0).any()))

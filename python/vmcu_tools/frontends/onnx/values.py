@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,12 @@ class QuantConstant:
     scale: np.ndarray
     zero_point: np.ndarray
     axis: int
+
+    @property
+    def is_int8(self) -> bool:
+        """Whether it is int8 or uint8 with one scale."""
+        one = self.scale.size == self.zero_point.size == 1
+        return one and self.ints.dtype in (np.int8, np.uint8)
 
     def real(self) -> np.ndarray:
         """float32 values."""
@@ -96,10 +102,15 @@ class Real:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A float function of one activation's value: real float32 (256,) for q = -128 .. 127."""
+    """A float function of one activation's value: real float32 (256,) for q = -128 .. 127.
+
+    integers: what ONNX Runtime makes of it where QuantizeLinear follows at once and it computes
+    with integers, int64 (256,) by the output's tensor.
+    """
 
     activation: Activation
     real: np.ndarray
+    integers: Callable[[Tensor], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +142,8 @@ class Pending:
     result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
     gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
-    with `resolve` is one that has to be made at its final scale from its inputs on.
+    with `resolve` is one that has to be made at its final scale from its inputs on. `terms`: the
+    two activations whose difference it is. `curve`: the same as a function of one activation.
     """
 
     name: str
@@ -151,6 +163,8 @@ class Pending:
     memory: Shape | None = None
     natural: tuple[float, int] | None = None
     resolve: Callable[[float, int], Value] | None = None
+    terms: tuple[Activation, Activation] | None = None
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +227,14 @@ def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[Fi
 def laid_out(x: Activation) -> np.ndarray:
     """The file's element at each place in memory: int64 (H, W, C) of row-major indices."""
     return explicit(x.shape, x.order).reshape(x.tensor.shape)
+
+
+def of_rank(x: Activation, rank: int) -> Activation:
+    """x with axes of one element in front where it has fewer than `rank`."""
+    if len(x.shape) >= rank:
+        return x
+    shape = (*[1] * (rank - len(x.shape)), *x.shape)
+    return replace(x, shape=shape, order=arrangement(shape, laid_out(x))[0])
 
 
 def places(x: Activation) -> np.ndarray:

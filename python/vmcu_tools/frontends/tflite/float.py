@@ -18,9 +18,11 @@ from ...graph import Op, Tensor
 from ...ops.binary import Binary
 from ...ops.lookup import Lookup
 from ...ops.requantize import Requantize
+from ...ops.softmax import Softmax
 from ...quant import INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, require
 from ..movement import file_index
+from ..softmax import log_range, log_softmax, onnx_table
 from ..tables import BYTES, in_double, real_values
 from .arrays import MOVERS
 from .file import FileOp
@@ -112,6 +114,7 @@ _BINARY: dict[str, tuple[FloatFunction, type | None]] = {
     **{name: (function, None) for name, function in _COMPARISONS.items()},
 }
 _SELECTS = ("SELECT", "SELECT_V2")
+_SOFTMAX = ("SOFTMAX", "LOG_SOFTMAX")
 TABULATED = frozenset({*_UNARY, *_BINARY, *_SELECTS, "LEAKY_RELU"})
 
 
@@ -130,6 +133,8 @@ def float_operator(importer: Importer, op: FileOp) -> None:
         _compare(importer, op)
     elif op.op in MOVERS:
         _move(importer, op)
+    elif op.op in _SOFTMAX:
+        _float_softmax(importer, op)
     elif op.op in SEVERAL_OUTPUTS:
         RULES[op.op](importer, op)
     else:
@@ -164,6 +169,28 @@ def _compute(importer: Importer, op: FileOp) -> None:
         result = np.broadcast_to(function(*given), BYTES.shape)
     kind = np.bool_ if result.dtype == np.bool_ else np.float32
     importer.derived[op.outputs[0]] = Derived(source, result.astype(kind))
+
+
+def _float_softmax(importer: Importer, op: FileOp) -> None:
+    """A float softmax of dequantised values at the model's end, as int8 of a scale of its own."""
+    found, index = importer.derived[op.inputs[0]], op.outputs[0]
+    last = index in importer.model.outputs and not any(
+        index in o.inputs for o in importer.model.ops
+    )
+    require(last and found.plain, "it computes in float in the middle of the model", _IN_FLOAT)
+    x, name = found.source, importer.model.tensors[index].name
+    kind: Op
+    if op.op == "SOFTMAX":
+        scale, zero = 1 / 256, INT8_MIN
+        beta = op.options(tflite.SoftmaxOptions).Beta()
+        kind = Softmax(onnx_table(beta * x.scale), True, scale)
+    else:
+        scale, zero = log_range(x.scale, x.shape[2])
+        kind = log_softmax(x.scale, scale)
+    # The name in the file is that of the float values.
+    out = importer.builder.add_tensor(Tensor(f"{name}/int8", x.shape, scale, zero))
+    importer.builder.add_node(name, kind, [x.name], out.name)
+    importer.derived[index] = Derived(out, real_values(out), plain=True)
 
 
 def _function(op: FileOp) -> FloatFunction:

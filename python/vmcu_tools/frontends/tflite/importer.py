@@ -8,9 +8,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from ...graph import Graph, Port, Recurrence, Tensor
 from ...paths import import_modules
 from ...quant import INT8_MAX, INT8_MIN
+from .. import constant_outputs
 from ..common import (
     KEEP_QUANTISATION,
     PARSE_ERRORS,
@@ -223,7 +226,9 @@ class _Borders:
                 dtype = tensor.type.lower()
                 self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
                 continue
-            if index not in known:
+            if tensor.data is not None and index not in known:
+                self._constant(tensor)
+            elif index not in known:
                 self.builder.problem(f"the output '{tensor.name}' is never computed")
             elif derived is None:
                 self._port(self.builder.outputs, tensor, partial(importer.activation, index))
@@ -231,6 +236,21 @@ class _Borders:
                 self._port(self.builder.outputs, tensor, partial(getattr, derived, "source"))
             else:
                 self.builder.problem("this output is computed in float", INT8_OUTPUTS, tensor.name)
+
+    def _constant(self, tensor: FileTensor) -> None:
+        """An output that no operator computes: its values are in the file."""
+        try:
+            if tensor.type == "FLOAT32":
+                constant_outputs.drop(self.builder, tensor.name)
+            elif tensor.type in ("INT32", "INT64"):
+                constant_outputs.write_integers(self.builder, tensor.name, tensor.values)
+            else:
+                found = _tensor(replace(tensor, data=None))
+                values = tensor.values.astype(np.int16) - 128 * (tensor.type == "UINT8")
+                constant_outputs.write(self.builder, found, values.astype(np.int8))
+                self._port(self.builder.outputs, tensor, lambda: found)
+        except UnsupportedError as error:
+            self.builder.problem(error.reason, error.remedy, tensor.name)
 
     def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
         found = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operators and inputs of a file are not supported, and what is said of a float model."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from ...errors import UserError
+from ..common import GraphBuilder, parsing
+from . import fold
+from .context import RULES, Context
+from .curves import REQUANTISE
+from .file import FileNode, read
+
+_FLOAT_MODEL = (
+    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
+    "`vmcu quantize`."
+)
+_STATIC = "Quantise the model statically, with calibration data."
+_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
+_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
+_INSIDE = ("what it sums up is not quantised", REQUANTISE)
+# What cannot be had, and why.
+_UNSUPPORTED = {
+    "ConvInteger": ("its result is int32 without a scale", _STATIC),
+    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
+    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
+    "Attention": ("it is a function of several products", REQUANTISE),
+    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
+    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
+}
+_VECTORS = (
+    "Cut the model behind the embedding, and let the caller look its rows up: a float input of "
+    "vectors can be quantised."
+)
+# Operators of QONNX, which Brevitas and QKeras export.
+_QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
+_TO_QCDQ = (
+    "Convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
+    "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
+)
+_FLOAT32 = "Export the model with float32 inputs."
+
+
+def is_quantised(node: FileNode) -> bool:
+    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
+
+
+def report_qonnx(context: Context) -> bool:
+    """Whether a file is quantised with QONNX's operators; its first one becomes a problem."""
+    node = next((node for node in context.model.nodes if node.op.startswith(_QONNX)), None)
+    if node is not None:
+        reason = "the model is quantised with operators of QONNX, not with QuantizeLinear"
+        context.builder.problem(reason, _TO_QCDQ, node.name, node.op)
+    return node is not None
+
+
+def is_unknown(node: FileNode) -> bool:
+    return node.op not in RULES and not fold.folds(node)
+
+
+def refusal(op: str) -> tuple[str, str]:
+    """Why an operator is not supported, and what to do."""
+    return _UNSUPPORTED.get(op) or _unknown(op)
+
+
+def _unknown(op: str) -> tuple[str, str]:
+    close = difflib.get_close_matches(op, RULES, 3)
+    similar = f"; the most similar names are {', '.join(close)}" if close else ""
+    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
+    return "this operation is not supported", remedy
+
+
+def check_float(path: Path) -> None:
+    """Raises UserError with all operators and inputs of a float model that are not supported once
+    it is quantised either, and for a file that cannot be read; says nothing of a quantised one."""
+    model = read(path, minimum=1)
+    builder = GraphBuilder(str(path))
+    context = Context(model, builder)
+    with parsing(str(path)):
+        if not report_qonnx(context) and not any(is_quantised(node) for node in model.nodes):
+            _report(context)
+    if builder.problems:
+        raise UserError(*builder.problems)
+
+
+def report(context: Context) -> None:
+    """The problems of a float model: what keeps it from being quantised, else that it is to be."""
+    _report(context)
+    if not context.builder.problems:
+        context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+
+
+def _report(context: Context) -> None:
+    builder, model = context.builder, context.model
+    for node in model.nodes:
+        reason, remedy = refusal(node.op)
+        # `vmcu quantize` takes apart what it is the remedy of.
+        if is_unknown(node) and remedy != REQUANTISE:
+            builder.problem(reason, remedy, node.name, node.op)
+    for value in model.inputs:
+        if value.name in model.constants or value.dtype == "float32":
+            continue
+        integers = value.dtype.startswith(("int", "uint"))
+        reason = f"the input is {value.dtype}, not float32"
+        builder.problem(reason, _VECTORS if integers else _FLOAT32, value.name)

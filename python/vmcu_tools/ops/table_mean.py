@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mean, over windows, of a function of each value.
+
+Order of access: output bytes in ascending order, all taps of a byte read just before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import Op, Shape, Window
+from ..quant import INT8_MIN
+from .layer import NEVER, Layer
+from .values import Array, CStruct, Kernel, Struct
+from .window import gather, scaled_pooling, window_rows, window_values
+
+PARAMS = CStruct(
+    "vmcu_table_mean_params",
+    """
+	const int32_t *table; /**< 256 values, for -128 to 127, in output steps */
+	struct vmcu_window window;
+	int32_t divisor; /**< of a sum of values; 0: the taps inside of the image */
+	uint8_t bits;    /**< fractional bits of the values */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    declares="""
+/**
+ * @brief Mean, over windows, of a function of each value; the sum has 64 bits.
+ *
+ * For each byte, ascending: reads all taps, then writes.
+ */
+void vmcu_table_mean(const struct vmcu_call *call);
+""",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableMean(Op):
+    """Mean, over the window's taps inside of the image, of a function of each value.
+
+    table int32 (256,): the function's values in output steps, with `bits` fractional bits. out =
+    sum of table[q + 128] / divisor + zo, rounded once, half to even; `divisor` 0: the taps inside.
+    What ONNX Runtime computes in float where a function is not quantised ahead of its mean.
+    """
+
+    clamps = True
+
+    table: np.ndarray
+    window: Window
+    bits: int
+    divisor: int = 0
+
+    @property
+    def by_channel(self) -> bool:
+        return True
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        found = scaled_pooling(self, self.window, ins[0], was[0], out)
+        if found is None or self.divisor != math.prod(self.window.kernel):
+            return found
+        op, shape = found
+        assert isinstance(op, TableMean)
+        return replace(op, divisor=math.prod(op.window.kernel)), shape
+
+
+class TableMeanLayer(Layer[TableMean], op=TableMean):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        taps, inside = gather(data[0], self.op.window, self.out.shape[1], y0, y1, 0)
+        values = self.op.table.astype(np.int64)[taps - INT8_MIN] * inside[..., None]
+        counts = np.maximum(inside.sum(axis=(2, 3)), 1)[..., None]
+        whole = counts if self.op.divisor == 0 else np.full_like(counts, self.op.divisor)
+        divisor = whole << self.op.bits
+        quotient, rest = np.divmod(2 * values.sum(axis=(2, 3)) + divisor, 2 * divisor)
+        quotient -= (rest == 0) & (quotient % 2 != 0)
+        return self.clamp(np.clip(quotient, -(1 << 20), 1 << 20) + self.out.zero_point)
+
+    @property
+    def turned(self) -> Op | None:
+        return replace(self.op, window=self.op.window.turned)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return window_rows(self.op.window, self.ins[0].shape[0], y)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        channels = self.ins[0].shape[2]
+        rows, columns = (self._last_users(axis)[:, None] for axis in (0, 1))
+        ticks = rows[:, :, None] * self.out.row_bytes + columns * channels + np.arange(channels)
+        unread = (rows[:, :, None] == NEVER) | (columns == NEVER)
+        return np.where(unread, NEVER, ticks)
+
+    def _last_users(self, axis: int) -> np.ndarray:
+        """For every input index of an axis the last output index that reads it."""
+        size, window = self.ins[0].shape[axis], self.op.window
+        last = np.full(size, NEVER, np.int64)
+        for out in range(self.out.shape[axis]):
+            spread = np.arange(window.kernel[axis]) * window.dilation[axis]
+            taps = window.first(axis, out) + spread
+            last[taps[(taps >= 0) & (taps < size)]] = out
+        return last
+
+    @property
+    def weight_bytes(self) -> int:
+        return 4 * self.op.table.size
+
+    @property
+    def kernel(self) -> Kernel:
+        window = self.op.window
+        pairs = (window.kernel, window.stride, window.dilation, window.pad[:2])
+        params = PARAMS(
+            table=Array("table", self.op.table.astype(np.int32)),
+            window=Struct("", dict(window_values(*pairs))),
+            divisor=self.op.divisor,
+            bits=self.op.bits,
+            output_zero=self.out.zero_point,
+            **self.bounds,
+        )
+        return Kernel("vmcu_table_mean", params)

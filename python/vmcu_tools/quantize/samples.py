@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration data: .npz files, looked at before they are unpacked."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import onnx
+
+from ..errors import Problem, UserError
+from ..frontends.common import PARSE_ERRORS
+from ..frontends.onnx.in_float import check_float
+
+Samples = list[dict[str, np.ndarray]]
+
+_SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
+# Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
+MOST_BYTES = 1 << 30
+# What reading a damaged archive, or an encrypted one, raises besides.
+_UNZIP_ERRORS = (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_SUFFIX = ".npy"
+_MAGIC = b"\x93NUMPY"
+
+
+def read_samples(source: Path, data: Path) -> Samples:
+    """Calibration samples for a float model: an .npz file with an array (N, ...) for each input.
+
+    Raises UserError if the file does not fit the model's inputs.
+    """
+    check_float(source)
+    inputs = _float_inputs(source)
+    arrays = _unpacked(data, inputs)
+    if len(inputs) == len(arrays) == 1:
+        arrays = dict(zip(inputs, arrays.values(), strict=True))
+    problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
+    counts = {name: len(arrays[name]) for name in inputs if name in arrays}
+    if not problems and len(set(counts.values())) != 1:
+        problems.append(Problem(f"numbers of samples differ: {counts}", _SAVE, str(data)))
+    if problems:
+        raise UserError(*problems)
+    count = next(iter(counts.values()))
+    return [
+        {
+            name: np.ascontiguousarray(arrays[name][i], np.float32).reshape(shape)
+            for name, shape in inputs.items()
+        }
+        for i in range(count)
+    ]
+
+
+def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes by name; a symbolic batch is one."""
+    model = load_model(source)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        dims = [d.dim_value or -1 for d in value.type.tensor_type.shape.dim]
+        if dims and dims[0] == -1:
+            dims[0] = 1
+        if min(dims, default=1) < 1:
+            reason = f"the input '{value.name}' has the dynamic shape {dims}"
+            raise UserError(Problem(reason, "Export it with fixed sizes.", str(source)))
+        shapes[value.name] = tuple(dims)
+    return shapes
+
+
+def load_model(source: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(source)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # protobuf's, onnx's and numpy's have no common base
+        reason = f"not an ONNX file, or damaged: {error}"
+        raise UserError(Problem(reason, "Export it again.", str(source))) from error
+
+
+def _check(
+    name: str, shape: tuple[int, ...], arrays: Mapping[str, np.ndarray], data: Path
+) -> Iterator[Problem]:
+    if name not in arrays:
+        close = difflib.get_close_matches(name, arrays, 1)
+        hint = f"Rename '{close[0]}'." if close else f"It has {', '.join(arrays) or 'nothing'}."
+        yield Problem(f"no samples for the input '{name}'", hint, str(data))
+        return
+    array = arrays[name]
+    what = f"samples of '{name}'"
+    if array.dtype.kind not in "fiu" or array.ndim == 0 or len(array) == 0:
+        yield Problem(f"{what} are {array.dtype} of shape {array.shape}", _SAVE, str(data))
+    elif array[0].size != math.prod(shape):
+        wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
+        yield Problem(wanted, f"Save them as (N, {', '.join(map(str, shape[1:]))}).", str(data))
+    elif not np.isfinite(array).all():
+        yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
+
+
+def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name. Of those that no input is named after only the names
+    matter: they are empty here."""
+    try:
+        with data.open("rb") as file:
+            if file.read(len(_MAGIC)) == _MAGIC:
+                raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
+        with zipfile.ZipFile(data) as archive:
+            members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
+            one = len(members) == len(inputs) == 1
+            wanted = [name for name in members if one or name in inputs]
+            total = sum(members[name].file_size for name in wanted)
+            if total > MOST_BYTES:
+                reason = f"it unpacks to {total:,} bytes, {MOST_BYTES:,} at most"
+                raise UserError(Problem(reason, "Give fewer samples.", str(data)))
+            found = {name: np.zeros(0, np.float32) for name in members}
+            for name in wanted:
+                with archive.open(members[name]) as member:
+                    _check_size(member, members[name].file_size)
+                with archive.open(members[name]) as member:
+                    found[name] = np.lib.format.read_array(member, allow_pickle=False)
+            return found
+    except (*_UNZIP_ERRORS, *PARSE_ERRORS) as error:
+        if isinstance(error, OSError) and not data.is_file():
+            raise UserError(Problem("no such file", _SAVE, str(data))) from error
+        raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error
+
+
+def _check_size(member: IO[bytes], size: int) -> None:
+    """Raises ValueError where an array's header declares more than its file holds: numpy takes the
+    memory before it reads."""
+    version = np.lib.format.read_magic(member)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"version {version[0]}.{version[1]} of the format")
+    shape, _, dtype = readers[version](member)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError("it declares more than it holds")

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `vmcu verify` holds a node to, for one sample."""
+
+from __future__ import annotations
+
+from vmcu_tools.oracle import Difference, Oracle
+from vmcu_tools.oracle.promise import FEW_VALUES
+
+
+def assert_within(judge: Oracle, found: Difference) -> None:
+    promise = judge.promise(judge.graph, found.node)
+    assert found.largest <= promise.steps, found
+    assert found.count <= promise.most(found.total) or found.values < FEW_VALUES, found
