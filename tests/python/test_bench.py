@@ -160,14 +160,26 @@ def test_a_board_takes_its_cycles_at_its_clock(
     """The same as with its wait states given by hand; another clock or flash would be seen."""
     hello, there = str(paths.root() / "samples" / "hello" / "hello.onnx"), tmp_path / "there.json"
     assert main(["bench", hello, "--board", "nucleo_l4r5zi/stm32l4r5xx", "--json", str(there)]) == 0
-    assert "ms at 120 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
+    assert "ms at 80 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
         " ".join(capsys.readouterr().out.split())
     )
     assert main(["bench", hello, "--flash-wait", "5", "--json", str(tmp_path / "here.json")]) == 0
     board, counted = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("there", "here"))
     assert board["cycles"] == counted["cycles"] > 0
-    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 120e3, abs=6e-4)
+    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 80e3, abs=6e-4)
     assert counted["time"] is None
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_has_the_clock_that_zephyr_runs_it_at(name: str) -> None:
+    trees = [t for t in Path.home().glob("zephyrproject*/zephyr") if (t / "VERSION").is_file()]
+    if not trees:
+        pytest.skip("no Zephyr tree, whose devicetree says which clock it is")
+    for tree in trees:
+        files = (tree / "boards" / "st" / name).glob("*.dts*")
+        text = "".join(file.read_text(encoding="utf-8") for file in files)
+        clocks = re.findall(r"&rcc \{[^}]*?clock-frequency = <DT_FREQ_M\((\d+)\)>", text)
+        assert {int(clock) for clock in clocks} == {PARTS[name].megahertz}
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -68,7 +68,7 @@ def test_module_file_is_found_under_both_names():
 
 
 def test_sources_are_those_of_the_folders() -> None:
-    """cmake/sources.cmake lists every C file but the ports', the stacks' and the list of kernels."""
+    """cmake/sources.cmake lists every C file but ports, stacks and the list of all kernels."""
     runtime = ROOT / "lib" / "vmcu"
     there = {str(path.relative_to(runtime)) for path in runtime.rglob("*.c")}
     there -= {name for name in there if name.startswith(("port/", "endurance/"))}
