@@ -23,7 +23,8 @@ LINE = 16
 def build(plan: Plan, name: str, online: bool = False, release: Release | None = None) -> bytes:
     """The container of a plan, unsigned: the tables and constants of emit(), which is proven, once
     more proven as they are read back from it. online: with what planners on the device need.
-    release: what it states. Raises what emit() does, and UserError for a plan that no device can make."""
+    release: what it states. Raises what emit() does, and UserError for a plan that no device can
+    make."""
     distances = online_of(plan) if online else None
     image = of_tables(emit(plan, name).files, name, distances, release)
     prove_objects(unpack(image)[0], name, plan)
