@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#if !defined(VMCU_CONTAINERS) && !defined(VMCU_STATIC_CHECK)
+#if !defined(VMCU_CONTAINERS)
 /* A call fails to link, and the linker prints what to define for the library and its callers. */
 #define vmcu_model_load    vmcu_model_load_needs_VMCU_CONTAINERS
 #define vmcu_model_load_as vmcu_model_load_as_needs_VMCU_CONTAINERS
