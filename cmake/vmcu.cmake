@@ -19,17 +19,7 @@ if(NOT EXISTS "${python}")
 endif()
 set(VMCU_PYTHONPATH "${python}" CACHE INTERNAL "The folder of vmcu_tools")
 
-# All kernels: the linker drops those that no model refers to, and a new one needs no line here.
-file(GLOB sources CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/*.c")
-file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/kernels/*.c")
-set(VMCU_SOURCES ${sources} ${kernels} CACHE INTERNAL "The runtime")
-# What models from containers need besides, but for the list of all kernels.
-file(GLOB containers CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/container/*.c")
-list(FILTER containers EXCLUDE REGEX "/all\\.c$")
-set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
-
-file(GLOB audio CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/audio/*.c")
-set(VMCU_AUDIO_SOURCES ${audio} CACHE INTERNAL "The audio front end")
+include("${VMCU_ROOT}/cmake/sources.cmake")
 
 # Float products that decide a rounding must not be fused with a sum: every core gives the bytes
 # that the compiler's own evaluation gives.

@@ -6,8 +6,8 @@ python benchmarks/published/run.py [TABLE...] [--models DIR] [--write FILE]
 published.csv, all for a NUCLEO-L4R5ZI at 120 MHz. throughput: inferences a second of microTVM with
 CMSIS-NN (MLPerf Tiny 1.0, closed division, OctoML's results.txt). predicted_ms: TensorFlow Lite
 Micro with CMSIS-NN's kernels for DSP instructions, its instructions counted on an emulated
-Cortex-M4 and timed by the rules of `vmcu bench --board nucleo_l4r5zi`. best_ms: the shortest time
-of rounds 1.0 to 1.3, closed division.
+Cortex-M4 and timed by the rules of `vmcu bench --board nucleo_l4r5zi --flash-wait 5`. best_ms: the
+shortest time of rounds 1.0 to 1.3, closed division.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from vmcu_tools.report.runs import SECONDS  # noqa: E402
 
 FACTS = Path(__file__).with_name("published.csv")
 BOARD = "nucleo_l4r5zi"
+# The clock of what was published, and the wait states of flash at it (RM0432); Zephyr's is lower.
+MEGAHERTZ, WAITS = 120, 5
 MODELS = {
     "ad": "mlperf-tiny-ad.tflite",
     "kws": "mlperf-tiny-kws.tflite",
@@ -101,10 +103,12 @@ def modelled(file: Path) -> float:
     with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as null:
         report = Path(folder) / "bench.json"
         with contextlib.redirect_stdout(null):
-            code = vmcu(["bench", str(file), "--board", BOARD, "--json", str(report)])
+            words = ["bench", str(file), "--board", BOARD, "--flash-wait", str(WAITS)]
+            code = vmcu([*words, "--json", str(report)])
         if code:
             raise ValueError(f"{file} has no figures")
-        return json.loads(report.read_text(encoding="utf-8"))["time"]["milliseconds"]
+        cycles = json.loads(report.read_text(encoding="utf-8"))["cycles"]
+        return round(cycles / MEGAHERTZ / 1000, 3)
 
 
 def engines(folder: Path) -> Table:

@@ -72,7 +72,12 @@ class Model(ctypes.Structure):
 
 
 class LoadOptions(ctypes.Structure):
-    _fields_ = (("planner", ctypes.c_int), ("replay", ctypes.c_bool))
+    _fields_ = (
+        ("planner", ctypes.c_int),
+        ("replay", ctypes.c_bool),
+        ("product", ctypes.c_uint32),
+        ("minimum", ctypes.c_uint32),
+    )
 
 
 @dataclass(frozen=True)

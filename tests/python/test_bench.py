@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,16 +21,21 @@ from vmcu_tools.bench.flash import BOARDS as PARTS
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
 from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent, timing_of
 from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.report.costs import print_bench
+from vmcu_tools.report.terminal import console
 from vmcu_tools.runners import RUNNERS, counting
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
 from vmcu_tools.runners.qemu import QemuRunner
 from vmcu_tools.runners.samples import make_samples
+from vmcu_tools.runners.stream import streamed
 
 MISSING = [
     program
@@ -154,14 +160,26 @@ def test_a_board_takes_its_cycles_at_its_clock(
     """The same as with its wait states given by hand; another clock or flash would be seen."""
     hello, there = str(paths.root() / "samples" / "hello" / "hello.onnx"), tmp_path / "there.json"
     assert main(["bench", hello, "--board", "nucleo_l4r5zi/stm32l4r5xx", "--json", str(there)]) == 0
-    assert "ms at 120 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
+    assert "ms at 80 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
         " ".join(capsys.readouterr().out.split())
     )
     assert main(["bench", hello, "--flash-wait", "5", "--json", str(tmp_path / "here.json")]) == 0
     board, counted = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("there", "here"))
     assert board["cycles"] == counted["cycles"] > 0
-    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 120e3, abs=6e-4)
+    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 80e3, abs=6e-4)
     assert counted["time"] is None
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_has_the_clock_that_zephyr_runs_it_at(name: str) -> None:
+    trees = [t for t in Path.home().glob("zephyrproject*/zephyr") if (t / "VERSION").is_file()]
+    if not trees:
+        pytest.skip("no Zephyr tree, whose devicetree says which clock it is")
+    for tree in trees:
+        files = (tree / "boards" / "st" / name).glob("*.dts*")
+        text = "".join(file.read_text(encoding="utf-8") for file in files)
+        clocks = re.findall(r"&rcc \{[^}]*?clock-frequency = <DT_FREQ_M\((\d+)\)>", text)
+        assert {int(clock) for clock in clocks} == {PARTS[name].megahertz}
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -211,6 +229,37 @@ def test_the_counted_image_is_left_where_it_is_wanted(tmp_path: Path) -> None:
     report = bench(plan, "small", "qemu:m4", keep=tmp_path / "images")
     elf = counting.Elf(tmp_path / "images" / "small.elf")
     assert elf.find("vmcu_invoke") is not None and report.instructions > 0
+
+
+@pytest.mark.parametrize("options", [[], ["--hop", "4"]], ids=["a window", "a stream"])
+def test_the_kept_image_runs(tmp_path: Path, options: list[str]) -> None:
+    """As a user runs it: its bytes are the meaning of the input beside it."""
+    model = paths.root() / "samples" / "gesture" / "gesture.onnx"
+    kept = tmp_path / "kept"
+    assert main(["bench", str(model), "--on", "qemu:m3", "--keep", str(kept), *options]) == 0
+    subprocess.run([kept / "run.sh"], cwd=tmp_path, check=True, timeout=60)
+    given = np.fromfile(kept / "inputs.bin", np.int8)
+    if options:
+        plan = compile_model(model, hop=4)
+        _, width, channels = plan.model.tensors[plan.model.inputs[0].tensor].shape
+        wanted = streamed(RUNNERS["virtual"], plan, given.reshape(-1, width, channels))
+    else:
+        graph = load(model)
+        x = given.reshape(graph.tensors[graph.inputs[0].tensor].shape)
+        wanted = reference.run(graph, [x])[graph.outputs[0].tensor]
+    assert (kept / "outputs.bin").read_bytes() == wanted.astype(np.int8).tobytes()
+
+
+def test_each_energy_says_that_it_is_of_the_memories(
+    small: BenchReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_bench(small, console())
+    told = f"energy, memories only, estimated: {small.energy.microjoule:,.2f}"
+    assert told in capsys.readouterr().out
+    assert small.energy.scope == "memories only" and "3.4 to 4.9 times" in small.energy.caveat
+    for page in (paths.root() / "doc").glob("*.md"):
+        tables = re.findall(r"<!-- ([\w-]+) -->\n(.*?)<!-- end of \1 -->", page.read_text(), re.S)
+        assert all("memories only" in one for _, one in tables if "uJ" in one), page
 
 
 def test_totals_are_the_sum_of_layers_and_executor() -> None:

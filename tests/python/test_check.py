@@ -142,7 +142,7 @@ def test_boards(capsys, tmp_path: Path) -> None:
     assert [board.name for board in known()] == list(BOARDS)
     assert main(["boards", "nucleo_f411*", "--json", str(tmp_path / "b.json")]) == 0
     [board] = json.loads((tmp_path / "b.json").read_text())
-    assert (board["core"], board["ram"], board["megahertz"]) == ("cortex-m4", 128, 100)
+    assert (board["core"], board["ram"], board["megahertz"]) == ("cortex-m4", 128, 96)
     assert main(["boards", "--zephyr", str(tmp_path)]) == 1
     assert "it is no Zephyr tree" in capsys.readouterr().err
 

@@ -359,7 +359,10 @@ def test_a_signature_is_of_the_digest(tmp_path: Path, key: Path) -> None:
         seal.signed(image, text)
 
 
-@pytest.mark.parametrize(("kind", "start"), [(layout.FILE, 0), (layout.MODEL, layout.MODEL_AT)])
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [(layout.FILE, 0), (layout.MODEL, layout.MODEL_AT), (layout.RELEASE, layout.RELEASE_AT)],
+)
 def test_the_page_has_every_member(kind: CStruct, start: int) -> None:
     lines = (ROOT / "doc/container.md").read_text().splitlines()
     for name, member in kind.members.items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,17 @@ print(zephyr_module.process_module(Path({str(ROOT)!r}))["security"]["external-re
 
 def test_module_file_is_found_under_both_names():
     assert (ROOT / "module.yml").read_text() == (ROOT / "zephyr" / "module.yml").read_text()
+
+
+def test_sources_are_those_of_the_folders() -> None:
+    """cmake/sources.cmake lists every C file but ports, stacks and the list of all kernels."""
+    runtime = ROOT / "lib" / "vmcu"
+    there = {str(path.relative_to(runtime)) for path in runtime.rglob("*.c")}
+    there -= {name for name in there if name.startswith(("port/", "endurance/"))}
+    listed = re.findall(r"^  (\S+\.c)$", (ROOT / "cmake" / "sources.cmake").read_text(), re.M)
+    assert sorted(listed) == sorted(there - {"container/all.c"})
+    module = "".join(path.read_text() for path in runtime.rglob("CMakeLists.txt"))
+    assert "GLOB" not in module and "zephyr_compile_definitions" not in module
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,9 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError
+from vmcu_tools.fit.figures import MOST_STACK
 from vmcu_tools.frontends import load
+from vmcu_tools.image.size import size
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.runners.workspace import environment
 
@@ -213,11 +215,13 @@ def zephyr_tree() -> Path:
     return tree
 
 
-def configure(source: Path, build: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+def configure(
+    source: Path, build: Path, tree: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
     variables = environment(tree) | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    options = ["-DBOARD=qemu_cortex_m3", f"-DEXTRA_ZEPHYR_MODULES={paths.root()}"]
+    options = ("-DBOARD=qemu_cortex_m3", f"-DEXTRA_ZEPHYR_MODULES={paths.root()}", *options)
     command = ["cmake", "-G", "Ninja", *options, "-S", str(source), "-B", str(build)]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
@@ -245,17 +249,60 @@ def console(image: Path, until: str) -> str:
     return "".join(lines)
 
 
-def test_runs_on_zephyr(tmp_path: Path) -> None:
-    tree = zephyr_tree()
-    assert main(["new", str(tmp_path / "app"), "--model", str(TINY)]) == 0
-    build = tmp_path / "build"
-    done = configure(tmp_path / "app", build, tree)
-    if done.returncode != 0:
-        hello = configure(tree / "samples" / "hello_world", tmp_path / "hello", tree)
-        if hello.returncode != 0:
-            pytest.skip(f"{tree} cannot configure its own hello_world")
+@pytest.fixture(scope="module")
+def application_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What `vmcu new` writes, and a Zephyr tree that builds its own hello_world."""
+    tree, folder = zephyr_tree(), tmp_path_factory.mktemp("new")
+    hello = configure(tree / "samples" / "hello_world", folder / "hello", tree)
+    if hello.returncode != 0:
+        pytest.skip(f"{tree} cannot configure its own hello_world")
+    assert main(["new", str(folder / "app"), "--model", str(TINY)]) == 0
+    return folder / "app", tree
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("SIZE_OPTIMIZATIONS",),
+        ("SPEED_OPTIMIZATIONS",),
+        ("DEBUG_OPTIMIZATIONS",),
+        ("NO_OPTIMIZATIONS",),
+        ("NO_OPTIMIZATIONS", "VMCU_SPEED=n"),
+    ],
+    ids=["Os", "O2", "Og", "O0", "O0 of the runtime, too"],
+)
+def test_runs_on_zephyr(
+    application_of_tiny: tuple[Path, Path], options: tuple[str, ...], tmp_path: Path
+) -> None:
+    app, tree = application_of_tiny
+    settings = [f"-DCONFIG_{name}{'' if '=' in name else '=y'}" for name in options]
+    done = configure(app, tmp_path, tree, *settings)
     assert done.returncode == 0, done.stderr
-    made = subprocess.run(["ninja", "-C", build], capture_output=True, text=True, check=False)
+    made = subprocess.run(["ninja", "-C", tmp_path], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout
-    output = console(build / "zephyr" / "zephyr.elf", "y:")
-    assert printed(output) == expected(TINY)
+    elf = tmp_path / "zephyr" / "zephyr.elf"
+    assert printed(console(elf, "y:")) == expected(TINY)
+    # The emulated board notices no overflow: what the build says of stacks must be true.
+    config = (tmp_path / "zephyr" / ".config").read_text()
+    thread, stack = (
+        int(re.search(rf"^CONFIG_{name}=(\d+)$", config, re.MULTILINE)[1])
+        for name in ("VMCU_THREAD_STACK_SIZE", "MAIN_STACK_SIZE")
+    )
+    most = MOST_STACK if len(options) == 1 else 4096
+    assert size(elf).stacks["tiny"] <= most == thread - 512 == stack - 1536
+
+
+def test_stacks_that_are_too_small_stop_a_build(
+    application_of_tiny: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """And what the messages say to set is enough."""
+    app, tree = application_of_tiny
+    options = ["-DCONFIG_SHELL=y", "-DCONFIG_VMCU_SHELL=y", "-DCONFIG_VMCU_ASYNC=y"]
+    least = {"MAIN": 2048, "SYSTEM_WORKQUEUE": 2048, "SHELL": 3072}
+    less = [f"-DCONFIG_{name}_STACK_SIZE={size - 8}" for name, size in least.items()]
+    done = configure(app, tmp_path, tree, *options, *less)
+    told = re.findall(r"set (\S+_STACK_SIZE=\d+) or more", " ".join(done.stderr.split()))
+    assert done.returncode != 0
+    assert told == [f"CONFIG_{name}_STACK_SIZE={size}" for name, size in least.items()]
+    options += ["-DCONFIG_VMCU_MAIN=n", less[0], *(f"-D{one}" for one in told[1:])]
+    assert configure(app, tmp_path, tree, *options).returncode == 0

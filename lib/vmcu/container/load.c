@@ -10,11 +10,14 @@
 #include "../compiled.h"
 
 /** "VMCU". */
-#define MAGIC         0x55434d56U
+#define MAGIC                 0x55434d56U
 /** Another major version is refused; a minor one adds what this one may pass over. */
-#define MAJOR         1U
+#define MAJOR                 1U
 /** Of models that keep rows, which nobody may pass over. */
-#define MAJOR_STREAMS 2U
+#define MAJOR_STREAMS         2U
+/** The minor versions of each from which on a container has a release. */
+#define MINOR_RELEASE         2U
+#define MINOR_STREAMS_RELEASE 1U
 
 /** The first bytes of a container. */
 struct file {
@@ -168,19 +171,39 @@ static int find_additions(struct vmcu_loading *l, const struct file *file)
 	const struct {
 		struct vmcu_container_online online;
 		struct vmcu_container_stream stream;
+		struct vmcu_container_release release;
 	} *const behind = (const void *)(file + 1);
 	const uint32_t left = l->size - (uint32_t)sizeof(*file);
+	const bool keeps = file->major == MAJOR_STREAMS;
 
-	if (file->major != MAJOR_STREAMS) {
+	if (file->minor >= (keeps ? MINOR_STREAMS_RELEASE : MINOR_RELEASE)) {
+		if (left < sizeof(*behind)) {
+			return vmcu_refuse(l, -EBADMSG, "release", left);
+		}
+		l->release = behind->release;
+	}
+	if (!keeps) {
 		if (file->minor != 0U && left >= sizeof(behind->online)) {
 			l->online = &behind->online;
 		}
 		return 0;
 	}
-	if (left < sizeof(*behind)) {
+	if (left < offsetof(__typeof__(*behind), release)) {
 		return vmcu_refuse(l, -EBADMSG, "stream", left);
 	}
 	l->stream = &behind->stream;
+	return 0;
+}
+
+/** The container is for this product, and no older than this device allows. */
+static int check_release(struct vmcu_loading *l, const struct vmcu_load_options *options)
+{
+	if (options->product != 0U && l->release.product != options->product) {
+		return vmcu_refuse(l, -ENODEV, "product", l->release.product);
+	}
+	if (l->release.version < options->minimum) {
+		return vmcu_refuse(l, -EACCES, "version of the model", l->release.version);
+	}
 	return 0;
 }
 
@@ -244,6 +267,9 @@ static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct f
 		l->size = file->size;
 		err = find_additions(l, file);
 	}
+	if (err == 0 && options != NULL) {
+		err = check_release(l, options);
+	}
 	if (err == 0) {
 		err = check_tables(l);
 	}
@@ -299,6 +325,28 @@ VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, si
 		*refusal = l.refusal;
 	}
 	return err;
+}
+
+int vmcu_container_release(const void *data, size_t size, uint32_t *product, uint32_t *version)
+{
+	struct vmcu_loading l = {.data = data};
+	const struct file *file = data;
+
+	if (data == NULL || product == NULL || version == NULL ||
+	    (uintptr_t)data % VMCU_CONTAINER_ALIGN != 0U) {
+		return -EINVAL;
+	}
+	if (size < sizeof(*file) || file->magic != MAGIC || file->size > size ||
+	    file->size < sizeof(*file) || !is_known(file->major)) {
+		return -EBADMSG;
+	}
+	l.size = file->size;
+	if (find_additions(&l, file) != 0) {
+		return -EBADMSG;
+	}
+	*product = l.release.product;
+	*version = l.release.version;
+	return 0;
 }
 
 int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, void *arena,

@@ -68,6 +68,15 @@ struct vmcu_container_stream {
 	uint16_t states;
 };
 
+/**
+ * What a container has behind all these, from minor version 2 on, 1 where its model keeps rows: the
+ * devices that it is for, and how new it is.
+ */
+struct vmcu_container_release {
+	uint32_t product; /**< 0: any */
+	uint32_t version;
+};
+
 /** A kernel that a container uses: its name and that of its parameters. */
 struct vmcu_container_kernel {
 	uint32_t name;
@@ -86,6 +95,7 @@ struct vmcu_loading {
 	const struct vmcu_container_model *tables;
 	const struct vmcu_container_online *online; /**< NULL: the container has none */
 	const struct vmcu_container_stream *stream; /**< NULL: its model keeps nothing */
+	struct vmcu_container_release release;      /**< zeros: the container has none */
 	int8_t *arena;
 	size_t arena_size;
 	size_t tail; /**< bytes taken of the arena's end */

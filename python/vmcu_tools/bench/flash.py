@@ -74,17 +74,19 @@ ICACHE = Flash(16, 4096, 4096)
 # The core's own, of 16 KB each.
 L1 = Flash(32, 16384, 16384)
 
-# By Zephyr's names; each at its highest clock.
+# By Zephyr's names; each at the clock that Zephyr runs it at: `clock-frequency` of `&rcc` in
+# boards/st/BOARD of Zephyr 3.7.1, which may be below the part's highest. Wait states are those that
+# the manual asks for at that clock and 3.3 V.
 BOARDS = {
-    "nucleo_l4r5zi": Microcontroller("qemu:m4", 120, replace(ART, waits=5), "RM0432", 640, 2048),
+    "nucleo_l4r5zi": Microcontroller("qemu:m4", 80, replace(ART, waits=3), "RM0432", 640, 2048),
     "nucleo_l476rg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 96, 1024),
     "nucleo_l496zg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 320, 1024),
     "nucleo_g474re": Microcontroller("qemu:m4", 170, replace(ART, waits=4), "RM0440", 128, 512),
     "nucleo_f401re": Microcontroller("qemu:m4", 84, replace(ART_F4, waits=2), "RM0368", 96, 512),
-    "nucleo_f411re": Microcontroller("qemu:m4", 100, replace(ART_F4, waits=3), "RM0383", 128, 512),
+    "nucleo_f411re": Microcontroller("qemu:m4", 96, replace(ART_F4, waits=3), "RM0383", 128, 512),
     "stm32f4_disco": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090", 128, 1024),
-    "nucleo_f429zi": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0090", 192, 2048),
-    "nucleo_f446re": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0390", 128, 512),
+    "nucleo_f429zi": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090", 192, 2048),
+    "nucleo_f446re": Microcontroller("qemu:m4", 96, replace(ART_F4, waits=3), "RM0390", 128, 512),
     "nucleo_u575zi_q": Microcontroller(
         "qemu:m33", 160, replace(ICACHE, waits=4), "RM0456", 768, 2048
     ),

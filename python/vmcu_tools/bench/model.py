@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from bisect import bisect_left
@@ -189,8 +188,7 @@ def counted(
         spent = cycles_of(machine, image, blocks_of(folder), len(counts))
         pools = pool_counts(folder)
         if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(image, keep / f"{name}.elf")
+            machine.keep(image, keep, name)
     made = report(subject, name, machine, counts, spent, flash)
     return replace(made, memories=memories(plan.regions, pools)), results[0]
 

@@ -5,7 +5,6 @@ MODEL --hop N --json`."""
 from __future__ import annotations
 
 import functools
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -127,8 +126,7 @@ def counted(
         worst = int(costs.argmax())
         peak = run(worst + 1).total - run(worst).total
         if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(image, keep / f"{name}.elf")
+            machine.keep(image, keep, name)
     _check(subject.wanted(rows), all_.answers, target)
     executor, *layers = _hop(subject, first, all_)
     return StreamBench(

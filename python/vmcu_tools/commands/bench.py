@@ -73,7 +73,10 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="add what flash with N wait states behind small caches costs, by a model",
     )
     bench.add_argument(
-        "--keep", type=Path, metavar="DIR", help="leave the image that was counted in DIR"
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="leave the image that was counted in DIR, with its input and run.sh, which runs it",
     )
     hop_option(bench)
     calibration_options(bench)

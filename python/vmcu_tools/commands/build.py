@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import DEFAULT
 from .options import (
@@ -20,6 +21,7 @@ from .options import (
     model_options,
     name_option,
     refuse_with,
+    release_options,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "anew (vmcu_model_load_as); needs more RAM than layers that run together",
     )
     name_option(build)
+    release_options(build)
     build.add_argument(
         "--pareto",
         action="store_true",
@@ -95,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     for path, content in drawings(args, plan, report):
         path.write_bytes(content)
     if args.output:
-        files = emitted.files if args.format == "c" else one_file(plan, name, args.online)
+        files = emitted.files if args.format == "c" else one_file(args, plan, name)
         for path in write(files, args.output):
             print(f"wrote {path}")
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
@@ -111,15 +114,22 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     return [(path, drawn(plan, report)) for path, drawn in wanted if path]
 
 
-def one_file(plan: Plan, name: str, online: bool) -> dict[str, bytes]:
+def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, bytes]:
     """The container of a plan. Raises UserError for what no container has."""
     from .. import container
 
-    return {f"{name}.vmcu": container.build(plan, name, online)}
+    release = None
+    if args.product is not None or args.model_version is not None:
+        release = container.Release(args.product or 0, args.model_version or 0)
+    return {f"{name}.vmcu": container.build(plan, name, args.online, release)}
 
 
 def check_online(args: argparse.Namespace) -> None:
-    """Raises UserError for what does not go with --online."""
+    """Raises UserError for what does not go with --online, or only with a container."""
+    stated = args.product is not None or args.model_version is not None
+    if stated and args.format != "container":
+        reason = "--product and --model-version are stated in containers only"
+        raise UserError(Problem(reason, "add --format container", str(args.model)))
     if not args.online:
         return
     others = {

@@ -17,7 +17,7 @@ LIMITS = {
     "macs": "multiply-accumulates",
     "cycles": "cycles",
     "instructions": "instructions, loads and stores",
-    "energy": "energy",
+    "energy": "the energy of the memories",
     "seconds": "times",
 }
 WHAT = (

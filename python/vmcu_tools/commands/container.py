@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exits import EXIT_DONE
-from .options import Subparsers, count
+from .options import Subparsers, count, release_options
 
 if TYPE_CHECKING:
     from ..container.read import Facts, Side
+    from ..container.release import Release
 
 UPDATE_MODEL = "what the container was built from, .tflite or .onnx"
 
@@ -41,6 +42,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         required=True,
         help="private key, Ed25519 or P-256, no password",
     )
+    release_options(sign)
     key = verbs.add_parser("key", help="C of a public key, for CONFIG_VMCU_SIGNATURE_PSA and so on")
     key.add_argument("key", type=Path, metavar="PEM", help="public or private key")
     update = verbs.add_parser(
@@ -104,9 +106,16 @@ def _lines(facts: Facts) -> list[str]:
         + (", devices can plan it" if facts.online else ""),
         *kept,
         *ports,
+        *_release(facts.release),
         f"kernels: {', '.join(facts.kernels)}",
         f"SHA-256 {facts.digest}, {f'signed, {facts.signed}' if facts.signed else 'not signed'}",
     ]
+
+
+def _release(release: Release | None) -> list[str]:
+    if release is None:
+        return []
+    return [f"product {release.product or 'any'}, version {release.version}"]
 
 
 def _shape(facts: Facts, kind: str, port: Side) -> tuple[int, ...]:
@@ -120,14 +129,15 @@ def _verify(args: argparse.Namespace) -> int:
 
     facts = facts_of(args.file, args.key)
     print(f"{args.file}: {facts.name} is whole" + (", and signed" if args.key is not None else ""))
+    print("\n".join(_release(facts.release)) or "it states no product and no version")
     return EXIT_DONE
 
 
 def _sign(args: argparse.Namespace) -> int:
     from ..container import sign
 
-    sign(args.file, args.key)
-    print(f"signed {args.file}")
+    release = sign(args.file, args.key, args.product, args.model_version)
+    print(", ".join([f"signed {args.file}", *_release(release)]))
     return EXIT_DONE
 
 

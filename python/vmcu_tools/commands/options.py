@@ -320,6 +320,29 @@ def name_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
 
 
+def word(text: str) -> int:
+    """A number of 32 bits."""
+    if count(text) >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"'{text}' is more than 4294967295")
+    return int(text)
+
+
+def release_options(parser: argparse.ArgumentParser) -> None:
+    """What devices compare with their own before they take a container."""
+    parser.add_argument(
+        "--product",
+        type=word,
+        metavar="ID",
+        help="state the product that the container is for: devices refuse those of other products",
+    )
+    parser.add_argument(
+        "--model-version",
+        type=word,
+        metavar="N",
+        help="state the version of the model: devices refuse one below their minimum",
+    )
+
+
 def hop_option(parser: argparse.ArgumentParser) -> None:
     """How far the window of a model moves that keeps its rows from one inference to the next."""
     parser.add_argument(

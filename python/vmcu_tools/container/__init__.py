@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in one file that firmware loads, see doc/container.md."""
 
-from .build import as_c, build, kernels_source, of_tables
+from .build import as_c, build, kernels_source, of_tables, released
 from .compiled import header, source
 from .files import facts_of, sign
 from .online import online_of
 from .opened import Opened, open_container
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
+from .release import Release
 
 __all__ = [
     "DamagedError",
     "Opened",
+    "Release",
     "as_c",
     "build",
     "facts_of",
@@ -23,6 +25,7 @@ __all__ = [
     "online_of",
     "open_container",
     "pack",
+    "released",
     "sign",
     "source",
     "unpack",

@@ -13,26 +13,40 @@ from ..plan.plan import Plan
 from .layout import REQUANTISERS
 from .online import Online, online_of
 from .pack import pack
-from .read import distances_of, kernels_of, unpack
+from .read import distances_of, kernels_of, requantisers_of, unpack
+from .release import Release
 
 # Bytes of a line of C.
 LINE = 16
 
 
-def build(plan: Plan, name: str, online: bool = False) -> bytes:
+def build(plan: Plan, name: str, online: bool = False, release: Release | None = None) -> bytes:
     """The container of a plan, unsigned: the tables and constants of emit(), which is proven, once
-    more proven as they are read back from it. online: with what planners on the device need. Raises
-    what emit() does, and UserError for a plan that no device can make."""
+    more proven as they are read back from it. online: with what planners on the device need.
+    release: what it states. Raises what emit() does, and UserError for a plan that no device can
+    make."""
     distances = online_of(plan) if online else None
-    image = of_tables(emit(plan, name).files, name, distances)
+    image = of_tables(emit(plan, name).files, name, distances, release)
     prove_objects(unpack(image)[0], name, plan)
     expect(distances_of(image) == distances, "the distances are not those that were packed")
     return image
 
 
-def of_tables(files: Mapping[str, str], name: str, online: Online | None = None) -> bytes:
-    """The container of a model's emitted files. online: for planners on the device."""
-    return pack(tables.read(files, name), name, _requantisers(files), online)
+def of_tables(
+    files: Mapping[str, str],
+    name: str,
+    online: Online | None = None,
+    release: Release | None = None,
+) -> bytes:
+    """The container of a model's emitted files. online: for planners on the device. release: what
+    it states."""
+    return pack(tables.read(files, name), name, _requantisers(files), online, release)
+
+
+def released(image: bytes, release: Release) -> bytes:
+    """A container with another release, unsigned. Raises DamagedError."""
+    objects, name = unpack(image)
+    return pack(objects, name, requantisers_of(image), distances_of(image), release)
 
 
 def _requantisers(files: Mapping[str, str]) -> list[str]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import Problem, UserError
+from .build import released
 from .read import DamagedError, Facts, facts
+from .release import Release
 from .seal import is_signed_by, signed
 
 REMEDY = "name a file that `vmcu build --format container` has written"
@@ -39,10 +41,22 @@ def facts_of(path: Path, key: Path | None = None) -> Facts:
     raise UserError(Problem(reason, f"vmcu container sign {path} --key PEM", str(path)))
 
 
-def sign(path: Path, key: Path) -> None:
-    """Signs a container in its place, in one step. Raises UserError."""
-    image = signed(bytes_of(path)[0], key)
-    write(path, image)
+def sign(
+    path: Path, key: Path, product: int | None = None, version: int | None = None
+) -> Release | None:
+    """Signs a container in its place, in one step, and states product and version where they are
+    given. Returns its release. Raises UserError."""
+    image, found = bytes_of(path)
+    release = found.release
+    if product is not None or version is not None:
+        old = release or Release(0, 0)
+        release = Release(
+            old.product if product is None else product,
+            old.version if version is None else version,
+        )
+        image = released(image, release)
+    write(path, signed(image, key))
+    return release
 
 
 def write(path: Path, data: bytes) -> None:

@@ -20,6 +20,8 @@ MAGIC = b"VMCU"
 # lowest that says what is in it.
 MAJOR, MINOR, MINOR_ONLINE = 1, 0, 1
 MAJOR_STREAMS = 2
+# By major version, the minor one from which on a file has RELEASE behind all these.
+MINOR_RELEASE = {MAJOR: 2, MAJOR_STREAMS: 1}
 ALIGN = 8
 
 # The file's first bytes: its magic, version and size. Then the digest, which is of all bytes but
@@ -64,6 +66,10 @@ ONLINE = CStruct(
 ONLINE_AT = MODEL_AT + MODEL.size
 STREAM_AT = ONLINE_AT + ONLINE.size
 STREAM_END = STREAM_AT + STREAM.size
+# The devices that it is for, and how new it is.
+RELEASE = CStruct("vmcu_container_release", "uint32_t product, version;")
+RELEASE_AT = STREAM_END
+RELEASE_END = RELEASE_AT + RELEASE.size
 # Numbers as Python's struct has them.
 FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     f"{sign}int{8 * size}_t": f"<{code.upper() if sign else code}"

@@ -14,6 +14,7 @@ from ..emit.structs import STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
+from . import release as releases
 from .layout import (
     ALIGN,
     CONSTANTS,
@@ -24,10 +25,12 @@ from .layout import (
     MAJOR_STREAMS,
     MINOR,
     MINOR_ONLINE,
+    MINOR_RELEASE,
     MODEL,
     MODEL_AT,
     ONLINE,
     ONLINE_AT,
+    RELEASE_END,
     REQUANTISERS,
     STREAM_AT,
     STREAM_END,
@@ -35,6 +38,7 @@ from .layout import (
     UNSIGNED,
 )
 from .online import Online, packed
+from .release import Release
 from .seal import sealed
 
 # Parameters that have kernels among them.
@@ -44,12 +48,16 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 def pack(
-    objects: Objects, name: str, requantisers: Iterable[str], online: Online | None = None
+    objects: Objects,
+    name: str,
+    requantisers: Iterable[str],
+    online: Online | None = None,
+    release: Release | None = None,
 ) -> bytes:
     """The container of model `name`, unsigned. objects: of the emitted C (machine/tables.py).
     requantisers: of REQUANTISERS, those that the model needs. online: for planners on the device.
-    The same objects give the same bytes."""
-    packer = _Packer(objects, name, online)
+    release: what devices compare with theirs. The same objects give the same bytes."""
+    packer = _Packer(objects, name, online, release)
     packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
     return sealed(bytes(packer.image))
 
@@ -68,11 +76,12 @@ def _check(model: Mapping[str, object], params: Collection[str]) -> None:
 
 
 class _Packer:
-    def __init__(self, objects: Objects, name: str, online: Online | None):
-        self.objects, self.name, self.online = objects, name, online
+    def __init__(self, objects: Objects, name: str, online: Online | None, release: Release | None):
+        self.objects, self.name, self.online, self.release = objects, name, online, release
         self.stream = objects.values.get(f"{name}_stream")
         whole = ONLINE_AT + (ONLINE.size if online else 0)
-        self.image = bytearray(STREAM_END if self.stream else whole)
+        whole = STREAM_END if self.stream else whole
+        self.image = bytearray(RELEASE_END if release else whole)
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
@@ -103,6 +112,8 @@ class _Packer:
             members[counts[label]] = len(entries)
         if self.online is not None:
             packed(self.image, self.online)
+        if self.release is not None:
+            releases.packed(self.image, self.release)
         blocks = self._room(8 * len(constants))
         for label in constants:
             self._reserve(label)
@@ -123,6 +134,8 @@ class _Packer:
         magic = int.from_bytes(MAGIC, "little")
         minor = MINOR if self.online is None else MINOR_ONLINE
         major = MAJOR_STREAMS if self.stream else MAJOR
+        if self.release is not None:
+            minor = MINOR_RELEASE[major]
         stated = {"magic": magic, "major": major, "minor": minor, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
 

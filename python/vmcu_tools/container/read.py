@@ -22,6 +22,7 @@ from ..errors import Problem, UserError
 from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..ops.values import STRUCTS, CStruct, Member
+from . import release as releases
 from .hops import Hops, hops_of
 from .layout import (
     BLOCK,
@@ -34,8 +35,10 @@ from .layout import (
     MAJOR,
     MAJOR_STREAMS,
     MINOR_ONLINE,
+    MINOR_RELEASE,
     MODEL,
     MODEL_AT,
+    REQUANTISERS,
     SIGNATURES,
     STREAM_AT,
     STREAM_END,
@@ -43,6 +46,7 @@ from .layout import (
     Table,
 )
 from .online import Online, unpacked
+from .release import Release
 from .seal import digest
 
 AGAIN = "build it again, or transfer it again"
@@ -79,7 +83,7 @@ class Side:
 class Facts:
     """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
     signed: with what, "" if it is not; online: devices can plan it; hops: of a model that keeps
-    rows."""
+    rows; release: whom it is for, None if it does not say."""
 
     name: str
     version: str
@@ -95,6 +99,7 @@ class Facts:
     signed: str
     online: bool
     hops: Hops | None = None
+    release: Release | None = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,7 @@ def facts(image: bytes) -> Facts:
         SIGNATURES.get(head.signature, ""),
         reader.distances is not None,
         hops_of(objects, name),
+        reader.release,
     )
 
 
@@ -189,6 +195,12 @@ def layers_of(image: bytes) -> tuple[int, int]:
     """Where a container has its table of layers, and how many there are. Raises DamagedError."""
     model = _Reader(image).model
     return int(model["layers"]), int(model["layer_count"])
+
+
+def requantisers_of(image: bytes) -> list[str]:
+    """Of REQUANTISERS, those that a container needs. Raises DamagedError."""
+    bits = int(_Reader(image).model["requantisers"])
+    return [kind for number, kind in enumerate(REQUANTISERS) if bits >> number & 1]
 
 
 def distances_of(image: bytes) -> Online | None:
@@ -226,6 +238,16 @@ class _Reader:
             return unpacked(self.image, int(self.model["layer_count"]))
         except struct.error as error:
             raise DamagedError("its distances are not within it") from error
+
+    @property
+    def release(self) -> Release | None:
+        """Whom it is for, and how new it is."""
+        if self.head.minor < MINOR_RELEASE[self.head.major]:
+            return None
+        try:
+            return releases.unpacked(self.image)
+        except struct.error as error:
+            raise DamagedError("its product and version are not within it") from error
 
     def run(self) -> Objects:
         """All objects."""

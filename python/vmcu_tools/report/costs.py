@@ -78,7 +78,7 @@ def print_bench(report: BenchReport, console: Console) -> None:
 
 def print_energy(energy: Energy, console: Console) -> None:
     """The estimate, in microjoule, with what it assumes."""
-    say(console, f"energy, estimated: {energy.microjoule:,.2f} uJ, assuming")
+    say(console, f"energy, {energy.scope}, estimated: {energy.microjoule:,.2f} uJ, assuming")
     for assumption in energy.assumptions:
         say(console, f"  {assumption.picojoule:g} pJ per {assumption.event}: {assumption.source}")
     say(console, f"  {energy.caveat}")

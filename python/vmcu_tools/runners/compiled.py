@@ -12,6 +12,7 @@ import concurrent.futures
 import functools
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -234,6 +235,24 @@ class CompiledRunner(ABC):
         self._start(image)
         data = (image.parent / OUTPUT_FILE).read_bytes()
         return split_outputs(data, plan, len(samples), self.name)
+
+    def keep(self, image: Path, folder: Path, name: str) -> None:
+        """Copies an image that has run into a folder, with what it reads and a script that runs it
+        there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = Path(f"{name}.elf")
+        shutil.copyfile(image, folder / kept)
+        shutil.copyfile(image.parent / INPUT_FILE, folder / INPUT_FILE)
+        program, *arguments = self.command(kept)
+        lines = (
+            "#!/bin/sh",
+            f"# Reads {INPUT_FILE}, writes {OUTPUT_FILE}.",
+            'cd "$(dirname "$0")"',
+        )
+        call = f"exec {shlex.join([Path(program).name, *arguments])}"
+        script = folder / "run.sh"
+        script.write_text("\n".join((*lines, call, "")))
+        script.chmod(0o755)
 
     def _start(self, image: Path) -> None:
         try:

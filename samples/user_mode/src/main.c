@@ -15,7 +15,7 @@
 
 #include "hello.h"
 
-#define STACK_BYTES 2048
+#define STACK_BYTES CONFIG_VMCU_THREAD_STACK_SIZE
 #define SECRET      0x5ec4e7U
 
 K_APPMEM_PARTITION_DEFINE(inference);

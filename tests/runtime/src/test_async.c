@@ -18,7 +18,7 @@
 #include "rows.h"
 #include "tiny.h"
 
-#define STACK_BYTES 2048
+#define STACK_BYTES CONFIG_VMCU_THREAD_STACK_SIZE
 
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
 VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(tiny));

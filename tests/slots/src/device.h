@@ -23,6 +23,8 @@ extern const struct update tiny;
 extern const struct update hello;
 extern const struct update rows;
 extern struct vmcu_slots slots;
+/** The product that device_reset() gives the device, 0 at first. */
+extern uint32_t device_product;
 /** Where nothing that matters is. */
 extern uint8_t scratch[4096];
 

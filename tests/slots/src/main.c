@@ -34,6 +34,7 @@ const struct update tiny = {"tiny", tiny_bytes, sizeof(tiny_bytes)};
 const struct update hello = {"hello", hello_bytes, sizeof(hello_bytes)};
 const struct update rows = {"rows", rows_bytes, sizeof(rows_bytes)};
 struct vmcu_slots slots;
+uint32_t device_product;
 uint8_t scratch[4096] __aligned(VMCU_CONTAINER_ALIGN);
 
 static uint8_t arena[ARENA_BYTES] __aligned(VMCU_POOL_ALIGN);
@@ -61,6 +62,8 @@ int device_reset(void)
 	slots.copy = NULL;
 	slots.arena = arena;
 	slots.arena_size = sizeof(arena);
+	slots.product = device_product;
+	slots.minimum = 0U;
 	find_slots(&slots);
 	return vmcu_slots_open(&slots);
 }

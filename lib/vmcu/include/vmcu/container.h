@@ -24,7 +24,9 @@ extern "C" {
 #endif
 
 #if !defined(VMCU_CONTAINERS)
-#error "define VMCU_CONTAINERS for the library and for what uses it (CONFIG_VMCU_CONTAINERS)"
+/* A call fails to link, and the linker prints what to define for the library and its callers. */
+#define vmcu_model_load    vmcu_model_load_needs_VMCU_CONTAINERS
+#define vmcu_model_load_as vmcu_model_load_as_needs_VMCU_CONTAINERS
 #endif
 
 /**
@@ -105,6 +107,12 @@ struct vmcu_load_options {
 	 * inference does.
 	 */
 	bool replay;
+	/** The product that this device is, if not 0: containers that state another are refused. */
+	uint32_t product;
+	/** The least version of the model, as `vmcu container sign --model-version` states it; a
+	 * container that states none has 0.
+	 */
+	uint32_t minimum;
 };
 
 /** What of an arena is for what, in bytes from its start on. */
@@ -157,10 +165,25 @@ int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t si
  *                  the layer that wants it.
  * @retval -ENOTSUP As vmcu_model_load(), or no plan can be made, or none be replayed: of this build
  *                  or this container.
+ * @retval -ENODEV  The container states another product, or none, and the options name one.
+ * @retval -EACCES  The model's version is below the options' minimum.
  */
 int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, void *arena,
 		       size_t arena_size, const struct vmcu_load_options *options,
 		       struct vmcu_refusal *refusal);
+
+/**
+ * @brief What a container states of itself. It must have passed vmcu_model_load(): only then is it
+ * part of what was signed.
+ *
+ * @param product The product that it is for, 0 for any or none stated.
+ * @param version The version of its model, 0 if none is stated.
+ *
+ * @retval 0        Both are written.
+ * @retval -EINVAL  A pointer is NULL or not aligned.
+ * @retval -EBADMSG It is no container.
+ */
+int vmcu_container_release(const void *data, size_t size, uint32_t *product, uint32_t *version);
 
 /**
  * @brief Takes bytes of an arena's end for what stays there: a context, a container that is not in

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <vmcu/config.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -26,10 +26,6 @@
 
 #define PRINTED_VALUES 16
 
-BUILD_ASSERT(
-	CONFIG_SHELL_STACK_SIZE >= 3072,
-	"vmcu run takes 1.5 KB of the shell's stack: set CONFIG_SHELL_STACK_SIZE=3072 or more");
-
 #if CONFIG_VMCU_SHELL_POOL_SIZE > 0
 VMCU_POOL_DEFINE(own_pool, CONFIG_VMCU_SHELL_POOL_SIZE);
 #define OWN_POOL own_pool

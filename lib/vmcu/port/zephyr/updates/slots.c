@@ -13,6 +13,8 @@
 #include <vmcu/self_test.h>
 #include <vmcu/slots.h>
 
+#include "minimum.h"
+
 /** "VMRC", little-endian. */
 #define MAGIC 0x43524d56U
 #define NONE  (-1)
@@ -48,7 +50,8 @@ static int read_record(const struct vmcu_slots *slots, int i, struct record *rec
 	return err;
 }
 
-static int write_record(const struct flash_area *area, uint32_t sequence, uint32_t size)
+static int write_record(const struct flash_area *area, uint32_t sequence, uint32_t size,
+			uint32_t version)
 {
 	const struct record record = {.magic = MAGIC, .sequence = sequence, .size = size};
 	uint8_t block[VMCU_SLOT_BLOCK_MAX];
@@ -57,6 +60,8 @@ static int write_record(const struct flash_area *area, uint32_t sequence, uint32
 	memcpy(block, &record, sizeof(record));
 	sys_put_le32(crc32_ieee(block, offsetof(struct record, crc)),
 		     &block[offsetof(struct record, crc)]);
+	BUILD_ASSERT(VMCU_MINIMUM_AT == sizeof(struct record));
+	vmcu_minimum_put(&block[VMCU_MINIMUM_AT], version);
 	return flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), block,
 				sizeof(block));
 }
@@ -83,9 +88,11 @@ static int get_bytes(struct vmcu_slots *slots, int i, size_t size, const void **
 	return err;
 }
 
-/** Makes the model of a slot the one in the arena, if it passes. */
-static int load(struct vmcu_slots *slots, int i, size_t size)
+/** Makes the model of a slot the one in the arena, if it passes; @a version becomes its own. */
+static int load(struct vmcu_slots *slots, int i, size_t size, uint32_t minimum, uint32_t *version)
 {
+	const struct vmcu_load_options options = {.product = slots->product, .minimum = minimum};
+	uint32_t product;
 	const void *data;
 	size_t head;
 	int err = get_bytes(slots, i, size, &data);
@@ -93,8 +100,11 @@ static int load(struct vmcu_slots *slots, int i, size_t size)
 	slots->ctx.model = NULL;
 	slots->refusal = (struct vmcu_refusal){0};
 	if (err == 0) {
-		err = vmcu_model_load_saying(&slots->model, data, size, slots->arena,
-					     slots->arena_size, &slots->refusal);
+		err = vmcu_model_load_as(&slots->model, data, size, slots->arena, slots->arena_size,
+					 &options, &slots->refusal);
+	}
+	if (err == 0) {
+		err = vmcu_container_release(data, size, &product, version);
 	}
 	if (err != 0) {
 		return err;
@@ -135,15 +145,24 @@ static int check_blocks(const struct vmcu_slots *slots)
 	return 0;
 }
 
+/** What a slot that has been taken says of the least version of the next. */
+static void raise_minimum(struct vmcu_slots *slots, uint32_t version)
+{
+	slots->reached = MAX(slots->reached, version);
+	slots->minimum = MAX(slots->minimum, slots->reached);
+}
+
 int vmcu_slots_open(struct vmcu_slots *slots)
 {
 	struct record records[2];
+	uint32_t version;
 	bool whole[2];
 	int newer;
 	int err = check_blocks(slots);
 
 	slots->used = NONE;
 	slots->sequence = 0U;
+	slots->reached = 0U;
 	slots->writing = false;
 	slots->ctx.model = NULL;
 	if (err != 0) {
@@ -155,6 +174,11 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 			return err;
 		}
 		whole[i] = (err == 0);
+		err = vmcu_minimum_read(slots->slot[i].area, &slots->kept[i]);
+		if (err != 0) {
+			return err;
+		}
+		raise_minimum(slots, slots->kept[i]);
 	}
 	/* The number of updates may wrap around. */
 	newer = (whole[1] &&
@@ -171,8 +195,10 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 		if (n == 0) {
 			slots->sequence = records[i].sequence;
 		}
-		err = load(slots, i, records[i].size);
+		/* It was new enough when it was taken. */
+		err = load(slots, i, records[i].size, 0U, &version);
 		if (err == 0) {
+			raise_minimum(slots, version);
 			slots->used = (int8_t)i;
 			slots->used_size = records[i].size;
 			return 0;
@@ -187,6 +213,21 @@ static int other(const struct vmcu_slots *slots)
 	return (slots->used == 0) ? 1 : 0;
 }
 
+/** The greatest version is not in the slot that is about to be erased alone. */
+static int keep_minimum(struct vmcu_slots *slots)
+{
+	const int stays = 1 - other(slots);
+	int err = 0;
+
+	if (slots->kept[stays] < slots->reached) {
+		err = vmcu_minimum_add(slots->slot[stays].area, slots->reached);
+	}
+	if (err == 0) {
+		slots->kept[stays] = slots->reached;
+	}
+	return err;
+}
+
 int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 {
 	const struct flash_area *area;
@@ -199,6 +240,10 @@ int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 	if (size > area->fa_size - VMCU_SLOT_RECORD_ROOM) {
 		err = -EFBIG;
 	} else {
+		err = keep_minimum(slots);
+	}
+	if (err == 0) {
+		slots->kept[other(slots)] = 0U;
 		err = flash_area_erase(area, 0, area->fa_size);
 	}
 	flash_area_close(area);
@@ -256,13 +301,14 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size)
 }
 
 /** Writes the record of an update that has passed. */
-static int record_update(struct vmcu_slots *slots)
+static int record_update(struct vmcu_slots *slots, uint32_t version)
 {
 	const struct flash_area *area;
 	int err = flash_area_open(slots->slot[other(slots)].area, &area);
 
 	if (err == 0) {
-		err = write_record(area, slots->sequence + 1U, slots->written);
+		err = write_record(area, slots->sequence + 1U, slots->written,
+				   MAX(version, slots->reached));
 		flash_area_close(area);
 	}
 	return err;
@@ -271,6 +317,7 @@ static int record_update(struct vmcu_slots *slots)
 int vmcu_slots_commit(struct vmcu_slots *slots)
 {
 	struct vmcu_refusal refusal;
+	uint32_t version;
 	int err;
 
 	if (!slots->writing) {
@@ -281,11 +328,13 @@ int vmcu_slots_commit(struct vmcu_slots *slots)
 	if (err != 0) {
 		return err;
 	}
-	err = load(slots, other(slots), slots->written);
+	err = load(slots, other(slots), slots->written, slots->minimum, &version);
 	if (err == 0) {
-		err = record_update(slots);
+		err = record_update(slots, version);
 	}
 	if (err == 0) {
+		raise_minimum(slots, version);
+		slots->kept[other(slots)] = slots->reached;
 		slots->used = (int8_t)other(slots);
 		slots->used_size = slots->written;
 		slots->sequence++;
@@ -294,7 +343,7 @@ int vmcu_slots_commit(struct vmcu_slots *slots)
 	refusal = slots->refusal;
 	slots->ctx.model = NULL;
 	if (slots->used != NONE) {
-		(void)load(slots, slots->used, slots->used_size);
+		(void)load(slots, slots->used, slots->used_size, 0U, &version);
 	}
 	slots->refusal = refusal;
 	return err;

@@ -56,7 +56,8 @@ int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx);
  * queue.
  *
  * @param job   What vmcu_async_init() has prepared.
- * @param queue Whose thread computes it, with a stack of at least 2 KB; NULL for the system's.
+ * @param queue Whose thread computes it, with a stack of CONFIG_VMCU_THREAD_STACK_SIZE bytes or
+ *              more; NULL for the system's.
  * @param done  Is reset, and raised at the end with what vmcu_invoke() returns.
  *
  * @retval 0        Submitted.

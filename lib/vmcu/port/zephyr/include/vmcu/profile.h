@@ -29,6 +29,13 @@ extern "C" {
  * @{
  */
 
+/** Layers that a profile has room for; without CONFIG_VMCU_PROFILE no call here links. */
+#if defined(CONFIG_VMCU_PROFILE)
+#define VMCU_PROFILE_LAYERS CONFIG_VMCU_PROFILE_LAYERS
+#else
+#define VMCU_PROFILE_LAYERS 1
+#endif
+
 /** What the calls of one layer took. */
 struct vmcu_layer_profile {
 	uint32_t cycles; /**< of timing_cycles_to_ns(), UINT32_MAX if there were more */
@@ -39,7 +46,7 @@ struct vmcu_layer_profile {
 struct vmcu_profile {
 	uint16_t first;
 	uint16_t count; /**< how many entries mean something, CONFIG_VMCU_PROFILE_LAYERS at most */
-	struct vmcu_layer_profile layers[CONFIG_VMCU_PROFILE_LAYERS];
+	struct vmcu_layer_profile layers[VMCU_PROFILE_LAYERS];
 };
 
 /**

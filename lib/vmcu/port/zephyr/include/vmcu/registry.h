@@ -31,6 +31,9 @@ struct vmcu_registered {
 	const struct vmcu_model *model;
 };
 
+/* That of vmcu/vmcu.h, which enters nothing. */
+#undef VMCU_MODEL_REGISTER
+
 /** Enters the model called @a name; the C file that `vmcu build` writes does so. */
 #define VMCU_MODEL_REGISTER(name)                                                                  \
 	extern const struct vmcu_model name##_model;                                               \

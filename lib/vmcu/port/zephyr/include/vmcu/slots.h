@@ -51,6 +51,11 @@ struct vmcu_slots {
 	size_t copy_size; /**< its bytes */
 	void *arena;      /**< see vmcu_model_load() */
 	size_t arena_size;
+	uint32_t product; /**< of this device: updates of another are refused; 0: any is taken */
+	/** The least version of an update. Set it, 0 for any, before vmcu_slots_open(), which
+	 * raises it to the greatest version that this device has ever taken.
+	 */
+	uint32_t minimum;
 	/** @} */
 
 	/** @name What the application reads
@@ -66,6 +71,8 @@ struct vmcu_slots {
 	uint32_t used_size;
 	uint32_t written;
 	uint32_t filled;
+	uint32_t reached; /* the greatest version that was ever taken */
+	uint32_t kept[2]; /* what each slot has of it */
 	int8_t used;
 	bool writing;
 	uint8_t chunk[VMCU_SLOT_CHUNK];
@@ -92,6 +99,8 @@ int vmcu_slots_open(struct vmcu_slots *slots);
  *
  * @retval 0      vmcu_slots_write() may follow.
  * @retval -EFBIG It does not fit.
+ * @retval -ENOSPC The least version is kept in that slot alone, and there is no room for it beside
+ *                the model in use: power has failed too often where it was to be copied.
  * @return What the flash driver returned.
  */
 int vmcu_slots_begin(struct vmcu_slots *slots, size_t size);
@@ -116,6 +125,8 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size);
  * @retval -EINVAL  There was no vmcu_slots_begin().
  * @retval -EBADMSG As vmcu_model_load() or vmcu_self_test().
  * @retval -ENOTSUP, -EPERM, -ENOMEM As vmcu_model_load().
+ * @retval -ENODEV  The update is for another product.
+ * @retval -EACCES  Its version is below the least one.
  * @retval -EILSEQ As vmcu_self_test().
  * @return What the flash driver returned.
  */

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Pools for inference in user threads: CONFIG_VMCU_USERSPACE.
+ * @brief Pools for inference in user threads: CONFIG_USERSPACE.
  */
 
 #ifndef VMCU_USER_H_
