@@ -256,3 +256,17 @@ def test_too_many_bytes_that_are_a_step_off_fail(tmp_path, monkeypatch):
         off_by_one(graph, graph.nodes[-1], number)
     check = tally.checks[graph.nodes[-1].outputs[0]]
     assert check.largest == 1 and not check.passed
+
+
+def test_nothing_is_cut_to_int8_ahead_of_an_interpolation(tmp_path):
+    for scale in (0.05, 0.002):
+        m = OnnxModel(1)
+        y = m.node("Elu", [m.qdq("x", m.stated(0.05, 0))])
+        sizes = m.constant(np.array([1, 1, 2, 2], np.float32))
+        y = m.node("Resize", [y, "", sizes], mode="linear")
+        path = file_of(tmp_path, m, (1, 2, 4, 5), y, scale, 0)
+        if scale < 0.05:
+            with pytest.raises(UserError, match="leaves its output's range"):
+                oracle.open(path)
+        else:
+            held(path, single=False)

@@ -22,10 +22,9 @@
 					l2_norm) entry(layer_norm) entry(log_softmax_onnx)         \
 					entry(log_softmax_tflite) entry(lookup) entry(move)        \
 						entry(pad) entry(requantize) entry(reshape)        \
-							entry(resize) entry(softmax_tflite)        \
-								entry(softmax_onnx)                \
-									entry(table_mean)  \
-									entry(transpose_conv)
+							entry(resize) entry(softmax_tflite) entry( \
+								softmax_onnx) entry(table_mean)    \
+								entry(transpose_conv)
 
 #if defined(VMCU_STREAMS)
 #define OF_STREAMS(entry) entry(hop_count) entry(look_back) entry(recall) entry(remember)

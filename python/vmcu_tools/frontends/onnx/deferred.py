@@ -18,6 +18,7 @@ from onnx import helper
 
 from ...graph import Op, Tensor
 from ...ops.rounding import rounding_steps
+from ...quant import INT8_MAX, INT8_MIN
 from ..common import UnsupportedError, require
 from ..movement import file_index
 from .context import QUANTISE_ALL, Context, outputs
@@ -182,6 +183,10 @@ def until_scale(
 
 def _result(context: Context, node: FileNode, args: Args, place: int, shape: FileShape) -> Pending:
     def resolve(scale: float, zero: int) -> Value:
+        if node.op == "Resize" and node.attributes.get("mode", b"nearest") != b"nearest":
+            # What is cut to int8 ahead of an interpolation is not what is cut behind it.
+            reason = "it interpolates a float result that leaves its output's range"
+            require(_is_within(args[0], scale, zero), reason, QUANTISE_ALL)
         quantised = [_quantised(context, arg, scale, zero) for arg in args]
         name = context.fresh(node.outputs[place])
         names = tuple(name if i == place else out for i, out in enumerate(node.outputs))
@@ -192,6 +197,15 @@ def _result(context: Context, node: FileNode, args: Args, place: int, shape: Fil
     dtype = _dtype(first)
     natural = own_scale(first) if len(floats) == 1 and node.op != "Concat" else None
     return until_scale(node, place, shape, dtype, natural, resolve)
+
+
+def _is_within(value: Value | None, scale: float, zero: int) -> bool:
+    """Whether int8 of a scale holds all of a value, as far as its range is known."""
+    own = own_scale(value) if is_float(value) else None
+    if own is None:
+        return not is_float(value)
+    low, high = ((q - own[1]) * own[0] / scale + zero for q in (INT8_MIN, INT8_MAX))
+    return low >= INT8_MIN - 1 and high <= INT8_MAX + 1
 
 
 def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:

@@ -170,7 +170,8 @@ def _padded_divisor(node: FileNode, window: Window) -> int:
         "Set count_include_pad=False, or pad the input so that the windows fit.",
     )
     require(window.dilation == (1, 1), "a dilated average is not supported")
-    return _limited(window) if padded else 0
+    taps = _limited(window)
+    return taps if padded else 0
 
 
 @rule("ReduceMean", "ReduceSum")
