@@ -148,6 +148,22 @@ def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     assert round(program.pool.value()) == known.pool_bytes == swing.least(known)
 
 
+def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CBC leaves one when its time is over, and pulp calls it feasible."""
+    program = joint.IntegerProgram(joint.problem_of(Network(0, 6).graph()), 0, 1 << 20)
+    solve = program.ilp.solve
+
+    def ended(solver: object) -> None:
+        solve(solver)
+        for variable in program.ilp.variables():
+            variable.varValue = 0.5
+        program.ilp.sol_status = joint.pulp.LpSolutionIntegerFeasible
+
+    assert program.solve(60)
+    monkeypatch.setattr(program.ilp, "solve", ended)
+    assert not program.solve(60)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_directions_never_cost_memory(seed: int) -> None:
     graph = Network(seed).graph()

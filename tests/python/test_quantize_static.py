@@ -54,14 +54,7 @@ _SOME = [
 ]
 
 
-# Means of a function that is left in float, which are a step off here and there.
-_MEANS = pytest.mark.xfail(reason="a mean of ELU is rounded twice", strict=False)
-_MARKED = [
-    pytest.param(name, *rest, marks=_MEANS if name == "eegnet" else ()) for name, *rest in _SOME
-]
-
-
-@pytest.mark.parametrize(("name", "exporter", "way"), _MARKED)
+@pytest.mark.parametrize(("name", "exporter", "way"), _SOME)
 def test_quantize_static(tmp_path, name, exporter, way):
     check(tmp_path, name, exporter, way)
 

@@ -37,6 +37,8 @@ SOLVERS = ("highs", "cbc")
 MOST_CONDITIONS = 400_000
 # Of the time for a solver in a process of its own, the part that the solver is told.
 HANDED_OVER = 0.8
+# By how much a solver may miss an integer or a condition.
+TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,9 @@ class Program:
             # Nothing takes `most` bytes or fewer.
             return Proof(None, {}, self.most + 1)
         bound = self.least(solver)
-        if self.ilp.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+        solved = self.ilp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+        # pulp also calls the relaxation feasible with which a solver ends that is out of time.
+        if not solved or not self.ilp.valid(TOLERANCE):
             return Proof(None, {}, bound)
 
         def value(what: Any) -> int:

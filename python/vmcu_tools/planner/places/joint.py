@@ -29,6 +29,8 @@ from .walk import Walk, plan_of
 Variable = Any
 # The program of a larger graph takes longer to write down than a planner may take.
 MOST_NODES = 24
+# By how much a solver may miss an integer or a condition.
+TOLERANCE = 1e-3
 # Part of the usual effort for an order that is best for whole tensors, where another is known.
 OTHERS = 10
 
@@ -281,7 +283,9 @@ class IntegerProgram:
         with progress.clock("integer program", seconds) as watch:
             watch(self.least, self.most)
             self.ilp.solve(solver(seconds))
-        return self.ilp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+        solved = self.ilp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+        # pulp also calls the relaxation feasible with which a solver ends that is out of time.
+        return solved and bool(self.ilp.valid(TOLERANCE))
 
     def order(self) -> list[int]:
         """Nodes by step."""
