@@ -18,7 +18,7 @@ from ..ops.rounding import rounding_steps
 FEW = 2
 FEW_VALUES = 8
 # Of bytes that come of a value that the runtime keeps in float and the graph rounds.
-HIDDEN_SHARE = 0.5
+HIDDEN_SHARE = 0.75
 
 
 @dataclass(frozen=True)
