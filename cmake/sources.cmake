@@ -31,6 +31,7 @@ set(runtime
   kernels/resize.c
   kernels/softmax.c
   kernels/support.c
+  kernels/table_mean.c
   kernels/transpose_conv.c
   kernels/gen/add.c
   kernels/gen/conv.c

@@ -58,7 +58,7 @@ NOTES = (
     "multiples of eight (26.6 million) and ends at 1,280 and a classifier of 1,000.",
 )
 # What `vmcu build --ram` says where nothing fits.
-SMALLEST = re.compile(r"is (\d+) bytes, reached with (\d+) extra MACs")
+SMALLEST = re.compile(r"is (\d+) bytes, with (\d+) extra MACs")
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     ),
     "vmcu_softmax_onnx": SOFTMAX,
     "vmcu_softmax_tflite": SOFTMAX,
+    "vmcu_table_mean": (*WINDOW, ("bits", 31), ("divisor", -1), ("table", AWAY)),
     "vmcu_transpose_conv": (
         *(*WINDOW, ("groups", 0), ("depth", 0), ("weights", AWAY), ("bias", AWAY)),
         *(("scale", AWAY), ("multiplier", AWAY), ("shift", AWAY), ("shift[0]", 31)),

@@ -69,7 +69,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     parser = build.add(argparse.ArgumentParser().add_subparsers())
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
-    others |= {"solver_seconds"}
+    others |= {"solver_seconds", "product", "model_version"}
     options = {action.dest for action in parser._actions} - others
     keywords = set(inspect.signature(vmcu.Model.plan).parameters) - {"self"}
     assert {k.replace("input_elsewhere", "input") for k in keywords} == options

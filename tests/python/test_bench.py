@@ -163,7 +163,7 @@ def test_a_board_takes_its_cycles_at_its_clock(
     assert "ms at 80 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
         " ".join(capsys.readouterr().out.split())
     )
-    assert main(["bench", hello, "--flash-wait", "5", "--json", str(tmp_path / "here.json")]) == 0
+    assert main(["bench", hello, "--flash-wait", "3", "--json", str(tmp_path / "here.json")]) == 0
     board, counted = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("there", "here"))
     assert board["cycles"] == counted["cycles"] > 0
     assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 80e3, abs=6e-4)

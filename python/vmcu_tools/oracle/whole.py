@@ -36,9 +36,11 @@ def _micro(path: Path, graph: Graph) -> Callable[[Sequence[np.ndarray]], Values]
     data = path.read_bytes()
     if runnable(path, graph) != data:
         raise UnfitError("TensorFlow Lite Micro lacks kernels or shapes for it")
-    # The graph has them in the file's order, without those that are float constants.
+    # The graph has them in the file's order, without those that are float constants; states that it
+    # keeps in variables come behind them.
     names = output_names(path)
-    places = [place for place, name in enumerate(names) if name not in graph.dropped]
+    kept = [place for place, name in enumerate(names) if name not in graph.dropped]
+    places = kept[: len(graph.outputs)]
     runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
     try:
         interpreter = runtime.Interpreter.from_bytes(data, arena_size=arena_bytes(graph, data))

@@ -176,6 +176,8 @@ int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, 
  * @brief What a container states of itself. It must have passed vmcu_model_load(): only then is it
  * part of what was signed.
  *
+ * @param data    The container.
+ * @param size    Bytes of it.
  * @param product The product that it is for, 0 for any or none stated.
  * @param version The version of its model, 0 if none is stated.
  *
