@@ -25,7 +25,7 @@ PARAMS = CStruct(
 	int32_t run;
 	uint8_t bits;
 	uint8_t fraction; /**< bits of @a epsilon, an even number */
-	bool centred; /**< takes the mean out */
+	bool centred;     /**< takes the mean out */
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
