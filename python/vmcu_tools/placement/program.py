@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from itertools import combinations
 from math import lcm
 from typing import Any
 
+from .child import end, start
 from .complaints import InputError, refuse
 from .highs import quieten
 from .named import NamedGraph
@@ -334,23 +334,14 @@ def solve_within(job: Job, seconds: float) -> Proof | None:
 
     Raises InputError as Program does.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import serve; serve()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # With the solver that it starts.
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    process = start(__name__)
     answer = b""
     try:
         answer, _ = process.communicate(pickle.dumps((job, seconds)), seconds)
     except subprocess.TimeoutExpired:
         pass
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
+        end(process)
         process.communicate()
     found: Proof | InputError | None = pickle.loads(answer) if answer else None
     if isinstance(found, InputError):

@@ -12,8 +12,6 @@ import contextlib
 import os
 import pickle
 import queue
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -25,6 +23,7 @@ from .. import progress
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
+from ..placement.child import end, start
 from ..plan.plan import Plan
 from .options import Options
 from .others import single
@@ -94,16 +93,7 @@ def serve() -> None:
 @contextlib.contextmanager
 def served(graph: Graph, options: Options, best: Planning) -> Iterator[Arrived]:
     """The queue that offers come into; on leaving, nobody makes any more."""
-    # A fork of a process whose solvers have run with threads may wait for these forever, and
-    # multiprocessing's other ways import the caller's main module, a script as it may be, again.
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import serve; serve()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # A terminal's Ctrl-C is for the parent, which ends this and the solvers it started.
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    process = start(__name__)
     assert process.stdin and process.stdout
     arrived: Arrived = queue.SimpleQueue()
     reader = threading.Thread(target=receive, args=(process.stdout, arrived), daemon=True)
@@ -113,10 +103,7 @@ def served(graph: Graph, options: Options, best: Planning) -> Iterator[Arrived]:
         reader.start()
         yield arrived
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+        end(process)
         if reader.ident is not None:
             reader.join()
         process.stdout.close()
