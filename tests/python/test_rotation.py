@@ -22,6 +22,7 @@ from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.machine.rotation import CircularMcu, RotatedMcu, machines_of, prove
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
@@ -181,6 +182,8 @@ def test_a_run_in_the_overhang_is_on_what_begins_the_circle():
     ends, begins = slice(circle - 4, circle + 4), slice(0, 8)
     assert machine._overlap(ends, begins) and machine._overlap(begins, ends)
     assert not machine._overlap(slice(circle - 8, circle), begins)
+    assert not VirtualMcu._overlap(machine, ends, begins)
+    assert VirtualMcu._overlap(machine, slice(0, 4), slice(3, 8))
     assert not machine._overlap(slice(8, 12), begins) and not machine._overlap(slice(4, 4), begins)
 
 
