@@ -15,6 +15,7 @@ from builders.onnx_models import OnnxModel
 from vmcu_tools import oracle
 from vmcu_tools.frontends.onnx.patterns import fuse_normalisations
 from vmcu_tools.quantize import calibration
+from vmcu_tools.quantize.preparation import _limit_masks
 
 FLOAT = onnx.TensorProto.FLOAT
 IMAGE, SEQUENCE = (1, 6, 5, 4), (1, 7, 12)
@@ -269,6 +270,17 @@ def test_little_is_lost(tmp_path, case, opset):
     assert found
     for difference in found:
         assert difference.largest <= judge.promise(judge.graph, difference.node).steps, difference
+
+
+@pytest.mark.parametrize("op", ["Add", "Where"])
+def test_masked_scores_are_far_below_all_others(op: str) -> None:
+    """By a factor of e to the power of 8 behind the softmax: a masked element has no weight."""
+    m = OnnxModel(3)
+    y = masked_softmax(op)(m, "x")
+    model = m.proto({"x": (FLOAT, SEQUENCE)}, {y: (FLOAT, None)})
+    _limit_masks(model, lambda _, names: dict.fromkeys(names, (-3.0, 5.0)))
+    masks = [onnx.numpy_helper.to_array(t) for t in model.graph.initializer if "/mask" in t.name]
+    assert min(float(mask.min()) for mask in masks) == (-16.0 if op == "Add" else -11.0)
 
 
 @pytest.mark.parametrize(

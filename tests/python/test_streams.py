@@ -33,7 +33,7 @@ from vmcu_tools.ops.concat import Concat
 from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.plan.turns import macs_of_hop
+from vmcu_tools.plan.turns import first_rows, macs_of_hop
 from vmcu_tools.runners.compiled import loaded_files
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
@@ -88,6 +88,19 @@ def test_hops_are_those_of_whole_windows(seed: int) -> None:
     (graph, hop), plan = drawn(seed), plan_of(seed)
     assert emit(plan, "model").files
     check_hops(graph, hop, plan, seed)
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_the_first_answer_needs_no_later_row(seed: int) -> None:
+    (graph, _), plan = drawn(seed), plan_of(seed)
+    shape = graph.tensors[graph.inputs[0].tensor].shape
+    waited = first_rows(plan)
+    assert waited <= shape[0]
+    for draw in range(4):
+        window = np.random.default_rng(draw).integers(-128, 128, shape).astype(np.int8)
+        changed = window.copy()
+        changed[waited:] = ~window[waited:]
+        np.testing.assert_array_equal(answers(graph, changed, 1), answers(graph, window, 1))
 
 
 def test_states_in_c(tmp_path: Path) -> None:
