@@ -19,11 +19,13 @@ from vmcu_tools.commands.parser import Parser  # noqa: E402
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Commands
 
-`vmcu help COMMAND` prints this reference and examples. `west vmcu COMMAND` is the same in a west workspace.
+`vmcu help COMMAND` prints this reference and examples. `west vmcu COMMAND` is the same in a west
+workspace.
 
-Exit codes: 0 done, 1 problem with the model or the call, 2 usage, 130 interrupted. A SIZE is 65536, 64K, 64 KB, 64KiB, 1.5K or
-0.5M; K is 1024 bytes, and a size must be a whole number of bytes. Every command also has `-q`, `--quiet`: print only warnings and
-errors. Written by `python scripts/commands_page.py --write`.
+Exit codes: 0 done, 1 problem with the model or the call, 2 usage, 130 interrupted. A SIZE is 65536,
+64K, 64 KB, 64KiB, 1.5K or 0.5M; K is 1024 bytes, and a size must be a whole number of bytes. Every
+command also has `-q`, `--quiet`: print only warnings and errors. Written by
+`python scripts/commands_page.py --write`.
 
 """
 # Options of all commands.
