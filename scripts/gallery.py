@@ -49,7 +49,8 @@ PLANS = {
         _sample("keyword"),
         {},
         "The input is a whole clip of features. The first convolution's output has 1,472 bytes, "
-        "and its line buffer has three rows. Half of the pool is scratch that speeds up convolutions.",
+        "and its line buffer has three rows. Half of the pool is scratch, which speeds up "
+        "convolutions.",
     ),
     "keyword-hop": (
         _sample("keyword"),
