@@ -181,7 +181,7 @@ function(vmcu_add_model target)
   endif()
 
   if(arg_INPUT_ELSEWHERE)
-    list(APPEND options --input elsewhere)
+    list(APPEND options --external-input)
   endif()
 
   if(arg_HOP)

@@ -25,40 +25,40 @@ PLANS = {
     "digits": (
         _sample("digits"),
         {},
-        "An inverted bottleneck in a chain: its wide tensors are rings of a few rows, and a "
-        "layer's output takes the place of its input while that is read.",
+        "One fused stage executes the inverted bottleneck: its wide tensors are line buffers of a "
+        "few rows, and outputs overwrite inputs while layers read them.",
     ),
     "digits-single": (
         _sample("digits"),
         {"planner": "single"},
-        "The same network layer by layer: each output over its input as far as that goes, no "
-        "layers together.",
+        "The same network without fused stages: each output overwrites its input where it can.",
     ),
     "digits-tflm": (
         _sample("digits"),
         {"planner": "tflm"},
-        "The same as TensorFlow Lite Micro's planner places it: whole tensors, none over "
-        "another, though less is needed at any time.",
+        "The same network in TensorFlow Lite Micro's arena: whole tensors, none overlapping "
+        "another live tensor.",
     ),
     "digits-rows": (
         _sample("digits"),
         {"stream_input": True},
-        "The input comes row by row and never exists whole. It is small here, so the peak, "
-        "which is elsewhere, stays.",
+        "You push the input row by row. It is small in this network, and the peak is in another "
+        "layer, so the pool keeps its size.",
     ),
     "keyword": (
         _sample("keyword"),
         {},
-        "A clip of features as a whole: of the first convolution's output, 1,472 bytes, three rows "
-        "exist at once. Half of the pool is scratch of the convolutions, which are faster with it.",
+        "The input is a whole clip of features. The first convolution's output has 1,472 bytes, "
+        "and its line buffer has three rows. Half of the pool is scratch, which speeds up "
+        "convolutions.",
     ),
     "keyword-hop": (
         _sample("keyword"),
         {"hop": 1},
-        "The same network on a stream: rings keep the rows that the next position of the "
-        "window needs. The map shows two hops.",
+        "The same network on a stream: ring buffers keep the rows that the next window needs. The "
+        "map shows two hops.",
     ),
-    "hello": (_sample("hello"), {}, "Three numbers in, four out."),
+    "hello": (_sample("hello"), {}, "The network has three inputs and four outputs."),
 }
 
 
@@ -66,7 +66,7 @@ def drawn(name: str) -> tuple[str, str]:
     """The picture of a plan, and its lines of the page."""
     path, asked, what = PLANS[name]
     report = vmcu.load(path).plan(**asked).report()
-    words = " ".join(f"{option}={value!r}" for option, value in asked.items()) or "as it is"
+    words = " ".join(f"{option}={value!r}" for option, value in asked.items()) or "default options"
     title = f"{path.stem}, {words}: {report.bytes:,} bytes"
     text = f"## {title}\n\n{what}\n\n![The pool of {title}](pictures/gallery/{name}.svg)\n\n"
     return report.svg(), text

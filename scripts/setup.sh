@@ -1,14 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what vmcu needs that is not there yet: Debian or Ubuntu packages where it may, and a
-# Python environment in .venv. Running it again costs a second. Without root and sudo it says what
-# is missing, and what then does not work.
+# setup.sh [demo|dev] [-y]: installs what ./demo, or development and ./test, need: Debian or Ubuntu
+# packages, and a Python environment in .venv. It asks before it calls apt; -y agrees. Without a
+# terminal and without -y it does not call apt. It prints what is missing, and what does not work
+# without it. A second run takes a second.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
+LEVEL=dev
+AGREED=
+for argument in "$@"; do
+	case $argument in
+	demo | dev) LEVEL=$argument ;;
+	-y) AGREED=yes ;;
+	*)
+		echo "usage: $(basename "$0") [demo|dev] [-y]" >&2
+		exit 2
+		;;
+	esac
+done
 MISSING=()
 
 # need PACKAGE CHECK...: the package is missing unless the check succeeds.
@@ -44,6 +57,7 @@ list_missing() {
 	need gcc-arm-none-eabi has arm-none-eabi-gcc
 	need libnewlib-arm-none-eabi has_newlib
 	need qemu-system-arm has qemu-system-arm
+	[ "$LEVEL" = dev ] || return 0
 	need ccache has ccache
 	need cppcheck has cppcheck
 	need doxygen has doxygen
@@ -53,6 +67,19 @@ list_missing() {
 		need gperf has gperf
 		[ "$(uname -m)" != x86_64 ] || need gcc-multilib has_m32
 	fi
+}
+
+# may_install PACKAGE...: whether the user agrees to apt.
+may_install() {
+	local answer
+
+	[ -z "$AGREED" ] || return 0
+	if ! [ -t 0 ]; then
+		say "no terminal to ask: apt is not used; -y agrees to it"
+		return 1
+	fi
+	read -r -p "Install these with apt: $*? [y/N] " answer
+	[[ $answer == [yY]* ]]
 }
 
 # install_packages PACKAGE...
@@ -70,6 +97,7 @@ install_packages() {
 		fi
 		sudo=(sudo)
 	fi
+	may_install "$@" || return 0
 	say "installing $*"
 	export DEBIAN_FRONTEND=noninteractive
 	quietly apt-update "${sudo[@]}" apt-get update -q || true
@@ -93,6 +121,7 @@ add_browser() {
 explain_missing() {
 	[ ${#MISSING[@]} -gt 0 ] || return 0
 	say "still missing: ${MISSING[*]}"
+	echo "   install them: apt-get install --no-install-recommends ${MISSING[*]}"
 	has_emulator || say "without the Arm compiler and QEMU: no emulated boards, host only"
 	has gcc || say "without gcc: nothing runs but the virtual machine"
 }
@@ -124,19 +153,21 @@ done_once() {
 }
 
 make_venv() {
-	local project=$ROOT/pyproject.toml
+	local project=$ROOT/pyproject.toml extras=
 
 	if ! [ -x "$VENV/bin/python" ]; then
 		say "making .venv"
 		quietly venv python3 -m venv "$VENV"
 	fi
-	if once tools "$project"; then
+	# An environment for development has what the demo needs.
+	if once dev "$project" && { [ "$LEVEL" = dev ] || once demo "$project"; }; then
 		say "installing the Python packages; the first time this takes a minute or two"
-		if ! pip_install tools -e "$ROOT[oracle,test,docs]"; then
+		[ "$LEVEL" = demo ] || extras=dev,
+		if ! pip_install tools -e "$ROOT[${extras}verify]"; then
 			say "no wheel of tflite-micro for this Python? trying with ONNX Runtime alone"
-			pip_install tools -e "$ROOT[test,docs]" onnxruntime
+			pip_install tools -e "$ROOT[${extras}quantize]"
 		fi
-		done_once tools "$project"
+		done_once "$LEVEL" "$project"
 	fi
 	has cmake || pip_install cmake cmake
 	has ninja || pip_install ninja ninja
@@ -170,9 +201,15 @@ if ! python_ok; then
 	say "vmcu needs Python 3.10 or newer; here is $(python3 -V 2>/dev/null || echo none)"
 	exit 1
 fi
+if ! has_venv; then
+	say "python3-venv is missing: .venv cannot be made. Install it, or call this with -y"
+	exit 1
+fi
 make_venv
-add_zephyr_packages
-add_browser
+if [ "$LEVEL" = dev ]; then
+	add_zephyr_packages
+	add_browser
+fi
 enter_venv
 list_missing
 explain_missing

@@ -5,7 +5,7 @@ python benchmarks/published/fronts.py --models DIR [--only NETWORK...] [--write 
 
 fronts.csv: points of msf-CNN's fronts, of its repository: bytes, without the input, the last output
 and the tensors of residual sums, and multiply-accumulates, a part of those of the network. vmcu's
-are of `vmcu build --input elsewhere --ram BYTES`, everything counted but the input; where that
+are of `vmcu build --external-input --ram BYTES`, everything counted but the input; where that
 does not fit, of the smallest pool it finds. The plan is run on an emulated Cortex-M4, where there
 is one. DIR has MCUNet's files, and MobileNetV2's of benchmarks/models/build.py. Takes minutes a
 point.

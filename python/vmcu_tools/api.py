@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from .commands import build, models
-from .commands.options import ELSEWHERE, c_name, hop_option, model_options
+from .commands.options import c_name, hop_option, model_options
 from .emit import Emitted, emit, write
 from .errors import Problem, UserError
 from .frontends import format_of
@@ -95,7 +95,7 @@ class Model:
             "calibration": self.calibration,
             "ram": ram,
             "stream_input": stream_input,
-            "input": ELSEWHERE if input_elsewhere else None,
+            "external_input": input_elsewhere,
             "hop": hop or None,
             "time": time,
             "state": None if state is None else list(state),

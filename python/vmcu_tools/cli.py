@@ -8,8 +8,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 from . import __version__, paths
 from .commands import (
@@ -19,76 +20,138 @@ from .commands import (
     build,
     check,
     compare,
-    compare_runs,
     completion,
     container,
-    diff,
     fit,
     inspect,
     new,
-    ops,
+    old_spellings,
     place,
-    plan_tflite,
     quantize,
     run,
-    size,
     verify,
-    wear,
 )
-from .commands.examples import show_examples
-from .commands.options import quiet_option
+from .commands.options import Subparsers, quiet_option
+from .commands.parser import Parser
 from .errors import PlanError, Problem, UserError
-from .exits import EXIT_INTERRUPTED, EXIT_PROBLEM
+from .exits import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PROBLEM
+
+
+class Command(Protocol):
+    """A module of commands/. One without EXAMPLES, see parser.Examples, shows none."""
+
+    def add(self, commands: Subparsers) -> argparse.ArgumentParser: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
 
 # In the order of `vmcu --help`.
-COMMANDS = (
-    *(build, fit, check, diff, compare, compare_runs, verify, run, bench, size, boards),
-    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
-)
+GROUPS: Mapping[str, tuple[Command, ...]] = {
+    "Build": (build, quantize, audio, new),
+    "Run": (run, verify, bench),
+    "Check": (fit, check, inspect),
+    "Analyse": (compare, place),
+    "Manage": (container, boards),
+}
+HELP = "help"
+# Commands that a shell does not offer.
+OLD = old_spellings.NAMES
 
 
 # What a command writes, by the names of its options.
 _WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown")
 
 
-class _Root(argparse.Action):
-    """Prints where the C runtime is, as --version prints the version."""
+class _Print(argparse.Action):
+    """Prints a text instead of running a command, as --version prints the version."""
 
-    def __init__(self, option_strings: list[str], dest: str, help: str) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, values: Any, *_: object
+    ) -> None:
         try:
-            print(paths.root())
+            print(self.const(*([values] if values else [])))
         except UserError as error:
             parser.exit(EXIT_PROBLEM, f"vmcu: {error}\n")
         parser.exit()
 
 
-def parser(prog: str = "vmcu") -> argparse.ArgumentParser:
+class Top(Parser):
+    """The parser of the program, which lists its commands in groups."""
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage("%(prog)s COMMAND [OPTION ...]", self._actions, [])
+        formatter.add_text(self.description)
+        (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+        listed = iter(commands._get_subactions())
+        for title, members in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([next(listed) for _ in members])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([one for one in self._actions if one is not commands])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+def parser(prog: str = "vmcu") -> Top:
     """All commands with their options; `action` of what is parsed does what is asked for. prog:
     what they are called by."""
-    top = argparse.ArgumentParser(
+    top = Top(
         prog=prog,
-        description="Compiles int8 neural networks (.tflite, .onnx) to const C tables that run in "
-        "one circular pool of RAM.",
-        epilog="Exit: 0 done, 1 something to change in the model or the call, 2 usage, "
-        "130 interrupted.",
+        description="Compiles int8 neural networks (.tflite, .onnx) to C tables that run in one "
+        "circular pool of RAM.",
+        epilog=f"`{prog} help COMMAND` shows options and examples. Exit codes: 0 done, 1 problem "
+        "with the model or the call, 2 usage, 130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"vmcu {__version__}")
     top.add_argument(
         "--root",
-        action=_Root,
-        help="print the folder with the C runtime, the Zephyr module and, in cmake, the package "
-        "that find_package(vmcu) takes",
+        action=_Print,
+        nargs=0,
+        const=paths.root,
+        help="print the folder of the C runtime and the Zephyr module; its cmake folder is for "
+        "find_package(vmcu)",
     )
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
+    top.add_argument(
+        "--completion",
+        action=_Print,
+        choices=completion.SHELLS,
+        const=completion.script,
+        metavar="SHELL",
+        help="print a completion script for bash, zsh or fish; bash: "
+        f'eval "$({prog} --completion bash)"',
+    )
+    added = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    commands = cast(Subparsers, added)
+    for command in (one for group in GROUPS.values() for one in group):
         one = command.add(commands)
+        assert isinstance(one, Parser)
         quiet_option(one)
-        show_examples(one, one.prog.removeprefix(prog).strip())
+        one.show_examples(getattr(command, "EXAMPLES", ()))
         one.set_defaults(action=command.run)
+        old_spellings.add_options(one)
+    old_spellings.add(commands)
+    shown = commands.add_parser(HELP, description="Shows the help of a command.")
+    shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build")
+    shown.set_defaults(action=_help_of(top), quiet=False)
     return top
+
+
+def _help_of(top: Top) -> Any:
+    def show(args: argparse.Namespace) -> int:
+        found: Parser = top
+        for word in args.words:
+            if word not in found.commands():
+                found.unknown_command(word)
+            found = found.commands()[word]
+        print(found.format_help(), end="")
+        return EXIT_DONE
+
+    return show
 
 
 def _check_written(args: argparse.Namespace) -> None:
@@ -127,11 +190,17 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
         args = parser(prog).parse_args(argv, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
+    notes = old_spellings.notes(args)
+    if not args.quiet:
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
     try:
         _check_written(args)
         with _reports_of(args):
             found: int = args.action(args)
             return found
+    except SystemExit as stop:
+        return int(stop.code or 0)
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
     except PlanError as error:

@@ -138,7 +138,7 @@ def _check_alone(
         "--planner": planner != DEFAULT,
         "--ram": ram is not None,
         "--rotate": rotated,
-        "--input elsewhere": input_elsewhere,
+        "--external-input": input_elsewhere,
         "--plan-seconds": plan_seconds is not None,
     }
     others = [option for option, there in asked.items() if there]

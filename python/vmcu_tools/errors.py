@@ -46,6 +46,17 @@ class UserError(Exception):
         return type(self), self.problems
 
 
+def pip_line(extra: str) -> str:
+    """The commands that install an extra of pyproject.toml."""
+    return f"pip install '.[{extra}]' in a checkout, else pip install 'vmcu-tools[{extra}]'"
+
+
+def missing_package(package: str, purpose: str, extra: str, file: str = "") -> UserError:
+    """The error for an absent optional package; extra: the extra of pyproject.toml that has it."""
+    reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
+    return UserError(Problem(reason, pip_line(extra), file))
+
+
 def _told(problem: Problem) -> Problem:
     reason, file = problem.reason, problem.file
     for made, given in _MADE.items():

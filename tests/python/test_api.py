@@ -36,7 +36,7 @@ ASKED = [
     ({"ram": "64K"}, ("--ram", "64K")),
     ({"ram": 4000, "target": "portable"}, ("--ram", "4000", "--target", "portable")),
     ({"stream_input": True}, ("--stream-input",)),
-    ({"input_elsewhere": True}, ("--input", "elsewhere")),
+    ({"input_elsewhere": True}, ("--external-input",)),
     ({"planner": "single", "rotate": True}, ("--planner", "single", "--rotate")),
     ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
@@ -72,7 +72,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     others |= {"solver_seconds", "product", "model_version"}
     options = {action.dest for action in parser._actions} - others
     keywords = set(inspect.signature(vmcu.Model.plan).parameters) - {"self"}
-    assert {k.replace("input_elsewhere", "input") for k in keywords} == options
+    assert {k.replace("input_elsewhere", "external_input") for k in keywords} == options
     page = PAGE.read_text()
     assert [k for k in keywords if f"| `{k}` | `--" not in page] == []
 

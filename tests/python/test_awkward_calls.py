@@ -66,19 +66,19 @@ FILES = [
     ("vmcu build kws.vmcu", PROBLEM, "kws.vmcu"),
     ("vmcu build before.json", PROBLEM, "before.json"),
     ("vmcu build x.npy", PROBLEM, "x.npy"),
-    ("vmcu diff model.tflite none.json", PROBLEM, "none.json"),
+    ("vmcu compare model.tflite none.json", PROBLEM, "none.json"),
     ("echo '{' > bad.json && vmcu check model.onnx --baseline bad.json", PROBLEM, "bad.json"),
     ("vmcu container show model.onnx", PROBLEM, "model.onnx"),
     ("vmcu container verify /dev/null", PROBLEM, ""),
     ("vmcu run model.onnx --input model.tflite", PROBLEM, "model.tflite"),
     ("vmcu run model.onnx --input none.npy", PROBLEM, "none.npy"),
     ("vmcu run model.onnx --input rows.npy", PROBLEM, "rows.npy"),
-    ("vmcu size model.onnx", PROBLEM, "model.onnx"),
+    ("vmcu inspect x.npy", PROBLEM, "x.npy"),
     ("vmcu place model.onnx", PROBLEM, "model.onnx"),
     ("vmcu place --graph PROBLEM.csv", PROBLEM, "PROBLEM.csv"),
     ("vmcu quantize net.onnx --calibration x.npy -o q.onnx; test ! -e q.onnx", DONE, "x.npy"),
     ("vmcu audio --wav model.onnx -o o", PROBLEM, "model.onnx"),
-    ("vmcu plan-tflite model.onnx o.tflite; test ! -e o.tflite", DONE, "model.onnx"),
+    ("vmcu place x.tflite --output o.tflite; test ! -e o.tflite", DONE, "x.tflite"),
 ]
 PLACES = [
     ("vmcu build model.onnx -o /proc/none", PROBLEM, "/proc/none"),
@@ -97,10 +97,10 @@ PLACES = [
 ]
 PIPES = [
     ("vmcu build model.onnx > /dev/full", PROBLEM, "No space left"),
-    ("vmcu ops > /dev/full", PROBLEM, "No space left"),
-    ("vmcu ops --json - > /dev/full", PROBLEM, "No space left"),
-    ("vmcu ops | head -1; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
-    ("vmcu ops --markdown | true; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
+    ("vmcu inspect --operators > /dev/full", PROBLEM, "No space left"),
+    ("vmcu inspect --operators --json - > /dev/full", PROBLEM, "No space left"),
+    ("vmcu inspect --operators | head -1; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
+    ("vmcu inspect --operators --markdown | true; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
     ("vmcu build model.onnx <&-", DONE, ""),
     ("vmcu build none.onnx 2>&-", PROBLEM, None),
     ("vmcu build model.onnx >&-", (DONE, PROBLEM), None),
@@ -111,7 +111,7 @@ PIPES = [
         PROBLEM,
         OVER,
     ),
-    ("vmcu diff model.onnx model.onnx --markdown ./model.onnx", PROBLEM, OVER),
+    ("vmcu compare model.onnx model.onnx --markdown ./model.onnx", PROBLEM, OVER),
     ("vmcu run model.onnx --input a.npy --output $PWD/a.npy", PROBLEM, OVER),
     ("vmcu build model.onnx --json a --html $PWD/a", PROBLEM, "would be written twice"),
 ]
@@ -135,7 +135,7 @@ OPTIONS = [
     ("vmcu bench model.onnx --board none", PROBLEM, "none"),
     ("vmcu boards 'none*'", (DONE, PROBLEM), ""),
     ("vmcu boards --zephyr /nowhere", PROBLEM, "/nowhere"),
-    ("vmcu completion tcsh", USAGE, "tcsh"),
+    ("vmcu --completion tcsh", USAGE, "tcsh"),
 ]
 # What makes a call one for a shell.
 SHELL = set("$&;|<>*")

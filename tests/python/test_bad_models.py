@@ -268,5 +268,5 @@ def test_foreign_files(tmp_path):
 
 
 def test_missing_package_says_what_to_install():
-    with pytest.raises(UserError, match="pip install vmcu-no-such-package"):
+    with pytest.raises(UserError, match=r"pip install '\.\[verify\]'"):
         required("vmcu_no_such_package", "vmcu-no-such-package", "test")

@@ -83,22 +83,34 @@ def test_there_are_messages() -> None:
     assert len(messages()) >= 10
 
 
+def rows_of(page: str, table: str) -> dict[str, list[str]]:
+    """Cells of a table between its marks, by the first one."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    block = text.partition(f"<!-- {table} -->")[2].partition(f"<!-- end of {table} -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in block.splitlines() if line.startswith("| ")]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows}
+
+
 def test_the_readme_has_the_figures_of_the_results() -> None:
     """Its five rows, by what TFLite Micro needs, which no two of these networks share."""
-    results = (ROOT / "doc" / "results.md").read_text(encoding="utf-8")
-    table = results.partition("<!-- planners -->")[2].partition("<!-- end of planners -->")[0]
+    planners, tigris = rows_of("doc/results.md", "planners"), rows_of("doc/results.md", "tigris")
     found = {}
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        if len(cells) == 8:
-            _, vmcu, streamed, _, _, tflm, tinyengine, _ = cells
-            found[tflm] = [tinyengine, vmcu, streamed]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (?:MobileNet|ResNet|DS-CNN|MCUNet).*$", readme, re.MULTILINE)
-    assert len(rows) == 5
-    for line in rows:
-        _, tflm, *others = (cell.strip() for cell in line.strip("| ").split("|"))
-        assert found[tflm] == others, line
+    for name, (arena, plan) in list(tigris.items())[2:]:
+        vmcu, streamed, _, _, tflm, tinyengine, _ = planners[name]
+        assert arena == tflm
+        # TinyEngine rejects the other models.
+        own = tinyengine if name.startswith("mcunet") else "-"
+        found[tflm] = [own, plan, vmcu, streamed]
+    rows = rows_of("README.md", "RAM")
+    assert len(found) == 5 and len(rows) == 7
+    for cells in list(rows.values())[2:]:
+        assert found[cells[0]] == cells[1:]
+
+
+def test_the_page_of_commands_is_that_of_the_parsers() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "commands_page.py"))
+    page = (ROOT / "doc" / "commands.md").read_text(encoding="utf-8")
+    assert page == script["page"](), "python scripts/commands_page.py --write"
 
 
 def test_the_testing_page_has_the_figures_of_now() -> None:

@@ -141,7 +141,7 @@ def test_what_cannot_be_elsewhere() -> None:
     twice = builder.node(Concat(2, (None, None)), [x, x], (4, 4, 4))
     with pytest.raises(UserError, match="is an output too"):
         make_plan("vmcu", builder.graph([twice.name, x.name]), ELSEWHERE)
-    with pytest.raises(UserError, match=r"(?s)keeps inputs whole.*--input elsewhere"):
+    with pytest.raises(UserError, match=r"(?s)keeps inputs whole.*--external-input"):
         make_plan("single", Network(0).made, ELSEWHERE)
 
 
@@ -169,18 +169,18 @@ def test_readers_of_one_name_have_fetches_of_their_own() -> None:
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, out = str(DIGITS), tmp_path / "report.json"
-    assert main(["build", model, "--input", "elsewhere", "--json", str(out)]) == 0
+    assert main(["build", model, "--external-input", "--json", str(out)]) == 0
     assert "vmcu_set_input" in capsys.readouterr().out
     assert '"input_elsewhere": true' in out.read_text()
-    assert main(["build", model, "--input", "elsewhere", "--stream-input"]) == 1
+    assert main(["build", model, "--external-input", "--stream-input"]) == 1
     assert "two ways for one input" in capsys.readouterr().err
     x = tmp_path / "x.npy"
     np.save(x, np.random.default_rng(0).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32))
     printed = []
-    for words in ([], ["--input", "elsewhere"]):
+    for words in ([], ["--external-input"]):
         assert main(["run", model, "--on", "host", "--input", str(x), *words]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     assert main(["run", model, "--input", "elsewhere"]) == 1
     assert "0 inputs given" in capsys.readouterr().err
-    assert main(["verify", model, "--on", "host", "--input", "elsewhere", "-n", "1"]) == 0
+    assert main(["verify", model, "--on", "host", "--external-input", "-n", "1"]) == 0

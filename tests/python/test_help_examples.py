@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 from builders import scratch
 from vmcu_tools import cli
-from vmcu_tools.commands.examples import EXAMPLES
 
+EXAMPLES = {
+    command.__name__.rpartition(".")[2]: getattr(command, "EXAMPLES", ())
+    for group in cli.GROUPS.values()
+    for command in group
+}
 COMMANDS = [(name, words) for name, examples in EXAMPLES.items() for words, _ in examples]
 # By how they begin. "": not here.
 NEEDS = {
@@ -18,12 +22,12 @@ NEEDS = {
     "verify model.tflite": "qemu-system-arm arm-none-eabi-gcc tflite_micro",
     "run": "onnxruntime",
     "container sign": "cryptography openssl",
-    "completion": "argcomplete",
+    "place IN.tflite": "tflite_micro",
     # tests/python/test_size.py has images.
-    "size": "an-image",
+    "inspect build": "an-image",
 }
 # These take long, and pages run their like: see test_docs_commands.py.
-SLOW = ("bench", "wear", "fit model.onnx", "verify kws")
+SLOW = ("bench", "fit model.onnx", "verify kws")
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +36,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_has_some() -> None:
-    names = cli.parser()._subparsers._group_actions[0].choices
-    assert set(EXAMPLES) == set(names)
+    assert list(EXAMPLES) == list(cli.parser().visible())
+    assert len(EXAMPLES) == 14
+    assert [name for name, examples in EXAMPLES.items() if not examples] == []
+
+
+def test_a_command_without_examples_has_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(cli.build, "EXAMPLES")
+    assert cli.main(["build", "--help"]) == 0
+    assert "examples" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("prog", ("vmcu", "west vmcu"))

@@ -75,3 +75,27 @@ import pandas
 assert cp_model.Frame is pandas.DataFrame
 """
     run(script)
+
+
+def test_without_a_solver_there_is_a_plan_and_a_note(tmp_path: Path) -> None:
+    """Of a network whose planner asks the solver: the core packages do not include one."""
+    script = """
+import importlib.util, sys
+
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "ortools" else find(name, *more)
+sys.modules["ortools"] = None
+from vmcu_tools.planner.places import circle
+from vmcu_tools.planner.places.pieces import Piece
+assert circle.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
+assert circle.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
+from vmcu_tools.cli import main
+print(main(["build", sys.argv[1], "--memory", "a=64K,b=64K", "-o", sys.argv[2], "--quiet"]))
+"""
+    command = [sys.executable, "-c", script, str(DIGITS), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "1\n", done.stderr
+    assert done.stderr.count("note: planned without the constraint solver") == 1
+    assert "'ortools' is needed to solve this placement" in done.stderr
+    assert "pip install '.[solver]'" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -24,7 +24,7 @@ OPTIONS: list[dict[str, object]] = [
 ]
 WORDS = {
     "stream_input": ["--stream-input"],
-    "input_elsewhere": ["--input", "elsewhere"],
+    "input_elsewhere": ["--external-input"],
     "tile_cost": ["--tile-cost", "5"],
     "extra_macs": ["--extra-macs", "5"],
 }

@@ -5,6 +5,8 @@ module: with it alone, models compile, run and are verified."""
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -118,7 +120,7 @@ def test_the_cmake_project_of_the_page(site: Path, project: Path) -> None:
 @needs_cmake
 @pytest.mark.parametrize("version", ["0.99", "99.0"])
 def test_another_version_is_not_found(site: Path, project: Path, version: str) -> None:
-    (project / "CMakeLists.txt").write_text(block("cmake").replace("vmcu 0.1 ", f"vmcu {version} "))
+    (project / "CMakeLists.txt").write_text(block("cmake").replace("vmcu 0.2 ", f"vmcu {version} "))
     done = installed_run(site, CONFIGURE, project, check=False)
     assert done.returncode == 1
     assert "vmcuConfig.cmake" in done.stderr
@@ -205,3 +207,25 @@ def test_two_files_of_one_version() -> None:
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "## " in line]
     assert headings[0] in ("## Unreleased", f"## {__version__}")
     assert any(line.startswith(f"## {__version__}") for line in headings)
+
+
+def test_the_long_description_has_no_relative_links() -> None:
+    pytest.importorskip("hatchling", reason="no hatchling, which builds the wheel")
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11")
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    absolute = runpy.run_path(str(ROOT / "scripts" / "long_description.py"))["absolute"]
+    text = absolute((ROOT / "README.md").read_text(), urls["Documentation"])
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert targets and [target for target in targets if not target.startswith("https://")] == []
+    assert f"{urls['Repository']}/blob/main/doc/install.md" in targets
+
+
+def test_core_packages_are_few() -> None:
+    """OR-tools brings pandas: 170 MB."""
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=\[]", line)[0] for line in project["dependencies"]}
+    assert not names & {"ortools", "pulp", "pandas", "onnxruntime", "tflite-micro"}
+    assert {"verify", "quantize", "solver", "dev", "oracle"} <= set(
+        project["optional-dependencies"]
+    )

@@ -199,7 +199,7 @@ def test_without_pillow(network: Path, tmp_path: Path, monkeypatch, capsys) -> N
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     words = ["--png", str(tmp_path / "a.png"), "--svg", str(tmp_path / "a.svg")]
     assert main(["build", str(network), *words]) == 1
-    assert "pip install pillow" in capsys.readouterr().err
+    assert "pip install '.[png]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

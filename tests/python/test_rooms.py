@@ -127,7 +127,7 @@ def test_a_class_means_one_thing_from_the_plan_on() -> None:
     assert [name for name in set(names) if names.count(name) > 1] == []
 
 
-@pytest.mark.parametrize("words", ([], ["build"], ["wear"], ["place"], ["plan-tflite"]))
+@pytest.mark.parametrize("words", ([], ["build"], ["bench"], ["place"], ["check"]))
 def test_help_waits_for_nothing(words: list[str]) -> None:
     asked = (
         "import sys; from vmcu_tools.cli import main; main(sys.argv[1:]); "

@@ -263,7 +263,7 @@ def test_sequences_in_one_dimension(
 BESIDE = (
     ("--planner", "single"),
     ("--stream-input",),
-    ("--input", "elsewhere"),
+    ("--external-input",),
     ("--rotate",),
     ("--memory", "a=9K,b=9K"),
     ("--tile-cost", "5"),

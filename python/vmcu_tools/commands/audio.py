@@ -11,56 +11,66 @@ from typing import Any
 from ..audio.settings import Settings
 from ..exits import EXIT_DONE
 from .options import Subparsers, c_name, finite
+from .parser import OUTPUT, titled
 
 HELP = {
-    "sample_rate": ("HZ", "samples a second"),
-    "window_ms": ("MS", "of a window"),
-    "hop_ms": ("MS", "from one window to the next"),
-    "channels": ("N", "numbers in a row"),
-    "lower_hz": ("HZ", "where the band begins"),
-    "upper_hz": ("HZ", "where it ends"),
-    "smoothing_bits": ("N", "fraction of the noise's estimate"),
-    "even_smoothing": ("X", "how fast channels 0, 2, ... learn the noise"),
-    "odd_smoothing": ("X", "how fast the others do"),
-    "least_signal": ("X", "part of a signal that is never taken for noise"),
-    "pcan": ("", "gain by the noise of each channel"),
-    "pcan_strength": ("X", "power of the noise that a signal is divided by"),
-    "pcan_offset": ("X", "added to the noise"),
-    "pcan_gain_bits": ("N", "of the gain where there is no noise"),
-    "log": ("", "logarithms"),
-    "log_shift": ("N", "bits of a logarithm's fraction"),
+    "sample_rate": ("HZ", "samples per second"),
+    "window_ms": ("MS", "length of a window"),
+    "hop_ms": ("MS", "distance between windows"),
+    "channels": ("N", "features in a row"),
+    "lower_hz": ("HZ", "lowest frequency"),
+    "upper_hz": ("HZ", "highest frequency"),
+    "smoothing_bits": ("N", "fraction bits of the noise estimate"),
+    "even_smoothing": ("X", "noise smoothing of channels 0, 2, ..."),
+    "odd_smoothing": ("X", "noise smoothing of the other channels"),
+    "least_signal": ("X", "share of the signal that is always kept"),
+    "pcan": ("", "normalise the gain of each channel by its noise"),
+    "pcan_strength": ("X", "exponent of the noise in that gain"),
+    "pcan_offset": ("X", "offset added to the noise"),
+    "pcan_gain_bits": ("N", "gain bits without noise"),
+    "log": ("", "take logarithms"),
+    "log_shift": ("N", "fraction bits of a logarithm"),
 }
+
+
+EXAMPLES = (
+    ("-o tables", "front_end.c and front_end.h"),
+    ("--wav recording.wav -o features", "features of a recording, to train with"),
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     audio = commands.add_parser(
         "audio",
-        help="write the tables of an audio front end, or compute features of a recording",
-        description="Sound to rows of features as TensorFlow Lite Micro's micro frontend has them; "
-        "the defaults are those of micro_speech and microWakeWord. Writes NAME.c and NAME.h for "
-        "CONFIG_VMCU_AUDIO, and with --wav the features of a recording, to train with.",
+        help="write an audio front end, or features to train with",
+        description="Writes NAME.c and NAME.h, the tables of an audio front end for "
+        "CONFIG_VMCU_AUDIO; with --wav, writes the features of a recording instead. Features equal "
+        "those of TensorFlow Lite Micro's micro frontend; the defaults are those of micro_speech "
+        "and microWakeWord.",
     )
-    audio.add_argument("--name", type=c_name, default="front_end", help="C name of the tables")
-    audio.add_argument(
+    output = titled(audio, OUTPUT)
+    output.add_argument("--name", type=c_name, default="front_end", help="C name of the tables")
+    output.add_argument(
         "-o", "--output", type=Path, default=Path(), metavar="DIR", help="folder (default: here)"
     )
     audio.add_argument(
         "--wav",
         type=Path,
         metavar="FILE",
-        help="write NAME.npy, uint16 (rows, channels), in place of tables: of 16-bit samples, one "
-        "channel, at the sample rate",
+        help="write NAME.npy, uint16 (rows, channels), the features of a recording: 16-bit "
+        "samples, one channel, at the sample rate",
     )
+    front_end = titled(audio, "front end")
     for field in fields(Settings):
         metavar, text = HELP[field.name]
         option = f"--{field.name.replace('_', '-')}"
         usual: Any = field.default
         if isinstance(usual, bool):
-            audio.add_argument(
+            front_end.add_argument(
                 option, action=argparse.BooleanOptionalAction, default=usual, help=text
             )
         else:
-            audio.add_argument(
+            front_end.add_argument(
                 option,
                 type=finite if isinstance(usual, float) else type(usual),
                 default=usual,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
+from . import wear
 from .options import (
     RUNNABLE,
     Subparsers,
@@ -23,61 +24,79 @@ from .options import (
     refuse_with,
     zephyr_board,
 )
+from .parser import MACHINE, OUTPUT, WEAR, titled
+from .wear import DEFAULT
 
 if TYPE_CHECKING:
     from ..bench.flash import Flash
     from ..bench.model import BenchReport
     from ..bench.stream import StreamBench
 
-DEFAULT = "qemu:m4"
+EXAMPLES = (
+    ("model.tflite", "instructions and cycles, layer by layer"),
+    ("model.tflite --board nucleo_f411re", "modelled milliseconds on that board"),
+    ("--wear", "stacks that move, as in the paper"),
+    ("--wear model.onnx --rotate", "every store of an inference"),
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     bench = commands.add_parser(
         "bench",
         parents=[planner_options()],
-        help="count instructions, loads, stores and cycles on an emulated board, layer by layer",
-        description="A container, FILE.vmcu, is counted as the target runs it after loading; its "
-        "outputs are checked against its own tables, compiled in, on this computer.",
+        help="count instructions, cycles and memory writes",
+        description="Runs the model on an emulated core and counts instructions, loads and stores "
+        "layer by layer; cycles and milliseconds come from a model of the core (doc/cycles.md). A "
+        "container is loaded as firmware loads it, and its outputs are compared with its tables.",
     )
     int8_model(bench, "single kernels, beside CMSIS-NN's figures", RUNNABLE)
-    where = bench.add_mutually_exclusive_group()
-    where.add_argument(
+    where = titled(bench, MACHINE)
+    one = where.add_mutually_exclusive_group()
+    one.add_argument(
         "--on",
-        metavar="TARGET",
-        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7, qemu:m33 (default qemu:m4)",
+        metavar="MACHINE",
+        help="emulated core that runs the model: qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7 or "
+        "qemu:m33 (default qemu:m4); with --wear also virtual (the pool, from the plan; no "
+        "lifetime)",
     )
-    where.add_argument(
+    one.add_argument(
         "--board",
         type=zephyr_board,
         metavar="BOARD",
-        help="milliseconds on a board, such as nucleo_l4r5zi: by a model of its core, clock and "
-        "flash, or by itself with --measure",
+        help="estimate milliseconds on a board, such as nucleo_l4r5zi, from its core, clock and "
+        "flash; with --measure: measure them there",
     )
-    bench.add_argument(
+    where.add_argument(
         "--measure",
         action="store_true",
-        help="build a Zephyr application for --board that reads the core's cycle counter around "
-        "each layer, run it there, and print what it says",
+        help="build a Zephyr application for --board that reads the cycle counter around each "
+        "layer, run it, and print its figures",
     )
-    bench.add_argument(
+    where.add_argument(
         "--serial",
         metavar="PORT",
-        help="with --measure: flash the board and read this serial port (default: the board is "
-        "emulated, or this computer)",
+        help="with --measure: flash the board and read this serial port (default: emulate the "
+        "board)",
     )
-    bench.add_argument(
+    where.add_argument(
         "--flash-wait",
         type=count,
         metavar="N",
-        help="add what flash with N wait states behind small caches costs, by a model",
+        help="add the modelled cost of flash with N wait states behind small caches",
     )
-    bench.add_argument(
+    titled(bench, OUTPUT).add_argument(
         "--keep",
         type=Path,
         metavar="DIR",
-        help="leave the image that was counted in DIR, with its input and run.sh, which runs it",
+        help="leave the counted image in DIR, with its input and run.sh, which runs it",
     )
+    titled(bench, WEAR).add_argument(
+        "--wear",
+        action="store_true",
+        help="print where writes go in a memory that wears out, and how long it lasts: of an "
+        "inference, or, without MODEL, of the stacks in the paper on task stack migration",
+    )
+    wear.options(bench)
     hop_option(bench)
     calibration_options(bench)
     json_option(bench)
@@ -90,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
     from ..report.streams import print_hops
     from ..report.terminal import console, write_json
 
+    if args.wear:
+        return _wear(args)
     _check(args)
     if args.model is None:
         results = kernels.bench_kernels(args.on or DEFAULT, args.planner, args.target)
@@ -107,6 +128,24 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _wear(args: argparse.Namespace) -> int:
+    """The wear of a memory. Raises UserError for what it is not simulated with."""
+    others = {
+        "--board": args.board is not None,
+        "--measure": args.measure,
+        "--serial": args.serial is not None,
+        "--flash-wait": args.flash_wait is not None,
+        "--keep": args.keep is not None,
+        "--hop": bool(args.hop),
+        "--state": args.state is not None,
+        "--time": args.time is not None,
+    }
+    refuse_with(others, "{} does not go with --wear", "leave out one of the two", args.model)
+    streaming = ("hop", "state", "time")
+    left = {name: value for name, value in vars(args).items() if name not in streaming}
+    return wear.run(argparse.Namespace(**left | {"on": args.on or DEFAULT}))
+
+
 def moves(args: argparse.Namespace) -> bool:
     """True for a model that keeps rows from one answer to the next."""
     from .models import check_hop
@@ -122,6 +161,11 @@ def moves(args: argparse.Namespace) -> bool:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError where options do not go together."""
+    unused = argparse.ArgumentParser()
+    wear.options(unused)
+    usual = vars(unused.parse_args([]))
+    of_wear = {f"--{name}": getattr(args, name) != usual[name] for name in usual}
+    refuse_with(of_wear, "{} is for --wear", "add --wear, or leave it out", args.model)
     of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
         raise UserError(

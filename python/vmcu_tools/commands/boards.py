@@ -15,12 +15,18 @@ from .options import Subparsers, json_option
 TREE = "ZEPHYR_BASE"
 
 
+EXAMPLES = (
+    ("", "all boards with a model of their flash"),
+    ("'nucleo_f4*'", "boards by name"),
+)
+
+
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     boards = commands.add_parser(
         "boards",
-        help="RAM, flash, core and clock of boards",
-        description="Those that `vmcu bench --board` and `vmcu fit --board` know; with a Zephyr "
-        "tree all boards with a microcontroller that it describes.",
+        help="list RAM, flash, core and clock of boards",
+        description="Lists the boards that `vmcu bench --board` and `vmcu fit --board` know; with "
+        "--zephyr, all boards with a microcontroller of a Zephyr tree.",
     )
     boards.add_argument("pattern", nargs="?", default="*", help="such as 'nucleo_f4*'")
     boards.add_argument(
@@ -29,7 +35,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         nargs="?",
         const=Path(os.environ.get(TREE, "")),
         metavar="TREE",
-        help=f"a Zephyr tree (without TREE: ${TREE})",
+        help=f"read boards from a Zephyr tree (without TREE: ${TREE})",
     )
     json_option(boards, "them")
     return boards

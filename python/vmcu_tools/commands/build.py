@@ -14,7 +14,6 @@ from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import DEFAULT
 from .options import (
-    ELSEWHERE,
     Subparsers,
     hop_option,
     json_option,
@@ -23,6 +22,7 @@ from .options import (
     refuse_with,
     release_options,
 )
+from .parser import OUTPUT, PLAN, titled
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -31,48 +31,59 @@ if TYPE_CHECKING:
 FORMATS = ("c", "container")
 
 
+EXAMPLES = (
+    ("model.tflite", "RAM, flash and MACs"),
+    ("model.tflite -o out --ram 64K", "C tables, the fastest plan in 64 KB"),
+    ("model.onnx --html report.html", "a page: what is in RAM, and when"),
+    ("net.onnx --calibration data.npz -o out", "quantise a float model first"),
+    ("kws.tflite --hop 1 --json - --quiet", "one new row a call; figures as JSON"),
+    ("kws.tflite --format container -o .", "kws.vmcu, which firmware loads"),
+)
+
+
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     build = commands.add_parser(
         "build",
         parents=[model_options()],
-        help="compile a model to C tables and print what it costs",
+        help="compile a model to C and print its RAM, flash and MACs",
     )
-    build.add_argument(
+    output = titled(build, OUTPUT)
+    output.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="write NAME.c and NAME.h, or NAME.vmcu, here",
+        help="write NAME.c and NAME.h, or NAME.vmcu, into this folder",
     )
-    build.add_argument(
+    output.add_argument(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
         help="c: tables to compile with the firmware; container: NAME.vmcu, which firmware loads "
-        "(vmcu_model_load) (default c)",
+        "at run time (vmcu_model_load) (default c)",
     )
-    build.add_argument(
+    output.add_argument(
         "--online",
         action="store_true",
-        help="with --format container: layers one by one, and what a device needs to plan them "
-        "anew (vmcu_model_load_as); needs more RAM than layers that run together",
+        help="with --format container: let devices plan the model (vmcu_model_load_as); layers are "
+        "not fused, which needs more RAM",
     )
     name_option(build)
     release_options(build)
-    build.add_argument(
+    titled(build, PLAN).add_argument(
         "--pareto",
         action="store_true",
-        help="only show what RAM can be had for which cost in cycles",
+        help="only list the pool sizes that you can choose, and the cycles that each costs",
     )
     hop_option(build)
     json_option(build)
     drawn = (
-        ("--html", "a page: the map of the pool, its peak, layers, other planners; one file"),
-        ("--svg", "the map of the pool alone, as SVG"),
-        ("--png", "the same as PNG; needs Pillow"),
+        ("--html", "a page: map of the pool, peak, layers, other planners"),
+        ("--svg", "the map of the pool as SVG"),
+        ("--png", "the map of the pool as PNG; needs Pillow"),
     )
     for option, what in drawn:
-        build.add_argument(option, type=Path, metavar="FILE", help=f"write {what}")
+        output.add_argument(option, type=Path, metavar="FILE", help=f"write {what}")
     return build
 
 
@@ -136,7 +147,7 @@ def check_online(args: argparse.Namespace) -> None:
         "--format c": args.format == "c",
         "--planner": args.planner != DEFAULT,
         "--stream-input": args.stream_input,
-        "--input elsewhere": args.input == ELSEWHERE,
+        "--external-input": args.external_input,
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
         "--pareto": args.pareto,
@@ -195,7 +206,7 @@ def show_front(args: argparse.Namespace) -> int:
     options = Options(
         args.solver_seconds,
         stream_input=args.stream_input,
-        input_elsewhere=args.input == ELSEWHERE,
+        input_elsewhere=args.external_input,
         tile_cost=args.tile_cost,
         extra_macs=args.extra_macs,
     )

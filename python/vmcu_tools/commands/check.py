@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu check`: limits that a pipeline holds a model to."""
+"""`vmcu check`: limits for a model or for bundles of figures, in a pipeline."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from .options import (
+    Share,
     Subparsers,
     byte_count,
     count,
@@ -18,41 +20,90 @@ from .options import (
     model_options,
     name_option,
     percentage,
+    refuse_with,
 )
-from .sheets import WHAT
+from .parser import LIMITS, OUTPUT, suggestion, titled
+from .sheets import REPORT, WHAT
+
+EXAMPLES = (
+    ("model.tflite --max-ram 64K --max-flash 512K", "exit 1 if it exceeds a limit"),
+    ("model.onnx --baseline before.json --tolerance 2", "or grew by more than 2 %"),
+    ("after.json --baseline before.json --tolerance ram=1", "reports of one model"),
+    ("after --baseline before --junit growth.xml", "folders of reports, by name"),
+)
+# What --tolerance METRIC=PERCENT is for, as report/runs.py has them.
+METRICS = {
+    "ram": "bytes of RAM",
+    "flash": "bytes of flash",
+    "macs": "multiply-accumulates",
+    "cycles": "cycles",
+    "instructions": "instructions, loads and stores",
+    "energy": "energy of the memories",
+    "seconds": "times",
+}
+
+
+def tolerance(text: str) -> tuple[str, Share]:
+    """'2' or 'ram=2%' to a metric of METRICS, or "" for all, and a part."""
+    metric, equals, part = text.rpartition("=")
+    if equals and metric not in METRICS:
+        hint = suggestion(metric, METRICS, "vmcu help check")
+        raise argparse.ArgumentTypeError(
+            f"there is no metric '{metric}', choose from {', '.join(METRICS)}{hint}"
+        )
+    return metric, percentage(part)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     check = commands.add_parser(
         "check",
-        parents=[model_options()],
-        help="hold a model to limits, in a pipeline",
-        description="Exit 0: all limits are held; 1: one is not, or something is wrong.",
+        parents=[model_options(f".tflite or .onnx, or a bundle: a {REPORT} report or a folder")],
+        help="check limits on RAM, flash, cycles and growth",
+        description="Exit 0: within all limits; 1: a limit is exceeded, or an error. A bundle is a "
+        "file that `vmcu build --json`, `vmcu bench --json` or a benchmark's --write wrote, or a "
+        "folder of them: figures of the same name in BEFORE and AFTER are compared.",
     )
-    check.add_argument("--max-ram", type=byte_count, metavar="SIZE", help="of the pool")
-    check.add_argument("--max-flash", type=byte_count, metavar="SIZE", help="of weights and tables")
-    check.add_argument(
-        "--max-cycles", type=count, metavar="N", help="of an inference, by the planners' estimate"
+    limits = titled(check, LIMITS)
+    limits.add_argument("--max-ram", type=byte_count, metavar="SIZE", help="limit the pool")
+    limits.add_argument(
+        "--max-flash", type=byte_count, metavar="SIZE", help="limit weights and tables"
     )
-    check.add_argument(
-        "--baseline", type=Path, metavar="FILE", help=f"nothing may need more than {WHAT}"
+    limits.add_argument(
+        "--max-cycles", type=count, metavar="N", help="limit the estimated cycles of an inference"
     )
-    check.add_argument(
+    limits.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="BEFORE",
+        help=f"fail if a figure grew since BEFORE: {WHAT}; for a bundle, another bundle",
+    )
+    limits.add_argument(
         "--tolerance",
-        type=percentage,
-        default=0.0,
-        metavar="PERCENT",
-        help="by which it still may (default 0)",
+        type=tolerance,
+        action="append",
+        default=[],
+        metavar="[METRIC=]PERCENT",
+        help="allow growth by PERCENT (default 0); METRIC: one of "
+        + ", ".join(METRICS)
+        + " (default: all but seconds, which may grow); repeatable",
     )
-    check.add_argument("--junit", type=Path, metavar="FILE", help="write the limits as JUnit XML")
-    check.add_argument("--markdown", type=Path, metavar="FILE", help="write it as Markdown")
+    output = titled(check, OUTPUT)
+    output.add_argument("--junit", type=Path, metavar="FILE", help="write the limits as JUnit XML")
+    output.add_argument("--markdown", type=Path, metavar="FILE", help="write them as Markdown")
     hop_option(check)
     name_option(check)
-    json_option(check, "the report, the next baseline,")
+    json_option(check, "the report, which is the next baseline,")
     return check
 
 
 def run(args: argparse.Namespace) -> int:
+    allowed = dict(args.tolerance)
+    if args.model.is_dir() or args.model.suffix == REPORT:
+        return _bundle(args, allowed)
+    return _model(args, allowed)
+
+
+def _model(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     from ..report import checks, sheet
     from ..report.difference import difference, print_difference
     from ..report.terminal import console, say, write_json
@@ -67,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     report = report_of(args)
     now = sheet.of_report(report)
     against = None if before is None else difference(before, now)
-    checked = checks.limits(now, most, against, args.tolerance)
+    checked = checks.limits(now, most, against, allowed)
     if against is not None:
         print_difference(against, console())
     for limit in checked:
@@ -78,3 +129,35 @@ def run(args: argparse.Namespace) -> int:
     if args.markdown:
         args.markdown.write_text(checks.comment(now, checked, against), encoding="utf-8")
     return EXIT_DONE if all(limit.held for limit in checked) else EXIT_PROBLEM
+
+
+def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
+    usual = {**vars(model_options().parse_args(["model"])), "name": None, "hop": 0}
+    usual |= dict.fromkeys(("state", "time", "max_ram", "max_flash", "max_cycles", "markdown"))
+    del usual["model"]
+    given = {f"--{name.replace('_', '-')}": getattr(args, name) != usual[name] for name in usual}
+    reason = "{} is for a model, not for a bundle of figures"
+    refuse_with(given, reason, "leave it out; limit growth with --tolerance", args.model)
+    if args.baseline is None:
+        reason = "a bundle of figures needs another one to compare with"
+        raise UserError(Problem(reason, "name it with --baseline", str(args.model)))
+    return growth(args, args.baseline, args.model, allowed)
+
+
+def growth(
+    args: argparse.Namespace, before: Path, after: Path, allowed: Mapping[str, float]
+) -> int:
+    """Two bundles. allowed: the part by which figures of a metric, or of ALL, may grow."""
+    from ..report.checks import junit
+    from ..report.growth import compared, print_growth
+    from ..report.runs import ALL, KINDS
+    from ..report.terminal import console, write_json
+
+    usual = {kind: None if part is None else allowed.get(ALL, part) for kind, part in KINDS.items()}
+    found = compared(before, after, usual | {k: p for k, p in allowed.items() if k != ALL})
+    print_growth(found, console())
+    write_json(asdict(found), args.json)
+    if args.junit:
+        judged = [one for one in found.changes if one.most is not None]
+        args.junit.write_bytes(junit(args.command, after.stem, judged))
+    return EXIT_PROBLEM if found.beyond else EXIT_DONE

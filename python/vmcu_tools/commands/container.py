@@ -15,26 +15,32 @@ if TYPE_CHECKING:
     from ..container.read import Facts, Side
     from ..container.release import Release
 
-UPDATE_MODEL = "what the container was built from, .tflite or .onnx"
+EXAMPLES = (
+    ("show kws.vmcu", "its contents"),
+    ("verify kws.vmcu", "exit 0 if it is intact"),
+    ("sign kws.vmcu --key key.pem", "so that devices can refuse others"),
+    ("kernels kws.vmcu wake.vmcu", "C that links the kernels of both"),
+)
+UPDATE_MODEL = "model of the container, .tflite or .onnx"
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     container = commands.add_parser(
         "container",
-        help="look at, check and sign models that firmware loads",
-        description="Containers are made by `vmcu build --format container`; doc/container.md says "
-        "what is in them and how firmware loads them.",
+        help="show, check and sign models that firmware loads",
+        description="`vmcu build --format container` writes containers; doc/container.md describes "
+        "the format and how firmware loads it.",
     )
     verbs = container.add_subparsers(dest="verb", metavar="VERB", required=True)
-    show = verbs.add_parser("show", help="what is in a container")
-    verify = verbs.add_parser("verify", help="exit 0 if a container is whole, else 1 and why not")
+    show = verbs.add_parser("show", help="list the contents of a container")
+    verify = verbs.add_parser("verify", help="check that a container is intact (exit 0 or 1)")
     verify.add_argument(
         "--key",
         type=Path,
         metavar="PEM",
-        help="and signed by the owner of this key, Ed25519 or P-256",
+        help="also check its signature with this key, Ed25519 or P-256",
     )
-    sign = verbs.add_parser("sign", help="sign a container in its place")
+    sign = verbs.add_parser("sign", help="sign a container in place")
     sign.add_argument(
         "--key",
         type=Path,
@@ -43,26 +49,30 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="private key, Ed25519 or P-256, no password",
     )
     release_options(sign)
-    key = verbs.add_parser("key", help="C of a public key, for CONFIG_VMCU_SIGNATURE_PSA and so on")
+    key = verbs.add_parser("key", help="print a public key as C, for CONFIG_VMCU_SIGNATURE_PSA")
     key.add_argument("key", type=Path, metavar="PEM", help="public or private key")
     update = verbs.add_parser(
         "update",
-        help="put a test vector behind a container, for devices to run before they use it",
-        description="Writes FILE with a random input and the digest of the outputs that the model "
-        "file means for it; doc/updates.md. Sign first.",
+        help="append a test vector that devices run before they use a container",
+        description="Writes FILE with a random input and the digest of the outputs of the model "
+        "file; doc/updates.md. Sign first.",
     )
     update.add_argument("--model", type=Path, metavar="MODEL", required=True, help=UPDATE_MODEL)
-    update.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME.update")
-    update.add_argument("--seed", type=count, default=0, help="of the random input (default 0)")
+    update.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="file to write (default: NAME.update)"
+    )
+    update.add_argument(
+        "--seed", type=count, default=0, help="seed of the random input (default 0)"
+    )
     kernels = verbs.add_parser(
         "kernels",
-        help="C that links the kernels of containers, and no others",
-        description="Prints C that defines vmcu_kernels for vmcu_model_load(): an application "
-        "that compiles it runs these containers and all others that need no further kernel.",
+        help="print C that links only the kernels of containers",
+        description="Prints C that defines vmcu_kernels for vmcu_model_load(). An application that "
+        "compiles it runs these containers, and others with the same kernels.",
     )
     for verb in (show, verify, sign, update):
-        verb.add_argument("file", type=Path, metavar="FILE")
-    kernels.add_argument("file", type=Path, metavar="FILE", nargs="+")
+        verb.add_argument("file", type=Path, metavar="FILE", help="container, .vmcu")
+    kernels.add_argument("file", type=Path, metavar="FILE", nargs="+", help="container, .vmcu")
     return container
 
 

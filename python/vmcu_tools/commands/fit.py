@@ -11,7 +11,6 @@ from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..planner.options import DEFAULT
 from .options import (
-    ELSEWHERE,
     Subparsers,
     byte_count,
     hop_option,
@@ -21,6 +20,7 @@ from .options import (
     refuse_with,
     zephyr_board,
 )
+from .parser import LIMITS, titled
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits
@@ -29,35 +29,42 @@ if TYPE_CHECKING:
 APP_RAM, APP_FLASH = "16K", "48K"
 
 
+EXAMPLES = (
+    ("model.tflite --ram 64K --flash 512K", "does it fit, and what makes it fit"),
+    ("model.tflite --board nucleo_f411re", "beside an application of usual size"),
+    ("model.onnx --ram 64K --grow", "how much larger the model can be"),
+)
+
+
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     fit = commands.add_parser(
         "fit",
         parents=[model_options()],
-        help="does a model fit, and what would make it fit",
-        description="Exit 0: it fits; 1: it does not, or something is wrong.",
+        help="check whether a model fits, and find what makes it fit",
+        description="Exit 0: the model fits; 1: it does not, or an error. --ram, --flash or "
+        "--board is required.",
     )
-    fit.add_argument(
-        "--flash", type=byte_count, metavar="SIZE", help="what weights and tables may have"
-    )
-    fit.add_argument(
+    limits = titled(fit, LIMITS)
+    limits.add_argument("--flash", type=byte_count, metavar="SIZE", help="limit weights and tables")
+    limits.add_argument(
         "--board",
         type=zephyr_board,
         metavar="BOARD",
-        help="take RAM and flash of a board that `vmcu boards` lists, such as nucleo_f411re, but "
-        "for what the application needs",
+        help="limit RAM and flash to those of a board, less what the application needs; `vmcu "
+        "boards` lists them",
     )
     for option, default, what in (("ram", APP_RAM, "RAM"), ("flash", APP_FLASH, "flash")):
-        fit.add_argument(
+        limits.add_argument(
             f"--app-{option}",
             type=byte_count,
             default=byte_count(default),
             metavar="SIZE",
-            help=f"with --board: {what} that everything but the model takes (default {default})",
+            help=f"with --board: {what} of everything but the model (default {default})",
         )
-    fit.add_argument(
+    limits.add_argument(
         "--grow",
         action="store_true",
-        help="if it fits: the largest image and the most channels with which it still would",
+        help="if it fits: find the largest image and the most channels that still fit",
     )
     hop_option(fit)
     name_option(fit)
@@ -83,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or name_of(args.model)
 
     def planned(streams: bool, lies: bool, ram: int | None) -> Footprint:
-        asked = {"stream_input": streams, "input": ELSEWHERE if lies else None, "ram": ram}
+        asked = {"stream_input": streams, "external_input": lies, "ram": ram}
         return measured(compiled(argparse.Namespace(**{**vars(args), **asked})), name)
 
     outcome = fit(

@@ -25,7 +25,6 @@ from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.anytime import INTERRUPTED
 from ..planner.options import DEFAULT
-from .options import ELSEWHERE
 
 
 def name_of(path: Path) -> str:
@@ -71,11 +70,10 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
 def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Plan:
     """The same without a word. begun: when --plan-seconds began, of time.monotonic()."""
     check_hop(args)
-    elsewhere = args.input == ELSEWHERE
-    if elsewhere and args.stream_input:
+    if args.external_input and args.stream_input:
         raise UserError(
             Problem(
-                f"--input {ELSEWHERE} and --stream-input are two ways for one input",
+                "--external-input and --stream-input are two ways for one input",
                 "choose one of them",
                 str(args.model),
             )
@@ -86,7 +84,7 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
         args.ram,
         args.solver_seconds,
         stream_input=args.stream_input,
-        input_elsewhere=elsewhere,
+        input_elsewhere=args.external_input,
         tile_cost=args.tile_cost,
         extra_macs=args.extra_macs,
         rotated=args.rotate,
@@ -165,7 +163,7 @@ def check_hop(args: argparse.Namespace) -> None:
     others = {
         "--planner": (args.planner != DEFAULT, "it has a plan of its own"),
         "--stream-input": (args.stream_input, "it takes rows anyway"),
-        "--input elsewhere": (args.input == ELSEWHERE, "its rows come one by one"),
+        "--external-input": (args.external_input, "its rows come one by one"),
         "--rotate": (args.rotate, "what it keeps stays where it is"),
         "--memory": (bool(args.memory), "what it keeps is in one pool"),
         "--tile-cost": (args.tile_cost is not None, "it takes the smallest pool"),

@@ -8,21 +8,29 @@ from pathlib import Path
 
 from ..exits import EXIT_DONE
 from .options import Subparsers, calibration_options, hop_option
+from .parser import MODEL, OUTPUT, titled
+
+EXAMPLES = (
+    ("app --model model.tflite", "then: west build -b qemu_cortex_m3 app -t run"),
+    ("listener --model okay_nabu.tflite", "a stream"),
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     new = commands.add_parser(
         "new",
         help="write a Zephyr application around a model",
-        description="Fills a new or empty folder with CMakeLists.txt, prj.conf, src/main.c, a "
-        "README and a copy of the model. With --hop, and of a file that keeps its state, it pushes "
-        "rows without end.",
+        description="Writes CMakeLists.txt, prj.conf, src/main.c, a README and a copy of the "
+        "model. With --hop, or for a model that keeps state, the application feeds rows without "
+        "end.",
     )
-    new.add_argument("folder", type=Path, metavar="DIR", help="missing or empty")
-    new.add_argument(
+    new.add_argument("folder", type=Path, metavar="DIR", help="new or empty folder")
+    titled(new, MODEL).add_argument(
         "--model", type=Path, required=True, metavar="MODEL", help="int8 model, .tflite or .onnx"
     )
-    new.add_argument("--name", help="C name of the model (default: the file's)")
+    titled(new, OUTPUT).add_argument(
+        "--name", help="C name of the model (default: from the file name)"
+    )
     calibration_options(new)
     hop_option(new)
     return new

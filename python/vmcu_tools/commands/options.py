@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,13 +16,12 @@ from ..errors import Problem, UserError
 from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
 from ..quantize.ranges import METHODS
+from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, suggestion, titled
 
 # argparse gives it no public name.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Action = Callable[[argparse.Namespace], int]
 
-# Of --input: where it lies.
-ELSEWHERE = "elsewhere"
 CONTAINER = ".vmcu"
 # What commands take that run a model.
 RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
@@ -34,13 +34,19 @@ def is_container(path: Path | None) -> bool:
 
 
 def byte_count(text: str) -> int:
-    """'65536', '64K', '1M' to bytes; K is 1024."""
-    number, unit = text.strip().lower().removesuffix("b"), ""
-    if number and number[-1] in UNITS:
-        number, unit = number[:-1], number[-1]
-    if not number.isdigit() or int(number) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size; write 65536, 64K or 1M")
-    return int(number) * UNITS[unit]
+    """'65536', '64K', '64 KB', '64KiB', '1.5K' or '0.5M' to bytes; K is 1024. A part of a byte is
+    refused, not rounded, so that no limit differs from the one that was written."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([km])i?)?b?", text.strip().lower(), re.ASCII)
+    if match is None or float(match[1]) == 0:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a size; write 65536, 64K, 1.5K or 1M (K is 1024 bytes)"
+        )
+    size = Fraction(match[1]) * UNITS[match[2] or ""]
+    if size.denominator != 1:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is {float(size):g} bytes, not a whole number; write {int(size) or 1}"
+        )
+    return int(size)
 
 
 def c_name(text: str) -> str:
@@ -107,7 +113,8 @@ def target_name(text: str) -> str:
 
     if text not in TARGETS:
         known = ", ".join(TARGETS)
-        raise argparse.ArgumentTypeError(f"there is no target '{text}', choose from {known}")
+        hint = suggestion(text, TARGETS, "vmcu help build")
+        raise argparse.ArgumentTypeError(f"there is no target '{text}', choose from {known}{hint}")
     return text
 
 
@@ -183,141 +190,140 @@ def int8_model(
 
 
 def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> None:
-    parser.add_argument(
+    titled(parser, OUTPUT).add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help=f"write {what} as JSON; -: to standard output, and nothing else there",
+        help=f"write {what} as JSON; -: to standard output, and reports to standard error",
     )
 
 
 def quiet_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="print nothing but warnings and what is wrong"
-    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only warnings and errors")
 
 
 def border_options(parser: argparse.ArgumentParser) -> None:
     """How the files of inputs and outputs are laid out."""
-    parser.add_argument(
+    titled(parser, MODEL).add_argument(
         "--input-layout",
         choices=("file", "nhwc"),
         default="file",
         help="axes of inputs given in real numbers: as in the model file, or channels last "
-        "(default file); int8 inputs of the C interface always have the channels last",
+        "(default file); int8 inputs of the C API always have channels last",
     )
 
 
 def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -> None:
     """How a float model is quantised; `needed`: there is nothing to do without samples."""
-    parser.add_argument(
+    group = titled(parser, QUANTISATION)
+    group.add_argument(
         "--calibration",
         type=Path,
         required=needed,
         metavar="FILE.npz",
-        help="quantise a float .onnx model on these samples: an array (N, ...) for each input",
+        help="quantise a float .onnx model with these samples: an array (N, ...) for each input",
     )
-    parser.add_argument(
+    group.add_argument(
         "--calibration-method",
         choices=METHODS,
         default="minmax",
-        help="how ranges are chosen from the samples (default minmax)",
+        help="choose ranges from the samples by minmax, entropy or percentile (default minmax)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--per-tensor",
         action="store_true",
-        help="one scale for all weights of a layer (default: one per output channel)",
+        help="use one scale for all weights of a layer (default: one for each output channel)",
     )
 
 
 def planner_options() -> argparse.ArgumentParser:
     """How a plan is found; a parent of the parsers of commands that make one."""
-    planner = argparse.ArgumentParser(add_help=False)
-    planner.add_argument(
+    parser = argparse.ArgumentParser(add_help=False)
+    plan = titled(parser, PLAN)
+    # `vmcu build` writes them in this order into the files that it emits.
+    plan.add_argument(
         "--planner",
         choices=SUMMARIES,
         default=DEFAULT,
         help="; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
         + f" (default {DEFAULT})",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--target",
         type=target_name,
         metavar="NAME",
-        help="the cores to lay out weights for: dsp (Cortex-M4 and up), v7m (Cortex-M3), portable; "
-        "all three have one layout, which every core runs (default dsp)",
+        help="weight layout in flash: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable (default "
+        "dsp); every core runs each of them. Does not choose a machine: see --on",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--ram",
         type=byte_count,
         metavar="SIZE",
-        help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
-        "smallest pool)",
+        help="find the fastest plan in SIZE bytes, for example 64K; fail if there is none "
+        "(default: find the smallest pool)",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--solver-seconds",
         type=seconds,
         default=SOLVER_SECONDS,
         metavar="S",
-        help=f"what solvers may take where branches need one (default {SOLVER_SECONDS:g})",
+        help="limit a solver, which only networks with branches need; the search may call several "
+        f"(default {SOLVER_SECONDS:g})",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--plan-seconds",
         type=seconds,
         metavar="S",
-        help="end the whole command within so many seconds, with the best plan of planner vmcu by "
-        "then; Ctrl-C ends the search sooner (default: until it ends by itself, with the same plan "
-        "on every machine)",
+        help="end the whole command after S seconds with the best plan found (default: search "
+        "until done, with the same plan on every machine)",
     )
-    planner.add_argument(
+    titled(parser, STREAMING).add_argument(
         "--stream-input",
         action="store_true",
-        help="the model takes its input row by row (vmcu_push_row), which never exists whole",
+        help="feed the input row by row (vmcu_push_row); the pool never contains all of it",
     )
-    planner.add_argument(
-        "--input",
-        choices=(ELSEWHERE,),
-        help=f"{ELSEWHERE}: the input is read where it lies, in flash, external RAM or a camera's "
-        "buffer (vmcu_set_input), and takes no bytes of the pool",
+    plan.add_argument(
+        "--external-input",
+        action="store_true",
+        help="read the input from flash, external RAM or a camera buffer (vmcu_set_input), not "
+        "from the pool",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--tile-cost",
         type=percentage,
         metavar="PERCENT",
-        help="how many more cycles may be spent, by estimate, on keeping tensors in tiles of rows "
-        "(default: one and a half times the part that they save of the RAM); more than 100 also "
-        "tries single columns",
+        help="allow so many more cycles, estimated, for tiles smaller than a row (default: 1.5 "
+        "times the share of RAM that they save); above 100, single columns are tried, too",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--rotate",
         action="store_true",
-        help="the pool's origin advances after each inference, so that all bytes are written "
-        "equally often; takes some more bytes, see doc/endurance.md",
+        help="advance the origin of the pool after each inference to spread writes over all bytes; "
+        "needs a few more bytes",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--extra-macs",
         type=percentage,
         default=0.0,
         metavar="PERCENT",
-        help="how many multiply-accumulates may be done twice to need less RAM, by working the "
-        "widest stages in bands of columns, or computing what windows see again (default 0; --ram "
-        "takes what it needs)",
+        help="allow recomputation to save RAM (default 0; with --ram: as many as necessary)",
     )
-    planner.add_argument(
+    plan.add_argument(
         "--memory",
         type=memories,
         default=Memories(),
         metavar="NAME=SIZE[:CYCLES],...",
-        help="put pools in several memories, the fast ones first, what is accessed most in these: "
-        "dtcm=64K,sram=320K,psram=8M:10; CYCLES: what an access waits (default 0, 1, 2, ...); one "
-        "memory is the same as --ram; see doc/memories.md",
+        help="use several memories, the fast ones first, for example "
+        "dtcm=64K,sram=320K,psram=8M:10; CYCLES: wait states of an access (default 0, 1, 2, ...)",
     )
-    return planner
+    return parser
 
 
 def name_option(parser: argparse.ArgumentParser) -> None:
     """What the model is called in C; its tables hold the name, so it counts in flash."""
-    parser.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
+    titled(parser, OUTPUT).add_argument(
+        "--name", type=c_name, help="C name of the model (default: from the file name)"
+    )
 
 
 def word(text: str) -> int:
@@ -329,46 +335,44 @@ def word(text: str) -> int:
 
 def release_options(parser: argparse.ArgumentParser) -> None:
     """What devices compare with their own before they take a container."""
-    parser.add_argument(
+    group = titled(parser, OUTPUT)
+    group.add_argument(
         "--product",
         type=word,
         metavar="ID",
-        help="state the product that the container is for: devices refuse those of other products",
+        help="product of a container: devices refuse containers of other products",
     )
-    parser.add_argument(
+    group.add_argument(
         "--model-version",
         type=word,
         metavar="N",
-        help="state the version of the model: devices refuse one below their minimum",
+        help="version of a container: devices refuse versions below their minimum",
     )
 
 
 def hop_option(parser: argparse.ArgumentParser) -> None:
     """How far the window of a model moves that keeps its rows from one inference to the next."""
-    parser.add_argument(
+    group = titled(parser, STREAMING)
+    group.add_argument(
         "--hop",
         type=hop,
         default=0,
         metavar="N",
-        help="time is the input's H: take N new rows a call (vmcu_push_row), and keep of each "
-        "layer the rows that the next position of the window needs; layers that need all of a "
-        "window anew are named; see doc/streaming.md",
+        help="feed N new rows a call (vmcu_push_row) along the input's H axis, and keep the rows "
+        "of each layer that the next window needs",
     )
-    parser.add_argument(
+    group.add_argument(
         "--time",
         choices=("h", "w"),
-        help="the axis of the input that is time to --hop; along w a row that is pushed is a "
-        "column of the file's image, from the top on (default: h, or w where H has one row or N is "
-        "too large for it)",
+        help="time axis of the input for --hop; with w, a pushed row is a column of the image "
+        "(default: h, or w if H is too short for N)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--state",
         action="append",
         metavar="IN:OUT",
-        help="give input IN what output OUT was in the call before, zeros in the first: both are "
-        "rings of the pool then, and a call takes the rows of the other input; may be repeated "
-        "(default: those whose names say so, as in state_in and state_out, and that fit; none: "
-        "leave all as they are)",
+        help="feed OUT back as IN on the next call (initially zero); repeatable (default: pairs "
+        "with matching names, such as state_in and state_out; none: no pairs)",
     )
 
 
@@ -381,23 +385,22 @@ def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
     return model
 
 
-def target_options() -> argparse.ArgumentParser:
+def target_options(parser: argparse.ArgumentParser) -> None:
     """Where a model shall run."""
-    target = argparse.ArgumentParser(add_help=False)
-    where = target.add_mutually_exclusive_group()
+    where = titled(parser, MACHINE).add_mutually_exclusive_group()
     where.add_argument(
         "--on",
-        metavar="TARGET",
-        help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
-        "qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 (default virtual, of a container host); "
-        "all but virtual with '+container' behind: the model is loaded from a container",
+        metavar="MACHINE",
+        help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m3, "
+        "qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7 or qemu:m33 (default virtual; host for a "
+        "container); host+container and so on: load the model from a container. Does not change "
+        "the weight layout: see --target",
     )
     where.add_argument(
         "--board",
         type=zephyr_target,
         dest="on",
         metavar="BOARD",
-        help="a board of your Zephyr workspace that is emulated, such as qemu_cortex_m3, or "
-        "native_sim; the model runs in a Zephyr application",
+        help="emulated board of your Zephyr workspace, such as qemu_cortex_m3, or native_sim; vmcu "
+        "builds a Zephyr application around the model",
     )
-    return target

@@ -1,85 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu place`: buffers of anybody, of given lifetimes and sizes, and graphs of anybody."""
+"""`vmcu place`: buffers of given lifetimes, tensors of any graph, or of a .tflite file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
-from .options import Subparsers, byte_count, json_option, memories, real
+from .options import Subparsers, byte_count, json_option, memories, real, refuse_with
+from .parser import LIMITS, OUTPUT, titled
+
+EXAMPLES = (
+    ("PROBLEM.csv", "buffers with lifetimes, at offsets"),
+    ("PROBLEM.csv --memory fast=64K,slow=1M:10", "in two memories"),
+    ("--graph FILE.json --json PLAN.json", "order and offsets of any graph"),
+    ("IN.tflite --output OUT.tflite", "for TensorFlow Lite Micro's interpreter"),
+)
+TFLITE = ".tflite"
+# Of a .tflite file's search.
+TFLITE_SECONDS = 20.0
 
 
 def duration(text: str) -> float:
-    """Seconds; 0 searches no longer than it must."""
+    """Seconds; 0 is the shortest search."""
     return real(text, "number of seconds")
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     place = commands.add_parser(
         "place",
-        help="place buffers of given lifetimes, or order and place the tensors of any graph",
-        description="Reads buffers from a CSV file with the columns id,lower,upper,size (and "
+        usage="%(prog)s (PROBLEM.csv | IN.tflite --output OUT.tflite | --graph FILE.json)",
+        help="place buffers, or order and place any graph",
+        description="PROBLEM.csv: place buffers, with the columns id,lower,upper,size (optional: "
         "alignment, gaps, offset, accesses); a buffer is alive from lower until just before upper. "
-        "With --graph, reads nodes and tensors from JSON and finds the order of nodes whose worst "
-        "step needs the fewest bytes, then offsets: doc/placement.md has both formats. Ctrl-C ends "
-        "the search: the best so far is printed and written, with exit code 130.",
+        "--graph: find the order of nodes with the smallest peak, then offsets. IN.tflite: write "
+        "the best order and offsets into OUT.tflite (OfflineMemoryAllocation); TensorFlow Lite "
+        "Micro follows that plan, and outputs stay the same. Formats: doc/placement.md. Ctrl-C "
+        "ends the search: vmcu prints and writes the best plan found, with exit code 130.",
     )
     what = place.add_mutually_exclusive_group(required=True)
-    what.add_argument("problem", type=Path, nargs="?", metavar="PROBLEM.csv")
-    what.add_argument("--graph", type=Path, metavar="FILE.json", help="a graph in place of buffers")
+    what.add_argument(
+        "problem", type=Path, nargs="?", metavar="FILE", help="buffers, .csv, or a model, .tflite"
+    )
+    what.add_argument("--graph", type=Path, metavar="FILE.json", help="graph to order and place")
     place.add_argument(
         "--only",
         choices=("order", "placement"),
         default="",
-        help="of a graph: no offsets, or offsets in the order that it has",
-    )
-    place.add_argument(
-        "--capacity", type=byte_count, metavar="SIZE", help="fail if it takes more, e.g. 64K"
-    )
-    place.add_argument(
-        "--memory",
-        type=memories,
-        default=(),
-        metavar="NAME=SIZE[:COST],...",
-        help="place buffers in several memories, the cheap ones first: what costs least, an access "
-        "(column accesses) costing what its memory does (default 0, 1, 2, ...)",
-    )
-    place.add_argument(
-        "--seconds",
-        type=duration,
-        default=None,
-        help="end the search within so many seconds (default: 50 for offsets, and as long as it "
-        "takes for the order of a graph, which is then the same on every machine)",
+        help="with --graph: only order the nodes, or only place them in the order of the file",
     )
     place.add_argument(
         "--solver",
         choices=("highs", "cbc"),
         default="",
-        help="of a graph: then solve MODeL's integer program of order and offsets too, in as many "
-        "seconds again, and say what it proves; needs the Python package highspy, or pulp's CBC",
+        help="with --graph: then solve MODeL's integer program of order and offsets, in as many "
+        "seconds again, and print what it proves; needs the Python package highspy, or pulp's CBC",
+    )
+    limits = titled(place, LIMITS)
+    limits.add_argument(
+        "--capacity", type=byte_count, metavar="SIZE", help="fail above SIZE, for example 64K"
+    )
+    limits.add_argument(
+        "--memory",
+        type=memories,
+        default=(),
+        metavar="NAME=SIZE[:COST],...",
+        help="place buffers in several memories, the cheap ones first, at the least total cost; "
+        "COST: of an access, which the column accesses counts (default 0, 1, 2, ...)",
+    )
+    limits.add_argument(
+        "--seconds",
+        type=duration,
+        default=None,
+        metavar="S",
+        help="end the search after S seconds (default: 50 for offsets, 20 for a .tflite file; "
+        "unlimited for the order of a graph, which is then the same on every machine)",
     )
     json_option(place, "the figures and offsets")
-    place.add_argument(
-        "--output", type=Path, metavar="OUT.csv", help="write the problem with a column 'offset'"
+    titled(place, OUTPUT).add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the problem with a column 'offset' (.csv), or the model with its plan "
+        "(.tflite)",
     )
     return place
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..errors import Problem, UserError
     from ..placement.complaints import InputError
 
     try:
         if args.solver and (not args.graph or args.only):
             reason = "--solver goes with --graph, and without --only"
             raise UserError(Problem(reason, "leave out one of the two"))
+        if args.problem is not None and args.problem.suffix == TFLITE:
+            _check_tflite(args)
+            return tflite(args)
         if args.memory:
             return distribution(args)
         return graph(args) if args.graph else buffers(args)
     except InputError as error:
         problems = [Problem(c.reason, c.remedy, c.file) for c in error.complaints]
         raise UserError(*problems) from error
+
+
+def _check_tflite(args: argparse.Namespace) -> None:
+    others = {
+        "--only": bool(args.only),
+        "--capacity": args.capacity is not None,
+        "--memory": bool(args.memory),
+        "--json": args.json is not None,
+    }
+    reason = "{} does not go with a .tflite file: TensorFlow Lite Micro has one arena"
+    refuse_with(others, reason, "leave it out", args.problem)
+    if args.output is None:
+        reason = "the plan of a .tflite file is written into a copy of it"
+        raise UserError(Problem(reason, "name one with --output", str(args.problem)))
+
+
+def tflite(args: argparse.Namespace) -> int:
+    """A memory plan for TensorFlow Lite Micro, in the model's own file."""
+    from ..oracle import offline
+
+    plan = offline.plan(args.problem, args.seconds or TFLITE_SECONDS)
+    args.output.write_bytes(offline.written(args.problem, plan))
+    known = "no order and placement needs less"
+    if plan.height > plan.bound:
+        known = f"none needs less than {plan.bound:,}"
+    moved = "" if list(plan.order) == sorted(plan.order) else ", operators in another order"
+    print(f"wrote {args.output}: tensors take {plan.height:,} bytes of the arena, {known}{moved}")
+    return EXIT_DONE
 
 
 def buffers(args: argparse.Namespace) -> int:
@@ -106,7 +158,6 @@ def buffers(args: argparse.Namespace) -> int:
 
 def distribution(args: argparse.Namespace) -> int:
     """Places buffers in several memories."""
-    from ..errors import Problem, UserError
     from ..placement import SECONDS, files
     from ..placement import memories as several
     from ..report import placements
@@ -130,7 +181,6 @@ def distribution(args: argparse.Namespace) -> int:
 def graph(args: argparse.Namespace) -> int:
     """Orders and places the tensors of a graph."""
     from .. import progress
-    from ..errors import Problem, UserError
     from ..placement import SECONDS, graphs
     from ..report import placements
     from ..report.terminal import console, write_json

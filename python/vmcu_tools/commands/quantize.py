@@ -10,25 +10,33 @@ from pathlib import Path
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
 from .options import Subparsers, calibration_options, count, json_option
+from .parser import OUTPUT, titled
+
+EXAMPLES = (
+    ("net.onnx --calibration data.npz -o int8.onnx", "an int8 model and the error of each layer"),
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     quantize = commands.add_parser(
         "quantize",
-        help="write the int8 form of a float .onnx model, and how well each layer survived",
+        help="quantise a float .onnx model to int8",
+        description="Writes the int8 model and prints the error of each layer. For a .tflite "
+        "model, convert the original again with full-integer quantisation: doc/tensorflow.md.",
     )
     quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
-    quantize.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="the file to write"
+    output = titled(quantize, OUTPUT)
+    output.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="file to write"
     )
     calibration_options(quantize, needed=True)
     json_option(quantize, "the report")
-    quantize.add_argument(
+    output.add_argument(
         "--layers",
         type=count,
         default=12,
         metavar="N",
-        help="layers to print, the worst first (default 12)",
+        help="layers to print, those with the largest error first (default 12)",
     )
     return quantize
 

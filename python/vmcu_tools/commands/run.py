@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
 from .options import (
-    ELSEWHERE,
     RUNNABLE,
     Subparsers,
     hop_option,
@@ -21,6 +20,7 @@ from .options import (
     model_options,
     target_options,
 )
+from .parser import MODEL, OUTPUT, titled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,34 +31,38 @@ if TYPE_CHECKING:
     Run = Callable[[list[list[np.ndarray]]], list[list[np.ndarray]]]
 
 
+EXAMPLES = (
+    ("model.onnx --input x.npy --output y.npy", "inputs and outputs as numpy has them"),
+    ("okay_nabu.tflite --input rows.npy", "a stream: any number of rows"),
+)
+
+
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
-        parents=[model_options(RUNNABLE), target_options()],
-        help="run a model on given inputs",
-        description="MODEL may be a container, FILE.vmcu: the target loads it, as firmware does.",
-        # Its own --input takes files besides the word that the planner's takes.
-        conflict_handler="resolve",
+        parents=[model_options(RUNNABLE)],
+        help="run a model on your inputs",
+        description="Prints the outputs, or writes them. A container is loaded as firmware loads "
+        "it.",
     )
-    run.add_argument(
+    target_options(run)
+    titled(run, MODEL).add_argument(
         "--input",
         type=Path,
         action="append",
         required=True,
         metavar="X.npy",
-        help="int8, or real values to quantise; once per model input, in order; the word "
-        f"'{ELSEWHERE}' besides: it is read where it lies, see `vmcu build --help`; with --hop, "
-        "and of a file that keeps its state, a stream: as many rows as one likes, from those of "
-        "the window on",
+        help="input in int8, or in real values to quantise; once for each input, in order; with "
+        "--hop, or for a model that keeps state: any number of rows from one window on",
     )
-    run.add_argument(
+    titled(run, OUTPUT).add_argument(
         "--output",
         type=Path,
         action="append",
         default=[],
         metavar="Y.npy",
-        help="once per model output, in order (default: print them); of a stream an answer for "
-        "each hop, one after the other",
+        help="file for an output; once for each output, in order (default: print); of a stream, an "
+        "answer for each hop",
     )
     hop_option(run)
     return run
@@ -101,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ..runners.borders import read_input, read_stream, to_file
 
-    files = [path for path in args.input if str(path) != ELSEWHERE]
-    args.input = ELSEWHERE if len(files) < len(args.input) else None
+    files = args.input
     graph, run_on = _prepared(args)
     if len(files) != len(graph.inputs):
         raise UserError(

@@ -17,36 +17,47 @@ from .options import (
     model_options,
     target_options,
 )
+from .parser import titled
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
 
 
+EXAMPLES = (
+    ("model.onnx", "tensor by tensor, on this computer"),
+    ("model.tflite --on qemu:m4 -n 5", "on an emulated Cortex-M4, five inputs"),
+    ("kws.vmcu", "a container, against its own tables"),
+)
+
+
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify",
-        parents=[model_options(RUNNABLE), target_options()],
-        help="compare with TFLite Micro or ONNX Runtime, byte by byte",
-        description="Compares the target's bytes with the graph's meaning, that with the runtime's "
-        "tensors node by node, and the outputs with the runtime's for inputs in the file's form. "
-        "Exit 1 where something differs by more than doc/models.md allows. A container, FILE.vmcu, "
-        "names no runtime: the outputs of the target that loads it are compared with those of its "
-        "own tables, read back and compiled in, on this computer. That the tables are the model's "
-        "is proven when it is built.",
+        parents=[model_options(RUNNABLE)],
+        help="compare a model with TFLite Micro or ONNX Runtime",
+        description="Runs random and patterned inputs and compares each tensor with the file's own "
+        "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "
+        "differs by more than doc/models.md allows. A container has no such runtime: vmcu compares "
+        "the loaded container with its tables, compiled on this computer.",
     )
-    verify.add_argument(
+    target_options(verify)
+    samples = titled(verify, "samples")
+    samples.add_argument(
         "-n",
         "--samples",
         type=count,
         default=20,
-        help="random inputs; with --hop so many hops of one stream, each compared with the runtime "
-        "on the whole window, or, of a file that keeps its state, call by call (default 20)",
+        help="random inputs (default 20); with --hop, hops of one stream, each compared with the "
+        "whole window",
     )
-    verify.add_argument(
-        "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"
+    samples.add_argument(
+        "--structured",
+        type=count,
+        default=5,
+        help="constant and patterned inputs, 0-5 (default 5)",
     )
+    samples.add_argument("--seed", type=count, default=0, help="seed of random inputs (default 0)")
     hop_option(verify)
-    verify.add_argument("--seed", type=count, default=0, help="of the random inputs (default 0)")
     return verify
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu wear`: simulates, prints, writes figures and pictures."""
+"""`vmcu bench --wear`: simulates, prints, writes figures and pictures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import POSITIVE, Subparsers, count, json_option, planner_options, real
+from .options import POSITIVE, count, real
+from .parser import WEAR, titled
 
 if TYPE_CHECKING:
     from ..wear.pictures import Strips
 
+DEFAULT = "qemu:m4"
 ENDURANCE = 100_000_000
 INFERENCES = 1_000_000
 VIRTUAL = "virtual"
@@ -47,18 +49,9 @@ def alignment(text: str) -> int:
     return value
 
 
-def add(commands: Subparsers) -> argparse.ArgumentParser:
-    wear = commands.add_parser(
-        "wear",
-        parents=[planner_options()],
-        help="where writes go in a memory that wears out, and how long it lasts",
-        description="With a model: writes to everything that an inference writes, and how long the "
-        "memory lasts. Without: stacks that move, in the setting of the paper on task stack "
-        "migration.",
-    )
-    wear.add_argument(
-        "model", type=Path, nargs="?", metavar="MODEL", help="int8 model, .tflite or .onnx"
-    )
+def options(parser: argparse.ArgumentParser) -> None:
+    """Those of --wear."""
+    wear = titled(parser, WEAR)
     wear.add_argument(
         "--endurance",
         type=whole,
@@ -71,36 +64,26 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         type=positive,
         default=1.0,
         metavar="HZ",
-        help="inferences, or jobs, in a second (default 1)",
+        help="inferences, or jobs, per second (default 1)",
     )
     wear.add_argument(
         "--inferences",
         type=whole,
         default=INFERENCES,
         metavar="N",
-        help=f"of the model, for the figures of its pool (default {INFERENCES:.0e})",
+        help=f"inferences to simulate for the pool (default {INFERENCES:.0e})",
     )
     wear.add_argument(
         "--align",
         type=alignment,
         metavar="BYTES",
-        help="between places of a stack, and between origins of a pool built without --rotate "
-        "(default 4; 8 for a model's stack, as CONFIG_VMCU_STACK_MIGRATION has it)",
+        help="distance between positions of a stack, and between origins of a pool built without "
+        "--rotate (default 4; 8 for a model's stack, as in CONFIG_VMCU_STACK_MIGRATION)",
     )
+    wear.add_argument("--seed", type=count, default=0, help="seed of random strides (default 0)")
     wear.add_argument(
-        "--on",
-        default="qemu:m4",
-        metavar="TARGET",
-        help="where the model's writes are counted: qemu:m3, qemu:m4, qemu:m7, qemu:m33 "
-        "(everything, store by store), or virtual (the pool, from the plan; no years) (default "
-        "qemu:m4)",
+        "--pictures", type=Path, metavar="DIR", help="write heat maps into DIR, .png and .svg"
     )
-    wear.add_argument("--seed", type=count, default=0, help="of the random strides (default 0)")
-    json_option(wear)
-    wear.add_argument(
-        "--pictures", type=Path, metavar="DIR", help="write heat maps here, .png and .svg"
-    )
-    return wear
 
 
 def run(args: argparse.Namespace) -> int:

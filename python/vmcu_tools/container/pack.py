@@ -71,7 +71,7 @@ def _check(model: Mapping[str, object], params: Collection[str]) -> None:
         remedy = "build it with --format container, or without --extra-macs"
         raise UserError(Problem(reason, remedy))
     if model.get("elsewhere"):
-        remedy = "build it without --input elsewhere"
+        remedy = "build it without --external-input"
         raise UserError(Problem("a container's model has its input in the pool", remedy))
 
 

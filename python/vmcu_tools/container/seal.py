@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import Problem, UserError
+from ..errors import Problem, UserError, missing_package
 from .layout import DIGEST, ED25519, FILE, P256, SIGNATURE
 
 if TYPE_CHECKING:
@@ -147,8 +147,5 @@ def _library() -> Any:
     try:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
-        missing = Problem(
-            "signatures need the Python package cryptography", "pip install cryptography"
-        )
-        raise UserError(missing) from error
+        raise missing_package("cryptography", "sign and check containers", "sign") from error
     return serialization

@@ -22,7 +22,7 @@ Planned = Callable[[bool, bool, "int | None"], Footprint]
 Scaled = Callable[[str, list[str]], "Scale | None"]
 WAYS = (
     (STREAM, "the input comes row by row", "--stream-input", True, False),
-    (ELSEWHERE, "the input lies elsewhere", "--input elsewhere", False, True),
+    (ELSEWHERE, "the input lies elsewhere", "--external-input", False, True),
 )
 
 

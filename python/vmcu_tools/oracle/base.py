@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ..errors import Problem, UserError
+from ..errors import missing_package
 from ..graph import Graph, Node
 from .promise import Promise
 
@@ -47,14 +47,13 @@ class Oracle(ABC):
         return all(self.promise(graph, node).steps == 0 for node in graph.nodes)
 
 
-def required(module: str, package: str, purpose: str) -> ModuleType:
-    """Imports an optional package; UserError saying what to install if it is absent. What
-    onnxruntime has to say goes into its exceptions, not to standard error."""
+def required(module: str, package: str, purpose: str, extra: str = "verify") -> ModuleType:
+    """Imports a package of an extra; raises UserError with the command that installs it if it is
+    absent. onnxruntime reports problems in its exceptions, not on standard error."""
     try:
         found = importlib.import_module(module)
         if package == "onnxruntime":
             importlib.import_module(package).set_default_logger_severity(_FATAL)
         return found
     except ImportError as error:
-        reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
-        raise UserError(Problem(reason, f"Run: pip install {package}")) from error
+        raise missing_package(package, purpose, extra) from error

@@ -121,7 +121,7 @@ def _one_by_one(graph: Graph, options: Options) -> Plan:
 
 def _check_elsewhere(planner: str, graph: Graph) -> None:
     if not PLANNERS[planner].streams:
-        raise UserError(_holds(planner, "they cannot be elsewhere", "--input elsewhere", graph))
+        raise UserError(_holds(planner, "they cannot be elsewhere", "--external-input", graph))
 
 
 def _holds(planner: str, so: str, option: str, graph: Graph) -> Problem:

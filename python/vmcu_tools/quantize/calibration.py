@@ -101,7 +101,7 @@ def _quantize(
 ) -> bytes:
     """The int8 model; `prepared` becomes the float model it was made of."""
     quantization = required(
-        "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models"
+        "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models", "quantize"
     )
     chosen = getattr(quantization.CalibrationMethod, METHODS[method])
     check_float(source)
@@ -247,7 +247,7 @@ def _decibel(signal: float, noise: float) -> float:
 
 def _showing(model: onnx.ModelProto, names: list[str]) -> Any:
     """A session of a model, further tensors of which are outputs."""
-    runtime = required("onnxruntime", "onnxruntime", "judge a quantised model")
+    runtime = required("onnxruntime", "onnxruntime", "judge a quantised model", "quantize")
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
     outputs = {value.name for value in model.graph.output}

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from xml.etree import ElementTree
 
 from .difference import FIGURES, SheetDifference, markdown
+from .runs import ALL, PLANNED
 from .sheet import Sheet
 
 
@@ -51,17 +52,21 @@ class Limit:
 
 
 def limits(
-    sheet: Sheet, most: dict[str, int | None], against: SheetDifference | None, tolerance: float
+    sheet: Sheet,
+    most: Mapping[str, int | None],
+    against: SheetDifference | None,
+    tolerance: Mapping[str, float],
 ) -> list[Limit]:
-    """Those that are given, and, where there is a baseline, that no figure grows by more than a
-    part."""
+    """Those that are given, and, where there is a baseline, that no figure grows by more than the
+    part that its metric, or ALL, has in `tolerance`."""
     found = [
         Limit(figure, value, limit)
         for figure, limit in most.items()
         if limit is not None and (value := getattr(sheet, figure)) is not None
     ]
     for change in () if against is None else against.changes:
-        allowed = int(change.before * (1 + tolerance))
+        part = tolerance.get(PLANNED[change.figure], tolerance.get(ALL, 0.0))
+        allowed = int(change.before * (1 + part))
         found.append(Limit(change.figure, int(change.after), allowed, True))
     return found
 

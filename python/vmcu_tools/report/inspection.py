@@ -152,7 +152,7 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-Written by `vmcu ops --markdown` from the importers' rules; a test holds this file against them.
+Written by `vmcu inspect --operators --markdown` from the importers' rules; a test checks it.
 Weights have to be constant and everything has to be int8, see `vmcu quantize` for float models.
 What an operator may not do is said when a model is read, with the node's name and a remedy.
 """

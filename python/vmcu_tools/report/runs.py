@@ -20,6 +20,8 @@ KINDS: dict[str, float | None] = {
     **dict.fromkeys((RAM, FLASH, MACS, CYCLES, INSTRUCTIONS, ENERGY), 0.0),
     SECONDS: None,
 }
+# In place of a kind: all of them but SECONDS.
+ALL = ""
 # Of `vmcu bench --json`, but for what is in a part of its own.
 COUNTED = {
     "macs": MACS,

@@ -36,7 +36,7 @@ extern "C" {
  *
  * @retval 0        Done.
  * @retval -EINVAL  A pointer is NULL, or there is no such input.
- * @retval -ENOTSUP The model was built with --stream-input or --input elsewhere: the pool has no
+ * @retval -ENOTSUP The model was built with --stream-input or --external-input: the pool has no
  *                  whole input.
  */
 int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const float *values);

@@ -53,7 +53,7 @@ extern "C" {
 
 /**
  * Bytes of the input of the model called @a name that vmcu_set_input() is given, an integer
- * constant; 0 if the model was not built with --input elsewhere.
+ * constant; 0 if the model was not built with --external-input.
  */
 #define VMCU_MODEL_ELSEWHERE_BYTES(name) vmcu_elsewhere_bytes_of_##name
 
@@ -95,7 +95,7 @@ struct vmcu_context {
 #endif
 	struct vmcu_position positions[VMCU_POSITIONS];
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
-	const int8_t *input;     /**< of a model built with --input elsewhere */
+	const int8_t *input;     /**< of a model built with --external-input */
 #if defined(VMCU_POOL_GUARD)
 	uint32_t guard_end; /**< of the last canary, from the pool's start */
 #endif
@@ -176,7 +176,7 @@ int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, un
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
- * @brief Says where the only input of a model lies that was built with --input elsewhere.
+ * @brief Says where the only input of a model lies that was built with --external-input.
  *
  * It is read there, while vmcu_invoke() runs, and never written: it may be const, in flash, in
  * external RAM or in a camera's buffer, at any address, and must not change meanwhile. It stays the
@@ -187,7 +187,7 @@ size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
  *
  * @retval 0        Noted.
  * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
- * @retval -ENOTSUP The model was not built with --input elsewhere: see vmcu_input().
+ * @retval -ENOTSUP The model was not built with --external-input: see vmcu_input().
  */
 int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input);
 
@@ -230,7 +230,7 @@ int vmcu_cancel(struct vmcu_context *ctx);
  * @retval 1          Another row is wanted.
  * @retval 0          The outputs are ready; the next row is the first of the next input, or hop.
  * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
- * @retval -ENOTSUP   The model has several inputs, or was built with --input elsewhere.
+ * @retval -ENOTSUP   The model has several inputs, or was built with --external-input.
  * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input, of a
  *                    model built with --hop the next of all.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD, see vmcu_invoke().

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...plan.plan import SCRATCH_ALIGN
-from .cpsat import new_solver, solved
+from .cpsat import can_solve, new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
 from .walk import Walk
@@ -109,7 +109,7 @@ class Circle:
 
 def fits(pieces: Sequence[Piece], size: int, effort: float = EFFORT) -> Walk | None:
     """A placement in a circle of `size` bytes, if one is found with so much effort."""
-    if any(max(piece.size, piece.scratch) > size for piece in pieces):
+    if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
         return None
     return Circle(pieces, size).solve(effort)
 

@@ -7,12 +7,14 @@ import than the rest of a command together. It is imported when somebody makes s
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+
+from ...errors import missing_package
 
 
 class _Later(ModuleType):
@@ -36,6 +38,8 @@ def _named_only(package: str, *classes: str) -> Iterator[None]:
 
 
 def _import() -> None:
+    if importlib.util.find_spec("ortools") is None:
+        raise missing_package("ortools", "solve this placement", "solver")
     if "pandas" in sys.modules:
         return
     try:

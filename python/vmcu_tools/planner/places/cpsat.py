@@ -4,12 +4,30 @@ that the same model gives the same answer on every machine; and an interrupt is 
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+
+from ...errors import pip_line
 
 if TYPE_CHECKING:
     # Takes a while, and many networks need no solver.
     from .constraints import cp_model
+
+
+@functools.cache
+def can_solve() -> bool:
+    """Whether OR-tools is installed; prints a note, once a process, if it is not.
+
+    Planners then use what they found without a solver.
+    """
+    if importlib.util.find_spec("ortools") is not None:
+        return True
+    note = "planned without the constraint solver, which may find a smaller pool"
+    print(f"note: {note}. hint: {pip_line('solver')}", file=sys.stderr)
+    return False
 
 
 def new_solver(effort: float) -> cp_model.CpSolver:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import circle
+from .cpsat import can_solve
 from .pieces import Piece
 from .walk import Walk
 
@@ -24,7 +25,7 @@ WIDEST, MOST_FAILED = 120, 12
 def fits(pieces: Sequence[Piece], size: int, effort: float = circle.EFFORT) -> Walk | None:
     """A placement in a circle of `size` bytes, None if none was found with so much effort for each
     part of the pieces."""
-    if any(max(piece.size, piece.scratch) > size for piece in pieces):
+    if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
         return None
     search = Walk(pieces, size, True)
     start, back, failed = 0, 0, 0

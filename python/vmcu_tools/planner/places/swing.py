@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from ...graph import Graph
 from ...plan.plan import Plan
 from . import circle, rolling
+from .cpsat import can_solve
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
@@ -138,13 +139,13 @@ def solved(
 ) -> tuple[Walk, int]:
     """The solver's placement as a finished search, and the bound it proved: none in fewer than
     `below` bytes found, the walk's placement."""
+    known = walked_least(pieces, bound, WRAPS[:1])
+    most = known.pool if below is None else min(known.pool, below - 1)
+    if most < bound or not can_solve():
+        return known, bound
     # OR-tools takes longer to load than most plans take, which ask no solver.
     from .solve import ConstraintModel
 
-    known = walked_least(pieces, bound, WRAPS[:1])
-    most = known.pool if below is None else min(known.pool, below - 1)
-    if most < bound:
-        return known, bound
     model = ConstraintModel(pieces, bound, most)
     if most == known.pool:
         # A solver that begins high up comes down in many steps, and not far.

@@ -22,7 +22,7 @@ def fetched(graph: Graph) -> Graph:
     elif any(port.tensor in ports for port in graph.outputs):
         reason = f"its input '{graph.inputs[0].name}' is an output too, which the pool has to hold"
     if reason:
-        raise UserError(Problem(reason, "leave out --input elsewhere", graph.origin))
+        raise UserError(Problem(reason, "leave out --external-input", graph.origin))
     source = graph.tensors[ports[0]]
     tensors, nodes = dict(graph.tensors), []
     for node in graph.nodes:

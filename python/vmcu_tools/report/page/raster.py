@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...errors import Problem, UserError
+from ...errors import missing_package
 from .palette import AREAS, LIGHT
 from .picture import HIGH, WIDE, Line, Polygon, Shape, Text
 
@@ -28,8 +28,7 @@ def png(shapes: Sequence[Shape]) -> bytes:
         import PIL.Image
         import PIL.ImageDraw
     except ImportError:
-        remedy = "pip install pillow, or use --svg"
-        raise UserError(Problem("--png needs Pillow, which is not installed", remedy)) from None
+        raise missing_package("pillow", "write a PNG file (--svg needs none)", "png") from None
     size = WIDE * SCALE * FINER, HIGH * SCALE * FINER
     image = PIL.Image.new("RGB", size, LIGHT["paper"])
     for shape in shapes:
