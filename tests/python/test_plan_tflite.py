@@ -14,6 +14,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.frontends.tflite.offline import offsets_of
+from vmcu_tools.oracle import offline
 
 # Name, the recorded head before, and after.
 HEADS = [
@@ -22,6 +23,17 @@ HEADS = [
     ("mlperf-tiny-resnet8", 49_152, 49_152),
     ("mcunet-vww-5fps", 161_472, 161_472),
 ]
+
+
+def test_no_seconds_are_not_the_usual_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(offline, "plan", lambda path, seconds: asked.append(seconds) or found)
+    found = offline.OfflinePlan((0,), (0,), 16, 16)
+    monkeypatch.setattr(offline, "written", lambda path, plan: b"")
+    for words in (("--seconds", "0"), ()):
+        call = ["place", str(tmp_path / "m.tflite"), "--output", str(tmp_path / "o.tflite")]
+        assert main([*call, *words]) == 0
+    assert asked == [0, 20]
 
 
 def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:

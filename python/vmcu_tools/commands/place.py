@@ -124,7 +124,7 @@ def tflite(args: argparse.Namespace) -> int:
     """A memory plan for TensorFlow Lite Micro, in the model's own file."""
     from ..oracle import offline
 
-    plan = offline.plan(args.problem, args.seconds or TFLITE_SECONDS)
+    plan = offline.plan(args.problem, TFLITE_SECONDS if args.seconds is None else args.seconds)
     args.output.write_bytes(offline.written(args.problem, plan))
     known = "no order and placement needs less"
     if plan.height > plan.bound:
