@@ -46,15 +46,15 @@ class UserError(Exception):
         return type(self), self.problems
 
 
-def pip_line(extra: str) -> str:
-    """The commands that install an extra of pyproject.toml."""
-    return f"pip install '.[{extra}]' in a checkout, else pip install 'vmcu-tools[{extra}]'"
+def pip_line(package: str, extra: str) -> str:
+    """The commands that install an optional package; the first one works in every folder."""
+    return f"pip install {package}, or in a checkout pip install '.[{extra}]'"
 
 
 def missing_package(package: str, purpose: str, extra: str, file: str = "") -> UserError:
     """The error for an absent optional package; extra: the extra of pyproject.toml that has it."""
     reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
-    return UserError(Problem(reason, pip_line(extra), file))
+    return UserError(Problem(reason, pip_line(package, extra), file))
 
 
 def _told(problem: Problem) -> Problem:

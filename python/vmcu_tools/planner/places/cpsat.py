@@ -26,7 +26,7 @@ def can_solve() -> bool:
     if importlib.util.find_spec("ortools") is not None:
         return True
     note = "planned without the constraint solver, which may find a smaller pool"
-    print(f"note: {note}. hint: {pip_line('solver')}", file=sys.stderr)
+    print(f"note: {note}. hint: {pip_line('ortools', 'solver')}", file=sys.stderr)
     return False
 
 
