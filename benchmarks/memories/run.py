@@ -6,7 +6,6 @@ python benchmarks/memories/run.py [TABLE...] [--models DIR] [--write FILE]
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import Table, options, show  # noqa: E402
+from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.bench.model import bench  # noqa: E402
 from vmcu_tools.commands.options import memories  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.report.model import memories as accessed  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
-MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 TARGET = "qemu:m4"
 
 
@@ -72,14 +70,5 @@ def command(name: str) -> str:
     return f"python benchmarks/memories/run.py {name} --models DIR"
 
 
-def main() -> None:
-    parser = options(__doc__ or "", list(TABLES))
-    parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
-    args = parser.parse_args()
-    folder = args.models
-    tables = {name: lambda table=table: table(folder) for name, table in TABLES.items()}
-    show(parser, args, tables, command)
-
-
 if __name__ == "__main__":
-    main()
+    show_of_models(__doc__, TABLES, command)

@@ -10,8 +10,6 @@ Cortex-M4, outputs are compared, and cycles are those of the timing rules.
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -26,7 +24,7 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 from bottlenecks import TABLE_2, VWW, Pointwise, modules  # noqa: E402
 from figures import networks, single_layers  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import Table, options, show  # noqa: E402
+from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.bench.energy import estimate  # noqa: E402
 from vmcu_tools.bench.model import bench, board, cycles_of  # noqa: E402
 from vmcu_tools.graph import Graph, Node  # noqa: E402
@@ -39,7 +37,6 @@ from vmcu_tools.runners.counting import CountingRunner, Markers, blocks_of  # no
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 HERE = Path(__file__).parent
-MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 OTHERS = {"TinyEngine's order": "tinyengine.c", "CMSIS-NN's order": "cmsis_nn.c"}
 TARGET = "qemu:m4"
 # The paper's boards of figure 8 and of table 3, at their highest clocks.
@@ -196,11 +193,7 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [*TABLES])
-    parser.add_argument("--models", type=Path, default=MODELS, help="where the MCUNet files are")
-    args = parser.parse_args(argv)
-    tables = {name: functools.partial(table, args.models) for name, table in TABLES.items()}
-    show(parser, args, tables, command)
+    show_of_models(__doc__, TABLES, command, argv)
     return 0
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +13,11 @@ from pathlib import Path
 
 import manifests
 from manifests import Behind
+
+# Networks that are no part of vmcu.
+MODELS = Path(
+    os.environ.get("VMCU_MODELS", Path(__file__).resolve().parents[3] / "shared" / "models")
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,20 @@ def options(doc: str, names: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(names)}")
     parser.add_argument("--write", type=Path, metavar="FILE")
     return parser
+
+
+def show_of_models(
+    doc: str | None,
+    tables: Mapping[str, Callable[[Path], Table]],
+    command: Callable[[str], str],
+    argv: Sequence[str] | None = None,
+) -> None:
+    """show() for tables of the networks in a folder."""
+    parser = options(doc or "", [*tables])
+    parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
+    args = parser.parse_args(argv)
+    made = {name: functools.partial(table, args.models) for name, table in tables.items()}
+    show(parser, args, made, command)
 
 
 def show(

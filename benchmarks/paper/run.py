@@ -8,16 +8,13 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
 from pathlib import Path
 
 from figures import TABLES
-from pages import options, show
+from pages import show_of_models
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 
 
 def command(name: str) -> str:
@@ -25,11 +22,7 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [*TABLES])
-    parser.add_argument("--models", type=Path, default=MODELS, help="where the MCUNet files are")
-    args = parser.parse_args(argv)
-    tables = {name: functools.partial(table, args.models) for name, table in TABLES.items()}
-    show(parser, args, tables, command)
+    show_of_models(__doc__, TABLES, command, argv)
     return 0
 
 

@@ -9,7 +9,6 @@ Requires TiGrIS (`pip install tigris-ml==0.12.1`). Figures are those that its co
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,9 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
-from pages import Table, options, show  # noqa: E402
+from pages import Table, show_of_models  # noqa: E402
 
-MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 FILES = (
     *("mcunet-imagenet-320kb.tflite", "mcunet-vww-5fps.tflite", "mlperf-tiny-kws.tflite"),
     *("mlperf-tiny-resnet8.tflite", "mlperf-tiny-vww.tflite"),
@@ -54,13 +52,5 @@ def command(name: str) -> str:
     return f"python benchmarks/rivals/run.py {name}"
 
 
-def main() -> None:
-    parser = options(__doc__ or "", list(TABLES))
-    parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
-    args = parser.parse_args()
-    tables = {name: lambda table=table: table(args.models) for name, table in TABLES.items()}
-    show(parser, args, tables, command)
-
-
 if __name__ == "__main__":
-    main()
+    show_of_models(__doc__, TABLES, command)
