@@ -15,6 +15,7 @@ from .options import (
     RUNNABLE,
     Subparsers,
     calibration_options,
+    changed,
     count,
     hop_option,
     int8_model,
@@ -163,8 +164,7 @@ def _check(args: argparse.Namespace) -> None:
     """Raises UserError where options do not go together."""
     unused = argparse.ArgumentParser()
     wear.options(unused)
-    usual = vars(unused.parse_args([]))
-    of_wear = {f"--{name}": getattr(args, name) != usual[name] for name in usual}
+    of_wear = changed(args, vars(unused.parse_args([])))
     refuse_with(of_wear, "{} is for --wear", "add --wear, or leave it out", args.model)
     of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):

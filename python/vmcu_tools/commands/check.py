@@ -14,6 +14,7 @@ from .options import (
     Share,
     Subparsers,
     byte_count,
+    changed,
     count,
     hop_option,
     json_option,
@@ -135,9 +136,9 @@ def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     usual = {**vars(model_options().parse_args(["model"])), "name": None, "hop": 0}
     usual |= dict.fromkeys(("state", "time", "max_ram", "max_flash", "max_cycles", "markdown"))
     del usual["model"]
-    given = {f"--{name.replace('_', '-')}": getattr(args, name) != usual[name] for name in usual}
     reason = "{} is for a model, not for a bundle of figures"
-    refuse_with(given, reason, "leave it out; limit growth with --tolerance", args.model)
+    remedy = "leave it out; limit growth with --tolerance"
+    refuse_with(changed(args, usual), reason, remedy, args.model)
     if args.baseline is None:
         reason = "a bundle of figures needs another one to compare with"
         raise UserError(Problem(reason, "name it with --baseline", str(args.model)))

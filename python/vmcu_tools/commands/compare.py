@@ -12,13 +12,15 @@ from ..exits import EXIT_DONE
 from .options import (
     Subparsers,
     calibration_options,
+    changed,
     hop_option,
+    is_container,
     json_option,
     planner_options,
     refuse_with,
 )
 from .parser import OUTPUT, titled
-from .sheets import WHAT
+from .sheets import REPORT, WHAT
 
 EXAMPLES = (
     ("model.onnx", "beside other tools' planners"),
@@ -79,10 +81,10 @@ def _check_single(args: argparse.Namespace) -> None:
     """Raises UserError for options that only a comparison of two files has."""
     usual = vars(planner_options().parse_args([])) | {"hop": 0, "time": None, "state": None}
     usual["markdown"] = None
-    given = {f"--{name.replace('_', '-')}": getattr(args, name) != usual[name] for name in usual}
     reason = "{} is for two files; with one, each planner plans it by default"
-    refuse_with(given, reason, "leave it out, or name a second file", args.model)
-    if args.model.suffix in (".json", ".vmcu"):
+    remedy = "leave it out, or name a second file"
+    refuse_with(changed(args, usual), reason, remedy, args.model)
+    if args.model.suffix == REPORT or is_container(args.model):
         reason = "a report or a container has no planners to compare"
         raise UserError(Problem(reason, "name a model, or a second file", str(args.model)))
 

@@ -176,6 +176,11 @@ def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Pat
         raise UserError(Problem(reason.format(found), remedy, str(model)))
 
 
+def changed(args: argparse.Namespace, usual: Mapping[str, object]) -> dict[str, bool]:
+    """For refuse_with(): by option, whether it has another value than `usual`, by destination."""
+    return {f"--{name.replace('_', '-')}": getattr(args, name) != usual[name] for name in usual}
+
+
 def int8_model(
     parser: argparse.ArgumentParser, otherwise: str = "", kinds: str = ".tflite or .onnx"
 ) -> None:
