@@ -71,7 +71,7 @@ class _Print(argparse.Action):
         try:
             print(self.const(*([values] if values else [])))
         except UserError as error:
-            parser.exit(EXIT_PROBLEM, f"vmcu: {error}\n")
+            parser.exit(EXIT_PROBLEM, f"error: {error}\n")
         parser.exit()
 
 
@@ -163,9 +163,13 @@ def _check_written(args: argparse.Namespace) -> None:
                 continue
             before = named.setdefault(os.path.realpath(path), option)
             if option in _WRITTEN and before != option:
-                how = "written twice" if before in _WRITTEN else "read, and written over"
+                how = (
+                    "write this file twice"
+                    if before in _WRITTEN
+                    else "overwrite this file, which it reads"
+                )
                 remedy = f"name another file to write, not '{path}'"
-                raise UserError(Problem(f"the file would be {how}", remedy, str(path)))
+                raise UserError(Problem(f"the command would {how}", remedy, str(path)))
 
 
 @contextlib.contextmanager
@@ -180,6 +184,11 @@ def _reports_of(args: argparse.Namespace) -> Iterator[None]:
             yield
     else:
         yield
+
+
+def _complain(*problems: Problem) -> None:
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None = None) -> int:
@@ -202,18 +211,18 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
     except SystemExit as stop:
         return int(stop.code or 0)
     except UserError as error:
-        print(f"vmcu {args.command}: {error}", file=sys.stderr)
+        _complain(*error.problems)
     except PlanError as error:
         remedy = (
-            "This is a defect of vmcu: report it with the model. Other options may do meanwhile."
+            "this is a defect of vmcu: report it with the model; until then, try another --planner"
         )
-        problem = Problem(f"the proof refuses the plan, nothing is written: {error}", remedy)
-        print(f"vmcu {args.command}: {problem}", file=sys.stderr)
+        file = str(getattr(args, "model", None) or "")
+        _complain(Problem(f"the proof refuses the plan, nothing is written: {error}", remedy, file))
     except BrokenPipeError:
         raise
     except OSError as error:
-        problem = Problem(error.strerror or str(error), file=str(error.filename or ""))
-        print(f"vmcu {args.command}: {problem}", file=sys.stderr)
+        reason = (error.strerror or str(error)).lower()
+        _complain(Problem(reason, file=str(error.filename or "")))
     except KeyboardInterrupt:
         print(f"vmcu {args.command}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

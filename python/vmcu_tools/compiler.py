@@ -82,7 +82,7 @@ def compile_model(
         ram, regions = regions[0].capacity, ()
     if graph.states:
         if planner != DEFAULT:
-            reason = f"it keeps its state, which planner '{planner}' knows nothing of"
+            reason = f"the model keeps state, which planner '{planner}' does not support"
             raise UserError(Problem(reason, f"leave out --planner {planner}", str(path)))
         # Without an input there is no plan either, and moving() says so.
         hop = hop or (graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1)
@@ -143,5 +143,5 @@ def _check_alone(
     }
     others = [option for option, there in asked.items() if there]
     if others:
-        reason = f"--memory does not go with {others[0]}"
+        reason = f"--memory cannot be combined with {others[0]}"
         raise UserError(Problem(reason, "leave out one of the two", str(path)))

@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
         return EXIT_PIPE
     except OSError as error:
         _discard()
-        print(f"vmcu: cannot write: {error.strerror}", file=sys.stderr)
+        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
         return EXIT_PROBLEM
 
 

@@ -14,11 +14,21 @@ def stands_for(made: str, given: str) -> None:
     _MADE[made] = given
 
 
+def message(text: str, hint: str = "") -> str:
+    """What is wrong and what to do, in the form of all messages. A hint behind the output of
+    another program begins a line."""
+    if not hint:
+        return text
+    between = "\n" if "\n" in text else " " if text.endswith((".", "!", "?")) else ". "
+    return f"{text}{between}hint: {hint}"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing about a model or a call that the user has to change.
 
-    Every field but `reason` may be empty; `remedy` says what to do, in the imperative.
+    Every field but `reason` may be empty; `remedy` is the hint: what to do, in the imperative.
+    `str` gives FILE: NODE (OP): REASON. hint: REMEDY.
     """
 
     reason: str
@@ -28,10 +38,10 @@ class Problem:
     op: str = ""
 
     def __str__(self) -> str:
-        node = f"node '{self.node}'" if self.node else ""
-        where = ": ".join(part for part in (self.file, node, self.op) if part)
-        text = f"{where}: {self.reason}" if where else self.reason
-        return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+        node = f"{self.node} ({self.op})" if self.node and self.op else self.node or self.op
+        return message(
+            ": ".join(part for part in (self.file, node, self.reason) if part), self.remedy
+        )
 
 
 class UserError(Exception):

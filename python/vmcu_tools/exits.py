@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exit codes of commands. Imports nothing: entry.py needs them while all else is imported."""
 
-EXIT_DONE, EXIT_PROBLEM = 0, 1
+EXIT_DONE, EXIT_PROBLEM, EXIT_USAGE = 0, 1, 2
 # What shells make of SIGINT and of SIGPIPE.
 EXIT_INTERRUPTED, EXIT_PIPE = 130, 141

@@ -241,7 +241,7 @@ def test_the_proof_finds_rings_that_are_too_small(seed: int) -> None:
 
 def test_containers_and_rotating_pools_do_without() -> None:
     plan = again_plan()
-    with pytest.raises(UserError, match="in no container"):
+    with pytest.raises(UserError, match="not supported in containers"):
         container.build(plan, "m")
     with pytest.raises((UserError, PlanError), match="rotate"):
         emit(rotate(plan), "m")

@@ -197,7 +197,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path, _ = built(tmp_path, ("gated",))
     code, said, _ = vmcu(capsys, "build", path, "-o", tmp_path)
     assert code == 0 and "2 states of the file are computed anew by each" in said
-    assert "is given what" not in said
+    assert "is fed back as" not in said
     code, said, _ = vmcu(capsys, "verify", path, "-n", 100)
     assert code == 0 and "0 of 100 hops differ from the file's own runtime call by call" in said
     np.save(tmp_path / "x.npy", np.zeros((20, SIZE), np.int8))
@@ -205,7 +205,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 0 and "[20, 1, 4]" in said
     assert vmcu(capsys, "inspect", path)[0] == 0
     code, _, said = vmcu(capsys, "compare", path)
-    assert code == 1 and "it keeps its state, which planner" in said
+    assert code == 1 and "the model keeps state, which planner" in said
     code, _, said = vmcu(capsys, "build", path, "--hop", 2)
     assert code == 1 and "takes 1 rows a call, not 2" in said
     code, said, _ = vmcu(capsys, "bench", path)
@@ -254,7 +254,7 @@ def test_two_inputs_are_too_many(tmp_path: Path) -> None:
     m = Network(1)
     x, y = m.vector(), m.vector()
     out = m.total(simple(m, x, "h"), y)
-    with pytest.raises(UserError, match="besides its states it has 2 inputs, not one"):
+    with pytest.raises(UserError, match="the model has 2 inputs besides its states"):
         compile_model(m.save(tmp_path / "two.tflite", [x, y], [out]))
 
 
@@ -263,5 +263,5 @@ def test_no_input_is_too_few(tmp_path: Path) -> None:
     h = m.state("h")
     new = m.curve("TANH", m.dense(h, SIZE))
     m.assigned("h", new)
-    with pytest.raises(UserError, match="besides its states it has 0 inputs, not one"):
+    with pytest.raises(UserError, match="the model has 0 inputs besides its states"):
         compile_model(m.save(tmp_path / "none.tflite", [], [new]))

@@ -150,15 +150,15 @@ def _several_matrices(m: TfliteModel):
 
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
-    "float only": (_float_only, "it is a float32 model"),
-    "unknown op": (_unknown, "COMPLEX_ABS: this operation is not supported"),
+    "float only": (_float_only, "this is a float32 model"),
+    "unknown op": (_unknown, "COMPLEX_ABS): this operation is not supported"),
     "dynamic": (_shape((1, 1, 1, 4), signature=(-1, -1, -1, 4)), "dynamic shape"),
     "batch": (_shape((2, 6, 6, 4)), "batch size 2"),
     "huge": (_shape((1, 60000, 60000, 4)), "bytes"),
     "empty": (_shape((1, 0, 6, 4)), "empty"),
     "rank": (_shape((6, 4)), "2 dimensions instead of four"),
     "output shape": (_shape((1, 6, 5, 8), 3), "computes"),
-    "uint8": (_attribute(0, type=3), "works on uint8"),
+    "uint8": (_attribute(0, type=3), "the tensors are uint8"),
     "int16": (_attribute(0, type=7), "int16, not int8"),
     "zero scale": (_quantisation("scale", [0.0]), "scale of tensor 't0' is 0.0"),
     "nan scale": (_quantisation("scale", [np.nan]), "is nan"),
@@ -167,15 +167,15 @@ BAD_TFLITE = {
     "weight zero point": (_quantisation("zeroPoint", [1] * 8, 1), "weights have a zero point"),
     "scale count": (_quantisation("scale", [1.0] * 3, 1), "3 scales for 8 channels"),
     "no weights": (_attribute(1, buffer=0), "weights are not constant"),
-    "stride": (_option(strideH=0), "bad kernel"),
+    "stride": (_option(strideH=0), "invalid kernel"),
     "fused": (_option(fusedActivationFunction=4), "fused activation 4"),
     "subgraphs": (_two_subgraphs, "2 subgraphs"),
     "constant operand": (_add_constant, "both inputs are constant"),
     "float middle": (_float_middle, "in the middle of the model"),
-    "condition": (_condition_on_two, "joins several tensors in float or by a condition"),
+    "condition": (_condition_on_two, "several tensors are combined in float or by a condition"),
     "float output": (_float_output, "this output is computed in float"),
-    "int8 in a float operator": (_negated, "NEG: on int8 it is not supported"),
-    "float untouched": (_float_untouched, "it is a float32 model"),
+    "int8 in a float operator": (_negated, "NEG): on int8 it is not supported"),
+    "float untouched": (_float_untouched, "this is a float32 model"),
     "quotients": (_small_quotients, "cannot compute quotients as small"),
     "five dimensions": (_batched_norm, "5 dimensions instead of four"),
     "repetition": (_repeated_without_end, "elements"),
@@ -253,7 +253,7 @@ def test_all_problems_are_reported_at_once(tmp_path):
 
 def test_missing_file_suggests_the_close_one(tmp_path):
     (tmp_path / "model.tflite").write_bytes(b"")
-    with pytest.raises(UserError, match=r"Did you mean .*model\.tflite\?"):
+    with pytest.raises(UserError, match=r"did you mean .*model\.tflite\?"):
         frontends.load(tmp_path / "modle.tflite")
     with pytest.raises(UserError, match="no such file"):
         oracle.open(tmp_path / "nowhere" / "model.tflite")

@@ -130,21 +130,24 @@ def _onnx_one_operand(m: OnnxModel):
 
 
 BAD_ONNX = {
-    "expand to nothing": (_onnx_to_nothing("Expand", [1, 3, 0, 2]), "its shape is [1, 3, 0, 2]"),
+    "expand to nothing": (_onnx_to_nothing("Expand", [1, 3, 0, 2]), "shape [1, 3, 0, 2]"),
     "reshape to nothing": (
         _onnx_to_nothing("Reshape", [1, 3, 0, 2], allowzero=1),
-        "its shape is [1, 3, 0, 2]",
+        "shape [1, 3, 0, 2]",
     ),
     "resize to nothing": (
         _onnx_to_nothing("Resize", None, np.float32([1, 1, 0.3, 1])),
-        "its output is [1, 3, 0, 2]",
+        "invalid output size [1, 3, 0, 2]",
     ),
-    "repeated no time": (_onnx_to_nothing("Tile", [1, 1, 0, 1]), "it repeats [1, 1, 0, 1] times"),
-    "one operand": (_onnx_one_operand, "MatMul: it has 1 inputs; ONNX asks for 2"),
-    "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
+    "repeated no time": (
+        _onnx_to_nothing("Tile", [1, 1, 0, 1]),
+        "cannot repeat [1, 1, 0, 1] times",
+    ),
+    "one operand": (_onnx_one_operand, "(MatMul): 1 inputs; ONNX requires 2"),
+    "int8 relu": (_onnx_int8_relu, "without their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),
-    "unknown op": (_onnx_op("LRN"), "LRN: this operation is not supported"),
+    "unknown op": (_onnx_op("LRN"), "(LRN): this operation is not supported"),
     "dynamic": (_onnx_op("Relu", (1, 3, "H", "W")), "dynamic shape"),
     "dynamic vector": (_onnx_op("Relu", ("N",)), "dynamic shape"),
     "empty": (_onnx_no_columns, "shape [2, 3, 0] is empty"),
@@ -154,7 +157,7 @@ BAD_ONNX = {
     "nan scale": (_onnx_op("Relu", stated=(np.nan,)), "scale of an activation is nan"),
     "int16": (_onnx_int16, "int16, not int8"),
     "softmax axis": (_onnx_op("Softmax", (1, 3, 4, 5), axis=7), "axis 7 of 4 dimensions"),
-    "pool kernel": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[0, 2]), "bad kernel"),
+    "pool kernel": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[0, 2]), "invalid kernel"),
     "pool size": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[9, 9]), "output is empty"),
     "float tail": (_onnx_float_tail, "output is a float that is not quantised"),
     "float weights": (_onnx_float_weights, "weights are float"),

@@ -23,7 +23,7 @@ def test_options_of_another_operator(tmp_path, op):
     y = m.op(op, [x], m.like(x, (1, 6, 6, 4)), "SkipGram")
     (found,) = problems_of(m.save(tmp_path / "m.tflite", [x], [y]))
     assert (found.op, found.node) == (op, "t1")
-    assert "its options are those of another operator, SkipGramOptions" in found.reason
+    assert "the options belong to another operator, SkipGramOptions" in found.reason
     assert "export it again" in found.remedy
 
 
@@ -46,7 +46,7 @@ def test_a_table_that_is_said_to_be_none(tmp_path):
     operator.builtinOptionsType = schema.BuiltinOptions.NONE
     assert m.save(path, m.graph.inputs, m.graph.outputs).read_bytes() != data
     (found,) = problems_of(path)
-    assert found.reason == "its options are missing"
+    assert found.reason == "the operator's options are missing"
 
 
 def test_options_that_only_a_newer_schema_knows(tmp_path):
@@ -91,4 +91,4 @@ def test_a_tensor_that_is_several_inputs(tmp_path, times):
     ends, outputs = tflite_models.pad((1, 4, 5, 3), ((0, 0), (1, 2), (0, 3), (0, 0)))(m)
     (found,) = problems_of(m.save(tmp_path / "m.tflite", ends * times, outputs))
     assert found.reason == f"'t0' is {times} of the model's inputs at once"
-    assert found.node == "t0" and "List each input once" in found.remedy
+    assert found.node == "t0" and "list each input once" in found.remedy

@@ -141,9 +141,12 @@ def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture
     ("options", "said"),
     [
         (["--board", "nucleo_l4r5zi"], "name one"),
-        (["hello.onnx", "--measure"], "name it with --board"),
+        (["hello.onnx", "--measure"], "add --board NAME"),
         (["hello.onnx", "--serial", "/dev/null"], "add --measure"),
-        (["hello.onnx", "--board", "b", "--measure", "--flash-wait", "1"], "leave them or"),
+        (
+            ["hello.onnx", "--board", "b", "--measure", "--flash-wait", "1"],
+            "cannot be combined with --measure",
+        ),
         (["hello.onnx", "--board", "no_such"], "nucleo_l4r5zi, nucleo_l476rg"),
     ],
 )

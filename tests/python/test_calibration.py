@@ -141,7 +141,7 @@ def test_files_that_are_none(tmp_path, capsys, model):
 def test_quantised_already(tmp_path, model):
     samples = [{"x": x[None]} for x in drawn(2)]
     calibration.quantize(model, tmp_path / "q.onnx", samples)
-    with pytest.raises(UserError, match="quantised already"):
+    with pytest.raises(UserError, match="already quantised"):
         calibration.quantize(tmp_path / "q.onnx", tmp_path / "r.onnx", samples)
 
 
@@ -233,7 +233,7 @@ def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path, capsys):
     onnx.save(model, path := tmp_path / "m.onnx")
     data = save(tmp_path / "data.npz", x=np.ones((1, 3, 2, 2)))
     assert main(["build", str(path), "--calibration", str(data)]) == 1
-    assert capsys.readouterr().err.startswith(f"vmcu build: {path}: node ")
+    assert capsys.readouterr().err.startswith(f"error: {path}: ")
 
 
 def test_fake_quantisation_with_a_narrow_range(tmp_path):
@@ -264,5 +264,5 @@ def test_an_operator_that_nothing_can_be_done_about(tmp_path, capsys):
     for words in (["--calibration", str(data)], []):
         assert main(["build", str(path), *words]) == 1
         error = capsys.readouterr().err
-        assert "LSTM: it keeps a state" in error
+        assert "(LSTM): recurrent layers are not supported" in error
         assert "Traceback" not in error

@@ -233,16 +233,16 @@ def test_vmcu_run_takes_the_array_of_the_file(
     np.testing.assert_array_equal(found, np.stack(wanted).reshape(found.shape))
     np.save(tmp_path / "x.npy", values[..., :8])
     code, _, said = vmcu(capsys, "run", file, *words, *ends)
-    assert code == 1 and "it holds 120 values [1, 3, 5, 8]" in said
+    assert code == 1 and "the array has 120 values [1, 3, 5, 8]" in said
     assert "takes 135 [1, 3, 5, 9]" in said and "with 9 columns or more" in said
 
 
 def test_what_is_said(heard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("build", heard, "--hop", 1, "--time", "w", "-o", tmp_path)
     code, said, _ = vmcu(capsys, *words, "--json", tmp_path / "r.json")
-    assert code == 0 and "time is W of 'x' in the file" in said
+    assert code == 0 and "time is axis W of 'x'" in said
     assert any(
-        "time is W" in note for note in json.loads((tmp_path / "r.json").read_text())["notes"]
+        "time is axis W" in note for note in json.loads((tmp_path / "r.json").read_text())["notes"]
     )
     text = (tmp_path / "heard.c").read_text()
     assert "--hop 1 --time w" in text and "VMCU_IO_COLUMNS" in text
@@ -250,16 +250,16 @@ def test_what_is_said(heard: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     code, said, _ = vmcu(capsys, "verify", heard, "--hop", 7, "-n", 50)
     assert code == 0 and "window 12 rows, hop 7" in said
     code, said, _ = vmcu(capsys, "build", heard, "--hop", 1)
-    assert code == 0 and "time is W" not in said and "the window of 6 rows" in said
+    assert code == 0 and "time is axis W" not in said and "the window of 6 rows" in said
     code, _, said = vmcu(capsys, "build", heard, "--hop", 7, "--time", "h")
-    assert code == 1 and "its window has 6 rows along H" in said
+    assert code == 1 and "the window has only 6 rows along H" in said
     code, _, said = vmcu(capsys, "build", heard, "--time", "w")
-    assert code == 1 and "--time is for --hop, which is not given" in said
+    assert code == 1 and "--time requires --hop" in said
 
 
 def test_one_column_is_no_time(tmp_path: Path) -> None:
     path = Drawn([("conv", (3, 1), (1, 1), (0, 0))], "flat", (8, 1)).save(tmp_path / "tall.onnx")
-    with pytest.raises(UserError, match="its window has 1 columns along W"):
+    with pytest.raises(UserError, match="the window has 1 columns along W"):
         compile_model(path, hop=1, time="w")
 
 

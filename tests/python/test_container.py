@@ -334,7 +334,7 @@ def test_commands(
     assert code == 0 and "not signed" in said and "kernels: vmcu_" in said
     assert vmcu("container", "verify", file)[0] == 0
     code, _, said = vmcu("container", "verify", file, "--key", key)
-    assert code == 1 and "it is not signed" in said and "vmcu container sign" in said
+    assert code == 1 and "the container is not signed" in said and "vmcu container sign" in said
     assert vmcu("container", "sign", file, "--key", key)[0] == 0
     assert vmcu("container", "verify", file, "--key", key)[0] == 0
     assert loaded(loader, file.read_bytes())[0] == 0

@@ -54,23 +54,26 @@ def _inputs(image: bytes) -> int:
 DAMAGES: tuple[tuple[Callable[[bytes], bytes], str], ...] = (
     (lambda i: b"", "0 bytes are no container"),
     (lambda i: i[: layout.MODEL_AT + layout.MODEL.size - 1], "bytes are no container"),
-    (lambda i: b"vMCU" + i[4:], "does not begin as a container does"),
-    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 3), "version 3 of the format"),
-    (lambda i: i + b"\0", "it says that it has"),
-    (lambda i: i[:-1] + b"\1", "its digest is not that of its bytes"),
+    (lambda i: b"vMCU" + i[4:], "the header is not that of a container"),
+    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 3), "format version 3"),
+    (lambda i: i + b"\0", "the header states"),
+    (lambda i: i[:-1] + b"\1", "the digest does not match"),
     *(
-        (lambda i, at=at, what=what: of_model(i, what, at(i)), f"its {what} are not within it")
+        (
+            lambda i, at=at, what=what: of_model(i, what, at(i)),
+            f"the table of {what} is outside of the file",
+        )
         for what in ("tensors", "layers", "stages", "parts", "schedule", "kernels", "blocks")
         for at in (lambda _: layout.MODEL_AT + layout.MODEL.size - 4, lambda i: len(i))
     ),
-    (lambda i: of_model(i, "name", layout.MODEL_AT - 4), "a name is not within it"),
-    (lambda i: of_model(i, "name", len(i)), "a name is not within it"),
+    (lambda i: of_model(i, "name", layout.MODEL_AT - 4), "a name is outside of the file"),
+    (lambda i: of_model(i, "name", len(i)), "a name is outside of the file"),
     (_other_name, "a name is not UTF-8"),
-    (lambda i: of_table(i, "blocks", 0, "size", 0), "its constants overlap"),
-    (lambda i: of_table(i, "blocks", 0, "size", 1 << 20), "its constants overlap"),
-    (lambda i: of_table(i, "blocks", 1, "start", _block(i, 0)), "its constants overlap"),
+    (lambda i: of_table(i, "blocks", 0, "size", 0), "constants overlap"),
+    (lambda i: of_table(i, "blocks", 0, "size", 1 << 20), "constants overlap"),
+    (lambda i: of_table(i, "blocks", 1, "start", _block(i, 0)), "constants overlap"),
     (lambda i: of_table(i, "blocks", 0, "size", _block(i, 1) - _block(i, 0) + 1), "overlap"),
-    (lambda i: of_table(i, "layers", 0, "kernel", _kernels(i)), "it has no kernel"),
+    (lambda i: of_table(i, "layers", 0, "kernel", _kernels(i)), "there is no kernel"),
     (lambda i: of_table(i, "layers", 1, "params", _params(i, 1) + 4), "points to no constants"),
     (lambda i: of_table(i, "layers", 1, "inputs", _inputs(i) + 1), "between two layer_inputs"),
     (_shared_params, "are two things"),
@@ -120,7 +123,7 @@ def test_what_lies_at_the_very_end_is_read(image: bytes) -> None:
     moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
     moved = of_model(moved, "kernels", len(image))
     assert read.kernels_of(moved) == read.kernels_of(image)
-    with pytest.raises(read.DamagedError, match="its kernels are not within it"):
+    with pytest.raises(read.DamagedError, match="the table of kernels is outside of the file"):
         read.kernels_of(of_model(moved, "kernels", len(image) + 1))
 
 

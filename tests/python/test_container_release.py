@@ -136,10 +136,10 @@ def test_a_release_that_is_not_there_is_refused(
     assert load(library, short) == (-errno.EBADMSG, "release")
     assert stated(library, short)[0] == -errno.EBADMSG
     # Its name lies behind the release, and is looked for first.
-    with pytest.raises(UserError, match="is not within it"):
+    with pytest.raises(UserError, match="outside of the file"):
         read.facts(short)
     named = of_model(short, "name", layout.MODEL_AT + layout.MODEL.members["circle"].start)
-    with pytest.raises(UserError, match="its product and version are not within it"):
+    with pytest.raises(UserError, match="the product and version are outside of the file"):
         read._Reader(named).release  # noqa: B018
 
 

@@ -139,7 +139,7 @@ def test_what_cannot_be_elsewhere() -> None:
     builder = Builder(np.random.default_rng(0))
     x = builder.input((4, 4, 2))
     twice = builder.node(Concat(2, (None, None)), [x, x], (4, 4, 4))
-    with pytest.raises(UserError, match="is an output too"):
+    with pytest.raises(UserError, match="is also an output"):
         make_plan("vmcu", builder.graph([twice.name, x.name]), ELSEWHERE)
     with pytest.raises(UserError, match=r"(?s)keeps inputs whole.*--external-input"):
         make_plan("single", Network(0).made, ELSEWHERE)
@@ -173,7 +173,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "vmcu_set_input" in capsys.readouterr().out
     assert '"input_elsewhere": true' in out.read_text()
     assert main(["build", model, "--external-input", "--stream-input"]) == 1
-    assert "two ways for one input" in capsys.readouterr().err
+    assert "cannot be combined with --stream-input" in capsys.readouterr().err
     x = tmp_path / "x.npy"
     np.save(x, np.random.default_rng(0).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32))
     printed = []

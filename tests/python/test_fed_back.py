@@ -101,7 +101,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 1
     both = ["--state", "state:state_out", "--state", "a:z"]
     code, said, _ = vmcu(capsys, "build", path, *both, "-o", tmp_path)
-    assert code == 0 and "state: 'a' is given what 'z' was in the call before" in said
+    assert code == 0 and "state: output 'z' is fed back as input 'a'" in said
     assert "--state state:state_out --state a:z" in (tmp_path / "fed.c").read_text()
     assert "by their names" not in said
     code, said, _ = vmcu(capsys, "build", path, "--state", "none", "-o", tmp_path)
@@ -126,7 +126,7 @@ def test_states_that_are_no_rings(spoiled: dict, tmp_path: Path) -> None:
     ("pairs", "reason"),
     [
         (["state:nothing"], "it has inputs x, state, and outputs"),
-        (["state:state_out", "state:state_out"], "'state' is in two states"),
+        (["state:state_out", "state:state_out"], "'state' is named in two states"),
     ],
 )
 def test_names_of_states(pairs: list[str], reason: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_names_of_states(pairs: list[str], reason: str, tmp_path: Path) -> None:
 def test_a_file_without_states(tmp_path: Path) -> None:
     m = Fed(1, 2, 4)
     path = m.save(tmp_path / "plain.onnx", m.convolved(m.x, 4, 3, 2))
-    with pytest.raises(UserError, match="no input that an output could be given to"):
+    with pytest.raises(UserError, match="no input can receive an output"):
         compile_model(path, state=["x:y"])
 
 

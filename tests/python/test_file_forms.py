@@ -125,7 +125,7 @@ def test_a_missing_file_brings_those_that_are_there_to_mind(tmp_path: Path) -> N
     with pytest.raises(UserError, match=r"Did you mean \S*speech\.onnx or \S*vision\.tflite\?"):
         frontends.load(tmp_path / "quite another")
     shutil.rmtree(tmp_path)
-    with pytest.raises(UserError, match=r"Give the path of a \.onnx or \.tflite file"):
+    with pytest.raises(UserError, match=r"give the path of a \.onnx or \.tflite file"):
         frontends.load(tmp_path / "m.onnx")
 
 
@@ -248,7 +248,7 @@ def test_a_batch_is_not_padded(shape: tuple[int, ...], tmp_path: Path) -> None:
             amounts = [int(place == end) for place in range(2 * rank)]
             onnx.save(padded(shape, amounts), tmp_path / "m.onnx")
             if axis == 0:
-                with pytest.raises(UserError, match="Use batch size 1"):
+                with pytest.raises(UserError, match="use batch size 1"):
                     frontends.load(tmp_path / "m.onnx")
                 continue
             (port,) = frontends.load(tmp_path / "m.onnx").outputs

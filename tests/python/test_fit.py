@@ -157,7 +157,7 @@ def test_scaling_says_where_it_does_not(tmp_path: Path, monkeypatch) -> None:
     import build
 
     graph = all_channels(build.write("transformer", tmp_path))
-    with pytest.raises(UserError, match=r"node '.*': .*it has no form for inputs of"):
+    with pytest.raises(UserError, match=r"node '.*': .*cannot be resized for inputs of"):
         scaled(graph, None, 0.5)
 
 
@@ -255,7 +255,7 @@ def test_boards_and_refusals(nets: Path, tmp_path: Path, capsys) -> None:
     found = fitted(path, tmp_path, 0, "--board", "nucleo_f411re", "--app-ram", "28K")
     assert found["limits"]["ram"] == 100 * 1024
     for words, said in (
-        ((), "name --ram, --flash or --board"),
+        ((), "give --ram, --flash or --board"),
         (("--board", "nucleo_f411re", "--app-ram", "1M"), "leave nothing of nucleo_f411re"),
         (("--board", "none"), "choose one of"),
         (("--ram", "1K", "--rotate"), "--rotate does not go with fit"),

@@ -36,7 +36,7 @@ def test_unsupported_model(tmp_path, capsys):
     onnx.save(m.proto({"x": (kind, (1, 4))}, {m.qdq(y, m.stated()): (kind, None)}), path)
     assert main(["inspect", str(path), "--json", str(tmp_path / "m.json")]) == 1
     captured = capsys.readouterr()
-    assert "LRN: this operation is not supported" in captured.err
+    assert "(LRN): this operation is not supported" in captured.err
     rows = {n["op"]: n["problem"] for n in json.loads((tmp_path / "m.json").read_text())["nodes"]}
     assert rows["LRN"] and not rows["QuantizeLinear"]
 
@@ -44,7 +44,7 @@ def test_unsupported_model(tmp_path, capsys):
 def test_missing_file(tmp_path, capsys):
     onnx.save(single(OnnxModel(), *CASES["relu"]), tmp_path / "model.onnx")
     assert main(["inspect", str(tmp_path / "modle.onnx")]) == 1
-    assert f"Did you mean {tmp_path / 'model.onnx'}?" in capsys.readouterr().err
+    assert f"did you mean {tmp_path / 'model.onnx'}?" in capsys.readouterr().err
 
 
 def test_ops_are_those_of_the_registries(tmp_path, capsys):

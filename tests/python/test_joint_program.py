@@ -156,7 +156,7 @@ def test_what_the_program_is_not_for_is_refused(
     path = tmp_path / "g.json"
     path.write_text(json.dumps(graph_of(UNITS["diamond"][0])))
     assert main(["place", "--graph", str(path), "--only", "order", "--solver", "cbc"]) == 1
-    assert "--solver goes with --graph" in capsys.readouterr().err
+    assert "--solver requires --graph" in capsys.readouterr().err
     monkeypatch.setattr(program, "MOST_CONDITIONS", 3)
     graph = graphs.read(path)
     with pytest.raises(InputError, match="leave out --solver"):

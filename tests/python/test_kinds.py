@@ -72,8 +72,8 @@ def ones(dtype: type, *scales: float) -> Callable[[TfliteModel], int]:
 
 # What the file holds, what is said of it, and a word of the remedy.
 KINDS = {
-    "float": (lambda m: floats(m, ones(np.float32)), "it is a float32 model", "full-integer"),
-    "float16": (lambda m: floats(m, half), "its weights are float16", "full-integer"),
+    "float": (lambda m: floats(m, ones(np.float32)), "this is a float32 model", "full-integer"),
+    "float16": (lambda m: floats(m, half), "the weights are float16", "full-integer"),
     "dynamic": (lambda m: floats(m, ones(np.int8, 0.1)), "(dynamic range)", "full-integer"),
     "16x8": (wide, "(16x8 quantisation): FULLY_CONNECTED", "TFLITE_BUILTINS_INT8"),
     "uint8": (unsigned, "quantised to uint8, as TensorFlow 1 did: FULLY_CONNECTED", "TensorFlow 2"),
@@ -127,7 +127,10 @@ def test_a_custom_operator_is_not_damage(tmp_path: Path) -> None:
     model = TfliteModel()
     x, out = custom("MyOwn")(model)
     assert problems(model.save(tmp_path / "m.tflite", [x], [out])) == [
-        ("this operation is not supported", "Replace it; `vmcu ops` lists what is supported.")
+        (
+            "this operation is not supported",
+            "replace it; `vmcu inspect --operators` lists the supported operators",
+        )
     ]
 
 
@@ -166,7 +169,7 @@ FOREIGN = {
     "m.safetensors": (raw(bytes(8) + b"{}"), "weights without a network", "torch.onnx.export"),
     "lfs.tflite": (raw(b"version https://git-lfs"), "Git LFS", "git lfs pull"),
     "page.onnx": (raw(b"<!DOCTYPE html>"), "a web page", "Download"),
-    "m.vmcu": (raw(b"VMCU" + bytes(60)), "a container", "Compile the model file"),
+    "m.vmcu": (raw(b"VMCU" + bytes(60)), "a container", "compile the model file"),
     "renamed.onnx": (raw(b"\x89HDF\r\n\x1a\n" + bytes(90)), "a Keras model", "TFLiteConverter"),
     "x.npz": (archive("x.npy"), "an archive of arrays", "--calibration"),
 }

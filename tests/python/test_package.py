@@ -204,9 +204,11 @@ def test_the_esp_idf_component_in_esp_idf(site: Path, component: Path) -> None:
 
 def test_two_files_of_one_version() -> None:
     """CHANGELOG.md begins with the version that `vmcu --version` prints, or what comes after it."""
-    headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "## " in line]
-    assert headings[0] in ("## Unreleased", f"## {__version__}")
-    assert any(line.startswith(f"## {__version__}") for line in headings)
+    headings = [
+        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if re.match("## ", line)
+    ]
+    assert headings[0] in ("## [Unreleased]", f"## [{__version__}]")
+    assert any(line.startswith(f"## [{__version__}]") for line in headings)
 
 
 def test_the_long_description_has_no_relative_links() -> None:

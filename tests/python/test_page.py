@@ -218,7 +218,9 @@ def test_a_large_page_is_small_and_soon_there() -> None:
     assert len(page.encode()) < 1_000_000
     peak = peak_of(lives_of(plan), html.names_of(plan))
     # What is alive at one moment has to be in the pool; what has places may take more.
-    (bound,) = re.findall(r"The bound for these stages is ([\d,]+) bytes", " ".join(plan.notes))
+    (bound,) = re.findall(
+        r"Lower bound for this grouping of layers: ([\d,]+) bytes", " ".join(plan.notes)
+    )
     assert 0 < peak.bytes <= int(bound.replace(",", "")) <= plan.pool_bytes
     assert f"{peak.bytes:,}" in page
 

@@ -296,7 +296,7 @@ def test_what_is_wrong_is_said(
     (tmp_path / "g.json").write_text(json.dumps(graph))
     assert main(["place", "--graph", str(tmp_path / "g.json")]) == 1
     error = capsys.readouterr().err
-    assert words in error and "remedy: " in error and "g.json" in error
+    assert words in error and "hint: " in error and "g.json" in error
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_what_does_not_go_with_memories(
 ) -> None:
     problem = write(larger(1), tmp_path / "p.csv")
     assert main(["place", str(problem), "--memory", "a=1M,b=1M", *words]) == 1
-    assert "--memory does not go with" in capsys.readouterr().err
+    assert "--memory cannot be combined with" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

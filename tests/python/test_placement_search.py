@@ -233,7 +233,7 @@ def test_bad_files_are_named_with_line_and_reason(text: str, words: str) -> None
     with pytest.raises(InputError) as caught:
         files.parse(text, Path("some.csv"))
     message = str(caught.value)
-    assert message.startswith("some.csv: ") and words in message and "remedy: " in message
+    assert message.startswith("some.csv: ") and words in message and "hint: " in message
 
 
 def test_every_bad_line_is_told() -> None:

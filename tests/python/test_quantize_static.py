@@ -18,13 +18,13 @@ from vmcu_tools.verify.verify import verify
 
 NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
 EXPORTERS = {"torchscript": False, "dynamo": True}
-LOST = "int8 would lose too much"
+LOST = "int8 cannot represent accurately"
 NOT_INT8 = "a float result that is not quantised"
 # What stays in float in these files cannot be computed in int8; `vmcu quantize` does not leave it.
 REFUSED = {
     "generalised_mean": LOST,
     "kan": NOT_INT8,
-    "kan_polynomial": "reads the float input",
+    "kan_polynomial": "the float input",
     "panns": NOT_INT8,
     ("transformer_decomposed", "raw"): NOT_INT8,
     # One scale for each number that is summed, of a matrix on the left.

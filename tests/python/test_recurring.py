@@ -121,7 +121,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, _, said = vmcu(capsys, "build", path, *both, "--hop", 2)
     assert code == 1 and "takes 1 rows a call, not 2" in said
     code, _, said = vmcu(capsys, "build", path, "--state", "h0:hn0")
-    assert code == 1 and "besides its states it has 2 inputs, not one" in said
+    assert code == 1 and "the model has 2 inputs besides its states" in said
 
 
 def test_names_that_say_so(tmp_path: Path) -> None:
@@ -135,5 +135,5 @@ def test_names_that_say_so(tmp_path: Path) -> None:
 def test_a_state_of_another_shape(tmp_path: Path) -> None:
     path = Recurrent(2, 1).save(tmp_path / "one.onnx")
     model = Recurrent(2, 1)
-    with pytest.raises(UserError, match="cannot be given what"):
+    with pytest.raises(UserError, match="cannot be fed back"):
         compile_model(path, state=[f"h0:{model.out}"])

@@ -109,7 +109,7 @@ BAD: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "huge": (declared((10**6, 10**6)), "it holds 1,000,000,000,000 values"),
     "beyond int64": (declared((10**15, 10**15)), "input 't0' takes 60 [1, 3, 5, 4]"),
-    "cut off": (declared(SHAPE), "it is cut off: 64 bytes where it declares 240"),
+    "cut off": (declared(SHAPE), "the file is truncated: 64 bytes instead of 240"),
     "archive": (archive, "an archive of several arrays"),
     "text": (lambda path: path.write_text("1,2,3\n"), "not an .npy array"),
     "empty": (lambda path: path.write_bytes(b""), "not an .npy array"),
@@ -134,7 +134,7 @@ def test_bad_input(model, tmp_path, capsys, case):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert main(["run", str(model), "--input", str(path)]) == 1
     said = capsys.readouterr().err
-    assert f"vmcu run: {path}: " in said and message in said and "remedy: " in said
+    assert f"vmcu run: {path}: " in said and message in said and "hint: " in said
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert taken < 1 << 18, "it took memory for what the file only declares"
 

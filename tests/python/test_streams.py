@@ -215,7 +215,7 @@ def test_vmcu_run_answers_for_each_window(
     np.save(tmp_path / "x.npy", values[:, :, :44])
     code, _, said = vmcu(capsys, *words)
     assert code == 1 and "it holds 132 values [1, 3, 44, 1]" in said
-    assert "remedy: Give an array of that shape, with 45 rows or more." in said
+    assert "hint: give an array of that shape, with 45 rows or more" in said
 
 
 def test_a_hop_that_differs_is_seen(
@@ -287,7 +287,7 @@ def test_what_does_not_go_with_hops(
     listener: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
 ) -> None:
     code, _, said = vmcu(capsys, "build", listener, "--hop", 2, *options)
-    assert code == 1 and f"--hop does not go with {options[0]}" in said and "remedy:" in said
+    assert code == 1 and f"--hop cannot be combined with {options[0]}" in said and "remedy:" in said
 
 
 def test_windows_that_cannot_move(listener: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +296,7 @@ def test_windows_that_cannot_move(listener: Path, capsys: pytest.CaptureFixture[
     b = Builder(np.random.default_rng(1))
     one, two = b.input((9, 1, 4)), b.input((9, 1, 4))
     out = b.node(Concat(2, (None, None)), [one, two], (9, 1, 8))
-    with pytest.raises(UserError, match="2 inputs, of which one can have its rows pushed"):
+    with pytest.raises(UserError, match="2 inputs; rows can be pushed into one only"):
         moving(b.graph([out.name]), 1, 3)
     code, _, said = vmcu(capsys, "build", listener, "--hop", 0)
     assert code == 2 and "a window that does not move" in said

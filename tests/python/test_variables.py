@@ -105,10 +105,13 @@ def test_variables_that_are_no_rings_are_computed(other: dict[str, int], folder:
 def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = listening("strided", folder)
     for words, said in (
-        (["build", path, "--hop", 2], "it keeps its state, and takes 3 rows a call, not 2"),
-        (["build", path, "--rotate"], "a file that keeps its state does not go with --rotate"),
+        (["build", path, "--hop", 2], "the model keeps state and needs 3 rows a call, not 2"),
+        (
+            ["build", path, "--rotate"],
+            "a file that keeps its state cannot be combined with --rotate",
+        ),
         (["build", path, "--planner", "tflm"], "keeps its state does not go with --planner"),
-        (["compare", path], "it keeps its state, which planner"),
+        (["compare", path], "the model keeps state, which planner"),
     ):
         assert cli.main([str(word) for word in words]) == 1
         assert said in capsys.readouterr().err

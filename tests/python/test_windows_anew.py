@@ -258,7 +258,7 @@ def test_what_is_said(padded: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     anew, again = figures["anew"], 12 * 3 * 4 * 4 + 6 * 4 * 3
     assert code == 0 and anew["macs"] == again and anew["layers"] == 3 and not anew["others"]
     assert f"{again:,} of its {again + 48:,} MACs. They begin with '{anew['first']}'" in said
-    assert "it pads in time, 1 rows in front of the window and 1 behind it" in said
+    assert "the layer pads along time (1 rows before and 1 after the window)" in said
     assert 'To have their rows kept as well: train it with "valid" padding along time' in said
     code, said, _ = vmcu(capsys, "verify", padded, "--hop", 3, "-n", 200, "--on", "virtual")
     assert code == 0 and "0 of 200 hops differ from the file's own runtime" in said
@@ -270,9 +270,7 @@ def test_strides_that_a_hop_does_not_divide(
     path = tmp_path / "strided.onnx"
     written([("conv", 3, 1, 0, 0), ("pool", 2, 2, 0, 0)], 14, path, 1)
     code, said, _ = vmcu(capsys, "build", path, "--hop", 3, "-o", tmp_path)
-    assert (
-        code == 0 and "its row comes every 2 rows of the input, which 3 is no multiple of" in said
-    )
+    assert code == 0 and "needs 2 input rows, and 3 is not a multiple of 2" in said
     assert "choose --hop 2 or a multiple" in said
     assert moving(compile_model(path).model, 2, 3).endless == 0
 

@@ -94,7 +94,7 @@ def test_a_board_that_does_not_exist(
 ) -> None:
     output = tmp_path / "y.npy"
     assert run(sample, output, "--board", "no_such_board") == 1
-    assert "has no board 'no_such_board'\n  remedy: `west boards`" in capsys.readouterr().err
+    assert "has no board 'no_such_board'. hint: `west boards`" in capsys.readouterr().err
     assert not output.exists()
 
 
@@ -164,7 +164,7 @@ def test_no_tree(
 ) -> None:
     monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
     assert run(sample, tmp_path / "y.npy", "--board", "qemu_cortex_m3") == 1
-    assert capsys.readouterr().err.startswith("vmcu run: no Zephyr tree found\n  remedy: ")
+    assert capsys.readouterr().err.startswith("error: no Zephyr tree found. hint: ")
 
 
 def test_a_tree_is_found_from_within_its_workspace(

@@ -20,13 +20,13 @@ def samples_of(path: Path, sample_rate: int) -> np.ndarray:
             data = file.readframes(file.getnframes())
     except (OSError, EOFError, wave.Error) as error:
         raise UserError(
-            Problem(f"no .wav file that can be read: {error}", "record it anew", str(path))
+            Problem(f"not a readable .wav file: {error}", "record it again", str(path))
         ) from None
     if form != (1, 16, sample_rate):
         raise UserError(
             Problem(
-                f"it has {form[0]} channels of {form[1]} bits at {form[2]} Hz, the front end takes "
-                f"one of 16 bits at {sample_rate} Hz",
+                f"the recording has {form[0]} channels of {form[1]} bits at {form[2]} Hz; "
+                f"the front end needs one channel of 16 bits at {sample_rate} Hz",
                 "convert it, or change --sample-rate",
                 str(path),
             )

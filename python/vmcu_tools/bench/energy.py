@@ -30,7 +30,7 @@ FLASH = (
     '"Energiesparen vom Chip bis zur Software", page 3'
 )
 FLASH_LOAD = Assumption("flash load", 3 * RAM_ACCESS.picojoule, FLASH)
-INSTRUCTION = Assumption("instruction", FLASH_LOAD.picojoule, "its fetch, a flash load")
+INSTRUCTION = Assumption("instruction", FLASH_LOAD.picojoule, "the fetch, a flash load")
 SCOPE = "memories only"
 CAVEAT = (
     "The share of the memories only, to compare one build with another. The lowest energy measured "

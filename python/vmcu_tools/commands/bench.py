@@ -141,7 +141,7 @@ def _wear(args: argparse.Namespace) -> int:
         "--state": args.state is not None,
         "--time": args.time is not None,
     }
-    refuse_with(others, "{} does not go with --wear", "leave out one of the two", args.model)
+    refuse_with(others, "{} cannot be combined with --wear", "leave out one of the two", args.model)
     streaming = ("hop", "state", "time")
     left = {name: value for name, value in vars(args).items() if name not in streaming}
     return wear.run(argparse.Namespace(**left | {"on": args.on or DEFAULT}))
@@ -165,19 +165,24 @@ def _check(args: argparse.Namespace) -> None:
     unused = argparse.ArgumentParser()
     wear.options(unused)
     of_wear = changed(args, vars(unused.parse_args([])))
-    refuse_with(of_wear, "{} is for --wear", "add --wear, or leave it out", args.model)
+    refuse_with(of_wear, "{} requires --wear", "add --wear, or leave it out", args.model)
     of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
         raise UserError(
-            Problem("--board, --flash-wait, --keep and --hop are of a model", "name one")
+            Problem("--board, --flash-wait, --keep and --hop require a model", "name one")
         )
     if args.measure and args.board is None:
-        raise UserError(Problem("--measure needs a board", "name it with --board"))
+        raise UserError(
+            Problem("--measure requires --board", "add --board NAME; `vmcu boards` lists names")
+        )
     if args.serial is not None and not args.measure:
-        raise UserError(Problem("--serial is where --measure reads", "add --measure"))
+        raise UserError(Problem("--serial requires --measure", "add --measure"))
     if args.measure and (args.flash_wait is not None or args.keep is not None):
         raise UserError(
-            Problem("--flash-wait and --keep are of the model of cycles", "leave them or --measure")
+            Problem(
+                "--flash-wait and --keep cannot be combined with --measure",
+                "leave out one of the two",
+            )
         )
 
 
@@ -189,7 +194,7 @@ def _stream(args: argparse.Namespace) -> StreamBench:
         "--board": args.board is not None,
         "--flash-wait": args.flash_wait is not None,
     }
-    refuse_with(others, "--hop does not go with {}", "leave out one of the two", args.model)
+    refuse_with(others, "--hop cannot be combined with {}", "leave out one of the two", args.model)
     if is_container(args.model):
         return _stream_of_container(args)
     return bench(compiled(args), name_of(args.model), args.on or DEFAULT, keep=args.keep)
@@ -213,7 +218,12 @@ def _report(args: argparse.Namespace) -> BenchReport:
 
     name = name_of(args.model)
     if args.measure and is_container(args.model):
-        raise UserError(Problem("--measure takes no container", "name the model that it is of"))
+        raise UserError(
+            Problem(
+                "--measure does not support containers",
+                "give the model that the container was built from",
+            )
+        )
     if args.measure:
         from ..bench.measured import measure
         from ..runners.zephyr import ZephyrRunner

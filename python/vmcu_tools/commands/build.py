@@ -139,7 +139,7 @@ def check_online(args: argparse.Namespace) -> None:
     """Raises UserError for what does not go with --online, or only with a container."""
     stated = args.product is not None or args.model_version is not None
     if stated and args.format != "container":
-        reason = "--product and --model-version are stated in containers only"
+        reason = "--product and --model-version require a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
     if not args.online:
         return
@@ -153,7 +153,7 @@ def check_online(args: argparse.Namespace) -> None:
         "--pareto": args.pareto,
         "--plan-seconds": args.plan_seconds is not None,
     }
-    reason = "--online does not go with {}: devices plan whole tensors in one pool"
+    reason = "--online cannot be combined with {}: devices plan whole tensors in one pool"
     remedy = "leave out one of the two; --online needs --format container"
     refuse_with(others, reason, remedy, args.model)
 
@@ -200,7 +200,9 @@ def show_front(args: argparse.Namespace) -> int:
         "--plan-seconds": args.plan_seconds is not None,
         "-o": args.output is not None,
     }
-    reason = "--pareto does not go with {}: it plans for each limit in turn and writes nothing"
+    reason = (
+        "--pareto cannot be combined with {}: it plans for each limit in turn and writes nothing"
+    )
     refuse_with(others, reason, "leave out one of the two", args.model)
     graph = replace(optimize(load(quantised(args))), target=named(args.target).name)
     options = Options(

@@ -136,11 +136,11 @@ def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     usual = {**vars(model_options().parse_args(["model"])), "name": None, "hop": 0}
     usual |= dict.fromkeys(("state", "time", "max_ram", "max_flash", "max_cycles", "markdown"))
     del usual["model"]
-    reason = "{} is for a model, not for a bundle of figures"
+    reason = "{} requires a model, not a bundle of figures"
     remedy = "leave it out; limit growth with --tolerance"
     refuse_with(changed(args, usual), reason, remedy, args.model)
     if args.baseline is None:
-        reason = "a bundle of figures needs another one to compare with"
+        reason = "a bundle of figures requires a baseline"
         raise UserError(Problem(reason, "name it with --baseline", str(args.model)))
     return growth(args, args.baseline, args.model, allowed)
 

@@ -81,11 +81,11 @@ def _check_single(args: argparse.Namespace) -> None:
     """Raises UserError for options that only a comparison of two files has."""
     usual = vars(planner_options().parse_args([])) | {"hop": 0, "time": None, "state": None}
     usual["markdown"] = None
-    reason = "{} is for two files; with one, each planner plans it by default"
+    reason = "{} requires two files"
     remedy = "leave it out, or name a second file"
     refuse_with(changed(args, usual), reason, remedy, args.model)
     if args.model.suffix == REPORT or is_container(args.model):
-        reason = "a report or a container has no planners to compare"
+        reason = "planners cannot be compared on a report or a container"
         raise UserError(Problem(reason, "name a model, or a second file", str(args.model)))
 
 

@@ -27,9 +27,13 @@ def opened(args: argparse.Namespace) -> Opened:
     given += [name for name in ("calibration", "hop", "state", "time") if getattr(args, name, None)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
-        remedy = "give it to `vmcu build --format container`"
+        remedy = "leave it out, or use it with `vmcu build --format container`"
         raise UserError(
-            Problem(f"{option} is for building, a container is built", remedy, str(args.model))
+            Problem(
+                f"{option} does not apply to a container, which is already planned",
+                remedy,
+                str(args.model),
+            )
         )
     found = open_container(args.model)
     if hasattr(args, "hop"):

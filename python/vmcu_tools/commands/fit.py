@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
     }
-    reason = "{} does not go with fit, which looks for other plans in one pool"
+    reason = "{} cannot be combined with fit, which looks for other plans in one pool"
     refuse_with(others, reason, "leave it out", args.model)
 
 
@@ -125,7 +125,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
     if args.board is None:
         if args.ram is None and args.flash is None:
             raise UserError(
-                Problem("fit into what?", "name --ram, --flash or --board", str(args.model))
+                Problem("no limit is given", "give --ram, --flash or --board", str(args.model))
             )
         return Limits(args.ram, args.flash)
     found = part(args.board)

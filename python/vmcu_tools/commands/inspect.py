@@ -49,13 +49,15 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     if args.operators and args.model is not None:
-        raise UserError(Problem("--operators needs no file", "leave out one of the two"))
+        raise UserError(
+            Problem("--operators cannot be combined with a file", "leave out one of the two")
+        )
     if args.operators:
         return operators(args)
     if args.model is None:
         raise UserError(Problem("there is no file to inspect", "name one, or give --operators"))
     if args.markdown:
-        raise UserError(Problem("--markdown is for --operators", "leave it out", str(args.model)))
+        raise UserError(Problem("--markdown requires --operators", "leave it out", str(args.model)))
     return image(args) if is_elf(args.model) else contents(args)
 
 

@@ -63,7 +63,7 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
         # Only `vmcu build` has a use for the best plan so far; others would go on for long.
         raise KeyboardInterrupt
     for warning in bias_warnings(plan.model):
-        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
+        print(f"warning: {warning}", file=sys.stderr)
     return plan
 
 
@@ -73,8 +73,8 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
     if args.external_input and args.stream_input:
         raise UserError(
             Problem(
-                "--external-input and --stream-input are two ways for one input",
-                "choose one of them",
+                "--external-input cannot be combined with --stream-input",
+                "leave out one of the two",
                 str(args.model),
             )
         )
@@ -100,7 +100,7 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
         contained=_contained(args),
     )
     doubts = bias_warnings(plan.model)
-    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in doubts)
+    notes = tuple(f"warning: {w.node} ({w.op}): {w.reason}" for w in doubts)
     plan = replace(
         plan, notes=(*plan.notes, *notes, *_fed(args, plan), *_columns(plan), *_dropped(plan))
     )
@@ -120,9 +120,9 @@ def _state(args: argparse.Namespace) -> Sequence[str] | None:
 
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
     """What a person should know of states that are inputs and outputs of the file."""
-    by_name = f"; by their names, see {STATE} {NONE}" if _state(args) is None else ""
+    by_name = f" (matching names; {STATE} {NONE} turns this off)" if _state(args) is None else ""
     return tuple(
-        f"state: '{ahead}' is given what '{behind}' was in the call before{by_name}"
+        f"state: output '{behind}' is fed back as input '{ahead}'{by_name}"
         for ahead, behind in plan.model.fed
     )
 
@@ -130,7 +130,7 @@ def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
 def _dropped(plan: Plan) -> tuple[str, ...]:
     """What a person should know of outputs that are not there."""
     return tuple(
-        f"the output '{name}' is a float constant of the file and is left out: read it from there"
+        f"removed output '{name}': it is a float constant; read its values from the model file"
         for name in plan.model.dropped
     )
 
@@ -138,8 +138,8 @@ def _dropped(plan: Plan) -> tuple[str, ...]:
 def _columns(plan: Plan) -> tuple[str, ...]:
     """What a person should know where time is not the file's H."""
     return tuple(
-        f"time is W of '{port.name}' in the file: rows and columns of all images are exchanged, "
-        "and a row that is pushed is a column of the file's, from the top on, channels last"
+        f"time is axis W of '{port.name}': vmcu exchanges rows and columns of all images, and a "
+        "pushed row is a column of the file, from top to bottom, channels last"
         for port in plan.graph.inputs
         if port.layout in EXCHANGED.values()
     )
@@ -154,9 +154,9 @@ def check_hop(args: argparse.Namespace) -> None:
             said, remedy = "a file that keeps its state", "leave out that option"
             remedy += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
     if getattr(args, "time", None) and (said != "--hop" or not args.hop):
-        reason = "--time is for --hop, which is not given"
+        reason = "--time requires --hop"
         if args.hop:
-            reason = f"{said} does not go with --time: it says itself what its rows are"
+            reason = f"{said} cannot be combined with --time: the file defines its rows"
         raise UserError(Problem(reason, "leave out --time", str(args.model)))
     if not getattr(args, "hop", 0):
         return
@@ -173,7 +173,7 @@ def check_hop(args: argparse.Namespace) -> None:
     }
     for option, (there, why) in others.items():
         if there:
-            reason = f"{said} does not go with {option}: {why}"
+            reason = f"{said} cannot be combined with {option}: {why}"
             raise UserError(Problem(reason, remedy, str(args.model)))
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
+
+from ..exits import EXIT_USAGE
 
 # The titles of groups of options, in the order of --help.
 MODEL, PLAN, STREAMING = "model", "plan", "streaming"
@@ -118,6 +121,10 @@ class Parser(argparse.ArgumentParser):
             if action.help != argparse.SUPPRESS
         )
         self.error(f"unknown option '{name}'{suggestion(name, known, f'{self.prog} --help')}")
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"error: {message}\n")
 
     def unknown_command(self, name: str) -> NoReturn:
         hint = suggestion(name, self.visible(), f"{self.prog} --help")

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         if args.solver and (not args.graph or args.only):
-            reason = "--solver goes with --graph, and without --only"
+            reason = "--solver requires --graph and cannot be combined with --only"
             raise UserError(Problem(reason, "leave out one of the two"))
         if args.problem is not None and args.problem.suffix == TFLITE:
             _check_tflite(args)
@@ -113,7 +113,7 @@ def _check_tflite(args: argparse.Namespace) -> None:
         "--memory": bool(args.memory),
         "--json": args.json is not None,
     }
-    reason = "{} does not go with a .tflite file: TensorFlow Lite Micro has one arena"
+    reason = "{} cannot be combined with a .tflite file: TensorFlow Lite Micro has one arena"
     refuse_with(others, reason, "leave it out", args.problem)
     if args.output is None:
         reason = "the plan of a .tflite file is written into a copy of it"
@@ -165,7 +165,9 @@ def distribution(args: argparse.Namespace) -> int:
 
     if args.graph or args.capacity is not None or args.output:
         other = "--graph" if args.graph else "--output" if args.output else "--capacity"
-        raise UserError(Problem(f"--memory does not go with {other}", "leave out one of the two"))
+        raise UserError(
+            Problem(f"--memory cannot be combined with {other}", "leave out one of the two")
+        )
     problem = files.read(args.problem)
     named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
     found = several.place_in(problem, named, args.seconds or SECONDS)

@@ -66,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     from ..report.verification import print_verification
 
     if args.samples + args.structured == 0:
-        raise UserError(Problem("no input to compare", "give some with -n", str(args.model)))
+        raise UserError(
+            Problem("no input to compare", "give at least one with -n", str(args.model))
+        )
     if is_container(args.model):
         return _container(args)
     from .. import runners

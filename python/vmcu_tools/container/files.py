@@ -11,7 +11,7 @@ from .read import DamagedError, Facts, facts
 from .release import Release
 from .seal import is_signed_by, signed
 
-REMEDY = "name a file that `vmcu build --format container` has written"
+REMEDY = "give a container that `vmcu build --format container` wrote"
 
 
 def bytes_of(path: Path) -> tuple[bytes, Facts]:
@@ -33,11 +33,11 @@ def facts_of(path: Path, key: Path | None = None) -> Facts:
     image, found = bytes_of(path)
     if key is None:
         return found
-    reason = "it is not signed"
+    reason = "the container is not signed"
     if found.signed:
         if is_signed_by(image, key):
             return found
-        reason = f"its signature is not by the owner of {key}"
+        reason = f"the signature was not made with {key}"
     raise UserError(Problem(reason, f"vmcu container sign {path} --key PEM", str(path)))
 
 

@@ -32,7 +32,7 @@ def online_of(plan: Plan) -> Online:
     together = any(len(steps) > 1 or steps[0].columns is not None for steps in plan.stages)
     if together or plan.input_streamed or plan.rotation is not None:
         remedy = "build it with --online, without --stream-input and --rotate"
-        raise UserError(Problem("devices plan layers one by one, and whole tensors", remedy))
+        raise UserError(Problem("devices plan layers one by one, with whole tensors", remedy))
     steps: list[Entry] = []
     distances: list[Entry] = []
     for step in plan.steps:

@@ -42,7 +42,7 @@ def open_container(path: Path) -> Opened:
     layers: Any = objects.values.get(f"{name}_layers", [])
     kernels = tuple(str(layer["kernel"]) for layer in layers)
     # They go into C.
-    require(all(map(_KERNEL.fullmatch, facts.kernels)), "a kernel's name is none of vmcu's")
+    require(all(map(_KERNEL.fullmatch, facts.kernels)), "a kernel's name is unknown")
     model = objects.values[f"{name}_model"]
     _check_hops(facts)
     return Opened(image, objects, _outline(facts, path), kernels, "circle" in model)
@@ -52,7 +52,7 @@ def _check_hops(facts: Facts) -> None:
     """Raises DamagedError for a model that keeps rows but gets none."""
     if facts.hops is not None:
         took = facts.hops.first > 0 and facts.hops.rows > 0 and len(facts.inputs) == 1
-        require(took, "what it keeps is of no rows")
+        require(took, "the state has no rows")
 
 
 def _outline(facts: Facts, path: Path) -> Plan:

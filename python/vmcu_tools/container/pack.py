@@ -67,7 +67,7 @@ def _check(model: Mapping[str, object], params: Collection[str]) -> None:
     if model.get("pool_count"):
         raise UserError(Problem("a container has one pool", "build it without --memory"))
     if AGAIN in params:
-        reason = "layers that compute another's output again are in no container"
+        reason = "recomputation inside a layer is not supported in containers"
         remedy = "build it with --format container, or without --extra-macs"
         raise UserError(Problem(reason, remedy))
     if model.get("elsewhere"):

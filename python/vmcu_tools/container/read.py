@@ -115,7 +115,7 @@ class Head:
 def head_of(image: bytes) -> Head:
     """Raises DamagedError for no container, one of another version and one that has changed."""
     require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
-    require(image[: len(MAGIC)] == MAGIC, "it does not begin as a container does")
+    require(image[: len(MAGIC)] == MAGIC, "the header is not that of a container")
     found = {
         label: struct.unpack_from(FORMATS[member.kind], image, member.start)[0]
         for label, member in FILE.members.items()
@@ -123,11 +123,13 @@ def head_of(image: bytes) -> Head:
     head = Head(found["major"], found["minor"], found["size"], found["signature"])
     if head.major not in (MAJOR, MAJOR_STREAMS):
         raise DamagedError(
-            f"it has version {head.major} of the format, this is version {MAJOR_STREAMS}",
+            f"format version {head.major}, but this vmcu reads version {MAJOR_STREAMS}",
             "build the model with the release that the firmware is from",
         )
-    require(head.size == len(image), f"it says that it has {head.size} bytes, not {len(image)}")
-    require(image[DIGEST] == digest(image), "its digest is not that of its bytes")
+    require(
+        head.size == len(image), f"the header states {head.size} bytes, the file has {len(image)}"
+    )
+    require(image[DIGEST] == digest(image), "the digest does not match the bytes")
     return head
 
 
@@ -237,7 +239,7 @@ class _Reader:
         try:
             return unpacked(self.image, int(self.model["layer_count"]))
         except struct.error as error:
-            raise DamagedError("its distances are not within it") from error
+            raise DamagedError("the distances are outside of the file") from error
 
     @property
     def release(self) -> Release | None:
@@ -247,7 +249,7 @@ class _Reader:
         try:
             return releases.unpacked(self.image)
         except struct.error as error:
-            raise DamagedError("its product and version are not within it") from error
+            raise DamagedError("the product and version are outside of the file") from error
 
     def run(self) -> Objects:
         """All objects."""
@@ -274,12 +276,12 @@ class _Reader:
 
     def _stream(self) -> Address:
         """What a model keeps, and its counts by the names that emitted tables have for them."""
-        require(len(self.image) >= STREAM_END, "what it keeps is not within it")
+        require(len(self.image) >= STREAM_END, "the state is outside of the file")
         values, types = self.objects.values, self.objects.types
         stream = self._struct(STREAM, STREAM_AT)
         for member in ("calls", "again"):
             counts = stream.get(member)
-            require(isinstance(counts, Address) and counts.name in types, f"it has no {member}")
+            require(isinstance(counts, Address) and counts.name in types, f"there is no {member}")
             assert isinstance(counts, Address)
             label = stream[member] = f"{self.name}_{member}"
             values[label], types[label] = values.pop(counts.name), types.pop(counts.name)
@@ -300,7 +302,7 @@ class _Reader:
             return range(0)
         stop = start + count * table.size
         inside = MODEL_AT + MODEL.size <= start and stop <= len(self.image)
-        require(inside, f"its {table.label} are not within it")
+        require(inside, f"the table of {table.label} is outside of the file")
         return range(start, stop, table.size)
 
     def entries(self, table: Table) -> list[dict[str, int | float]]:
@@ -317,7 +319,7 @@ class _Reader:
         for entry in self.entries(table):
             start, size = int(entry["start"]), int(entry["size"])
             inside = end <= start and start + size <= len(self.image)
-            require(inside and size > 0, "its constants overlap, or are not within it")
+            require(inside and size > 0, "constants overlap or are outside of the file")
             self.blocks[start], end = size, start + size
 
     def _entries(self, table: Table) -> list[dict[str, Any]] | np.ndarray:
@@ -339,7 +341,7 @@ class _Reader:
                 continue
             value = self._plain(member, at)
             if member.kind == "vmcu_kernel_t":
-                require(value < len(self.kernels), f"it has no kernel {value}")
+                require(value < len(self.kernels), f"there is no kernel {value}")
                 found[label], params = self.kernels[int(value)]
             elif member.pointer and value:
                 target = params if label == "params" else member.kind
@@ -390,7 +392,7 @@ class _Reader:
     def text(self, at: int | float) -> str:
         start = int(at)
         end = self.image.find(b"\0", start)
-        require(start >= MODEL_AT and end >= 0, "a name is not within it")
+        require(start >= MODEL_AT and end >= 0, "a name is outside of the file")
         try:
             return self.image[start:end].decode("utf-8")
         except UnicodeDecodeError as error:

@@ -69,5 +69,5 @@ def _check(
     if [side.shape for side in sides] != shapes:
         held = ", ".join(" x ".join(map(str, side.shape)) for side in sides)
         wanted = ", ".join(" x ".join(map(str, shape)) for shape in shapes)
-        reason = f"its {what} are {held}; those of {model} are {wanted}"
+        reason = f"the {what} are {held}; those of {model} are {wanted}"
         raise UserError(Problem(reason, "name the model that it was built from", str(path)))

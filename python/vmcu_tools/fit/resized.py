@@ -40,15 +40,15 @@ class Scale:
 def scale_of(name: str, kind: str, graph: Graph, options: Options) -> Scale:
     """How a graph can be scaled; `name`: as Scale has it. Raises UserError if it cannot."""
     if graph.states or options.hop:
-        raise _refused("it keeps something from call to call", graph)
+        raise _refused("the model keeps state from call to call", graph)
     if kind == CHANNELS:
         steps = WIDTH_STEPS
         return Scale(name, kind, steps, lambda number: scaled(graph, None, number / steps), options)
     if len(graph.inputs) != 1:
-        raise _refused("it has several inputs", graph)
+        raise _refused("the model has several inputs", graph)
     sides = graph.tensors[graph.inputs[0].tensor].shape[:2]
     if max(sides) == 1:
-        raise _refused("its input is no image", graph)
+        raise _refused("the input is not an image", graph)
     fitting = (grain for grain in GRAINS if all(side % grain == 0 for side in sides if side > 1))
     grain = next((one for one in fitting if max(sides) // one >= FEWEST_STEPS), 1)
     whole = max(sides) // grain

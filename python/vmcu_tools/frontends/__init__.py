@@ -84,7 +84,9 @@ def format_of(path: Path) -> str:
         return path.suffix[1:]
     raise UserError(
         other
-        or Problem("neither a .tflite nor a .onnx file", "Name a model in one of them.", str(path))
+        or Problem(
+            "the file is neither .tflite nor .onnx", "name a model in one of them", str(path)
+        )
     )
 
 
@@ -94,5 +96,5 @@ def _missing(path: Path) -> Problem:
     if folder.is_dir():
         names = [p.name for p in folder.iterdir() if p.suffix in (".onnx", ".tflite")]
     close = difflib.get_close_matches(path.name, names) or sorted(names)[:3]
-    remedy = f"Did you mean {' or '.join(str(folder / name) for name in close)}?" if close else ""
-    return Problem("no such file", remedy or "Give the path of a .onnx or .tflite file.", str(path))
+    remedy = f"did you mean {' or '.join(str(folder / name) for name in close)}?" if close else ""
+    return Problem("no such file", remedy or "give the path of a .onnx or .tflite file", str(path))

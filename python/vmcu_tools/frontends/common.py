@@ -38,12 +38,12 @@ PARSE_ERRORS = (
     ValueError,
 )
 
-ASK_EXPORTER = "Change this part of the model and export it again."
+ASK_EXPORTER = "change this part of the model and export it again"
 REPORT_DEFECT = (
-    "If other tools run this file, that is a defect here: report it with the file. "
-    "Else export the file again."
+    "if other tools run this file, report it as a defect of vmcu, with the file; "
+    "otherwise export the file again"
 )
-KEEP_QUANTISATION = "Convert the model again with full-integer int8 quantisation."
+KEEP_QUANTISATION = "convert the model again with full-integer int8 quantisation"
 
 Found = TypeVar("Found")
 
@@ -87,7 +87,7 @@ def parsing(file: str) -> Iterator[None]:
         raise UserError(
             Problem(
                 f"the file is damaged or truncated: {_said(error)}",
-                "Export or download the file again.",
+                "export or download the file again",
                 file,
             )
         ) from error
@@ -104,8 +104,8 @@ def _said(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no {error}"
     if isinstance(error, RecursionError | MemoryError):
-        return "its parts are nested too deep, or too large"
-    return str(error) or "its parts contradict each other"
+        return "its parts are nested too deeply or are too large"
+    return str(error) or "the parts contradict each other"
 
 
 @dataclass
@@ -132,22 +132,22 @@ class GraphBuilder:
     def repeated_input(self, name: str, times: int) -> None:
         self.problem(
             f"'{name}' is {times} of the model's inputs at once",
-            "List each input once, and give copies of a value to one input.",
+            "list each input once, and give copies of a value to one input",
             name,
         )
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         small = tensor.bytes <= MAX_TENSOR_BYTES
-        require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "Use a smaller model.")
+        require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "use a smaller model")
         known = self.tensors.setdefault(tensor.name, tensor)
-        require(known == tensor, f"two tensors are called '{tensor.name}'", "Rename one of them.")
+        require(known == tensor, f"two tensors are called '{tensor.name}'", "rename one of them")
         return known
 
     def spend(self, elements: int) -> None:
         """Counts elements whose places have to be worked out one by one."""
         self.moved += elements
         few = self.moved <= MAX_MOVED_ELEMENTS
-        require(few, "the model rearranges its tensors too often", "Transpose and slice less.")
+        require(few, "the model rearranges its tensors too often", "transpose and slice less")
 
     def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
         node = Node(name, op, tuple(inputs), (output,))
@@ -157,7 +157,7 @@ class GraphBuilder:
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""
         if self.dropped and not self.outputs:
-            self.problem("all of its outputs are constants", "Use them without a model.")
+            self.problem("all of its outputs are constants", "use them without a model")
         if self.problems:
             raise UserError(*self.problems)
         return Graph(
@@ -175,7 +175,7 @@ def check_file_size(path: Path, size: int) -> None:
     """UserError for a file that no microcontroller's model can be."""
     if size > MAX_FILE_BYTES:
         reason = f"the file has {size:,} bytes, {MAX_FILE_BYTES:,} at most"
-        raise UserError(Problem(reason, "Use a smaller model.", str(path)))
+        raise UserError(Problem(reason, "use a smaller model", str(path)))
 
 
 def hwc(shape: tuple[int, ...]) -> Shape:
@@ -183,12 +183,12 @@ def hwc(shape: tuple[int, ...]) -> Shape:
 
     Row-major order is kept, so bytes need not move.
     """
-    require(all(d > 0 for d in shape), f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+    require(all(d > 0 for d in shape), f"shape {list(shape)} is empty or dynamic", "fix all sizes")
     while len(shape) > 4 and shape[0] == 1:
         shape = shape[1:]
     require(len(shape) <= 4, f"shape {list(shape)} has more than four dimensions")
     if len(shape) >= 3:
-        require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
+        require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "use batch size 1")
         shape = shape[1:]
     if len(shape) == 3:
         return shape[0], shape[1], shape[2]
@@ -207,7 +207,7 @@ def hwc_axis(axis: int, rank: int) -> int:
     table = {1: [2], 2: [0, 2], 3: [-1, 0, 2], 4: [-1, 0, 1, 2]}
     require(rank in table, f"a tensor with {rank} dimensions")
     place = table[rank][axis]
-    require(place >= 0, "the operation works across the batch", "Use batch size 1.")
+    require(place >= 0, "the operation works across the batch", "use batch size 1")
     return place
 
 

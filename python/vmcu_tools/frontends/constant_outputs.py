@@ -13,7 +13,7 @@ from ..quant import INT8_MIN
 from .common import GraphBuilder, require
 from .movement import move
 
-_UNREAD = "Let the model compute an output from its input."
+_UNREAD = "let the model compute an output from its input"
 
 
 def write(builder: GraphBuilder, tensor: Tensor, values: np.ndarray) -> None:

@@ -10,21 +10,21 @@ from pathlib import Path
 from ..errors import Problem
 
 TO_TFLITE = (
-    "Convert it with tf.lite.TFLiteConverter to full-integer int8: doc/tensorflow.md has the lines."
+    "convert it with tf.lite.TFLiteConverter to full-integer int8: doc/tensorflow.md has the lines"
 )
 TO_ONNX = (
-    "Export it with torch.onnx.export, then quantise that: vmcu quantize MODEL.onnx "
+    "export it with torch.onnx.export, then quantise that: vmcu quantize MODEL.onnx "
     "--calibration DATA.npz -o INT8.onnx (doc/pytorch.md)."
 )
 # First bytes, what such a file is, and the remedy.
 _MAGIC = (
     (b"\x89HDF\r\n\x1a\n", "a Keras model or another HDF5 file", TO_TFLITE),
-    (b"\x93NUMPY", "an array, not a model", "Give it to --input or --calibration."),
+    (b"\x93NUMPY", "an array, not a model", "give it to --input or --calibration"),
     (b"GGUF", "weights of a language model (GGUF)", ""),
-    (b"\x7fELF", "a linked image", "Give it to `vmcu size`."),
-    (b"version https://", "a pointer of Git LFS, not the model itself", "Run `git lfs pull`."),
-    (b"<!DOCTYPE", "a web page, not a model", "Download the file itself."),
-    (b"<html", "a web page, not a model", "Download the file itself."),
+    (b"\x7fELF", "a linked image", "use `vmcu inspect FILE`"),
+    (b"version https://", "a pointer of Git LFS, not the model itself", "run `git lfs pull`"),
+    (b"<!DOCTYPE", "a web page, not a model", "download the file itself"),
+    (b"<html", "a web page, not a model", "download the file itself"),
     (b"\x80\x02", "a pickle, as torch.save() of old wrote it", TO_ONNX),
 )
 # A member of a ZIP archive that tells what it is.
@@ -34,22 +34,22 @@ _MEMBERS = (
     ("model.json", "a PyTorch export (.pt2)", TO_ONNX),
     ("exported_program.json", "a PyTorch export (.pt2)", TO_ONNX),
     ("metadata.json", "a Keras model (.keras)", TO_TFLITE),
-    (".npy", "an archive of arrays, not a model", "Give it to --input or --calibration."),
+    (".npy", "an archive of arrays, not a model", "give it to --input or --calibration"),
 )
 # Suffixes where the content tells nothing.
 _SUFFIXES = {
     ".pb": ("a TensorFlow graph", TO_TFLITE),
     ".safetensors": ("weights without a network (safetensors)", TO_ONNX),
-    ".mlmodel": ("a Core ML model", "Convert the model that it was made of."),
-    ".json": ("a JSON file", "Graphs in JSON are for `vmcu place --graph`."),
+    ".mlmodel": ("a Core ML model", "convert the model that it was made of"),
+    ".json": ("a JSON file", "graphs in JSON are for `vmcu place --graph`"),
 }
 _EXECUTORCH = (
     "an ExecuTorch program (.pte)",
-    "Export the same PyTorch module as ONNX instead: " + TO_ONNX[0].lower() + TO_ONNX[1:],
+    "export the same PyTorch module as ONNX instead: " + TO_ONNX[0].lower() + TO_ONNX[1:],
 )
 _CONTAINER = (
     "a container that `vmcu build --format container` wrote",
-    "Compile the model file that it was made of; run, verify, bench and container take FILE.vmcu.",
+    "compile the model file that it was made of; run, verify, bench and container take FILE.vmcu",
 )
 
 
@@ -60,18 +60,18 @@ def foreign(path: Path, head: bytes) -> Problem | None:
     if found is None:
         return None
     what, remedy = found
-    remedy = remedy or "vmcu compiles int8 .tflite and .onnx files."
+    remedy = remedy or "vmcu compiles int8 .tflite and .onnx files"
     return Problem(f"this is {what}, neither a .tflite nor a .onnx file", remedy, str(path))
 
 
 def no_file(path: Path) -> Problem:
     """What a path is that exists and is no file: a folder, a pipe, a device."""
     if not path.is_dir():
-        return Problem("this is no regular file", "Write the model into a file first.", str(path))
+        return Problem("this is no regular file", "write the model into a file first", str(path))
     if (path / "saved_model.pb").is_file():
         return Problem("this is a TensorFlow SavedModel, a folder", TO_TFLITE, str(path))
     models = sorted(p.name for p in path.iterdir() if p.suffix in (".onnx", ".tflite"))
-    remedy = f"Did you mean {path / models[0]}?" if models else "Name a .tflite or .onnx file."
+    remedy = f"did you mean {path / models[0]}?" if models else "name a .tflite or .onnx file"
     return Problem("this is a folder, not a model", remedy, str(path))
 
 
@@ -89,5 +89,5 @@ def _content(path: Path, head: bytes) -> tuple[str, str] | None:
         for member, what, remedy in _MEMBERS:
             if any(name.endswith(member) for name in names):
                 return what, remedy
-        return "a ZIP archive", "Unpack it and name the model in it."
+        return "a ZIP archive", "unpack it and name the model in it"
     return None

@@ -30,8 +30,8 @@ def move(index: np.ndarray, size: int) -> Op:
     op = Move.of(index)
     if op is None:
         raise UnsupportedError(
-            "it moves elements in a way that no loop over rows, columns and channels describes",
-            "Split it into simpler steps.",
+            "this rearrangement of elements is not supported",
+            "split it into simpler steps",
         )
     return op
 

@@ -96,6 +96,6 @@ def log_softmax(
     unit = 65536 / output_scale
     step, gain = round(input_scale * unit), round(math.log(2) * unit)
     fits = step < 1 << 31 and gain < 1 << 40
-    require(fits, f"its scales are {input_scale} and {output_scale}", KEEP_QUANTISATION)
+    require(fits, f"unsupported scales {input_scale} and {output_scale}", KEEP_QUANTISATION)
     table = onnx_table(input_scale)
     return LogSoftmaxSquaring(table, step, gain, act_min=act_min, act_max=act_max)

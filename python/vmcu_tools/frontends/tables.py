@@ -54,7 +54,7 @@ def real_values(x: Tensor) -> np.ndarray:
 
 def quantised(real: np.ndarray, out: Tensor) -> np.ndarray:
     """Real values in the scale of a tensor, rounded half to even as QuantizeLinear does."""
-    require(not np.isnan(real).any(), "its result is not a number for some inputs")
+    require(not np.isnan(real).any(), "the result is not a number for some inputs")
     with np.errstate(all="ignore"):
         q = np.asarray(real, np.float32) / np.float32(out.scale)
     limited = np.clip(np.rint(q), -(2.0**20), 2.0**20)
@@ -67,7 +67,7 @@ def _in_q4(x: Tensor) -> tuple[np.ndarray, np.ndarray]:
     TensorFlow Lite, micro/kernels/logistic_common.cc and tanh.cc.
     """
     multiplier, shift = quantize_multiplier(float(np.float64(x.scale)) * (1 << (31 - _Q4)))
-    require(0 <= shift <= 31, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    require(0 <= shift <= 31, f"unsupported input scale {x.scale}", KEEP_QUANTISATION)
     radius = math.floor(((1 << _Q4) - 1) * 2.0 ** (31 - _Q4) / 2.0**shift)
     values = BYTES - x.zero_point
     # Below comes first: of scales so large that the radius is 0, the zero point is below.
@@ -80,7 +80,7 @@ def logistic(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/integer_ops/logistic.h, and gemmlowp's
     fixedpoint.h. The output has scale 1/256 and zero point -128."""
     expected = out.scale == 1.0 / 256 and out.zero_point == INT8_MIN
-    require(expected, "its output has not scale 1/256 and zero point -128", KEEP_QUANTISATION)
+    require(expected, "the output does not have scale 1/256 and zero point -128", KEEP_QUANTISATION)
     raw, beyond = _in_q4(x)
     above = saturate(half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4)) << 1)
     result = np.where(raw > 0, above, (2**31 - 1) - above)
@@ -93,7 +93,7 @@ def tanh(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/integer_ops/tanh.h, and gemmlowp's
     fixedpoint.h. The output has scale 1/128 and zero point 0."""
     expected = out.scale == 1.0 / 128 and out.zero_point == 0
-    require(expected, "its output has not scale 1/128 and zero point 0", KEEP_QUANTISATION)
+    require(expected, "the output does not have scale 1/128 and zero point 0", KEEP_QUANTISATION)
     raw, beyond = _in_q4(x)
     # Twice the input: the same number with one more integer bit.
     estimate = half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4 + 1))
@@ -149,7 +149,7 @@ def hard_swish(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/hard_swish.h."""
     hires_scale = np.float32(1 / 128) * np.float32(x.scale)
     out_factor, out_exponent = _int16_factor(float(hires_scale / np.float32(out.scale)))
-    require(out_exponent <= 0, "its output scale is far below its input's", KEEP_QUANTISATION)
+    require(out_exponent <= 0, "the output scale is far below its input's", KEEP_QUANTISATION)
     reluish_scale = np.float32(3) / np.float32(32768)
     factor, exponent = _int16_factor(float(hires_scale / reluish_scale))
     hires = (BYTES - x.zero_point) << 7

@@ -11,8 +11,7 @@ import numpy as np
 # float32 holds every integer up to here.
 MOST_FLOAT32 = 1 << 24
 REMEDY = (
-    "The product of the scales of its input and weights is the bias's step: quantise the model "
-    "again, with samples that make it larger."
+    "quantise the model again, with calibration samples that give the layer's input a larger range"
 )
 
 
@@ -34,13 +33,13 @@ class Biases:
         """What to warn of."""
         if self.beyond is not None and self.beyond.any():
             yield (
-                f"{_share(self.beyond)} leave int32 once the input's zero point {self.input_zero} "
-                "is part of them: they wrap, and so do sums that do not come back"
+                f"{_share(self.beyond)} overflow int32 together with the input's zero point "
+                f"{self.input_zero}: they wrap, as in the file's own runtime"
             )
         if self.rounded.any():
             yield (
-                f"{_share(self.rounded)} are beyond 2^24, where float32 does not hold every sum: "
-                "sums are rounded before they are scaled"
+                f"{_share(self.rounded)} exceed 2^24: float32 rounds their sums before it scales "
+                "them"
             )
 
 

@@ -56,7 +56,7 @@ def tensor_bytes(path: Path, tensor: FileTensor) -> int:
         raise UserError(
             Problem(
                 f"tensor '{tensor.name}' has no fixed size ({tensor.type} {tensor.shape})",
-                "Convert the model with fixed shapes.",
+                "convert the model with fixed shapes",
                 str(path),
             )
         )

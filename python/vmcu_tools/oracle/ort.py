@@ -61,7 +61,7 @@ class OrtOracle(Oracle):
 
     def _refusal(self, what: str, error: Exception) -> UserError:
         reason = f"ONNX Runtime {what}: {one_line(error)}"
-        remedy = "Check the model with onnx.checker; it can be built, but not verified."
+        remedy = "check the model with onnx.checker; it can be built, but not verified"
         return UserError(Problem(reason, remedy, str(self._path)))
 
     def _expose(self, model: onnx.ModelProto) -> list[str]:

@@ -50,11 +50,11 @@ class TflmOracle(Oracle):
 
     def _refusal(self, what: str, error: Exception) -> UserError:
         names = sorted({op for _, op in file_nodes(self._path) if op in _LITERT_ONLY})
-        known = f"it has no kernel of {', '.join(names)}" if names else str(error)
+        known = f"there is no kernel for {', '.join(names)}" if names else str(error)
         return UserError(
             Problem(
                 f"TensorFlow Lite Micro {what}: {known}",
-                "See its message above; the model can be built, but not verified.",
+                "see its message above; the model can be built, but not verified",
                 str(self._path),
             )
         )

@@ -25,11 +25,12 @@ def carried(graph: Graph, hop: int, calls: int) -> Graph:
     rows = graph.tensors[graph.inputs[0].tensor].shape[0]
     reason = ""
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        reason = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs, not one of each"
+        ports = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs"
+        reason = f"the model has {ports}, not one of each"
     elif hop != rows:
-        reason = f"it keeps its state, and takes {rows} rows a call, not {hop}"
+        reason = f"the model keeps state and needs {rows} rows a call, not {hop}"
     elif graph.tensors[graph.outputs[0].tensor].shape[0] != 1:
-        reason = "its output has several rows, an answer has one"
+        reason = "the output has several rows, but a call computes one"
     if reason:
         raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
     nodes = tuple(_over_calls(graph, node) for node in graph.nodes)
@@ -51,7 +52,7 @@ def _over_calls(graph: Graph, node: Node) -> Node:
     """The node where every call's rows follow those of the call before."""
     layer = bind(graph, node)
     if not layer.by_rows or not _starts_with_zeros(layer):
-        raise UserError(_stays(graph, node, "its rows depend on where in a call they are"))
+        raise UserError(_stays(graph, node, "the rows depend on their position in a call"))
     here, given = layer.out.shape[0], layer.ins[0].shape[0]
     if here * layer.reach(0).stride[0] == given:
         return node

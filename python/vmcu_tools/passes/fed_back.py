@@ -26,7 +26,7 @@ from .turned import turned
 
 OPTION = "--state"
 NONE = "none"
-REMEDY = "export it with an output of the shape and type that the input has, one for each state"
+REMEDY = "export the model with an output of the same shape and type for each state input"
 # What names of a state say besides which one it is, before a call and after it.
 BEFORE = {"in", "input", "prev", "previous", "past", "old", "initial"}
 AFTER = {"out", "output", "next", "new", "present", "updated"}
@@ -47,7 +47,7 @@ def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
     names say so and that fit. Raises UserError for one that does not fit, or is not there."""
     if graph.states or tuple(pairs or ()) == (NONE,) or len(graph.inputs) < 2:
         if pairs and tuple(pairs) != (NONE,):
-            reason = "it has no input that an output could be given to"
+            reason = "no input can receive an output of the previous call"
             raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
         return graph
     if pairs is None:
@@ -58,7 +58,7 @@ def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
     for ahead, behind in named:
         reason = _unlike(ahead, behind)
         if reason:
-            reason = f"'{ahead.name}' cannot be given what '{behind.name}' was: {reason}"
+            reason = f"output '{behind.name}' cannot be fed back as input '{ahead.name}': {reason}"
             raise UserError(Problem(reason, REMEDY, graph.origin))
     return _keeping(graph, named)
 
@@ -173,7 +173,7 @@ def _named(graph: Graph, pair: str) -> tuple[Port, Port]:
             if f"{ahead.name}:{behind.name}" == pair:
                 return ahead, behind
     ins, outs = (", ".join(port.name for port in ports) for ports, _ in _sides(graph))
-    reason = f"{OPTION} {pair}: it has inputs {ins}, and outputs {outs}"
+    reason = f"{OPTION} {pair}: no such pair; the inputs are {ins}, the outputs {outs}"
     raise UserError(Problem(reason, f"write {OPTION} INPUT:OUTPUT", graph.origin))
 
 
@@ -182,7 +182,7 @@ def _check_once(graph: Graph, named: Sequence[tuple[Port, Port]]) -> None:
         names = [port.name for port in side]
         again = next((name for name in names if names.count(name) > 1), None)
         if again is not None:
-            reason = f"'{again}' is in two states"
+            reason = f"'{again}' is named in two states"
             raise UserError(Problem(reason, "name each input and output once", graph.origin))
 
 
@@ -198,18 +198,18 @@ def _fitting(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> tuple[Graph, l
 def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
     state, last = graph.tensors[ahead.tensor], graph.tensors[behind.tensor]
     if not same_quantisation(state, last):
-        return "they have other scales or zero points"
+        return "their scales or zero points differ"
     readers = graph.consumers(state.name)
     join = readers[0] if len(readers) == 1 else None
     op = join.op if join is not None else None
     if join is None or not isinstance(op, Concat) or op.axis != 0:
-        return f"'{ahead.name}' is not put in front of new rows"
+        return f"'{ahead.name}' is not concatenated in front of new rows"
     if len(join.inputs) != 2 or join.inputs[0] != state.name or join.inputs[1] == state.name:
-        return f"'{ahead.name}' is not put in front of new rows"
+        return f"'{ahead.name}' is not concatenated in front of new rows"
     if any(table is not None for table in op.tables):
-        return "it has another scale or zero point than the rows that it is put in front of"
+        return "the scale or zero point differs from that of the new rows"
     if not _gets_last_rows(graph, join, ahead, behind):
-        return f"'{behind.name}' does not have the last {state.shape[0]} rows"
+        return f"'{behind.name}' is not the last {state.shape[0]} rows"
     return _Fit(join, state.shape[0])
 
 
@@ -217,7 +217,7 @@ def _unlike(ahead: Port, behind: Port) -> str:
     """Why an output's values are none of an input; "" if they are."""
     if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
         return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
-    return "it holds indices" if ahead.dtype.startswith("int") and ahead.dtype != "int8" else ""
+    return "it contains indices" if ahead.dtype.startswith("int") and ahead.dtype != "int8" else ""
 
 
 def _gets_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool:

@@ -118,16 +118,14 @@ def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
 def _check_ports(graph: Graph, hop: int) -> None:
     reason = remedy = ""
     if len(graph.inputs) != 1:
-        reason = f"{len(graph.inputs)} inputs, of which one can have its rows pushed"
-        remedy = (
-            f"leave out {OPTION}, or put the inputs side by side into one whose rows come together"
-        )
+        reason = f"the model has {len(graph.inputs)} inputs; rows can be pushed into one only"
+        remedy = f"leave out {OPTION}, or concatenate the inputs into one"
     elif not graph.nodes:
-        reason, remedy = "there is no layer", f"leave out {OPTION}"
+        reason, remedy = "the model has no layers", f"leave out {OPTION}"
     else:
         height = graph.tensors[graph.inputs[0].tensor].shape[0]
         if not 1 <= hop < height:
-            reason = f"its window has {height} rows along H, which is time to {OPTION} {hop}"
+            reason = f"the window has only {height} rows along H, the time axis of {OPTION} {hop}"
             remedy = f"choose a hop from 1 to {height - 1}"
             if height < 2:
                 remedy = f"export it with time in front of its other axes, or leave out {OPTION}"
@@ -162,17 +160,17 @@ def _several(graph: Graph) -> list[Problem]:
     if rows == len(graph.outputs) == 1:
         return []
     node = graph.producer(graph.outputs[0].tensor)
-    reason, remedy = f"there are {len(graph.outputs)} outputs", "split the model"
+    reason, remedy = f"the model has {len(graph.outputs)} outputs", "split the model"
     if rows > 1:
-        reason = f"its output has {rows} rows in time, all of which are an answer"
-        remedy = "end the model with a layer that sees the whole window, or take the last row of it"
+        reason = f"the output has {rows} rows along time, but a hop computes one"
+        remedy = "end the model with a layer over the whole window, or output only the last row"
     who = (node.name, node.kind) if node else ("", "")
     return [Problem(reason, remedy, graph.origin, *who)]
 
 
 def _uneven(graph: Graph, node: Node, step: int, hop: int) -> Problem:
     """A layer that has no whole number of rows a hop."""
-    reason = f"its row comes every {step} rows of the input, which {hop} is no multiple of"
+    reason = f"a row of its output needs {step} input rows, and {hop} is not a multiple of {step}"
     return Problem(
         reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
     )
@@ -184,12 +182,12 @@ def _still(graph: Graph, node: Node) -> Problem:
     if window is not None and (window.pad[0] or window.pad[2]):
         top, bottom = window.pad[0], window.pad[2]
         reason = (
-            f"it pads in time, {top} rows in front of the window and {bottom} behind it, so that "
-            "the rows at its ends are others than those of the next window"
+            f"the layer pads along time ({top} rows before and {bottom} after the window), so its "
+            "first or last rows differ from those of the next window"
         )
         remedy = 'train it with "valid" padding along time'
     else:
-        reason = "its rows depend on where in the window they are"
+        reason = "the rows depend on their position in the window"
         remedy = "use convolutions, pooling and element-wise layers along time"
     return Problem(reason, remedy, graph.origin, node.name, node.kind)
 

@@ -70,11 +70,11 @@ def recurring(graph: Graph, hop: int, calls: int) -> Graph:
     rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
     reason = ""
     if len(graph.inputs) != 1:
-        reason = f"besides its states it has {len(graph.inputs)} inputs, not one"
+        reason = f"the model has {len(graph.inputs)} inputs besides its states, not one"
     elif hop != rows:
-        reason = f"it keeps its state, and takes {rows} rows a call, not {hop}"
+        reason = f"the model keeps state and needs {rows} rows a call, not {hop}"
     elif not graph.outputs:
-        reason = "besides its states it has no output"
+        reason = "the model has no output besides its states"
     if reason:
         raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
     return _Maker(graph, hop, calls).run()

@@ -81,7 +81,7 @@ def _scaled(
         shapes = ", ".join(" x ".join(map(str, shape)) for shape in ins)
         raise UserError(
             Problem(
-                f"it has no form for inputs of {shapes}",
+                f"the network cannot be resized for inputs of {shapes}",
                 "choose another size, or change the network itself",
                 graph.origin,
                 node.name,

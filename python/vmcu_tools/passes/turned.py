@@ -43,7 +43,7 @@ def with_time(graph: Graph, hop: int, time: str | None) -> Graph:
         return graph
     height, width, _ = graph.tensors[graph.inputs[0].tensor].shape
     if time == COLUMNS and width < 2:
-        reason = f"its window has {width} columns along W, which {OPTION} {COLUMNS} takes for time"
+        reason = f"the window has {width} columns along W, the time axis of {OPTION} {COLUMNS}"
         raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
     if height > 1 and (time == COLUMNS or (time is None and height <= hop < width)):
         return exchanged(graph)

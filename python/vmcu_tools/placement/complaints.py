@@ -17,7 +17,7 @@ class Complaint:
 
     def __str__(self) -> str:
         text = f"{self.file}: {self.reason}" if self.file else self.reason
-        return f"{text}\n  remedy: {self.remedy}"
+        return f"{text}. hint: {self.remedy}"
 
 
 class InputError(ValueError):

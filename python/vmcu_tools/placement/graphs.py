@@ -77,7 +77,7 @@ def read(path: Path) -> NamedGraph:
     except UnicodeDecodeError as error:
         raise refuse(path, "not JSON: it is no text in UTF-8", "give a graph as JSON") from error
     except (RecursionError, ValueError) as error:
-        reason = "its lists are nested too deep, or a number has thousands of digits"
+        reason = "the lists are nested too deep, or a number has thousands of digits"
         raise refuse(path, reason, "give a graph as JSON") from error
     return parse(data, str(path))
 

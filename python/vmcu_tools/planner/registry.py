@@ -73,8 +73,8 @@ def make_plan(
     start = time.monotonic()
     chosen = PLANNERS[planner]
     if graph.states and not options.hop:
-        reason = f"it keeps its state from call to call, in '{graph.states[0]}' and the like"
-        remedy = "`vmcu build`, `verify` and `bench` do so, too"
+        reason = f"the model keeps state from call to call ('{graph.states[0]}')"
+        remedy = "use `vmcu build`, `vmcu run`, `vmcu verify` or `vmcu bench`"
         raise UserError(Problem(reason, remedy, graph.origin))
     if options.stream_input:
         _check_stream(planner, graph)
@@ -101,7 +101,7 @@ def make_plan(
         VirtualMcu(plan).prove()
     ram = options.ram
     if ram is not None and plan.pool_bytes > ram:
-        pareto = "; `vmcu build --pareto` lists what can be had"
+        pareto = "; `vmcu build --pareto` lists the sizes that you can choose"
         rows = "" if options.hop or options.stream_input else ", stream the input (--stream-input)"
         raise UserError(
             Problem(
@@ -121,13 +121,13 @@ def _one_by_one(graph: Graph, options: Options) -> Plan:
 
 def _check_elsewhere(planner: str, graph: Graph) -> None:
     if not PLANNERS[planner].streams:
-        raise UserError(_holds(planner, "they cannot be elsewhere", "--external-input", graph))
+        raise UserError(_holds(planner, "they cannot be external", "--external-input", graph))
 
 
 def _holds(planner: str, so: str, option: str, graph: Graph) -> Problem:
     able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
     return Problem(
-        f"planner '{planner}' keeps inputs whole, so {so}",
+        f"planner '{planner}' keeps inputs whole in the pool, so {so}",
         f"leave out {option} or use --planner {able}",
         graph.origin,
     )
@@ -139,7 +139,7 @@ def _check_stream(planner: str, graph: Graph) -> None:
     if len(graph.inputs) != 1:
         raise UserError(
             Problem(
-                f"{len(graph.inputs)} inputs, only a single one can be streamed",
+                f"the model has {len(graph.inputs)} inputs; --stream-input needs a single one",
                 "leave out --stream-input",
                 graph.origin,
             )

@@ -34,8 +34,8 @@ __all__ = ["METHODS", "quantize", "quantize_and_judge", "read_samples"]
 _CPU = ["CPUExecutionProvider"]
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _NOT_INT8 = (
-    "This part of the model has no int8 form here: write it with other operators; `vmcu ops` lists "
-    "them."
+    "vmcu has no int8 form of this part of the model: use other operators; "
+    "`vmcu inspect --operators` lists them"
 )
 
 
@@ -107,8 +107,8 @@ def _quantize(
     check_float(source)
     model = load_model(source)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
-        reason = "the model is quantised already"
-        raise UserError(Problem(reason, "Leave out the calibration data.", str(source)))
+        reason = "the model is already quantised"
+        raise UserError(Problem(reason, "leave out the calibration data", str(source)))
     result = prepared.with_name("int8.onnx")
     whole = prepared.with_name("float.onnx")
     with _quiet(), _refusals(source):
@@ -281,5 +281,5 @@ def _refusals(source: Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = f"onnxruntime cannot quantise the model: {one_line(error)}"
-        remedy = "Check the model with onnx.checker, and that the calibration data fit it."
+        remedy = "check the model with onnx.checker, and that the calibration data fit it"
         raise UserError(Problem(reason, remedy, str(source))) from error

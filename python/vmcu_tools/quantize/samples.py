@@ -20,7 +20,7 @@ from ..frontends.onnx.in_float import check_float
 
 Samples = list[dict[str, np.ndarray]]
 
-_SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
+_SAVE = "save it with numpy.savez, an array of samples for each input of the model"
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30
 # What reading a damaged archive, or an encrypted one, raises besides.
@@ -68,7 +68,7 @@ def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
             dims[0] = 1
         if min(dims, default=1) < 1:
             reason = f"the input '{value.name}' has the dynamic shape {dims}"
-            raise UserError(Problem(reason, "Export it with fixed sizes.", str(source)))
+            raise UserError(Problem(reason, "export it with fixed sizes", str(source)))
         shapes[value.name] = tuple(dims)
     return shapes
 
@@ -80,7 +80,7 @@ def load_model(source: Path) -> onnx.ModelProto:
         raise
     except Exception as error:  # protobuf's, onnx's and numpy's have no common base
         reason = f"not an ONNX file, or damaged: {error}"
-        raise UserError(Problem(reason, "Export it again.", str(source))) from error
+        raise UserError(Problem(reason, "export it again", str(source))) from error
 
 
 def _check(
@@ -88,7 +88,7 @@ def _check(
 ) -> Iterator[Problem]:
     if name not in arrays:
         close = difflib.get_close_matches(name, arrays, 1)
-        hint = f"Rename '{close[0]}'." if close else f"It has {', '.join(arrays) or 'nothing'}."
+        hint = f"rename '{close[0]}'" if close else f"it has {', '.join(arrays) or 'nothing'}."
         yield Problem(f"no samples for the input '{name}'", hint, str(data))
         return
     array = arrays[name]
@@ -97,7 +97,7 @@ def _check(
         yield Problem(f"{what} are {array.dtype} of shape {array.shape}", _SAVE, str(data))
     elif array[0].size != math.prod(shape):
         wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
-        yield Problem(wanted, f"Save them as (N, {', '.join(map(str, shape[1:]))}).", str(data))
+        yield Problem(wanted, f"save them as (N, {', '.join(map(str, shape[1:]))})", str(data))
     elif not np.isfinite(array).all():
         yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
 
@@ -115,8 +115,8 @@ def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]
             wanted = [name for name in members if one or name in inputs]
             total = sum(members[name].file_size for name in wanted)
             if total > MOST_BYTES:
-                reason = f"it unpacks to {total:,} bytes, {MOST_BYTES:,} at most"
-                raise UserError(Problem(reason, "Give fewer samples.", str(data)))
+                reason = f"the arrays unpack to {total:,} bytes; the maximum is {MOST_BYTES:,}"
+                raise UserError(Problem(reason, "give fewer samples", str(data)))
             found = {name: np.zeros(0, np.float32) for name in members}
             for name in wanted:
                 with archive.open(members[name]) as member:
@@ -142,4 +142,4 @@ def _check_size(member: IO[bytes], size: int) -> None:
         raise ValueError(f"version {version[0]}.{version[1]} of the format")
     shape, _, dtype = readers[version](member)
     if math.prod(shape) * dtype.itemsize > size:
-        raise ValueError("it declares more than it holds")
+        raise ValueError("the header declares more data than the file contains")

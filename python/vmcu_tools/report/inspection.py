@@ -154,7 +154,7 @@ HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 
 Written by `vmcu inspect --operators --markdown` from the importers' rules; a test checks it.
 Weights have to be constant and everything has to be int8, see `vmcu quantize` for float models.
-What an operator may not do is said when a model is read, with the node's name and a remedy.
+If a model breaks a constraint, vmcu names the node and gives a hint when it reads the file.
 """
 
 

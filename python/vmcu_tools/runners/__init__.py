@@ -32,5 +32,7 @@ def get(name: str) -> Runner:
     if plain == name:
         return found
     if not isinstance(found, (CompiledRunner, ZephyrRunner)):
-        raise UserError(Problem(f"'{plain}' runs no C, so it loads no container", "name another"))
+        raise UserError(
+            Problem(f"'{plain}' does not run C and cannot load a container", "name another")
+        )
     return found.loading()

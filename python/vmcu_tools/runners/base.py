@@ -36,7 +36,7 @@ class Runner(Protocol):
 def refuse_stream(plan: Plan) -> None:
     """Raises UserError for a plan that takes no inputs one by one, but rows without end."""
     if plan.graph.hop:
-        reason = "it keeps its state from call to call, which is not for single inputs"
+        reason = "the model keeps state from call to call and cannot run on single inputs"
         remedy = "`vmcu run`, `vmcu verify` and `vmcu bench` push rows without end"
         raise UserError(Problem(reason, remedy, plan.graph.origin))
 

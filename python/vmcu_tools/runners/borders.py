@@ -35,7 +35,7 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     shape[_time_of(port, window)] = rows
     long = replace(port, file_shape=tuple(shape))
     along = "columns" if port.layout in EXCHANGED.values() else "rows"
-    remedy = f"Give an array of that shape, with {window} {along} or more."
+    remedy = f"give an array of that shape, with {window} {along} or more"
     data = inputs.load(path, long, rows * of_row, remedy)
     tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, width, channels))}
     return to_memory(data, replace(graph, tensors=tensors), long)

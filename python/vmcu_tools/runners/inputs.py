@@ -19,8 +19,8 @@ _HEADERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 _ARCHIVE = b"PK"
-_SAVE = "Save the array with numpy.save."
-_SHAPE = "Give an array of that shape."
+_SAVE = "save the array with numpy.save"
+_SHAPE = "give an array of that shape"
 
 
 def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray:
@@ -37,14 +37,14 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
     needed = math.prod(shape) * dtype.itemsize
     if size < needed:
         raise _problem(
-            path, f"it is cut off: {size:,} bytes where it declares {needed:,}", "Save it again."
+            path, f"the file is truncated: {size:,} bytes instead of {needed:,}", "save it again"
         )
     data = np.load(path, allow_pickle=False)
     missing = np.flatnonzero(np.isnan(data))
     if missing.size:
         place = [int(i) for i in np.unravel_index(missing[0], data.shape)]
         reason = f"{missing.size} of its {data.size} values are NaN, the first at {place}"
-        raise _problem(path, reason, "Give numbers: no int8 value stands for NaN.")
+        raise _problem(path, reason, "give numbers: no int8 value stands for NaN")
     found: np.ndarray = data
     return found
 
@@ -61,7 +61,7 @@ def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
     try:
         if file.read(len(_ARCHIVE)) == _ARCHIVE:
             reason = "an archive of several arrays, not an .npy array"
-            raise _problem(path, reason, "Save each array with numpy.save, a file an input.")
+            raise _problem(path, reason, "save each array with numpy.save, a file an input")
         file.seek(0)
         version = np.lib.format.read_magic(file)
         if version not in _HEADERS:
@@ -78,9 +78,11 @@ def _check(
     takes = f"input '{port.name}' takes {count} {list(port.file_shape)}"
     if dtype.kind not in "biuf":
         kind = "Python objects" if dtype.hasobject else dtype.name
-        raise _problem(path, f"it holds {kind}, not real numbers", f"Give numbers: {takes}.")
+        raise _problem(
+            path, f"the array contains {kind}, not real numbers", f"give numbers: {takes}"
+        )
     if math.prod(shape) != count:
-        reason = f"it holds {math.prod(shape):,} values {list(shape)}, {takes}"
+        reason = f"the array has {math.prod(shape):,} values {list(shape)}, {takes}"
         raise _problem(path, reason, remedy)
 
 

@@ -22,7 +22,7 @@ def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
         return runner.run_stream(plan, rows)
     if isinstance(runner, VirtualRunner):
         return _virtual(plan, rows)
-    raise UserError(Problem(f"'{runner.name}' runs no models with --hop", "leave out --on"))
+    raise UserError(Problem(f"'{runner.name}' does not run models with --hop", "leave out --on"))
 
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:

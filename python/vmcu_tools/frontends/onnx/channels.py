@@ -23,7 +23,7 @@ _TAP = 64
 _LEAST_FACTOR = 2.0**-16
 # Of an output's step: what a bias may be off by.
 _LOST_MOST = 0.25
-_QUANTISE_CONSTANT = "Put QuantizeLinear and DequantizeLinear behind the constant."
+_QUANTISE_CONSTANT = "put QuantizeLinear and DequantizeLinear behind the constant"
 
 
 def broadcast(
@@ -33,7 +33,7 @@ def broadcast(
     try:
         shape = np.broadcast_shapes(a, b)
     except ValueError as error:
-        raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
+        raise UnsupportedError(f"cannot broadcast {list(a)} and {list(b)}") from error
     of_a, of_b = (np.broadcast_to(file_index(side), shape) for side in (a, b))
     return shape, of_a, of_b
 
@@ -50,7 +50,7 @@ def narrowed(index: np.ndarray) -> np.ndarray:
 def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
     """x * gain + offset, one of each for every channel in memory: a depthwise layer of one tap.
     gain, offset: float64 (C,)."""
-    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
+    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "a factor is not finite")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         ratios, steps = np.abs(gain) * x.tensor.scale / out.scale, offset / out.scale
@@ -90,7 +90,7 @@ def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
     taps: np.ndarray = np.where(lost(_TAP) <= _LOST_MOST, _TAP, INT8_MAX)
     fine = np.minimum(lost(_TAP), lost(INT8_MAX)) <= 2 * _LOST_MOST
-    require(bool(fine.all()), "its output's scale is far below its input's", KEEP_QUANTISATION)
+    require(bool(fine.all()), "the output's scale is far below its input's", KEEP_QUANTISATION)
     return taps
 
 
@@ -107,7 +107,9 @@ def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.nda
         return values, zeros
     if op != "Div":
         return None
-    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    require(
+        not swapped and bool(values.all()), "division by an activation or by zero is not supported"
+    )
     return 1 / values, zeros
 
 
@@ -137,8 +139,8 @@ def by_element(
     """The operator with a factor and an offset for each element; values: float32, as x lies in
     memory; pair: the operator on two activations."""
     few = values.size < 1 << 16
-    require(few, "its float constant is too large for its output's scale", _QUANTISE_CONSTANT)
-    require(bool(np.isfinite(values).all()), "its constant operand is not a number")
+    require(few, "the float constant is too large for its output's scale", _QUANTISE_CONSTANT)
+    require(bool(np.isfinite(values).all()), "the constant operand is not a number")
 
     def scaled(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
         flat = context.arranged(x, laid_out(x).reshape(1, 1, -1))

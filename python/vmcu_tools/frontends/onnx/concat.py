@@ -42,7 +42,7 @@ from .values import (
 def _concat(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     inputs = [context.activation(arg) for arg, c in zip(args, constants, strict=True) if c is None]
-    require(len(inputs) > 0, "all of its inputs are constant", "Fold them.")
+    require(len(inputs) > 0, "all of its inputs are constant", "fold them")
     rest = iter(inputs)
     shapes = [next(rest).shape if c is None else c.shape for c in constants]
     rank = len(inputs[0].shape)
@@ -50,7 +50,7 @@ def _concat(context: Context, node: FileNode, args: Args) -> Value:
     for shape in shapes:
         fits = [shape[:axis], shape[axis + 1 :]] == [shapes[0][:axis], shapes[0][axis + 1 :]]
         fits = fits and len(shape) == rank
-        require(fits, f"it joins {list(shapes[0])} and {list(shape)} along axis {axis}")
+        require(fits, f"cannot concatenate {list(shapes[0])} and {list(shape)} along axis {axis}")
     if len(inputs) < len(args):
         if len(inputs) > 1:
             return _among_several(context, node, args, constants, _whole(shapes, axis))

@@ -44,7 +44,7 @@ from .values import (
     usual_order,
 )
 
-QUANTISE_ALL = f"Let QuantizeLinear follow that result. {REQUANTISE}"
+QUANTISE_ALL = f"let QuantizeLinear follow that result. {REQUANTISE}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,19 +98,23 @@ class Context:
         if isinstance(value, Pending):
             scale, zero_point = present(
                 value.keeps,
-                f"it reads '{value.name}', a float result that is not quantised",
+                f"input '{value.name}' is a float result that is not quantised",
                 QUANTISE_ALL,
             )
             self.hidden.add(value.name)
             return self.quantise(value, scale, zero_point, value.name, value.dtype)
         if isinstance(value, Curve):
-            raise UnsupportedError("it reads a float result that is not quantised", QUANTISE_ALL)
-        require(not isinstance(value, Indices), "it reads integers", "Let the model end there.")
+            raise UnsupportedError("an input is a float result that is not quantised", QUANTISE_ALL)
+        require(
+            not isinstance(value, Indices),
+            "an input is an integer tensor, not a quantised one",
+            "let the model end there",
+        )
         if isinstance(value, FloatInput):
-            reason = f"it reads the float input '{value.name}', which is not quantised before"
-            raise UnsupportedError(reason, f"Leave this step to the caller. {REQUANTISE}")
-        reason = "it has a constant where an activation is needed"
-        raise UnsupportedError(reason, "Fold the constant.")
+            reason = f"the float input '{value.name}' is not quantised first"
+            raise UnsupportedError(reason, f"leave this step to the caller. {REQUANTISE}")
+        reason = "an input is a constant where an activation is needed"
+        raise UnsupportedError(reason, "fold the constant")
 
     def quantise(
         self, value: Value | None, scale: float, zero_point: int, name: str, dtype: str
@@ -131,7 +135,7 @@ class Context:
             self.origins[found.tensor.name] = Origin(value.activation, table)
             return found
         if not isinstance(value, Pending):
-            raise UnsupportedError("it quantises a value that is no activation")
+            raise UnsupportedError("the input of QuantizeLinear is not an activation")
         if value.resolve is not None:
             inner = value.resolve(scale, zero_point)
             if isinstance(inner, Pending):
@@ -216,8 +220,8 @@ class Context:
         """A (1, C, H, W) or (1, C, L) activation, its bytes channels last. L becomes H."""
         x = self.activation(value)
         known = len(x.shape) in (3, 4)
-        require(known, f"its input has the shape {list(x.shape)}, not (1, C, H, W) or (1, C, L)")
-        require(x.shape[0] == 1, f"batch size {x.shape[0]} in {list(x.shape)}", "Use batch size 1.")
+        require(known, f"the input has the shape {list(x.shape)}, not (1, C, H, W) or (1, C, L)")
+        require(x.shape[0] == 1, f"batch size {x.shape[0]} in {list(x.shape)}", "use batch size 1")
         laid = channels_last(x.shape)
         tensor = self.arranged(x, laid)
         return Activation(tensor, x.shape, arrangement(x.shape, laid)[0], x.dtype)
@@ -232,7 +236,7 @@ class Context:
     def moved(self, node: FileNode, x: Activation, index: np.ndarray, output: int = 0) -> Pending:
         """`x` after an operator that only rearranges: `index` holds, in the shape of the result
         in the file, the row-major place of each element in x."""
-        require(index.size > 0, "its output is empty")
+        require(index.size > 0, "the output is empty")
         self.builder.spend(index.size)
         shape = tuple(int(d) for d in index.shape)
         if is_image(shape) and is_image(x.shape) and x.order is None:
@@ -294,7 +298,7 @@ class Context:
         if isinstance(value, QuantConstant):
             return value.real()
         if not isinstance(value, Constant):
-            raise UnsupportedError(f"its {what} is not constant", "Freeze the model.")
+            raise UnsupportedError(f"the {what} is not constant", "freeze the model")
         return value.array
 
 

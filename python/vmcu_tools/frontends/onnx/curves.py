@@ -12,7 +12,7 @@ from .. import tables
 from ..common import require
 from .values import Curve, Pending
 
-REQUANTISE = "Quantise the float model with `vmcu quantize`, which leaves nothing in float."
+REQUANTISE = "quantise the float model with `vmcu quantize`, which leaves nothing in float"
 
 
 def range_scale(low: float, high: float) -> tuple[float, int]:
@@ -47,7 +47,7 @@ def check_steps(curve: Curve, scale: float, zero_point: int) -> None:
     with np.errstate(all="ignore"):
         steps = np.abs(np.diff(np.clip(curve.real.astype(np.float64) / scale, *bounds)))
     fine = bool((steps <= 1).all())
-    require(fine, "it reads a float result, of which int8 would lose too much", REQUANTISE)
+    require(fine, "an input is a float result that int8 cannot represent accurately", REQUANTISE)
 
 
 def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:

@@ -185,7 +185,7 @@ def _result(context: Context, node: FileNode, args: Args, place: int, shape: Fil
     def resolve(scale: float, zero: int) -> Value:
         if node.op == "Resize" and node.attributes.get("mode", b"nearest") != b"nearest":
             # What is cut to int8 ahead of an interpolation is not what is cut behind it.
-            reason = "it interpolates a float result that leaves its output's range"
+            reason = "it interpolates a float result outside of the output's range"
             require(_is_within(args[0], scale, zero), reason, QUANTISE_ALL)
         quantised = [_quantised(context, arg, scale, zero) for arg in args]
         name = context.fresh(node.outputs[place])
@@ -243,7 +243,7 @@ def _shapes(context: Context, node: FileNode, args: Args) -> list[FileShape]:
     for value in inferred.graph.output:
         shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
         known = value.type.tensor_type.HasField("shape") and min(shape, default=1) > 0
-        require(known, "the shape of its result is not known", "Fix all sizes.")
+        require(known, "the shape of its result is not known", "fix all sizes")
         shapes.append(shape)
     return shapes
 
@@ -253,4 +253,4 @@ def _shape(value: Value) -> FileShape:
         return value.activation.shape
     if isinstance(value, (Activation, FloatInput, Pending)):
         return value.shape
-    raise UnsupportedError("it reads no activation")
+    raise UnsupportedError("no input is an activation")

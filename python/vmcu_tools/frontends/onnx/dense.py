@@ -39,17 +39,17 @@ def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.
     value = args[place] if place < len(args) else None
     require(
         not isinstance(value, Constant),
-        "its weights are float",
-        "Quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ.",
+        "the weights are float",
+        "quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ",
     )
     if not isinstance(value, QuantConstant):
         raise UnsupportedError(
-            "its weights are not constant",
-            "Freeze the model so that they are stored in the file.",
+            "the weights are not constant",
+            "freeze the model so that they are stored in the file",
         )
-    require(value.ints.dtype in (np.int8, np.uint8), f"its weights are {value.ints.dtype}")
+    require(value.ints.dtype in (np.int8, np.uint8), f"the weights are {value.ints.dtype}")
     per_channel = value.scale.size > 1
-    along = f"its weights' scales are on axis {value.axis}"
+    along = f"the weights' scales are on axis {value.axis}"
     require(not per_channel or value.axis == axis, along, REQUANTISE)
     return value.symmetric(), value.scale.astype(np.float32)
 
@@ -97,11 +97,11 @@ def bias_of(
     if isinstance(value, Constant) and value.array.dtype == np.float32:
         return quantise_bias(value.array, product, count)
     if not isinstance(value, QuantConstant):
-        raise UnsupportedError("its biases are not constant", "Freeze the model.")
-    require(value.ints.dtype == np.int32, f"its biases are {value.ints.dtype}, not int32")
-    require(not value.zero_point.any(), "its biases have a zero point")
+        raise UnsupportedError("the biases are not constant", "freeze the model")
+    require(value.ints.dtype == np.int32, f"the biases are {value.ints.dtype}, not int32")
+    require(not value.zero_point.any(), "the biases have a zero point")
     fits = value.ints.size in (1, count)
-    require(fits, f"it has {value.ints.size} biases for {count} channels")
+    require(fits, f"{value.ints.size} biases for {count} channels")
     close = np.abs(value.scale / product - 1) <= _BIAS_TOLERANCE
     # Where all biases of a channel are zero, their scale is arbitrary.
     if not bool((close | (value.ints.ravel() == 0)).all()):
@@ -113,7 +113,7 @@ def bias_of(
 
 def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarray:
     """int32 (count,) from float32 biases of scale `product`."""
-    require(real.size in (1, count), f"it has {real.size} biases for {count} channels")
+    require(real.size in (1, count), f"{real.size} biases for {count} channels")
     q = np.rint(np.broadcast_to(real.ravel(), count).astype(np.float32) / product)
     require(bool(np.isfinite(q).all()), "a bias is not a number")
     found: np.ndarray = np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
@@ -124,9 +124,9 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes
     plain = attributes.get("alpha", 1.0) == 1.0 and not attributes.get("transA")
-    require(plain, "alpha or transA is set", "Fold them into the weights.")
+    require(plain, "alpha or transA is set", "fold them into the weights")
     has_bias = len(args) > 2 and args[2] is not None
-    require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "Fold it.")
+    require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "fold it")
     transposed = bool(attributes.get("transB"))
     args = _narrow_weights(context, node, args, 1 if transposed else 0)
     weights, scales = constant_weights(args, 1, 0 if transposed else 1)
@@ -142,7 +142,7 @@ def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
         return _product(context, node, context.activation(args[0]), context.activation(right))
     if isinstance(right, QuantConstant) and right.ints.ndim > 2:
         single = right.ints.size == math.prod(right.ints.shape[-2:]) and right.scale.size == 1
-        require(single, "its weights differ from batch to batch")
+        require(single, "the weights differ from batch to batch")
         args = [args[0], replace(right, ints=right.ints.reshape(right.ints.shape[-2:]))]
     args = _narrow_weights(context, node, args, 0)
     weights, scales = constant_weights(args[:2], 1, 1)
@@ -155,13 +155,13 @@ def _constant_left(context: Context, node: FileNode, args: Args) -> Pending:
     weights, scales = constant_weights(args, 0, 0)
     x = context.activation(args[1])
     matrix = weights.ndim > 1 and weights.size == math.prod(weights.shape[-2:])
-    require(matrix and len(x.shape) > 1, "its left operand differs from batch to batch")
+    require(matrix and len(x.shape) > 1, "the left operand differs from batch to batch")
     perm = [*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2]
     shape, laid = _transposed(x.shape, laid_out(x), perm)
     turned = Activation(x.tensor, shape, arrangement(shape, laid)[0], x.dtype)
     matrix_shape = weights.shape[-2:]
     pending = _dense(context, node, [Real(turned)], weights.reshape(matrix_shape), scales)
-    memory = present(pending.memory, "its result has no place")
+    memory = present(pending.memory, "the result cannot be stored")
     laid = explicit(pending.shape, pending.order).reshape(memory)
     shape, laid = _transposed(pending.shape, laid, perm)
     return replace(pending, shape=shape, order=arrangement(shape, laid)[0], rebias=None)
@@ -193,13 +193,13 @@ def _narrow_weights(context: Context, node: FileNode, args: Args, axis: int) -> 
 
 def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
     """Products of the matrices that the last two axes are."""
-    require(min(len(a.shape), len(b.shape)) >= 2, f"it multiplies {a.shape} and {b.shape}")
+    require(min(len(a.shape), len(b.shape)) >= 2, f"cannot multiply {a.shape} and {b.shape}")
     lines, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    unfit = f"it multiplies {list(a.shape)} and {list(b.shape)}"
+    unfit = f"cannot multiply {list(a.shape)} and {list(b.shape)}"
     try:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError as error:
-        raise UnsupportedError(unfit, "Use equal batches.") from error
+        raise UnsupportedError(unfit, "use equal batches") from error
     require(b.shape[-2] == depth, unfit)
     batch = math.prod(lead)
     first, second = (
@@ -230,11 +230,11 @@ def _dense(
 ) -> Pending:
     """weights int8 (N, K). Where the input is a flattened image, whose bytes lie channels last,
     the columns are permuted to match."""
-    require(weights.ndim == 2, f"its weights have {weights.ndim} dimensions")
+    require(weights.ndim == 2, f"the weights have {weights.ndim} dimensions")
     x = context.activation(args[0])
     count, depth = weights.shape
     fits = bool(x.shape) and x.shape[-1] == depth
-    require(fits, f"its input is {list(x.shape)} and its weights are {depth} x {count}")
+    require(fits, f"the input is {list(x.shape)} and its weights are {depth} x {count}")
     if math.prod(x.shape[:-1]) == 1 and x.tensor.shape[2] == depth:
         # One row, whose elements may lie in another order: that of a flattened image.
         weights = weights[:, explicit(x.shape, x.order)]

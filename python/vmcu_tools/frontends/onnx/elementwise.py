@@ -44,8 +44,8 @@ from .values import (
 )
 
 _FOLD = (
-    "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
-    "constants into the layer before."
+    "run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
+    "constants into the layer before"
 )
 
 
@@ -119,7 +119,7 @@ def _clipped_bytes(node: FileNode, x: Activation, low: float, high: float) -> Pe
     """What exporters of fake quantisation write between Q and DQ for a narrower range."""
     shift = 128 if x.dtype == "uint8" else 0
     least, most = (int(np.clip(bound - shift, INT8_MIN, INT8_MAX)) for bound in (low, high))
-    require(least <= most, f"it clips to [{low}, {high}]")
+    require(least <= most, f"invalid clip range [{low}, {high}]")
     name = node.outputs[0]
     pending = clamp(x, name, node.name)
     op = Requantize(None, act_min=least, act_max=most)
@@ -130,7 +130,7 @@ def _clamped(
     context: Context, node: FileNode, value: Value | None, low: float, high: float
 ) -> Value:
     name = node.outputs[0]
-    require(not isinstance(value, FloatInput), "it reads a float input", KEEP_QUANTISATION)
+    require(not isinstance(value, FloatInput), "an input is float", KEEP_QUANTISATION)
     if isinstance(value, Curve):
         return Curve(value.activation, _real32(np.clip(value.real, low, high)))
     if not isinstance(value, Pending):
@@ -165,7 +165,7 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 @rule(*FLOAT)
 def _binary(context: Context, node: FileNode, args: Args) -> Value:
-    require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
+    require(len(args) == 2, f"{len(args)} inputs instead of two", "chain it two by two")
     constants = [constant_of(arg) for arg in args]
     for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
         if node.op != "Add" or constant is None or not isinstance(value, Pending):
@@ -317,7 +317,7 @@ def _distance(context: Context, node: FileNode, a: Activation, b: Activation) ->
         return outputs(context, inner, parts)[0]
 
     pending = _pair(context, replace(node, op="Sub"), a, b)
-    scale, _ = present(pending.natural, "it reads no difference")
+    scale, _ = present(pending.natural, "the input is not a difference")
     # As far on the one side of zero as the difference is on both.
     return replace(pending, resolve=resolve, natural=(scale, INT8_MIN), terms=None)
 
@@ -358,13 +358,13 @@ def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: 
         return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)))
     if op == "Mul":
         factor = np.float32(x.scale) * np.float32(scale) / np.float32(out.scale)
-        require(bool(np.isfinite(factor)), "its scales are absurd", KEEP_QUANTISATION)
+        require(bool(np.isfinite(factor)), "the scales are out of range", KEEP_QUANTISATION)
         return Binary("float_product", product=FloatProduct(float(factor), operator.offset))
     product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
     ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
     a, b = (fixed_point(ratio) for ratio in ratios)
     if op == "PRelu":
-        require(not swapped, "its slopes are no constants and its input is")
+        require(not swapped, "the slopes are not constant and the input is")
         return Binary("prelu", a=a, out=fixed_point(product))
     require(op in ("Min", "Max"), f"{op} of two activations is not supported")
     kind = "minimum" if op == "Min" else "maximum"
@@ -375,14 +375,14 @@ def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: 
 def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
     """A constant operand with one int8 scale; a float one is quantised here."""
     if isinstance(value, QuantConstant):
-        require(value.is_int8, "its constant operand is not int8 with one scale", _FOLD)
+        require(value.is_int8, "the constant operand is not int8 with one scale", _FOLD)
         if value.ints.dtype == np.int8:
             return value
         ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
         return replace(value, ints=ints, zero_point=value.zero_point.astype(np.int16) - 128)
     real = value.real()
     reach = float(np.abs(real).max()) if real.size else 0.0
-    require(bool(np.isfinite(reach)), "its constant operand is not a number")
+    require(bool(np.isfinite(reach)), "the constant operand is not a number")
     scale = np.array([reach / 127 if reach > 0 else 1.0], np.float32)
     ints = np.clip(np.rint(real / scale), INT8_MIN, INT8_MAX).astype(np.int8)
     return QuantConstant(ints, scale, np.zeros(1, np.int64), 0)

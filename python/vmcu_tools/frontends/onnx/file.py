@@ -19,7 +19,7 @@ from .attributes import attributes_of
 from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
-_NO_OUTPUTS = "Export it again, and name the tensors that it is to compute as its outputs."
+_NO_OUTPUTS = "export it again, and name the tensors that it is to compute as its outputs"
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -68,7 +68,7 @@ def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
         raise UserError(
             Problem(
                 "not an ONNX file, or truncated",
-                "Export or download the file again.",
+                "export or download the file again",
                 file,
             )
         ) from error
@@ -88,7 +88,7 @@ def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
     raise UserError(
         Problem(
             f"the model uses ONNX opset {opset}; {MINIMUM_OPSET} is the oldest supported",
-            "Export it again with a newer opset, or run onnx.version_converter on it.",
+            "export it again with a newer opset, or run onnx.version_converter on it",
             file,
         )
     )
@@ -101,7 +101,7 @@ def _check_functions(model: onnx.ModelProto) -> None:
 
     def size(nodes: Sequence[onnx.NodeProto], depth: int) -> int:
         if depth > len(functions):
-            raise ValueError("its functions call each other in a circle")
+            raise ValueError("the functions call each other in a circle")
         total = 0
         for node in nodes:
             key = node.domain, node.op_type
@@ -112,17 +112,17 @@ def _check_functions(model: onnx.ModelProto) -> None:
 
     total = size(model.graph.node, 0)
     if total > MAX_NODES:
-        raise ValueError(f"it has {total} nodes")
+        raise ValueError(f"the model has {total} nodes, too many")
 
 
 def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
     if len(graph.node) > MAX_NODES or len(graph.input) + len(graph.output) > MAX_NODES:
-        raise ValueError(f"it has {len(graph.node)} nodes")
+        raise ValueError(f"the model has {len(graph.node)} nodes, too many")
     constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
     inputs = [_value(v) for v in graph.input if v.name not in constants]
     outputs = [_value(v) for v in graph.output]
     if max(len(inputs), len(outputs)) > MAX_PORTS:
-        raise ValueError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
+        raise ValueError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs")
     nodes = [_node(node) for node in graph.node]
     return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
 
@@ -164,7 +164,7 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
             raise UserError(
                 Problem(
                     f"weights '{tensor.name}' are kept in '{location}', outside the model's folder",
-                    "Save the model as one file, or its weights next to it.",
+                    "save the model as one file, or its weights next to it",
                     str(path),
                 )
             )
@@ -172,7 +172,7 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
             raise UserError(
                 Problem(
                     f"the weights file '{location}' is missing",
-                    f"Put it into {folder}.",
+                    f"put it into {folder}",
                     str(path),
                 )
             )

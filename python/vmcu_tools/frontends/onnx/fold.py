@@ -45,7 +45,7 @@ def fold(context: Context, node: FileNode, args: Args) -> Value | None:
     try:
         return Constant(_evaluate(node.proto, arrays, context.model.opset))
     except (*PARSE_ERRORS, RuntimeError) as error:
-        raise UnsupportedError(f"its constant value cannot be computed: {error}") from error
+        raise UnsupportedError(f"the constant value cannot be computed: {error}") from error
 
 
 def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
@@ -67,7 +67,7 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
         small = math.prod(sizes) <= sum(array.size for array in arrays)
         sizes = [1] if small else sizes
     count = math.prod(sizes)
-    require(0 <= count <= _MAX_FILLED, f"it makes {count} elements of constants")
+    require(0 <= count <= _MAX_FILLED, f"its constants would have {count} elements")
 
 
 def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:

@@ -59,8 +59,8 @@ __all__ = ["RULES", "load", "load_with_views"]
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
-UNREAD = "Take it out of the model's inputs."
-AGAIN = "Export or download the file again."
+UNREAD = "take it out of the model's inputs"
+AGAIN = "export or download the file again"
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")
@@ -147,13 +147,13 @@ def _apply(context: Context, node: FileNode, args: Args) -> list[Value]:
     """The node's outputs."""
     if node.op not in RULES:
         raise UnsupportedError(*refusal(node.op))
-    require(len(node.outputs) > 0, "it has no output")
+    require(len(node.outputs) > 0, "there is no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)
     require(
         not direct or node.op in KEEPS_SCALE or "Linear" in node.op or ".Q" in node.op,
-        "it works on int8 values without regard to their scale",
-        "Put DequantizeLinear before and QuantizeLinear behind it.",
+        "an operator on plain int8 values, without their scale, is not supported",
+        "put DequantizeLinear before and QuantizeLinear behind it",
     )
     first = args[0] if args else None
     if node.op in _MOVES and isinstance(first, Curve):
@@ -179,19 +179,19 @@ def _kept(context: Context, result: Value) -> Value:
     """The result of an operator between int8 tensors, at its input's scale."""
     if not isinstance(result, Pending):
         return result
-    keeps = present(result.keeps, "its inputs have different scales", KEEP_QUANTISATION)
+    keeps = present(result.keeps, "the inputs have different scales", KEEP_QUANTISATION)
     return context.quantise(result, *keeps, result.name, result.dtype)
 
 
 def _input(context: Context, value: FileValue) -> Value | Failed:
     """A graph input as the importer sees it: a float one waits for its QuantizeLinear."""
     try:
-        shape = present(value.shape, "the input has no shape", "Fix all sizes.")
-        require(min(shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
+        shape = present(value.shape, "the input has no shape", "fix all sizes")
+        require(min(shape, default=1) > 0, "the input has a dynamic shape", "fix all sizes")
         order: Order = None
         layout, memory = "nhwc", None
         small = math.prod(shape) <= MAX_TENSOR_BYTES
-        require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
+        require(small, f"the input has {math.prod(shape)} elements", "use a smaller model")
         readers = consumers(context.model, value.name, _QDQ)
         if len(shape) == 4:
             transposed = readers and all(n.ints("perm", []) == _TO_NCHW for n in readers)

@@ -14,35 +14,37 @@ from .curves import REQUANTISE
 from .file import FileNode, read
 
 _FLOAT_MODEL = (
-    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
+    "give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
     "`vmcu quantize`."
 )
-_STATIC = "Quantise the model statically, with calibration data."
-_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
-_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
-_INSIDE = ("what it sums up is not quantised", REQUANTISE)
+_STATIC = "quantise the model statically, with calibration data"
+_NO_STATE = "use convolutions over time instead"
+_NO_CONTROL = "export the model without control flow, for one fixed input shape"
+_INSIDE = ("the summed values are not quantised", REQUANTISE)
 # What cannot be had, and why.
 _UNSUPPORTED = {
-    "ConvInteger": ("its result is int32 without a scale", _STATIC),
-    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
-    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    "ConvInteger": ("the result is int32 without a scale", _STATIC),
+    "MatMulInteger": ("the result is int32 without a scale", _STATIC),
+    "DynamicQuantizeLinear": ("scales that are chosen at run time are not supported", _STATIC),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("recurrent layers are not supported", _NO_STATE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
-    "Attention": ("it is a function of several products", REQUANTISE),
-    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
-    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
+    "Attention": ("fused attention is not supported", REQUANTISE),
+    **dict.fromkeys(
+        ("Sum", "Mean"), ("sums of several tensors at once are not supported", REQUANTISE)
+    ),
+    **dict.fromkeys(("If", "Loop", "Scan"), ("control flow is not supported", _NO_CONTROL)),
 }
 _VECTORS = (
-    "Cut the model behind the embedding, and let the caller look its rows up: a float input of "
-    "vectors can be quantised."
+    "cut the model behind the embedding, and let the caller look its rows up: a float input of "
+    "vectors can be quantised"
 )
 # Operators of QONNX, which Brevitas and QKeras export.
 _QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
 _TO_QCDQ = (
-    "Convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
+    "convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
     "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
 )
-_FLOAT32 = "Export the model with float32 inputs."
+_FLOAT32 = "export the model with float32 inputs"
 
 
 def is_quantised(node: FileNode) -> bool:
@@ -70,7 +72,7 @@ def refusal(op: str) -> tuple[str, str]:
 def _unknown(op: str) -> tuple[str, str]:
     close = difflib.get_close_matches(op, RULES, 3)
     similar = f"; the most similar names are {', '.join(close)}" if close else ""
-    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
+    remedy = f"replace it; `vmcu inspect --operators` lists what is supported{similar}"
     return "this operation is not supported", remedy
 
 

@@ -50,7 +50,7 @@ def of_int8(model: FileModel, name: str) -> tuple[np.ndarray, np.ndarray | None]
         stated = [model.constants.get(n) for n in node.inputs[place + 1 : place + 3]]
         if stated and stated[0] is not None and _states_scale(node):
             return stated[0], stated[1] if len(stated) > 1 else None
-    raise UnsupportedError("the scale of this input is not known", "Add a DequantizeLinear.")
+    raise UnsupportedError("the scale of this input is not known", "add a DequantizeLinear")
 
 
 def _states_scale(node: FileNode) -> bool:
@@ -77,7 +77,7 @@ def of_all(model: FileModel, name: str) -> tuple[float, int] | None:
     finest = min(scale for scale, _ in stated)
     require(
         scale <= _COARSEST * finest,
-        f"its parts are quantised with scales from {finest:g} on, of which {scale:g} holds all",
+        f"the parts are quantised with scales from {finest:g} on, of which {scale:g} holds all",
         REQUANTISE,
     )
     return scale, round(INT8_MIN - low / scale)

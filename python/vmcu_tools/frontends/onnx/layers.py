@@ -107,9 +107,9 @@ def _resize(context: Context, node: FileNode, args: Args) -> Value:
             if size != x.shape[axis]:
                 index = index.take(nearest(node, x.shape[axis], size, scale), axis)
         return context.moved(node, x, index)
-    require(mode == "linear", f"its mode is {mode}", "Use nearest or linear.")
+    require(mode == "linear", f"unsupported mode {mode}", "use nearest or linear")
     same = target[:2] == list(x.shape[:2]) and len(target) in (3, 4)
-    require(same, f"it resizes {list(x.shape)} to {target} linearly")
+    require(same, f"linear resizing of {list(x.shape)} to {target} is not supported")
     x = context.image(x)
     axes = range(2, len(target))
     taps = [_taps(node, x.shape[a], target[a], scales[a]) for a in axes]
@@ -150,7 +150,7 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
         args = [args[0], joined, *args[2:]]
     weights, scales = constant_weights(args, 1, 1)
     axes = len(x.shape) - 2
-    require(weights.ndim == len(x.shape), f"its weights have {weights.ndim} dimensions")
+    require(weights.ndim == len(x.shape), f"the weights have {weights.ndim} dimensions")
     groups = int(node.attributes.get("group", 1))
     depth_all, per_group, *kernel = weights.shape
     fits = groups >= 1 and depth_all == x.shape[1] and depth_all % groups == 0
@@ -158,9 +158,13 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
     extra, pads = node.ints("output_padding", [0] * axes), node.ints("pads", [0] * 2 * axes)
     same = len(stride) == len(dilation) == len(extra) == axes and len(pads) == 2 * axes
-    require(same and min(*stride, *dilation) >= 1 and min(*pads, *extra) >= 0, "a bad window")
-    require("output_shape" not in node.attributes, "it has an output_shape", "Use pads.")
-    require(node.attributes.get("auto_pad", b"NOTSET") == b"NOTSET", "it has auto_pad", "Use pads.")
+    require(same and min(*stride, *dilation) >= 1 and min(*pads, *extra) >= 0, "invalid window")
+    require("output_shape" not in node.attributes, "output_shape is not supported", "use pads")
+    require(
+        node.attributes.get("auto_pad", b"NOTSET") == b"NOTSET",
+        "auto_pad is not supported",
+        "use pads",
+    )
     sizes = [
         (x.shape[2 + a] - 1) * stride[a]
         + (kernel[a] - 1) * dilation[a]
@@ -170,7 +174,7 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
         - pads[a + axes]
         for a in range(axes)
     ]
-    require(min(sizes) >= 1, f"its output is {sizes}")
+    require(min(sizes) >= 1, f"invalid output size {sizes}")
     count, depth = per_group * groups, depth_all // groups
     # All groups have the same ones.
     scales = np.tile(scales, groups) if scales.size > 1 else scales
@@ -197,10 +201,10 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
 
 @rule("BatchNormalization")
 def _batch_normalization(context: Context, node: FileNode, args: Args) -> Value:
-    require(not node.attributes.get("training_mode"), "it is in training mode")
+    require(not node.attributes.get("training_mode"), "training mode is not supported")
     names = ("scale", "offset", "mean", "variance")
     given = [context.constant(args, place, name) for place, name in enumerate(names, 1)]
-    arrays = [present(array, "a parameter is absent") for array in given]
+    arrays = [present(array, "a parameter is missing") for array in given]
     gain, offset, mean, variance = (array.astype(np.float64).ravel() for array in arrays)
     epsilon = float(node.attributes.get("epsilon", 1e-5))
     with np.errstate(all="ignore"):

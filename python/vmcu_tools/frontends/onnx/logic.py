@@ -42,39 +42,39 @@ _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 # All operators that work on each element on its own: of one activation they make a function.
 FUNCTIONS = frozenset({*UNARY, *FLOAT, *_COMPARE, "Cast", "Clip", "Not", "Relu", "Where"})
-_ONE = "Only comparisons within a function of one tensor are supported."
+_ONE = "compare within a function of one tensor only"
 
 
 @rule(*_COMPARE)
 def _compare(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
-    return present(found, "it compares several activations, or one with an array", _ONE)
+    return present(found, "comparing two activations, or one with an array, is not supported", _ONE)
 
 
 @rule("Not")
 def _not(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, np.logical_not)
-    return present(found, "its input is no function of one activation", _ONE)
+    return present(found, "the input is not a function of one activation", _ONE)
 
 
 @rule("Where")
 def _where(context: Context, node: FileNode, args: Args) -> Value:
-    require(len(args) == 3, f"it has {len(args)} inputs")
+    require(len(args) == 3, f"{len(args)} inputs are not supported")
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, _chosen)
     if found is not None:
         return found
     condition, first, second = constants
-    condition = present(condition, "its condition is computed from another activation", _ONE)
+    condition = present(condition, "the condition is computed from another activation", _ONE)
     if first is None and second is not None:
         mask = np.not_equal(condition, 0)
         return _masked(context, node, context.activation(args[1]), mask, second)
     if first is not None and second is None:
         mask = np.equal(condition, 0)
         return _masked(context, node, context.activation(args[2]), mask, first)
-    raise UnsupportedError("it chooses between two activations", _ONE)
+    raise UnsupportedError("a choice between two activations is not supported", _ONE)
 
 
 def _chosen(condition: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ def _cast(context: Context, node: FileNode, args: Args) -> Value:
     kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))
     if isinstance(value, Activation):
         # PyTorch's exporter says it of every quantised tensor.
-        require(kind == value.dtype, f"it makes {kind} of {value.dtype}")
+        require(kind == value.dtype, f"cannot cast {value.dtype} to {kind}")
         return value
     if not isinstance(value, Curve) and kind.kind == "f":
         return value
@@ -112,11 +112,11 @@ def _masked(
 ) -> Pending:
     """x where `mask` is true, else the constant: x times 0 or 1, plus the constant or 0."""
     shape = np.broadcast_shapes(x.shape, mask.shape, other.shape)
-    require(shape == x.shape, f"its constants make {list(shape)} of {list(x.shape)}")
+    require(shape == x.shape, f"the constants change the shape {list(x.shape)} to {list(shape)}")
     laid = laid_out(x)
     kept = np.broadcast_to(mask, shape).ravel()[laid]
     real = np.where(kept, 0, np.broadcast_to(other, shape).ravel()[laid]).astype(np.float32)
-    require(bool(np.isfinite(real).all()), "its constant is not a number", "Use a finite one.")
+    require(bool(np.isfinite(real).all()), "the constant is not a number", "use a finite one")
     name = f"{node.outputs[0]}/kept"
     unit = fixed_point(np.float64(1))
     op = Binary("product", out=unit, constant=kept.astype(np.int8))

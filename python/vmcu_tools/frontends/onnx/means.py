@@ -48,7 +48,7 @@ def reduced_axes(context: Context, node: FileNode, args: Args, rank: int) -> lis
     axes = context.constant(args, 1, "axes")
     given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
     if not given:
-        require(not node.attributes.get("noop_with_empty_axes"), "it reduces nothing")
+        require(not node.attributes.get("noop_with_empty_axes"), "there are no axes to reduce")
         given = list(range(rank))
     return sorted({axis_of(a, rank) for a in given})
 
@@ -155,7 +155,7 @@ def _over_windows(context: Context, node: FileNode, args: Args) -> _Mean:
 def _limited(window: Window) -> int:
     """Its taps."""
     taps = math.prod(window.kernel)
-    require(taps <= MAX_POOL_TAPS, f"it averages {taps} elements, {MAX_POOL_TAPS} at most")
+    require(taps <= MAX_POOL_TAPS, f"{taps} elements are averaged; the maximum is {MAX_POOL_TAPS}")
     return taps
 
 
@@ -166,8 +166,8 @@ def _padded_divisor(node: FileNode, window: Window) -> int:
     over = sum(window.pad) > sum(node.ints("pads", [0])) and rounded
     require(
         not (padded and over),
-        "its ceil_mode reaches beyond the padding, which runtimes count differently",
-        "Set count_include_pad=False, or pad the input so that the windows fit.",
+        "the ceil_mode reaches beyond the padding, which runtimes count differently",
+        "set count_include_pad=False, or pad the input so that the windows fit",
     )
     require(window.dilation == (1, 1), "a dilated average is not supported")
     taps = _limited(window)
@@ -234,13 +234,13 @@ def mean_of_function(
     else:
         mean = _over_windows(context, node, given)
     finite = bool(np.isfinite(curve.real).all())
-    require(finite, "it averages what is not a number for some inputs", "Clip it ahead.")
+    require(finite, "the averaged function is not a number for some inputs", "clip it ahead")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         steps = curve.real.astype(np.float64) / np.float64(out.scale)
         largest = max(float(np.abs(steps).max()), 1e-30)
         bits = min(_VALUE_BITS - 1 - math.floor(math.log2(largest)) - 1, _FRACTION_MOST)
-        require(bits >= 0, "its values are far above its output's scale", KEEP_QUANTISATION)
+        require(bits >= 0, "the values are far above its output's scale", KEEP_QUANTISATION)
         table = np.rint(steps * 2.0**bits).astype(np.int32)
         return TableMean(table, mean.window, bits, mean.divisor, act_min=act_min, act_max=act_max)
 

@@ -46,11 +46,11 @@ _SLICED = ((1, "starts"), (2, "ends"))
 def _slice(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     given = [_numbers(context, node, args, place, name) for place, name in _SLICED]
-    starts, ends = (present(numbers, "its starts or ends are absent") for numbers in given)
+    starts, ends = (present(numbers, "starts or ends are missing") for numbers in given)
     axes = _numbers(context, node, args, 3, "axes") or list(range(len(starts)))
     steps = _numbers(context, node, args, 4, "steps") or [1] * len(starts)
     same = len(starts) == len(ends) == len(axes) == len(steps) <= index.ndim
-    require(same and 0 not in steps, f"it slices {starts} to {ends} by {steps}")
+    require(same and 0 not in steps, f"cannot slice {starts} to {ends} by {steps}")
     cut = [slice(None)] * index.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         size = index.shape[axis_of(axis, index.ndim)]
@@ -67,12 +67,12 @@ def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
     sizes = _numbers(context, node, args, 1, "split")
     if sizes is None:
         count = int(node.attributes.get("num_outputs", len(node.outputs)))
-        require(count > 0, "it splits into nothing")
+        require(count > 0, "there are no parts to split into")
         size = -(-index.shape[axis] // count)
         sizes = [size] * (count - 1) + [index.shape[axis] - size * (count - 1)]
     whole = sum(sizes) == index.shape[axis] and min(sizes, default=0) > 0
     require(
-        whole and len(sizes) >= len(node.outputs), f"it splits {index.shape[axis]} into {sizes}"
+        whole and len(sizes) >= len(node.outputs), f"cannot split {index.shape[axis]} into {sizes}"
     )
     starts = np.cumsum([0, *sizes[:-1]])
     return [
@@ -86,10 +86,10 @@ def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
 def _gather(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
-    picks = _indices(context, args, "its indices are no integers")
+    picks = _indices(context, args, "the indices are not integers")
     size = index.shape[axis]
     inside = picks.size > 0 and -size <= int(picks.min()) and int(picks.max()) < size
-    require(inside, f"its indices lie outside of {size}")
+    require(inside, f"an index is outside of {size}")
     _limit(index.size // size * picks.size)
     return context.moved(node, x, index.take(picks % size, axis))
 
@@ -97,13 +97,13 @@ def _gather(context: Context, node: FileNode, args: Args) -> Value:
 @rule("GatherND")
 def _gather_nd(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
-    unfit = "its indices do not fit"
+    unfit = "the indices do not match the input's shape"
     picks = _indices(context, args, unfit)
     require(not node.attributes.get("batch_dims"), unfit)
     require(picks.ndim > 0 and picks.shape[-1] <= index.ndim, unfit)
     sizes = np.array(index.shape[: picks.shape[-1]])
     inside = bool(((-sizes <= picks) & (picks < sizes)).all())
-    require(inside, f"its indices lie outside of {list(index.shape)}")
+    require(inside, f"an index is outside of {list(index.shape)}")
     _limit(picks.size * index.size)
     return context.moved(node, x, index[tuple(np.moveaxis(picks, -1, 0))])
 
@@ -115,35 +115,34 @@ def _indices(context: Context, args: Args, reason: str) -> np.ndarray:
 
 
 def _limit(elements: int) -> None:
-    require(elements <= MAX_ELEMENTS, f"its output has {elements} elements")
+    require(elements <= MAX_ELEMENTS, f"the output has {elements} elements")
 
 
 @rule("Expand")
 def _expand(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
-    to = _numbers(context, node, args, 1, "shape")
-    if to is None or min(to, default=1) <= 0:
-        raise UnsupportedError(f"its shape is {to}")
+    to = present(_numbers(context, node, args, 1, "shape"), "the shape is missing")
+    require(min(to, default=1) > 0, f"invalid shape {to}")
     _limit(math.prod(to) * index.size)
     try:
         shape = np.broadcast_shapes(index.shape, tuple(to))
     except ValueError as error:
-        raise UnsupportedError(f"it expands {list(index.shape)} to {to}") from error
+        raise UnsupportedError(f"cannot expand {list(index.shape)} to {to}") from error
     return context.moved(node, x, np.broadcast_to(index, shape))
 
 
 @rule("Tile")
 def _tile(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
-    repeats = _numbers(context, node, args, 1, "repeats")
-    if repeats is None or len(repeats) != index.ndim or min(repeats) <= 0:
-        raise UnsupportedError(f"it repeats {repeats} times")
+    repeats = present(_numbers(context, node, args, 1, "repeats"), "the repeats are missing")
+    fits = len(repeats) == index.ndim and min(repeats, default=1) > 0
+    require(fits, f"cannot repeat {repeats} times")
     _limit(math.prod(repeats) * index.size)
     return context.moved(node, x, np.tile(index, repeats))
 
 
 def _channels_last(index: np.ndarray) -> np.ndarray:
-    require(index.ndim == 4 and index.shape[0] == 1, f"its input is {list(index.shape)}")
+    require(index.ndim == 4 and index.shape[0] == 1, f"unsupported input shape {list(index.shape)}")
     return index.transpose(0, 2, 3, 1)
 
 
@@ -171,23 +170,26 @@ def resize_sizes(
     """The output's size along every axis, and the scales that places are computed with."""
     plain = "axes" not in node.attributes and not node.attributes.get("antialias")
     policy = node.attributes.get("keep_aspect_ratio_policy", b"stretch")
-    require(plain and policy == b"stretch", "it has axes, antialias or an aspect ratio")
+    require(
+        plain and policy == b"stretch",
+        "axes, antialias and keep_aspect_ratio_policy are not supported",
+    )
     scales = context.constant(args, 2, "scales")
     sizes = context.constant(args, 3, "sizes")
     rank = len(x.shape)
     if sizes is not None and sizes.size:
         target = [int(v) for v in sizes.ravel()]
-        require(len(target) == rank and min(target) > 0, f"its sizes are {target}")
+        require(len(target) == rank and min(target) > 0, f"invalid sizes {target}")
         factors = [t / s for t, s in zip(target, x.shape, strict=True)]
     else:
         if scales is None or scales.size != rank:
-            raise UnsupportedError("its scales are absent or not one for each axis")
+            raise UnsupportedError("there is not one scale for each axis")
         factors = [float(v) for v in scales.ravel()]
         sane = all(math.isfinite(v) and 0 < v < 1e4 for v in factors)
-        require(sane, f"its scales are {factors}")
+        require(sane, f"invalid scales {factors}")
         target = [math.floor(s * f) for s, f in zip(x.shape, factors, strict=True)]
     _limit(math.prod(target))
-    require(min(target) > 0, f"its output is {target}", KEEP_QUANTISATION)
+    require(min(target) > 0, f"invalid output size {target}", KEEP_QUANTISATION)
     return target, factors
 
 
@@ -205,7 +207,7 @@ def resize_places(node: FileNode, size: int, target: int, scale: float) -> np.nd
     if mode == "pytorch_half_pixel" and target == 1:
         return np.zeros(1, np.float32)
     known = mode in ("half_pixel", "pytorch_half_pixel")
-    require(known, f"its coordinate_transformation_mode is {mode}", "Use half_pixel.")
+    require(known, f"unsupported coordinate_transformation_mode {mode}", "use half_pixel")
     return (at + np.float32(0.5)) / factor - np.float32(0.5)
 
 
@@ -219,6 +221,6 @@ def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
         "floor": np.floor,
         "ceil": np.ceil,
     }
-    require(mode in rounding, f"its nearest_mode is {mode}")
+    require(mode in rounding, f"unsupported nearest_mode {mode}")
     found: np.ndarray = np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
     return found

@@ -34,19 +34,21 @@ def _normalised(
     context: Context, node: FileNode, x: Activation, laid: np.ndarray, factors: _Factors
 ) -> Pending:
     """x as `laid`, (H, W, C) of row-major places, with the C elements of each pixel normalised."""
-    require(len(node.outputs) == 1 or not any(node.outputs[1:]), "it has further outputs")
+    require(
+        len(node.outputs) == 1 or not any(node.outputs[1:]), "further outputs are not supported"
+    )
     finite = bool(np.isfinite(factors.gain).all() and np.isfinite(factors.offset).all())
     epsilon = factors.epsilon
-    require(finite and math.isfinite(epsilon) and epsilon >= 0, "it has no finite factors")
+    require(finite and math.isfinite(epsilon) and epsilon >= 0, "a factor is not finite")
     count = laid.shape[2]
-    require(count < 1 << 16, f"it normalises {count} elements, {(1 << 16) - 1} at most")
+    require(count < 1 << 16, f"{count} elements are normalised; the maximum is {(1 << 16) - 1}")
     tensor = context.arranged(x, laid)
     order, memory = arrangement(x.shape, laid)
     largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         bits = min(16, 29 - math.ceil(math.log2(largest / out.scale)))
-        require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
+        require(bits >= 1, "the factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
         spread, fraction = _fixed(epsilon * count * count / tensor.scale**2, count)
         return LayerNorm(
@@ -112,7 +114,7 @@ def _factor(
     array = context.constant(args, place, "scale or offset")
     if array is None:
         return np.full(shape, default)
-    require(array.ndim <= len(shape), f"its factors have the shape {list(array.shape)}")
+    require(array.ndim <= len(shape), f"the factors have the shape {list(array.shape)}")
     return np.broadcast_to(array.astype(np.float64), shape)
 
 
@@ -137,7 +139,7 @@ def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     groups = int(node.attributes.get("num_groups", 0))
     fits = len(x.shape) > 1 and groups > 0 and x.shape[1] % groups == 0
-    require(fits, f"it makes {groups} groups of {list(x.shape)}")
+    require(fits, f"cannot form {groups} groups from {list(x.shape)}")
     return _grouped(context, node, args, x, groups)
 
 
@@ -145,11 +147,11 @@ def _grouped(
     context: Context, node: FileNode, args: Args, x: Activation, groups: int | None
 ) -> Pending:
     """(1, C, ...) with all elements of a group of channels normalised; None: of a channel."""
-    require(len(x.shape) > 2 and x.shape[0] == 1, f"its input is {list(x.shape)}")
+    require(len(x.shape) > 2 and x.shape[0] == 1, f"unsupported input shape {list(x.shape)}")
     channels, run = x.shape[1], math.prod(x.shape[2:])
     groups = channels if groups is None else groups
     gain, offset = (context.constant(args, place, "scale") for place in (1, 2))
-    unfit = f"its factors do not fit {channels} channels"
+    unfit = f"the factors do not match {channels} channels"
     gain, offset = present(gain, unfit), present(offset, unfit)
     require(gain.size == offset.size and gain.size in (groups, channels), unfit)
     if gain.size < channels:
@@ -165,7 +167,7 @@ def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     order = int(node.attributes.get("p", 2))
-    require(order == 2, f"it divides by the norm of order {order}", "Use order 2.")
+    require(order == 2, f"unsupported norm of order {order}", "use order 2")
     count = x.shape[axis]
     at_hand = x.order is None and (len(x.shape), axis) in ((4, 1), (4, -3)) and x.shape[0] == 1
     turned = np.moveaxis(file_index(x.shape), axis, -1)

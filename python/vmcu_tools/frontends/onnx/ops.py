@@ -51,9 +51,9 @@ def window_of(
     stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
     pads = node.ints("pads", [0] * (2 * axes))
     same = len(kernel) == len(stride) == len(dilation) == axes and len(pads) == 2 * axes
-    require(same, f"its window does not have {axes} axes as its input has")
+    require(same, f"the window does not have {axes} axes as its input has")
     positive = min(*kernel, *stride, *dilation) >= 1 and min(pads) >= 0
-    require(positive, f"bad {kernel=}, {stride=}, {dilation=} or {pads=}")
+    require(positive, f"invalid {kernel=}, {stride=}, {dilation=} or {pads=}")
     sizes = [*x.shape[2:], *[1] * (2 - axes)]
     if axes == 1:
         pads = [pads[0], 0, pads[1], 0]
@@ -72,14 +72,14 @@ def window_of(
     top, left, bottom, right = pads
     window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
     out = [window.out_size(axis, sizes[axis]) for axis in range(2)]
-    require(min(out) >= 1, f"its output is empty: {kernel=} on {list(sizes)}")
+    require(min(out) >= 1, f"the output is empty: {kernel=} on {list(sizes)}")
     return x, window
 
 
 def auto_pad(node: FileNode) -> str:
     auto: str = node.attributes.get("auto_pad", b"NOTSET").decode()
     known = auto in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
-    require(known, f"its auto_pad is {auto}")
+    require(known, f"invalid auto_pad {auto}")
     return auto
 
 
@@ -95,8 +95,8 @@ def _same_padding(
     extent = (kernel - 1) * dilation + 1 if convolves else kernel
     total = (-(-size // stride) - 1) * stride + extent - size
     if total < 0:
-        reason = "its auto_pad makes a negative padding, which ONNX Runtime does not run"
-        require(convolves or "Max" not in node.op, reason, "Use pads.")
+        reason = "auto_pad gives a negative padding, which ONNX Runtime does not run"
+        require(convolves or "Max" not in node.op, reason, "use pads")
         total += convolves
     # In C++, division cuts towards zero.
     before = int((total + (auto_pad(node) == "SAME_LOWER")) / 2)
@@ -148,7 +148,7 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     weights, scales = constant_weights(args, 1, 0)
     fits = weights.ndim == len(x.shape)
-    require(fits, f"its weights have {weights.ndim} dimensions, its input {len(x.shape)}")
+    require(fits, f"the weights have {weights.ndim} dimensions, its input {len(x.shape)}")
     count, depth, *kernel = weights.shape
     if weights.ndim == 3:
         weights = weights[..., None]
@@ -156,7 +156,7 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     channels = x.shape[1]
     fits = groups >= 1 and depth * groups == channels and count % groups == 0
     require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
-    require(node.ints("kernel_shape", kernel) == kernel, "its kernel_shape is not its weights'")
+    require(node.ints("kernel_shape", kernel) == kernel, "the kernel_shape is not its weights'")
     x, window = window_of(context, node, x, kernel)
     bias = bias_of(args, 2, x, scales, count)
     return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
@@ -241,7 +241,7 @@ def spatial(
 @rule("MaxPool")
 def _max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
-    require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
+    require(len(node.outputs) == 1 or not node.outputs[1], "an index output is not supported")
     return _keeping_pool(node, *window_of(context, node, x, node.ints("kernel_shape", [])))
 
 
@@ -272,7 +272,7 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
     pads = node.ints("pads", []) if given is None else [int(p) for p in given.ravel()]
     chosen = context.constant(args, 3, "axes")
     axes = list(range(rank)) if chosen is None else [int(a) % rank for a in chosen.ravel()]
-    require(len(pads) == 2 * len(axes), f"its amounts are {pads}")
+    require(len(pads) == 2 * len(axes), f"invalid padding {pads}")
     pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
     if min(pads, default=0) < 0:
         x, pairs = _cropped(context, node, x, axes, pairs)
@@ -284,7 +284,7 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
     for axis, (before, after) in zip(axes, pairs, strict=True):
         if before or after:
             place = tensor_axis(axis, x.shape) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
-            require(place >= 0, f"it pads axis {axis} of {list(x.shape)}", "Use batch size 1.")
+            require(place >= 0, f"cannot pad axis {axis} of {list(x.shape)}", "use batch size 1")
             amounts[place] = (before, after)
             shape[axis] += before + after
     order = None if x.order is None else channels_last(tuple(shape)).ravel()
@@ -348,10 +348,10 @@ def _cropped(
 def _mirrored(
     context: Context, node: FileNode, x: Activation, mode: str, pairs: dict[int, tuple[int, int]]
 ) -> Pending:
-    require(mode in _MIRRORS, f"its mode is {mode}")
+    require(mode in _MIRRORS, f"unsupported mode {mode}")
     amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
     sizes = [n + sum(pair) for n, pair in zip(x.shape, amounts, strict=True)]
-    require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"it pads to {sizes}")
+    require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"invalid padded shape {sizes}")
     return context.moved(node, x, np.pad(file_index(x.shape), amounts, _MIRRORS[mode]))
 
 

@@ -50,7 +50,7 @@ FORMS = {
 @rule(*FORMS)
 def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     form = FORMS[node.op]
-    require(not node.attributes.get("channels_last"), "it works channels last")
+    require(not node.attributes.get("channels_last"), "channels-last layout is not supported")
     args = [*args, *[None] * (9 - len(args))]
     operands = [_operand(context, args, start, form.axis(node)) for start in form.operands]
     bias = None if form.bias is None else args[form.bias]
@@ -61,14 +61,14 @@ def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
 
 @rule("com.microsoft.QLinearConcat")
 def _qlinear_concat(context: Context, node: FileNode, args: Args) -> Value:
-    require(len(args) % 3 == 2 and len(args) > 2, f"it has {len(args)} inputs")
+    require(len(args) % 3 == 2 and len(args) > 2, f"{len(args)} inputs are not supported")
     operands = [_operand(context, args, start, 1) for start in range(2, len(args), 3)]
     return _result(context, node, "Concat", operands, args[:2])
 
 
 def _operand(context: Context, args: Args, start: int, axis: int) -> Value:
-    value = operand(args[start], "an operand is absent")
-    scale = present(context.constant(args, start + 1, "scale"), "a scale is absent")
+    value = operand(args[start], "an operand is missing")
+    scale = present(context.constant(args, start + 1, "scale"), "a scale is missing")
     return dequantise(value, scale, context.constant(args, start + 2, "zero point"), axis)
 
 
@@ -76,9 +76,9 @@ def _bias(value: Value, operands: list[Value]) -> Value:
     """int32 biases have no scale of their own: it is that of the product."""
     x, weights = operands
     if not isinstance(value, Constant):
-        raise UnsupportedError("its biases are not constant", "Freeze the model.")
+        raise UnsupportedError("the biases are not constant", "freeze the model")
     if not (isinstance(x, Real) and isinstance(weights, QuantConstant)):
-        raise UnsupportedError("its weights change")
+        raise UnsupportedError("the weights are not constant")
     product = np.float32(x.activation.tensor.scale) * weights.scale
     return QuantConstant(value.array, product, np.zeros(1, np.int64), 0)
 

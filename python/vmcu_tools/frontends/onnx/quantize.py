@@ -21,7 +21,11 @@ from .values import Activation, Args, Constant, QuantConstant, Real, Value
 
 @rule("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def _quantize(context: Context, node: FileNode, args: Args) -> Value:
-    require(not node.attributes.get("block_size"), "it quantises in blocks", KEEP_QUANTISATION)
+    require(
+        not node.attributes.get("block_size"),
+        "blockwise quantisation is not supported",
+        KEEP_QUANTISATION,
+    )
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
     value = args[0]
@@ -42,8 +46,12 @@ def _quantize_constant(
     """Weights that an exporter left as float, behind their own QuantizeLinear."""
     axis = node.attributes.get("axis", 1)
     zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
-    require(zero.dtype.kind in "iu", f"it quantises to {zero.dtype}", KEEP_QUANTISATION)
-    scale = present(scale, "its scale is absent")
+    require(
+        zero.dtype.kind in "iu",
+        f"quantisation to an unsupported type: {zero.dtype}",
+        KEEP_QUANTISATION,
+    )
+    scale = present(scale, "the scale is missing")
     check_weight_scales(scale)
     spread = [-1 if scale.size > 1 and i == axis % real.ndim else 1 for i in range(real.ndim)]
     quotient = np.rint(real.astype(np.float32) / scale.reshape(spread))
@@ -54,7 +62,11 @@ def _quantize_constant(
 
 @rule("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
-    require(not node.attributes.get("block_size"), "it dequantises blocks", KEEP_QUANTISATION)
+    require(
+        not node.attributes.get("block_size"),
+        "blockwise quantisation is not supported",
+        KEEP_QUANTISATION,
+    )
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
     return dequantise(args[0], scale, zero_point, node.attributes.get("axis", 1))
@@ -67,8 +79,8 @@ def dequantise(
     and zero point it must repeat."""
     if isinstance(value, Constant):
         ints = value.array
-        require(ints.dtype.kind in "iu", f"it dequantises {ints.dtype} values")
-        scale = present(scale, "its scale is absent")
+        require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
+        scale = present(scale, "the scale is missing")
         check_weight_scales(scale)
         zero = np.zeros(1, np.int64) if zero_point is None else zero_point
         for array in (scale, zero):
@@ -77,14 +89,14 @@ def dequantise(
         axis = axis % ints.ndim if ints.ndim else 0
         return QuantConstant(ints, scale.ravel(), zero.ravel(), axis)
     if not isinstance(value, Activation):
-        raise UnsupportedError("it dequantises a value that is not quantised")
+        raise UnsupportedError("the input of DequantizeLinear is not quantised")
     absent = np.zeros(1, value.dtype)
     stated = quantisation(scale, absent if zero_point is None else zero_point)
     tensor = value.tensor
     same = stated == (tensor.scale, tensor.zero_point, value.dtype)
     require(
         same,
-        f"it reads '{tensor.name}' with another scale or zero point than it was written with",
+        f"input '{tensor.name}' is read with another scale or zero point than it was written with",
         KEEP_QUANTISATION,
     )
     return Real(value)
@@ -92,13 +104,13 @@ def dequantise(
 
 def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:
     """(scale, int8 zero point, file dtype) of an activation, from a node's constants."""
-    scale = present(scale, "its scale is absent")
+    scale = present(scale, "the scale is missing")
     require(scale.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
     zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
     require(zero.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
     require(
         zero.dtype in (np.int8, np.uint8),
-        f"it quantises an activation to {zero.dtype}, not int8",
+        f"an activation is quantised to {zero.dtype}, not int8",
         KEEP_QUANTISATION,
     )
     value = float(np.float32(scale.reshape(-1)[0]))

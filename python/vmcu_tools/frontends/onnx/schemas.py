@@ -22,5 +22,5 @@ def missing(node: FileNode, opset: int) -> str:
     )
     for what, names, least in sides:
         if len(names) < least:
-            return f"it has {len(names)} {what}; ONNX asks for {least}"
+            return f"{len(names)} {what}; ONNX requires {least}"
     return ""

@@ -48,7 +48,7 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
             one, zero = (quantised(real, out) for real in (1.0, 0.0))
             return Hardmax(one, zero, act_min=act_min, act_max=act_max)
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
-        require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
+        require(fits, f"unsupported output scale {out.scale}", KEEP_QUANTISATION)
         # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
         # integer: 254 for the usual 1 / 255.
         gain = float(np.floor(np.float32(1) / np.float32(out.scale)))

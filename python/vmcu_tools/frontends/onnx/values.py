@@ -67,8 +67,8 @@ class QuantConstant:
         fits = bool((shifted >= INT8_MIN).all() and (shifted <= INT8_MAX).all())
         require(
             fits,
-            "its weights do not fit int8 once their zero point is taken out",
-            "Quantise weights symmetrically to int8.",
+            "the weights do not fit int8 once their zero point is taken out",
+            "quantise weights symmetrically to int8",
         )
         return shifted.astype(np.int8)
 
@@ -177,7 +177,7 @@ Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatIn
 Args = Sequence[Value | None]
 
 
-def operand(value: Value | None, reason: str = "its input is absent") -> Value:
+def operand(value: Value | None, reason: str = "the input is missing") -> Value:
     """An input's value; raises UnsupportedError if it is absent."""
     if value is None:
         raise UnsupportedError(reason)
@@ -269,7 +269,7 @@ def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
 def tensor_shape(shape: FileShape, order: Order) -> Shape:
     """(H, W, C) of a value in some order, unless it says otherwise."""
     what = f"shape {list(shape)} is empty or dynamic"
-    require(min(shape, default=1) > 0, what, "Fix all sizes.")
+    require(min(shape, default=1) > 0, what, "fix all sizes")
     if is_image(shape) and order is None:
         return shape[2], shape[3], shape[1]
     if len(shape) > 4 or (len(shape) > 2 and shape[0] != 1):

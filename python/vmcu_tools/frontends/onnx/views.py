@@ -30,7 +30,7 @@ def file_shape(value: Value | None) -> FileShape:
         return value.ints.shape
     if isinstance(value, (Activation, FloatInput, Pending)):
         return value.shape
-    raise UnsupportedError("its input is no activation")
+    raise UnsupportedError("the input is not an activation")
 
 
 @rule("Identity", "Dropout")
@@ -41,11 +41,11 @@ def _identity(context: Context, node: FileNode, args: Args) -> Value:
 @rule("Reshape")
 def _reshape(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
-    wanted = present(context.constant(args, 1, "shape"), "its shape is absent")
+    wanted = present(context.constant(args, 1, "shape"), "the shape is missing")
     to = [int(d) for d in wanted.ravel()]
     if not node.attributes.get("allowzero"):
         to = [shape[i] if d == 0 and i < len(shape) else d for i, d in enumerate(to)]
-    require(to.count(-1) <= 1 and all(d > 0 or d == -1 for d in to), f"its shape is {to}")
+    require(to.count(-1) <= 1 and all(d > 0 or d == -1 for d in to), f"invalid shape {to}")
     if -1 in to:
         known = math.prod(d for d in to if d != -1)
         to[to.index(-1)] = math.prod(shape) // known
@@ -76,7 +76,9 @@ def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
     if axes is None:
         axes = [i for i, d in enumerate(shape) if d == 1]
     dropped = {a % len(shape) for a in axes}
-    require(all(shape[a] == 1 for a in dropped), f"it drops axes {axes} of {list(shape)}")
+    require(
+        all(shape[a] == 1 for a in dropped), f"cannot remove axes {axes} from shape {list(shape)}"
+    )
     to = tuple(d for i, d in enumerate(shape) if i not in dropped)
     return _regroup(context, node, args[0], to)
 
@@ -84,10 +86,10 @@ def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
 @rule("Unsqueeze")
 def _unsqueeze(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
-    axes = present(_axes(context, node, args), "its axes are absent")
+    axes = present(_axes(context, node, args), "the axes are missing")
     rank = len(shape) + len(axes)
     added = {a % rank for a in axes if -rank <= a < rank}
-    require(len(added) == len(axes), f"it adds axes {axes} to {list(shape)}")
+    require(len(added) == len(axes), f"cannot insert axes {axes} into shape {list(shape)}")
     sizes = iter(shape)
     to = tuple(1 if i in added else next(sizes) for i in range(rank))
     return _regroup(context, node, args[0], to)
@@ -96,7 +98,7 @@ def _unsqueeze(context: Context, node: FileNode, args: Args) -> Value:
 def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShape) -> Value:
     if isinstance(value, QuantConstant):
         single = value.scale.size == value.zero_point.size == 1
-        require(single, "it reshapes a constant that is quantised per channel")
+        require(single, "cannot reshape a constant that is quantised per channel")
         return QuantConstant(value.ints.reshape(to), value.scale, value.zero_point, 0)
     return context.reshape(value, node, to)
 
@@ -106,7 +108,7 @@ def _transpose(context: Context, node: FileNode, args: Args) -> Value:
     value = args[0]
     shape = file_shape(value)
     perm = node.ints("perm", list(range(len(shape)))[::-1])
-    require(sorted(perm) == list(range(len(shape))), f"its permutation is {perm}")
+    require(sorted(perm) == list(range(len(shape))), f"invalid permutation {perm}")
     if isinstance(value, QuantConstant):
         return value.transpose(perm)
     if not isinstance(value, FloatInput):

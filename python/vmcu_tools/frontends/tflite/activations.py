@@ -24,7 +24,7 @@ def _softmax(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     require(
         out.scale == 1.0 / 256 and out.zero_point == -128,
-        "its output is not quantised with scale 1/256 and zero point -128",
+        "the output is not quantised with scale 1/256 and zero point -128",
         KEEP_QUANTISATION,
     )
     step = options.Beta() * x.scale
@@ -52,8 +52,8 @@ def _relu6(importer: Importer, op: FileOp) -> None:
     # TensorFlow Lite Micro ignores the output's quantisation here and LiteRT does not.
     require(
         x.scale == out.scale and x.zero_point == out.zero_point,
-        "its input and output have different scales or zero points",
-        "Let it follow a convolution or a dense layer, which the converter joins it with.",
+        "the input and output have different scales or zero points",
+        "let it follow a convolution or a dense layer, which the converter joins it with",
     )
     limits = limits_of(tflite.ActivationFunctionType.RELU6, out)
     importer.emit(op, Requantize(None, **limits), [x], x.shape)

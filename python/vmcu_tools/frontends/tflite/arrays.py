@@ -39,7 +39,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 def limit(elements: int) -> None:
     """Repetition must not turn a small file into a large graph."""
-    require(0 <= elements <= MAX_TENSOR_BYTES, f"its output has {elements} elements")
+    require(0 <= elements <= MAX_TENSOR_BYTES, f"the output has {elements} elements")
 
 
 def numbers(array: np.ndarray) -> list[int]:
@@ -51,7 +51,7 @@ def _reshape(op: FileOp, x: np.ndarray, shape: np.ndarray | None = None) -> np.n
     to = numbers(op.options(tflite.ReshapeOptions).NewShapeAsNumpy() if shape is None else shape)
     rest = math.prod(d for d in to if d != -1)
     fits = to.count(-1) <= 1 and rest > 0 and x.size % rest == 0
-    require(fits and (-1 in to or rest == x.size), f"it turns {list(x.shape)} into {to}")
+    require(fits and (-1 in to or rest == x.size), f"cannot reshape {list(x.shape)} to {to}")
     return x.reshape(to)
 
 
@@ -61,7 +61,7 @@ def _squeeze(op: FileOp, x: np.ndarray) -> np.ndarray:
     axes = numbers(options.SqueezeDimsAsNumpy()) if options.SqueezeDimsLength() else None
     named = range(x.ndim) if axes is None else [axis_of(a, x.ndim) for a in axes]
     ones = all(x.shape[a] == 1 for a in named) or axes is None
-    require(ones, f"it drops the axes {axes} of {list(x.shape)}")
+    require(ones, f"cannot remove axes {axes} from shape {list(x.shape)}")
     return x.reshape([d for a, d in enumerate(x.shape) if d != 1 or a not in named])
 
 
@@ -73,17 +73,17 @@ def _expand_dims(op: FileOp, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
 @mover("TRANSPOSE")
 def _transpose(op: FileOp, x: np.ndarray, order: np.ndarray) -> np.ndarray:
     axes = numbers(order)
-    require(sorted(axes) == list(range(x.ndim)), f"its permutation is {axes}")
+    require(sorted(axes) == list(range(x.ndim)), f"invalid permutation {axes}")
     return x.transpose(axes)
 
 
 @mover("SLICE")
 def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     begin, size = numbers(starts), numbers(sizes)
-    require(len(begin) == len(size) == x.ndim, f"it slices {begin}, {size}")
+    require(len(begin) == len(size) == x.ndim, f"cannot slice {begin}, {size}")
     ends = [n if s == -1 else b + s for b, s, n in zip(begin, size, x.shape, strict=True)]
     inside = all(0 <= b < e <= n for b, e, n in zip(begin, ends, x.shape, strict=True))
-    require(inside, f"it slices {begin} to {ends} of {list(x.shape)}")
+    require(inside, f"cannot slice {begin} to {ends} of {list(x.shape)}")
     return x[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))]
 
 
@@ -94,16 +94,18 @@ def _strided_slice(
     options = op.options(tflite.StridedSliceOptions)
     begin, end, by = numbers(starts), numbers(ends), numbers(steps)
     fits = len(begin) == len(end) == len(by) and 0 not in by
-    require(fits, f"it slices {begin} to {end} by {by}")
+    require(fits, f"cannot slice {begin} to {end} by {by}")
     plain = not options.EllipsisMask() and not options.NewAxisMask()
-    require(plain, "it has an ellipsis or a new axis", "Write the slice out for every axis.")
-    require(len(begin) <= x.ndim, f"it slices {list(x.shape)} from {begin}")
+    require(
+        plain, "an ellipsis or a new axis is not supported", "write the slice out for every axis"
+    )
+    require(len(begin) <= x.ndim, f"cannot slice {list(x.shape)} from {begin}")
     cut: list[slice | int] = []
     for axis, (start, stop, step) in enumerate(zip(begin, end, by, strict=True)):
         bit = 1 << axis
         if options.ShrinkAxisMask() & bit:
             size = x.shape[axis]
-            require(-size <= start < size, f"it takes element {start} of axis {axis}")
+            require(-size <= start < size, f"there is no element {start} on axis {axis}")
             cut.append(start)
         else:
             first = None if options.BeginMask() & bit else start
@@ -114,10 +116,10 @@ def _strided_slice(
 @mover("GATHER")
 def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     options = op.options(tflite.GatherOptions)
-    require(options.BatchDims() == 0, "it gathers by batches")
+    require(options.BatchDims() == 0, "batch dimensions are not supported")
     axis = axis_of(options.Axis(), x.ndim)
     inside = picks.size > 0 and int(picks.min()) >= 0 and int(picks.max()) < x.shape[axis]
-    require(inside, f"its indices lie outside of {x.shape[axis]}")
+    require(inside, f"an index is outside of {x.shape[axis]}")
     limit(x.size // x.shape[axis] * picks.size)
     return x.take(picks, axis)
 
@@ -125,10 +127,10 @@ def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
 @mover("GATHER_ND")
 def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     depth = picks.shape[-1] if picks.ndim else 0
-    require(0 < depth <= x.ndim, f"its indices have {depth} parts")
+    require(0 < depth <= x.ndim, f"the indices have {depth} parts")
     sizes = np.array(x.shape[:depth])
     inside = picks.size > 0 and bool(((picks >= 0) & (picks < sizes)).all())
-    require(inside, f"its indices lie outside of {sizes.tolist()}")
+    require(inside, f"an index is outside of {sizes.tolist()}")
     limit(picks.size // depth * math.prod(x.shape[depth:]))
     found: np.ndarray = x[tuple(np.moveaxis(picks, -1, 0))]
     return found
@@ -137,7 +139,7 @@ def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
 @mover("TILE")
 def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     counts = numbers(times)
-    require(len(counts) == x.ndim and min(counts, default=1) > 0, f"it repeats {counts} times")
+    require(len(counts) == x.ndim and min(counts, default=1) > 0, f"cannot repeat {counts} times")
     limit(x.size * math.prod(counts))
     return np.tile(x, counts)
 
@@ -148,7 +150,7 @@ def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     limit(math.prod(shape))
     pairs = zip(x.shape[::-1], shape[::-1], strict=False)
     fits = len(shape) >= x.ndim and all(n in (1, d) for n, d in pairs)
-    require(fits, f"it repeats {list(x.shape)} to {shape}")
+    require(fits, f"cannot repeat {list(x.shape)} to {shape}")
     return np.broadcast_to(x, shape)
 
 
@@ -162,20 +164,20 @@ def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
 def _mirror_pad(op: FileOp, x: np.ndarray, pads: np.ndarray) -> np.ndarray:
     pairs = numbers(pads)
     fits = len(pairs) == 2 * x.ndim and min(pairs, default=0) >= 0
-    require(fits, f"its amounts are {pairs}")
+    require(fits, f"invalid padding {pairs}")
     mode = op.options(tflite.MirrorPadOptions).Mode()
     edge = 1 if mode == tflite.MirrorPadMode.SYMMETRIC else 0
     amounts = np.reshape(pairs, (-1, 2)).tolist()
     limit(math.prod(n + sum(pair) for pair, n in zip(amounts, x.shape, strict=True)))
     within = all(max(pair) <= n - 1 + edge for pair, n in zip(amounts, x.shape, strict=True))
-    require(within, f"it mirrors {amounts} of {list(x.shape)}")
+    require(within, f"cannot mirror-pad by {amounts} the shape {list(x.shape)}")
     return np.pad(x, amounts, "symmetric" if edge else "reflect")
 
 
 def _image(x: np.ndarray) -> np.ndarray:
-    require(x.ndim == 4, f"its input has {x.ndim} dimensions instead of four")
+    require(x.ndim == 4, f"the input has {x.ndim} dimensions instead of four")
     require(
-        x.shape[0] == 1, f"batch size {x.shape[0]} in shape {list(x.shape)}", "Use batch size 1."
+        x.shape[0] == 1, f"batch size {x.shape[0]} in shape {list(x.shape)}", "use batch size 1"
     )
     return x
 
@@ -204,7 +206,7 @@ def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
 @mover("RESIZE_NEAREST_NEIGHBOR")
 def _resize_nearest(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     options, size = op.options(tflite.ResizeNearestNeighborOptions), numbers(to)
-    require(len(size) == 2 and min(size) > 0, f"its size is {size}")
+    require(len(size) == 2 and min(size) > 0, f"invalid size {size}")
     limit(math.prod(size) * _image(x).shape[3])
     modes = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     rows, columns = (_nearest(x.shape[1 + a], size[a], *modes) for a in (0, 1))

@@ -15,7 +15,7 @@ import numpy as np
 from ..common import UnsupportedError, require
 from .file import FileModel, FileOp, FileTensor
 
-REMEDY = "Export it with variables of int8 that are read and assigned in each call."
+REMEDY = "export it with variables of int8 that are read and assigned in each call"
 
 
 @dataclass

@@ -14,7 +14,7 @@ from ..movement import file_index
 from .file import FileOp
 from .ops import CONVOLUTIONS, Importer, convolution_of, rule, windowed
 
-_ONE_CONVOLUTION = "Let only a convolution stand between the two, or convert with a fixed batch."
+_ONE_CONVOLUTION = "let only a convolution stand between the two, or convert with a fixed batch"
 _MOST_FOLLOWERS = 8
 _RESHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 
@@ -32,7 +32,7 @@ def _blocks(importer: Importer, op: FileOp, upright: bool) -> _Blocks:
     sizes = importer.integers(op, 1, "block shape")
     margins = importer.integers(op, 2, "paddings or crops")
     known = len(sizes) in (1, 2) and len(margins) == 2 * len(sizes)
-    require(known and min(sizes) >= 1 and min(margins) >= 0, f"its blocks are {sizes}, {margins}")
+    require(known and min(sizes) >= 1 and min(margins) >= 0, f"invalid blocks {sizes}, {margins}")
     pairs = [(margins[i], margins[i + 1]) for i in range(0, len(margins), 2)]
     if len(sizes) == 1:
         sizes = [sizes[0], 1] if upright else [1, sizes[0]]
@@ -50,11 +50,13 @@ def _followers(importer: Importer, op: FileOp) -> list[FileOp]:
         index = last.outputs[0]
         readers = [other for other in importer.model.ops if index in other.inputs]
         alone = len(readers) == 1 and index not in importer.model.outputs
-        require(alone, "what it yields is read several times, or not", _ONE_CONVOLUTION)
+        require(alone, "its result is read several times, or not at all", _ONE_CONVOLUTION)
         last = readers[0]
         allowed = last.op in (*CONVOLUTIONS, *_RESHAPES, "BATCH_TO_SPACE_ND")
         require(
-            allowed and len(found) < _MOST_FOLLOWERS, f"{last.op} works on it", _ONE_CONVOLUTION
+            allowed and len(found) < _MOST_FOLLOWERS,
+            f"{last.op} reads the result",
+            _ONE_CONVOLUTION,
         )
         found.append(last)
     return found
@@ -110,7 +112,7 @@ def _space_to_batch(importer: Importer, op: FileOp) -> None:
         lambda kernel: Window(kernel, (1, 1), found.dilation, found.pad),
     )
     height, width, channels = windowed(kind.window, x, kind.bias.size)
-    require(min(height, width) > 0, "its output is empty")
+    require(min(height, width) > 0, "the output is empty")
     importer.emit_as(found.end, kind, [x], (height, width, channels))
     importer.done.update(found.followers)
 
@@ -118,8 +120,8 @@ def _space_to_batch(importer: Importer, op: FileOp) -> None:
 def _image(importer: Importer, op: FileOp, upright: bool) -> Tensor:
     """The input as the convolution sees it."""
     x, shape = importer.activation(op.inputs[0]), importer.shape(op.inputs[0])
-    require(len(shape) in (3, 4), f"its input has {len(shape)} dimensions")
-    require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
+    require(len(shape) in (3, 4), f"the input has {len(shape)} dimensions")
+    require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "use batch size 1")
     if len(shape) == 4:
         return x
     view = (shape[1], 1, shape[2]) if upright else (1, shape[1], shape[2])
@@ -131,7 +133,7 @@ def _pad(blocks: _Blocks, crops: _Blocks) -> tuple[int, int, int, int]:
     """What is cropped at the end was padded there to fill a block, and need not be computed."""
     pads = []
     for (before, after), (first, last) in zip(blocks.margins, crops.margins, strict=True):
-        require(first == 0 and last <= after, f"it crops {crops.margins}", _ONE_CONVOLUTION)
+        require(first == 0 and last <= after, f"cannot crop by {crops.margins}", _ONE_CONVOLUTION)
         pads.append((before, after - last))
     return pads[0][0], pads[1][0], pads[0][1], pads[1][1]
 

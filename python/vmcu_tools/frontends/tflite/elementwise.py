@@ -57,8 +57,8 @@ def _operand(importer: Importer, op: FileOp, place: int, to: tuple[int, ...]) ->
         return _Operand(x.scale, x.zero_point, x, None)
     constant = importer.constant(op, place, ("INT8",), "constants")
     one = len(constant.scales) == len(constant.zero_points) == 1
-    require(one, "its constants have no scale, or several", KEEP_QUANTISATION)
-    check_scale(float(constant.scales[0]), "its constants")
+    require(one, "the constants have no scale, or several", KEEP_QUANTISATION)
+    check_scale(float(constant.scales[0]), "the constants")
     values = np.broadcast_to(constant.values.reshape(in_front), repeated).reshape(shape)
     return _Operand(float(constant.scales[0]), int(constant.zero_points[0]), None, values)
 
@@ -151,11 +151,15 @@ def _div(importer: Importer, op: FileOp) -> None:
     require(
         shift <= 31,
         "TensorFlow Lite cannot compute quotients as small as this one's scales allow",
-        "Multiply by a reciprocal, or bring the divisor's largest value nearer to one.",
+        "multiply by a reciprocal, or bring the divisor's largest value nearer to one",
     )
     if swapped:
         assert a.tensor is not None and b.constant is not None
-        require(b.constant.size == 1, "it divides constants that differ", "Multiply instead.")
+        require(
+            b.constant.size == 1,
+            "the divided constants differ from element to element",
+            "multiply instead",
+        )
         q = np.int64(b.constant.ravel()[0]) - b.zero_point
         divisors = tables.BYTES - a.zero_point
         values = fixed_point_quotient(q + 0 * divisors, divisors, factor.multiplier, factor.shift)
@@ -178,7 +182,7 @@ def _extreme(importer: Importer, op: FileOp) -> None:
     a, b, _ = _operands(importer, op)
     out = importer.activation(op.outputs[0])
     same = {(t.scale, t.zero_point) for t in (a, b, out)}
-    require(len(same) == 1, "its inputs and output have different scales", KEEP_QUANTISATION)
+    require(len(same) == 1, "the inputs and output have different scales", KEEP_QUANTISATION)
     _emit(importer, op, a, b, kind=op.op.lower())
 
 
@@ -186,7 +190,7 @@ def _extreme(importer: Importer, op: FileOp) -> None:
 def _prelu(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/prelu_common.cc."""
     a, b, swapped = _operands(importer, op)
-    require(not swapped, "its slopes are no constants and its input is")
+    require(not swapped, "the slopes are not constant and the input is")
     out = importer.activation(op.outputs[0])
     identity = np.float64(a.scale) / np.float64(out.scale)
     slope = np.float64(a.scale) * np.float64(b.scale) / np.float64(out.scale)
@@ -221,7 +225,7 @@ def _abs(importer: Importer, op: FileOp) -> None:
 @rule("LEAKY_RELU")
 def _leaky_relu(importer: Importer, op: FileOp) -> None:
     alpha = float(op.options(tflite.LeakyReluOptions).Alpha())
-    require(bool(np.isfinite(alpha)), f"its slope is {alpha}")
+    require(bool(np.isfinite(alpha)), f"unsupported slope {alpha}")
     _lookup(importer, op, lambda x, out: tables.leaky_relu(x, out, alpha))
 
 

@@ -83,16 +83,16 @@ class FileOp:
         own = options_class(self.op)
         if self.table_class not in ("", own) and self.table_class in _NAMESAKES.values():
             raise UnsupportedError(
-                f"its options are those of another operator, {self.table_class}"
+                f"the options belong to another operator, {self.table_class}"
                 + (f" and not {own}" if own else ""),
-                "The file is damaged, or what wrote it is wrong: export it again.",
+                "the file is damaged, or what wrote it is wrong: export it again",
             )
 
     def options(self, kind: Callable[[], Any]) -> Any:
         """The options, read as the schema class `kind`."""
         self.check_options()
         if self.table is None or self.table_class != kind.__name__:
-            raise UnsupportedError("its options are missing", "Export the file again.")
+            raise UnsupportedError("the operator's options are missing", "export the file again")
         options = kind()
         options.Init(self.table.Bytes, self.table.Pos)
         return options
@@ -125,7 +125,7 @@ def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
         raise UserError(
             Problem(
                 "not a TensorFlow Lite file (no TFL3 identifier)",
-                "Export or download the file again.",
+                "export or download the file again",
                 str(path),
             )
         )
@@ -133,7 +133,7 @@ def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
         model = tflite.Model.GetRootAsModel(raw, 0)
         count = model.SubgraphsLength()
         if not count:
-            raise ValueError("it has no subgraph")
+            raise ValueError("there is no subgraph")
         return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(min(count, 2))), count
 
 

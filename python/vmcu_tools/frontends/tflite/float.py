@@ -29,12 +29,12 @@ from .file import FileOp
 from .ops import ACTIVATIONS, RULES, SEVERAL_OUTPUTS, Derived, Importer, rule
 from .tables import erfc, quantised_away
 
-_ONE_TENSOR = "it joins several tensors in float or by a condition"
-_KEEP_INT8 = "Write it with operators that have int8 kernels; `vmcu ops` lists them."
+_ONE_TENSOR = "several tensors are combined in float or by a condition"
+_KEEP_INT8 = "write it with operators that have int8 kernels; `vmcu inspect --operators` lists them"
 
 _IN_FLOAT = (
     f"{KEEP_QUANTISATION} Where the converter leaves it in float all the same, as it does behind a "
-    "function without an int8 kernel, put that function behind it."
+    "function without an int8 kernel, put that function behind it"
 )
 
 FloatFunction = Callable[..., np.ndarray]
@@ -177,7 +177,7 @@ def _float_softmax(importer: Importer, op: FileOp) -> None:
     last = index in importer.model.outputs and not any(
         index in o.inputs for o in importer.model.ops
     )
-    require(last and found.plain, "it computes in float in the middle of the model", _IN_FLOAT)
+    require(last and found.plain, "computes in float in the middle of the model", _IN_FLOAT)
     x, name = found.source, importer.model.tensors[index].name
     kind: Op
     if op.op == "SOFTMAX":
@@ -198,11 +198,11 @@ def _function(op: FileOp) -> FloatFunction:
         alpha = np.float32(op.options(tflite.LeakyReluOptions).Alpha())
         return lambda x: np.where(x > 0, x, x * alpha)
     if op.op == "GELU" and op.table is not None and op.options(tflite.GeluOptions).Approximate():
-        raise UnsupportedError("its float form with tanh is not supported", _KEEP_INT8)
+        raise UnsupportedError("the float form with tanh is not supported", _KEEP_INT8)
     if op.op in _UNARY:
         return _UNARY[op.op]
     known = op.op in _BINARY
-    require(known, "it computes in float in the middle of the model", _IN_FLOAT)
+    require(known, "computes in float in the middle of the model", _IN_FLOAT)
     function, options = _BINARY[op.op]
     if options is None or op.table is None:
         return function
@@ -219,7 +219,7 @@ def _limits(options: Any) -> tuple[float, float]:
 def _constant_of(*kinds: str) -> Callable[[Importer, FileOp, int], Any]:
     def one(importer: Importer, op: FileOp, place: int) -> Any:
         constant = importer.constant(op, place, kinds, "constants")
-        differ = "its constants differ from element to element, in float or by a condition"
+        differ = "the constants differ from element to element, in float or by a condition"
         require(constant.values.size == 1, differ, _KEEP_INT8)
         return constant.values.ravel()[0]
 
@@ -233,9 +233,9 @@ def _together(
     importer: Importer, indices: list[int], shape: tuple[int, ...]
 ) -> tuple[Tensor, list[np.ndarray]]:
     """The tensor that all of some tensors are functions of, and each one's 256 values."""
-    require(len(indices) > 0, "all its inputs are constant", "Fold them.")
+    require(len(indices) > 0, "all its inputs are constant", "fold them")
     same = all(importer.shape(i) == shape for i in indices)
-    require(same, "it repeats a tensor along an axis, in float or by a condition", _KEEP_INT8)
+    require(same, "a tensor is repeated along an axis, in float or by a condition", _KEEP_INT8)
     chains = [_chain(importer, i) for i in indices]
     for name in chains[0]:
         if all(name in chain for chain in chains):
@@ -310,7 +310,7 @@ def _compare(importer: Importer, op: FileOp) -> None:
     for q, i in zip(given, op.inputs, strict=True):
         tensor = importer.model.tensors[i]
         one = len(tensor.scales) == len(tensor.zero_points) == 1
-        require(one, "its constants have no scale, or several", KEEP_QUANTISATION)
+        require(one, "the constants have no scale, or several", KEEP_QUANTISATION)
         centred = np.asarray(q, np.int64) - tensor.zero_points[0]
         sides.append(fixed_point(np.float64(tensor.scales[0]), 0).apply(centred << 8))
     result = np.broadcast_to(_COMPARISONS[op.op](*sides), BYTES.shape)
@@ -325,7 +325,7 @@ def _select(importer: Importer, op: FileOp) -> None:
     kinds = ("BOOL", "FLOAT32" if real else "INT8")
     _of_types(importer, op, *kinds)
     conditional = importer.model.tensors[op.inputs[0]].type == "BOOL"
-    require(conditional, "its condition is not Boolean", KEEP_QUANTISATION)
+    require(conditional, "the condition is not Boolean", KEEP_QUANTISATION)
     source, given = _arguments(importer, op, _constant_of(*kinds))
     values = np.broadcast_to(np.where(*given), BYTES.shape)
     if real:

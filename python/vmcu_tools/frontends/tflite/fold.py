@@ -177,7 +177,7 @@ def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
 
 
 def _floor_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    require(bool(b.all()), "it divides by zero")
+    require(bool(b.all()), "division by zero")
     found: np.ndarray = a // b
     return found
 
@@ -220,7 +220,7 @@ def _dense_shape(
     count, depth = weights
     if op.options(tflite.FullyConnectedOptions).KeepNumDims():
         return (*x[:-1], count)
-    require(depth > 0 and math.prod(x) % depth == 0, "its input is no multiple of its depth")
+    require(depth > 0 and math.prod(x) % depth == 0, "the input is not a multiple of its depth")
     return math.prod(x) // depth, count
 
 

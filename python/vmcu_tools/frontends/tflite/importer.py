@@ -42,9 +42,9 @@ import_modules(__package__)
 __all__ = ["RULES", "import_model", "load"]
 
 NOT_SUPPORTED = "this operation is not supported"
-REPLACE = "Replace it; `vmcu ops` lists what is supported."
-FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."
-INT8_OUTPUTS = "Convert with int8 outputs: inference_output_type = tf.int8."
+REPLACE = "replace it; `vmcu inspect --operators` lists what is supported"
+FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
+INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
 
 
@@ -116,7 +116,9 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
             model.tensors[i].type == "UINT8" for i in (*op.inputs, *op.outputs) if i >= 0
         )
         require(
-            op.op == "QUANTIZE" or not unsigned, "it works on uint8, not int8", KEEP_QUANTISATION
+            op.op == "QUANTIZE" or not unsigned,
+            "the tensors are uint8, not int8",
+            KEEP_QUANTISATION,
         )
         rule(importer, op)
         for i in op.inputs:
@@ -146,7 +148,7 @@ class _Activations:
         self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
 
     def __call__(self, index: int) -> Tensor:
-        require(index >= 0, "a required tensor is absent")
+        require(index >= 0, "a required tensor is missing")
         if index in self._reported:
             raise PassedOverError
         try:
@@ -159,7 +161,7 @@ class _Activations:
 def _tensor(tensor: FileTensor) -> Tensor:
     """An int8 or uint8 activation; uint8 is relabelled as q - 128."""
     what = f"tensor '{tensor.name}'"
-    require(not tensor.dynamic, f"{what} has a dynamic shape", "Fix all sizes before converting.")
+    require(not tensor.dynamic, f"{what} has a dynamic shape", "fix all sizes before converting")
     require(
         tensor.type in ("INT8", "UINT8"),
         f"{what} is {tensor.type.lower()}, not int8",
@@ -203,7 +205,7 @@ class _Borders:
                 if len(quantisers) != 1:
                     self.builder.problem(
                         f"the float input '{tensor.name}' is quantised {len(quantisers)} times",
-                        "Quantise the input once, or convert with an int8 input.",
+                        "quantise the input once, or convert with an int8 input",
                         tensor.name,
                     )
                     continue

@@ -14,26 +14,26 @@ from .file import FileModel, FileTensor
 
 CUSTOM = "custom "
 _QUANTISE = (
-    "Convert the model again with full-integer int8 quantisation: optimizations = [DEFAULT], a "
-    "representative_dataset, supported_ops = [TFLITE_BUILTINS_INT8] (doc/tensorflow.md)."
+    "convert the model again with full-integer int8 quantisation: optimizations = [DEFAULT], a "
+    "representative_dataset, supported_ops = [TFLITE_BUILTINS_INT8] (doc/tensorflow.md)"
 )
 _UNSIGNED = (
-    "Convert it again with TensorFlow 2's converter, which quantises to int8 (doc/tensorflow.md); "
-    "uint8 is fine at inputs and outputs only."
+    "convert it again with TensorFlow 2's converter, which quantises to int8 (doc/tensorflow.md); "
+    "uint8 is fine at inputs and outputs only"
 )
 _WIDE = (
-    "Convert it again with supported_ops = [TFLITE_BUILTINS_INT8] in place of the 16x8 mode "
+    "convert it again with supported_ops = [TFLITE_BUILTINS_INT8] in place of the 16x8 mode "
     "(doc/tensorflow.md)."
 )
 _NO_FLEX = (
-    "Convert it without SELECT_TF_OPS; what the converter then names has to be written with other "
-    "operations."
+    "convert it without SELECT_TF_OPS; what the converter then names has to be written with other "
+    "operations"
 )
 _FEATURES = (
-    "Export the network from its features on, and compute these with `vmcu audio` (doc/audio.md), "
-    "which equals TensorFlow Lite Micro's front end."
+    "export the network from its features on, and compute these with `vmcu audio` (doc/audio.md), "
+    "which equals TensorFlow Lite Micro's front end"
 )
-_UNROLL = "Build the layer with unroll=True before converting, or use convolutions over time."
+_UNROLL = "build the layer with unroll=True before converting, or use convolutions over time"
 # Builtin operators that belong to another kind of file than a network of int8.
 _FRONT_END = ("AUDIO_SPECTROGRAM", "MFCC", "RFFT2D")
 _RECURRENT = (
@@ -47,12 +47,12 @@ _CUSTOM = (
         "ethos-u",
         "Vela has compiled this file for an Arm Ethos-U: {names} are streams of that accelerator's "
         "commands",
-        "Give vmcu the .tflite file that Vela was given.",
+        "give vmcu the .tflite file that Vela was given",
     ),
     (
         "edgetpu-custom-op",
         "this file is compiled for an Edge TPU, whose commands {names} are",
-        "Give vmcu the .tflite file that edgetpu_compiler was given.",
+        "give vmcu the .tflite file that edgetpu_compiler was given",
     ),
     ("Flex", "this file calls TensorFlow itself, by {names}", _NO_FLEX),
     ("Signal", "this file begins with an audio front end: {names}", _FEATURES),
@@ -61,7 +61,7 @@ _CUSTOM = (
     (
         "TFLite_Detection_PostProcess",
         "this file ends with {names}, which sorts boxes in float",
-        "Export the network up to the boxes and scores, and sort them in C.",
+        "export the network up to the boxes and scores, and sort them in C",
     ),
 )
 
@@ -107,22 +107,22 @@ def _other_numbers(model: FileModel) -> Kind | None:
     if "INT8" in activations or not activations:
         return None
     if "INT16" in activations:
-        reason = "its activations are int16 (16x8 quantisation)"
+        reason = "the activations are int16 (16x8 quantisation)"
         return Kind(f"{reason}: {_working(model, 'INT16')}", _WIDE)
     if "UINT8" in activations:
         unsigned = [op for op in model.ops if op.op not in ("QUANTIZE", "DEQUANTIZE")]
         if not any(_touches(model, op.inputs, "UINT8") for op in unsigned):
             return None
-        reason = "it is quantised to uint8, as TensorFlow 1 did"
+        reason = "the model is quantised to uint8, as TensorFlow 1 did"
         return Kind(f"{reason}: {_working(model, 'UINT8')}", _UNSIGNED)
     if "FLOAT32" not in activations:
         return None
     if "INT8" in weights or "INT4" in weights:
         reason = "only its weights are quantised (dynamic range), its layers compute in float32"
     elif "FLOAT16" in weights:
-        reason = "its weights are float16, its layers compute in float32"
+        reason = "the weights are float16, its layers compute in float32"
     else:
-        reason = "it is a float32 model, not an int8 one"
+        reason = "this is a float32 model, not an int8 one"
     return Kind(f"{reason}: {_working(model, 'FLOAT32')}", _QUANTISE)
 
 

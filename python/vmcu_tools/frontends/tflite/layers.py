@@ -110,7 +110,7 @@ def _reduce_extreme(importer: Importer, op: FileOp) -> None:
     x, over = _reduced(importer, op)
     out = importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
-    require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
+    require(same, "the input and output have different scales or zero points", KEEP_QUANTISATION)
     name = f"{out.name}/{op.op.lower()}"
     if over[2]:
         # Elements of channels become those of rows.
@@ -171,10 +171,10 @@ def _taps(size: int, target: int, align: bool, half: bool) -> np.ndarray:
 def _resize_bilinear(importer: Importer, op: FileOp) -> None:
     x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
-    require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
+    require(same, "the input and output have different scales or zero points", KEEP_QUANTISATION)
     options = op.options(tflite.ResizeBilinearOptions)
     size = importer.integers(op, 1, "size")
-    require(tuple(size) == out.shape[:2], f"its size is {size} and its output {out.shape}")
+    require(tuple(size) == out.shape[:2], f"invalid size {size} for the output {out.shape}")
     modes = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     rows, columns = (_taps(x.shape[axis], size[axis], *modes) for axis in (0, 1))
     importer.emit(op, Resize(rows, columns), [x], (*out.shape[:2], x.shape[2]))
@@ -191,13 +191,15 @@ def _transpose_conv(importer: Importer, op: FileOp) -> None:
     stride = options.StrideH(), options.StrideW()
     require(min(stride) >= 1, f"bad {stride=}")
     fused = options.FusedActivationFunction() if hasattr(options, "FusedActivationFunction") else 0
-    require(fused == 0, "it has a fused activation", "Make the activation a layer of its own.")
+    require(
+        fused == 0, "a fused activation is not supported", "make the activation a layer of its own"
+    )
     padding = options.Padding()
     pads = [_cut_before(out.shape[axis], (kh, kw)[axis], stride[axis], padding) for axis in (0, 1)]
     for axis in (0, 1):
         reach = (x.shape[axis] - 1) * stride[axis] + (kh, kw)[axis]
         fits = out.shape[axis] + pads[axis] < reach + stride[axis]
-        require(fits, f"its output is {out.shape} for an input of {x.shape}")
+        require(fits, f"the output is {out.shape} for an input of {x.shape}")
     kind = TransposeConv2D(
         weights=weights.values,
         bias=bias_of(importer, op, count, 3),
@@ -228,7 +230,7 @@ def _batch_matmul(importer: Importer, op: FileOp) -> None:
         return
     y = _matrix(importer, op, 1, not options.AdjY())
     batch, lines, depth = x.shape
-    require(y.shape[0] == batch and y.shape[2] == depth, f"it multiplies {x.shape} and {y.shape}")
+    require(y.shape[0] == batch and y.shape[2] == depth, f"cannot multiply {x.shape} and {y.shape}")
     factor = np.float64(x.scale) * np.float64(y.scale) / np.float64(out.scale)
     kind = MatMul(fixed_point(factor), transposed=True)
     shape = batch, lines, y.shape[1]
@@ -239,7 +241,7 @@ def _matrix(importer: Importer, op: FileOp, place: int, turned: bool) -> Tensor:
     """An operand as (batch, lines, columns), its last two axes exchanged if `turned`."""
     x = importer.activation(op.inputs[place])
     shape = importer.shape(op.inputs[place])
-    require(len(shape) >= 2, f"its input has {len(shape)} dimensions")
+    require(len(shape) >= 2, f"the input has {len(shape)} dimensions")
     index = file_index(shape).reshape(-1, *shape[-2:])
     if turned:
         index = index.transpose(0, 2, 1)
@@ -250,9 +252,9 @@ def _matrix(importer: Importer, op: FileOp, place: int, turned: bool) -> Tensor:
 def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) -> None:
     weights = importer.constant(op, 1, ("INT8",), "weights")
     single = weights.values.ndim >= 2 and weights.values.size == np.prod(weights.shape[-2:])
-    require(single, "its constant operand differs from batch to batch")
-    require(len(weights.scales) == 1, "its constant operand is quantised per channel")
-    require(not weights.zero_points.any(), "its constant operand has a zero point")
+    require(single, "the constant operand differs from batch to batch")
+    require(len(weights.scales) == 1, "the constant operand is quantised per channel")
+    require(not weights.zero_points.any(), "the constant operand has a zero point")
     matrix = weights.values.reshape(weights.shape[-2:])
     matrix = np.ascontiguousarray(matrix if turned else matrix.T)
     count, depth = matrix.shape
@@ -272,11 +274,13 @@ def _l2_normalization(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/l2norm.cc, along the last axis."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     expected = out.scale == 1.0 / 128 and out.zero_point == 0
-    require(expected, "its output has not scale 1/128 and zero point 0", KEEP_QUANTISATION)
+    require(expected, "the output does not have scale 1/128 and zero point 0", KEEP_QUANTISATION)
     fused = op.options(tflite.L2NormOptions).FusedActivationFunction() if op.table else 0
-    require(fused == 0, "it has a fused activation", "Make the activation a layer of its own.")
+    require(
+        fused == 0, "a fused activation is not supported", "make the activation a layer of its own"
+    )
     few = x.shape[2] <= _MOST_SQUARES
-    require(few, f"it takes the root of {x.shape[2]} squares, {_MOST_SQUARES} at most")
+    require(few, f"{x.shape[2]} squares are added; the maximum is {_MOST_SQUARES}")
     importer.emit(op, L2Norm(), [x], x.shape)
 
 
@@ -285,9 +289,9 @@ def _log_softmax(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/log_softmax.cc, along the last axis."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     expected = out.scale == 16.0 / 256 and out.zero_point == INT8_MAX
-    require(expected, "its output has not scale 1/16 and zero point 127", KEEP_QUANTISATION)
-    require(x.scale * (1 << 26) > 1, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    require(expected, "the output does not have scale 1/16 and zero point 127", KEEP_QUANTISATION)
+    require(x.scale * (1 << 26) > 1, f"unsupported input scale {x.scale}", KEEP_QUANTISATION)
     few = x.shape[2] <= _MOST_EXPONENTIALS
-    require(few, f"it adds {x.shape[2]} exponentials, {_MOST_EXPONENTIALS} at most")
+    require(few, f"{x.shape[2]} exponentials are added; the maximum is {_MOST_EXPONENTIALS}")
     kind = LogSoftmaxPolynomial(tflite_table(x.scale, 1.0), differences(x.scale))
     importer.emit(op, kind, [x], x.shape)

@@ -42,9 +42,9 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
     """The elements of an activation at these places as an output of the file's operator."""
     out = importer.activation(op.outputs[output])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
-    require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
+    require(same, "the input and output have different scales or zero points", KEEP_QUANTISATION)
     fits = index.size == out.bytes
-    require(fits, f"its output is {out.shape} in the file but computes {list(index.shape)}")
+    require(fits, f"the output is {out.shape} in the file but computes {list(index.shape)}")
     importer.builder.spend(index.size)
     importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
 
@@ -65,7 +65,9 @@ def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[in
     index = file_index(importer.shape(op.inputs[place]))
     axis = axis_of(axis, index.ndim)
     whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
-    require(whole and len(sizes) == len(op.outputs), f"it splits {index.shape[axis]} into {sizes}")
+    require(
+        whole and len(sizes) == len(op.outputs), f"cannot split {index.shape[axis]} into {sizes}"
+    )
     starts = np.cumsum([0, *sizes[:-1]])
     for output, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         part = index.take(range(start, start + size), axis)
@@ -80,7 +82,7 @@ def _split(importer: Importer, op: FileOp) -> None:
     axis = importer.integers(op, 0, "axis")[0]
     shape, count = importer.shape(op.inputs[1]), len(op.outputs)
     size = shape[axis_of(axis, len(shape))]
-    require(count > 0 and size % count == 0, f"it splits {size} into {count}")
+    require(count > 0 and size % count == 0, f"cannot split {size} into {count}")
     _parts(importer, op, 1, axis, [size // count] * count)
 
 
@@ -104,16 +106,19 @@ def _unpack(importer: Importer, op: FileOp) -> None:
 @rule("CONCATENATION")
 def _concat(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.ConcatenationOptions)
-    require(options.FusedActivationFunction() == 0, "it has a fused activation")
+    require(options.FusedActivationFunction() == 0, "a fused activation is not supported")
     shape = importer.shape(op.outputs[0])
     axis = axis_of(options.Axis(), len(shape))
     sizes = []
     for i in op.inputs:
         part = importer.shape(i)
         same = [a == b for k, (a, b) in enumerate(zip(part, shape, strict=False)) if k != axis]
-        require(len(part) == len(shape) and all(same), f"it joins {list(part)} to {list(shape)}")
+        require(
+            len(part) == len(shape) and all(same),
+            f"cannot concatenate {list(part)} to {list(shape)}",
+        )
         sizes.append(part[axis])
-    require(sum(sizes) == shape[axis], f"it joins {sizes} to {shape[axis]}")
+    require(sum(sizes) == shape[axis], f"cannot concatenate {sizes} to {shape[axis]}")
     _join(importer, op, axis, sizes)
 
 
@@ -125,8 +130,8 @@ def _pack(importer: Importer, op: FileOp) -> None:
     for i in op.inputs:
         part = importer.shape(i)
         fits = math.prod(part) == math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
-        require(fits, f"it packs {list(part)} into {list(shape)}")
-    require(len(op.inputs) == shape[axis], f"it packs {len(op.inputs)} into {shape[axis]}")
+        require(fits, f"cannot pack {list(part)} into {list(shape)}")
+    require(len(op.inputs) == shape[axis], f"cannot pack {len(op.inputs)} into {shape[axis]}")
     _join(importer, op, axis, [1] * len(op.inputs))
 
 

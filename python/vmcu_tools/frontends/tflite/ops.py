@@ -42,8 +42,8 @@ ACTIVATIONS = {
 
 
 SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
-FOLD_CONSTANT = "Fold the constant into the layer before it."
-AT_THE_END = "Let the model end with it."
+FOLD_CONSTANT = "fold the constant into the layer before it"
+AT_THE_END = "let the model end with it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +82,17 @@ class Importer:
 
     def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
         """Input `place` of `op`, which must be a constant of one of the given types."""
-        require(place < len(op.inputs) and op.inputs[place] >= 0, f"its {what} are absent")
+        require(place < len(op.inputs) and op.inputs[place] >= 0, f"the {what} are missing")
         tensor = self.model.tensors[op.inputs[place]]
         require(
             tensor.type in kinds,
-            f"its {what} are {tensor.type.lower()}, not {' or '.join(kinds).lower()}",
+            f"the {what} are {tensor.type.lower()}, not {' or '.join(kinds).lower()}",
             KEEP_QUANTISATION,
         )
         require(
             tensor.data is not None,
-            f"its {what} are not constant (or sparse)",
-            "Freeze the model so that they are stored in the file.",
+            f"the {what} are not constant (or sparse)",
+            "freeze the model so that they are stored in the file",
         )
         return tensor
 
@@ -101,7 +101,7 @@ class Importer:
     ) -> None:
         """Adds the node, after checking the file's output shape against the computed one."""
         out = self.activation(op.outputs[output])
-        require(out.shape == shape, f"its output is {out.shape} in the file but computes {shape}")
+        require(out.shape == shape, f"the output is {out.shape} in the file but computes {shape}")
         self.builder.add_node(out.name, kind, [t.name for t in inputs], out.name)
 
     def emit_as(self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape) -> None:
@@ -119,10 +119,10 @@ class Importer:
     def emit_indices(self, op: FileOp, kind: Op, x: Tensor, shape: Shape) -> None:
         """Adds a node whose result, int32 or int64, only the caller of the model can read."""
         index = op.outputs[0]
-        require(index in self.model.outputs, "its result is used inside the model", AT_THE_END)
+        require(index in self.model.outputs, "the result is used inside the model", AT_THE_END)
         name = self.model.tensors[index].name
         whole = self.model.tensors[index].type in ("INT32", "INT64")
-        require(whole, "its result is neither int32 nor int64", AT_THE_END)
+        require(whole, "the result is neither int32 nor int64", AT_THE_END)
         out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
         self.builder.add_node(name, kind, [x.name], name)
         self.indices[index] = out
@@ -156,7 +156,7 @@ class Importer:
         tensor = self.model.tensors[op.outputs[output]]
         shape = image_shape(tensor.shape)
         fits = index.size == math.prod(shape)
-        require(fits, f"its output is {shape} in the file but computes {list(index.shape)}")
+        require(fits, f"the output is {shape} in the file but computes {list(index.shape)}")
         source = self.arranged(found.source, index, shape, f"{tensor.name}/int8")
         self.derived[op.outputs[output]] = replace(found, source=source)
 
@@ -184,7 +184,7 @@ def limits_of(activation: int, out: Tensor) -> dict[str, int]:
 
 def _window(options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x: Tensor) -> Window:
     stride = (options.StrideH(), options.StrideW())
-    require(min(*kernel, *stride, *dilation) >= 1, f"bad {kernel=}, {stride=} or {dilation=}")
+    require(min(*kernel, *stride, *dilation) >= 1, f"invalid {kernel=}, {stride=} or {dilation=}")
     if options.Padding() == tflite.Padding.SAME:
         top, bottom = same_padding(x.shape[0], kernel[0], stride[0], dilation[0])
         left, right = same_padding(x.shape[1], kernel[1], stride[1], dilation[1])
@@ -200,9 +200,9 @@ def image_of(importer: Importer, index: int) -> Tensor:
     """An activation of four dimensions in the file."""
     tensor = importer.activation(index)
     shape = importer.shape(index)
-    require(len(shape) == 4, f"its input has {len(shape)} dimensions instead of four")
+    require(len(shape) == 4, f"the input has {len(shape)} dimensions instead of four")
     batch = f"batch size {shape[0]} in shape {list(shape)}"
-    require(shape[0] == 1, batch, "Use batch size 1.")
+    require(shape[0] == 1, batch, "use batch size 1")
     return tensor
 
 
@@ -210,16 +210,16 @@ def weights_of(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTens
     """Symmetric int8 weights with `rank` dimensions, per tensor or per channel along `axis`."""
     weights = importer.constant(op, 1, ("INT8",), "weights")
     shape = weights.shape
-    require(len(shape) == rank and min(shape) > 0, f"its weights have the shape {list(shape)}")
+    require(len(shape) == rank and min(shape) > 0, f"the weights have the shape {list(shape)}")
     require(
         len(weights.scales) in (1, shape[axis]),
-        f"its weights have {len(weights.scales)} scales for {shape[axis]} channels",
+        f"the weights have {len(weights.scales)} scales for {shape[axis]} channels",
     )
     require(
         len(weights.scales) == 1 or weights.axis == axis,
-        f"its weights are quantised along axis {weights.axis} instead of {axis}",
+        f"the weights are quantised along axis {weights.axis} instead of {axis}",
     )
-    require(not weights.zero_points.any(), "its weights have a zero point", KEEP_QUANTISATION)
+    require(not weights.zero_points.any(), "the weights have a zero point", KEEP_QUANTISATION)
     check_weight_scales(weights.scales)
     return weights
 
@@ -229,7 +229,7 @@ def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np
     if len(op.inputs) <= place or op.inputs[place] < 0:
         return np.zeros(channels, np.int32)
     data = importer.constant(op, place, ("INT32",), "biases").values
-    require(data.size == channels, f"it has {data.size} biases for {channels} channels")
+    require(data.size == channels, f"{data.size} biases for {channels} channels")
     return data.reshape(channels)
 
 
@@ -264,7 +264,7 @@ def _depthwise_of(
 ) -> DepthwiseConv2D:
     weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
-    require(one == 1, f"its weights have the shape {list(weights.shape)}")
+    require(one == 1, f"the weights have the shape {list(weights.shape)}")
     multiplier, rest = divmod(channels, x.shape[2])
     require(rest == 0, f"{channels} output channels from {x.shape[2]} input channels")
     scales = np.broadcast_to(weights.scales, channels)
@@ -304,7 +304,7 @@ def dense_scale(x: Tensor, weights: FileTensor, count: int, out: Tensor) -> Fixe
 @rule("FULLY_CONNECTED")
 def _fully_connected(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.FullyConnectedOptions)
-    require(options.WeightsFormat() == 0, "its weights are in a shuffled format")
+    require(options.WeightsFormat() == 0, "the weights are in a shuffled format")
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     weights = weights_of(importer, op, 2, 0)
     count, depth = weights.shape
@@ -330,7 +330,7 @@ def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int
     # The tolerance is TensorFlow Lite Micro's own, micro/kernels/pooling_common.cc.
     require(
         abs(x.scale - out.scale) <= 1e-6 and x.zero_point == out.zero_point,
-        "its input and output have different scales or zero points",
+        "the input and output have different scales or zero points",
         KEEP_QUANTISATION,
     )
     window = _window(options, (options.FilterHeight(), options.FilterWidth()), (1, 1), x)
@@ -367,7 +367,7 @@ def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, va
     require(
         pairs.size == 2 * len(shape), f"{pairs.size} padding amounts for {len(shape)} dimensions"
     )
-    require(bool((pairs >= 0).all()), "it has negative padding amounts")
+    require(bool((pairs >= 0).all()), "negative padding is not supported")
     by_axis = pairs.reshape(-1, 2).tolist()
     padded = [axis for axis, pair in enumerate(by_axis) if any(pair)]
     places = [place_of(axis, shape) for axis in padded]
@@ -377,8 +377,8 @@ def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, va
         view = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         places = [1]
     for axis, place in zip(padded, places, strict=True):
-        fits = f"it pads the axes {padded} of {list(shape)}"
-        require(place is not None, fits, "Pad one at a time.")
+        fits = f"cannot pad the axes {padded} of {list(shape)}"
+        require(place is not None, fits, "pad one at a time")
         assert place is not None
         before, after = by_axis[axis]
         amounts[place] = before, after
@@ -392,5 +392,5 @@ def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, va
 @rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    require(x.bytes == out.bytes, f"it turns {x.bytes} elements into {out.bytes}")
+    require(x.bytes == out.bytes, f"cannot reshape {x.bytes} elements to {out.bytes}")
     importer.emit(op, Reshape(), [x], out.shape)

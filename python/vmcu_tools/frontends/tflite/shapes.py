@@ -33,7 +33,7 @@ def groups_of(shape: tuple[int, ...]) -> Groups:
 
 def image_shape(shape: tuple[int, ...]) -> Shape:
     """(H, W, C). Raises UnsupportedError for a shape that is empty or not known."""
-    require(all(d > 0 for d in shape), f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+    require(all(d > 0 for d in shape), f"shape {list(shape)} is empty or dynamic", "fix all sizes")
     height, width, channels = (math.prod(shape[a] for a in part) for part in groups_of(shape))
     return height, width, channels
 
@@ -67,5 +67,7 @@ def as_image(shape: tuple[int, ...], to: tuple[int, ...]) -> Shape:
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an element-wise operator's output."""
     pairs = list(zip(a[::-1], b[::-1], strict=False))
-    require(all(m == n or 1 in (m, n) for m, n in pairs), f"it joins {list(a)} and {list(b)}")
+    require(
+        all(m == n or 1 in (m, n) for m, n in pairs), f"cannot concatenate {list(a)} and {list(b)}"
+    )
     return np.broadcast_shapes(a, b)

@@ -29,8 +29,8 @@ from .file import FileModel, FileOp, FileTensor, subgraphs
 from .kinds import kind_of
 
 REMEDY = (
-    "Export it as streaming models are: a variable, beginning with zeros, of the last rows of a "
-    "tensor, in front of the new ones."
+    "export it as streaming models are: a variable, beginning with zeros, of the last rows of a "
+    "tensor, in front of the new ones"
 )
 HANDLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 # The axis that rows are along: (1, H, W, C) or (1, H, C).
@@ -77,7 +77,7 @@ def _several(count: int, model: FileModel, path: Path) -> Problem:
         return Problem(kind.reason, kind.remedy, str(path))
     return Problem(
         f"the model has {count} subgraphs; exactly one is supported",
-        "Export one inference function, without control flow or signatures of its own.",
+        "export one inference function, without control flow or signatures of its own",
         str(path),
     )
 

@@ -104,7 +104,7 @@ def inverse_roots(x: Tensor, out: Tensor) -> np.ndarray:
     below zero; they get what zero gets."""
     root = np.sqrt(np.float32(x.scale)) * np.float32(out.scale)
     multiplier, shift = quantize_multiplier(1.0 / float(root))
-    require(shift - 20 <= 30, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    require(shift - 20 <= 30, f"unsupported input scale {x.scale}", KEEP_QUANTISATION)
     result = []
     for value in (BYTES - x.zero_point).tolist():
         if value <= 0:

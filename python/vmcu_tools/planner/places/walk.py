@@ -162,7 +162,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Pl
         taken=taken_columns(graph, layout.source, layout.cuts[0].tile if layout.cuts else None),
         progress=tuple(progress),
         gap=gap,
-        notes=(f"The bound for these stages is {bound:,} bytes, the gap {gap:,}.",),
+        notes=(f"Lower bound for this grouping of layers: {bound:,} bytes (gap {gap:,}).",),
     )
 
 

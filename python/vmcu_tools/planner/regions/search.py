@@ -26,9 +26,7 @@ from .place import Places, placed, plan_from
 
 # How many limits between the fewest bytes and all that there are.
 LIMITS = 6
-WHOLE = (
-    "The input is kept whole, which costs fewer cycles; it may be delivered in rows all the same."
-)
+WHOLE = "The input is not streamed, because that costs fewer cycles; you can still push rows."
 # Parts of the first memory that stages are kept within where they can.
 EASES = (1.0, 0.8)
 
@@ -63,8 +61,8 @@ def plan(graph: Graph, options: Options) -> Plan:
     least = searched(order.graph, options)[1]
     raise UserError(
         Complaint(
-            f"no places were found in {_said(regions)}; in one memory, its worst step needs "
-            f"{least:,} bytes",
+            f"does not fit: no placement was found in {_said(regions)}; in one memory, its worst "
+            f"step needs {least:,} bytes",
             "allow more with --memory, deliver the input row by row with --stream-input, or make "
             "the widest layers smaller",
             graph.origin,

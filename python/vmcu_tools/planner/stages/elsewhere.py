@@ -18,9 +18,9 @@ def fetched(graph: Graph) -> Graph:
     ports = tuple(port.tensor for port in graph.inputs)
     reason = ""
     if len(ports) != 1:
-        reason = f"{len(ports)} inputs, only a single one can be elsewhere"
+        reason = f"the model has {len(ports)} inputs; --external-input needs a single one"
     elif any(port.tensor in ports for port in graph.outputs):
-        reason = f"its input '{graph.inputs[0].name}' is an output too, which the pool has to hold"
+        reason = f"the input '{graph.inputs[0].name}' is also an output, which must be in the pool"
     if reason:
         raise UserError(Problem(reason, "leave out --external-input", graph.origin))
     source = graph.tensors[ports[0]]

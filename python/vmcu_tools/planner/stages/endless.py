@@ -105,7 +105,8 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
     if hops > MOST_HOPS or most > MOST_CALLS:
         raise UserError(
             Problem(
-                f"its rings come round together after {hops} hops only, the most is {MOST_HOPS}",
+                f"the line buffers return to their first position only after {hops} hops; the "
+                f"maximum is {MOST_HOPS}",
                 f"change the length of a window by one, or leave out {OPTION}",
                 graph.origin,
             )
