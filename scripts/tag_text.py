@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the text of a release's tag: the section of CHANGELOG.md of that version, the newest one by
-default.
+"""Prints the text of a tag: the section of CHANGELOG.md of that version, the newest one by default.
 
-    python scripts/tag_text.py [VERSION] | git tag -a vVERSION -F -
+python scripts/tag_text.py [VERSION] | git tag -a vVERSION -F -
 """
 
 from __future__ import annotations
