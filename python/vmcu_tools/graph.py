@@ -119,8 +119,9 @@ class Op:
     relabels: the same bytes in the same order, which need not be moved at all
     columnwise: weights (N, ...) times a column of taps, which other libraries gather first
     channelwise: weights of each channel on its own, which other libraries work on one by one
-    differing_share: of the bytes for random inputs, how many may be a step from ONNX Runtime's, if
-        it is not exact; see oracle/promise.py
+    tabulated: a table of one byte's 256 values
+    differing_share: of the bytes for random inputs, or of the entries of a table, how many may be a
+        step from ONNX Runtime's, if it is not exact; see oracle/promise.py
     monotone: an output byte only rises, or only falls, while one input byte rises and the others
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
@@ -134,6 +135,7 @@ class Op:
     relabels: ClassVar[bool] = False
     columnwise: ClassVar[bool] = False
     channelwise: ClassVar[bool] = False
+    tabulated: ClassVar[bool] = False
     differing_share: ClassVar[float] = 0.06
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.layer import LAYER_OF
 from vmcu_tools.ops.table_mean import TableMean
+from vmcu_tools.oracle import node_differences
 from vmcu_tools.oracle.promise import Promise
 from vmcu_tools.runners.samples import make_samples
-from vmcu_tools.verify.verify import Tally, judge_sample
+from vmcu_tools.verify.verify import Check, Tally, judge_sample
 
 FLOAT = TensorProto.FLOAT
 DRAWN = 12
@@ -203,6 +205,32 @@ def test_a_promise_has_steps_and_a_share() -> None:
     promise = Promise(1, 0.1)
     assert [promise.most(total) for total in (0, 1, 10, 1000)] == [0, 1, 3, 102]
     assert Promise(0, 0.5).most(1000) == 0
+
+
+@pytest.mark.parametrize(("wrong", "passes_"), [(1, True), (7, True), (8, False), (30, False)])
+def test_a_table_is_judged_by_its_entries(tmp_path: Path, wrong: int, passes_: bool) -> None:
+    """One entry half way can be most bytes of an input; many entries are another function."""
+    m = OnnxModel(3)
+    y = m.node("Sigmoid", [m.qdq("x", m.stated(0.05, 0))])
+    judge = oracle.open(file_of(tmp_path, m, (1, 2, 8, 8), y, 1 / 256, -128))
+    (node,) = (node for node in judge.graph.nodes if node.op.tabulated)
+    table = node.op.table.copy()
+    table[:wrong] = np.where(table[:wrong] < 127, table[:wrong] + 1, 126)
+    changed = replace(node, op=replace(node.op, table=table))
+    graph = replace(
+        judge.graph, nodes=tuple(changed if n is node else n for n in judge.graph.nodes)
+    )
+    # Half of the bytes reach the first entries.
+    rng = np.random.default_rng(5)
+    x = rng.integers(-128, 128, judge.graph.tensors[node.inputs[0]].shape).astype(np.int8)
+    x.ravel()[: max(64, wrong)] = -128 + np.arange(max(64, wrong)) % wrong
+    shown = judge.run([x])
+    tally = Tally()
+    for off in node_differences(graph, shown):
+        figures = off.total, off.count, off.largest, judge.promise(graph, off.node)
+        tally.add(Check("t", "n", "Lookup", *figures, *off.share[::-1]))
+    assert tally.checks["t"].differing >= 64
+    assert tally.checks["t"].passed is passes_
 
 
 def test_the_page_of_models_lists_the_promise() -> None:

@@ -31,7 +31,8 @@ class Lookup(Op):
     """Any function of one value: out = table[q + 128], table int8 (256,)."""
 
     elementwise = True
-    # A few of its 256 results: those half way between two bytes, see doc/models.md.
+    tabulated = True
+    # Results half way between two bytes, see doc/models.md.
     differing_share = 0.02
 
     table: np.ndarray

@@ -15,17 +15,27 @@ import numpy as np
 from ..graph import Graph, Node
 from ..ops import bind
 
+# Of a table, one for each value of a byte.
+ENTRIES = 256
+
 
 @dataclass(frozen=True)
 class Difference:
     """How far a node's output is off: the largest difference in int8 steps, and how many bytes
-    of how many differ, of how many different values."""
+    of how many differ, of how many different values. entries: for a table, how many of its inputs'
+    values give another byte: one entry can be any share of the bytes."""
 
     node: Node
     largest: int
     count: int
     total: int
     values: int
+    entries: int | None = None
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """How many of how many differ, of what a promise counts: bytes, or entries of a table."""
+        return (self.count, self.total) if self.entries is None else (self.entries, ENTRIES)
 
 
 def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
@@ -46,5 +56,9 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
             continue
         off = np.abs(computed.astype(np.int16) - expected.reshape(computed.shape))
         largest, count = int(off.max()), int(np.count_nonzero(off))
-        found.append(Difference(node, largest, count, off.size, len(np.unique(expected))))
+        entries = None
+        if node.op.tabulated:
+            entries = len(np.unique(known[node.inputs[0]].reshape(off.shape)[off > 0]))
+        values = len(np.unique(expected))
+        found.append(Difference(node, largest, count, off.size, values, entries))
     return found

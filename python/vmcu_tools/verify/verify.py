@@ -160,7 +160,7 @@ def judge_sample(
         return
     for off in node_differences(judge.graph, expected):
         node, promise = off.node, judge.promise(judge.graph, off.node)
-        counts = (off.total, off.count) if drawn and off.values >= FEW_VALUES else (0, 0)
+        counts = off.share[::-1] if drawn and off.values >= FEW_VALUES else (0, 0)
         name, figures = node.outputs[0], (off.total, off.count, off.largest)
         to.add(Check(name, node.name, node.kind, *figures, promise, *counts))
     whole = reference.run(judge.graph, [expected[port.tensor] for port in judge.graph.inputs])
