@@ -59,6 +59,6 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
         entries = None
         if node.op.tabulated:
             entries = len(np.unique(known[node.inputs[0]].reshape(off.shape)[off > 0]))
-        values = len(np.unique(expected))
-        found.append(Difference(node, largest, count, off.size, values, entries))
+        distinct = len(np.unique(expected))
+        found.append(Difference(node, largest, count, off.size, distinct, entries))
     return found
