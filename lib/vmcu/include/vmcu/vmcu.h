@@ -30,9 +30,9 @@ extern "C" {
 #define VMCU_POOL_ALIGN 8
 
 /**
- * Pool bytes of the model called @a name, an integer constant: VMCU_MODEL_POOL_BYTES(kws). Needs
- * the model's header. A build with VMCU_POOL_GUARD, as CONFIG_VMCU_POOL_GUARD makes it, counts the
- * canaries in and vmcu_init() demands them.
+ * Pool bytes of the model called @a name, an integer constant: VMCU_MODEL_POOL_BYTES(kws). Requires
+ * the model's header. With VMCU_POOL_GUARD (CONFIG_VMCU_POOL_GUARD), it includes the canaries,
+ * which vmcu_init() requires.
  */
 #if defined(VMCU_POOL_GUARD)
 #define VMCU_POOL_GUARD_BYTES       32
@@ -43,8 +43,8 @@ extern "C" {
 #endif
 
 /**
- * use(name, number, memory, bytes) for each pool of the model called @a name, which was built with
- * several memories. A pool's bytes are VMCU_MODEL_POOL_BYTES(kws_dtcm) as well.
+ * Expands to use(name, number, memory, bytes) for each pool of the model called @a name, which was
+ * built with several memories. The bytes of one pool are VMCU_MODEL_POOL_BYTES(kws_dtcm).
  */
 #define VMCU_MODEL_EACH_POOL(name, use) vmcu_each_pool_of_##name(use)
 
@@ -52,21 +52,20 @@ extern "C" {
 #define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
 
 /**
- * Bytes of the input of the model called @a name that vmcu_set_input() is given, an integer
- * constant; 0 if the model was not built with --external-input.
+ * Bytes of the input of the model called @a name for vmcu_set_input(), an integer constant; 0 if
+ * the model was not built with --external-input.
  */
 #define VMCU_MODEL_ELSEWHERE_BYTES(name) vmcu_elsewhere_bytes_of_##name
 
 #ifndef VMCU_MODEL_REGISTER
-/** Enters a model into the port's list of models, if there is one. */
+/** Adds a model to the port's list of models, if there is one. */
 #define VMCU_MODEL_REGISTER(name) extern const struct vmcu_model name##_model
 #endif
 
 struct vmcu_profile;
 
 /**
- * Positions that a context has room for: where the pool rotates, for memory that wears out, its
- * origins share several.
+ * Positions in a context: a rotating pool, for memory that wears out, uses several in turn.
  */
 #if defined(VMCU_POOL_ROTATE)
 #define VMCU_POSITIONS 8
@@ -74,30 +73,30 @@ struct vmcu_profile;
 #define VMCU_POSITIONS 1
 #endif
 
-/** How far an input has come that is delivered row by row; only such inputs write here. */
+/** Progress of an input that is pushed row by row; other inputs do not use it. */
 struct vmcu_position {
-	uint16_t rows; /**< delivered since it began */
-	/* Where in its schedule the first stage waits for the next one. */
+	uint16_t rows; /**< pushed so far */
+	/* Position in the schedule at which the first stage waits for the next row. */
 	uint16_t part;
 	uint16_t time;
 	uint16_t entry;
 };
 
 /**
- * A model together with the pool it runs in. The caller owns it; two contexts share nothing but
- * const tables, so they may be used from two threads at once.
+ * A model and its pool. The caller owns it. Two contexts share const tables only, so two threads
+ * can use them at the same time.
  */
 struct vmcu_context {
 	const struct vmcu_model *model;
 	struct vmcu_pool pool;
 #if defined(VMCU_POOL_ROTATE)
-	uint32_t outputs_origin; /**< of the pool in the inference that made the outputs */
+	uint32_t outputs_origin; /**< origin of the pool when the outputs were computed */
 #endif
 	struct vmcu_position positions[VMCU_POSITIONS];
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
-	const int8_t *input;     /**< of a model built with --external-input */
+	const int8_t *input;     /**< external input, see vmcu_set_input() */
 #if defined(VMCU_POOL_GUARD)
-	uint32_t guard_end; /**< of the last canary, from the pool's start */
+	uint32_t guard_end; /**< end of the last canary, from the pool's start */
 #endif
 #if defined(VMCU_PROFILE)
 	struct vmcu_profile *profile; /**< see vmcu/profile.h */
@@ -109,14 +108,14 @@ struct vmcu_context {
  *
  * @param ctx   Context to set up.
  * @param model Tables from `vmcu build`.
- * @param pool  At least model->pool_bytes bytes, aligned to VMCU_POOL_ALIGN. Need not be cleared.
- * @param size  Bytes at @a pool. More than the model needs is allowed and left alone.
+ * @param pool  At least model->pool_bytes bytes, aligned to VMCU_POOL_ALIGN, of any content.
+ * @param size  Bytes at @a pool. vmcu does not use bytes beyond those that the model needs.
  *
  * @retval 0       Ready.
  * @retval -EINVAL A pointer is NULL or the pool is misaligned.
  * @retval -ENOMEM The pool is too small.
  *
- * Where it fails, the context is bound to nothing, whatever it was before.
+ * If it fails, the context is not usable until another vmcu_init() succeeds.
  */
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size);
 
@@ -132,60 +131,58 @@ struct vmcu_memory {
  *
  * @param ctx   Context to set up.
  * @param model Tables from `vmcu build --memory`.
- * @param pools In the order in which the memories were named, each of at least so many bytes as the
- *              model's header says and aligned to VMCU_POOL_ALIGN. One of which the model needs no
- *              byte may start at NULL.
- * @param count How many there are.
+ * @param pools One for each memory, in the order of --memory, each aligned to VMCU_POOL_ALIGN and
+ *              at least as large as the model's header states. If the model needs no byte of a
+ *              memory, the pool can start at NULL.
+ * @param count Number of pools.
  *
  * @retval 0       Ready.
- * @retval -EINVAL A pointer is NULL, a pool is misaligned, or there are more or fewer pools than
- * the model was built with, which for vmcu_init() is one.
+ * @retval -EINVAL A pointer is NULL, a pool is misaligned, or the number of pools differs from the
+ *                 model's.
  * @retval -ENOMEM A pool is too small.
  *
- * Where it fails, the context is bound to nothing, whatever it was before.
+ * If it fails, the context is not usable until another vmcu_init() succeeds.
  */
 int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
 		    const struct vmcu_memory *pools, size_t count);
 #endif
 
 /**
- * @brief Where to write input @a index before vmcu_invoke().
+ * @brief Returns the address of input @a index. Write the input there before vmcu_invoke().
  *
  * int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes. vmcu_invoke() overwrites them.
+ * In a rotating pool the address changes with each inference.
  *
- * Where the pool rotates, the address is another one for each inference.
- *
- * @return NULL if there is no such input, if the model was built with --stream-input or --input
- *         elsewhere, or if it was built with --rotate and the input may be in pieces: see
+ * @return NULL if there is no such input, if the model was built with --stream-input or
+ *         --external-input, or if it was built with --rotate and the input can be split: see
  *         vmcu_row_of_input().
  */
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
 
 /**
- * @brief Where to write row @a y of input @a index: vmcu_row_size() bytes that are always in one
- * piece.
+ * @brief Returns the address of row @a y of input @a index: vmcu_row_size() contiguous bytes.
  *
- * @return NULL if there is no such row, or if the model was built with --stream-input or --input
- *         elsewhere.
+ * @return NULL if there is no such row, or if the model was built with --stream-input or
+ *         --external-input.
  */
 int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y);
 
-/** @brief Bytes of input @a index, of a row of it where the model was built with --hop; 0 if there
- * is none.
+/** @brief Bytes of input @a index, or of one of its rows if the model was built with --hop; 0 if
+ * there is no such input.
  */
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
- * @brief Says where the only input of a model lies that was built with --external-input.
+ * @brief Sets the address of the only input of a model that was built with --external-input.
  *
- * It is read there, while vmcu_invoke() runs, and never written: it may be const, in flash, in
- * external RAM or in a camera's buffer, at any address, and must not change meanwhile. It stays the
- * input of every inference until another is set; vmcu_init() forgets it.
+ * vmcu_invoke() reads the input there and never writes it: it can be const, in flash, in external
+ * RAM or in a camera's buffer, at any address. Do not change it while vmcu_invoke() runs. It is the
+ * input of every inference until you set another one or call vmcu_init().
  *
  * @param ctx   Context that vmcu_init() has set up.
  * @param input int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes.
  *
- * @retval 0        Noted.
+ * @retval 0        Done.
  * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
  * @retval -ENOTSUP The model was not built with --external-input: see vmcu_input().
  */
@@ -195,39 +192,41 @@ int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input);
  * @brief Runs the model once.
  *
  * @retval 0          The outputs are ready.
- * @retval -EINVAL    @a ctx is NULL or was not set up, or an input is elsewhere and was not set.
+ * @retval -EINVAL    @a ctx is NULL or was not set up, or vmcu_set_input() was not called for an
+ *                    external input.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
- * @retval -EFAULT    Only with VMCU_POOL_GUARD: something has written outside the pool.
+ * @retval -EFAULT    Only with VMCU_POOL_GUARD: other code wrote next to the pool.
  */
 int vmcu_invoke(struct vmcu_context *ctx);
 
 /**
  * @brief Stops an inference at its next row.
  *
- * From any thread or interrupt. The inference is the one that vmcu_invoke() or vmcu_push_row() is
- * computing, or else the next: a request is never lost between two calls, only vmcu_init() drops
- * it. The call returns -ECANCELED, once; afterwards the context may be used as after vmcu_init().
+ * You can call it from any thread or interrupt. It stops the inference that runs, or the next one
+ * if none runs; only vmcu_init() discards the request. The stopped call returns -ECANCELED once.
+ * Then you can use the context as after vmcu_init().
  *
- * @retval 0       The request was noted.
+ * @retval 0       The request is stored.
  * @retval -EINVAL @a ctx is NULL or was not set up.
  */
 int vmcu_cancel(struct vmcu_context *ctx);
 
 /**
- * @brief Delivers the next row of the only input, and computes what that makes possible.
+ * @brief Pushes the next row of the only input, and computes as many layers as possible.
  *
- * A model built with --stream-input keeps only the few rows it still needs. Any other model with
- * one input takes rows as well: it keeps them all and runs when the last has come. A row is copied
- * before the call returns. vmcu_init() starts over.
+ * A model built with --stream-input stores only the rows that it still needs. Any other model with
+ * one input accepts rows too: it stores them all and runs after the last one. vmcu copies the row
+ * before the call returns. vmcu_init() starts again with the first row.
  *
- * A model built with --hop keeps what the next position of its window needs: after the first window
- * it is done once a hop. A hop that is cancelled has no outputs, but its rows count.
+ * A model built with --hop keeps the rows that the next position of its window needs: after the
+ * first window, outputs are ready after each hop. A cancelled hop has no outputs, but its rows
+ * count.
  *
  * @param ctx Context that vmcu_init() has set up.
  * @param row The row's pixels of channels, int8: vmcu_row_size() bytes.
  *
- * @retval 1          Another row is wanted.
+ * @retval 1          Push another row.
  * @retval 0          The outputs are ready; the next row is the first of the next input, or hop.
  * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
  * @retval -ENOTSUP   The model has several inputs, or was built with --external-input.
@@ -239,11 +238,9 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
 
 #if defined(VMCU_STREAMS)
 /**
- * @brief Empties the state: the next row is the first of all.
+ * @brief Clears the state: the next row is the first one. For any model that reads rows.
  *
- * Of any model that takes its input in rows.
- *
- * @retval 0       It is empty.
+ * @retval 0       The state is clear.
  * @retval -EINVAL @a ctx is NULL or was not set up.
  */
 int vmcu_reset(struct vmcu_context *ctx);
@@ -252,11 +249,11 @@ int vmcu_reset(struct vmcu_context *ctx);
 size_t vmcu_state_size(const struct vmcu_context *ctx);
 
 /**
- * @brief Saves what a model built with --hop keeps, between two rows, so that several streams take
- * turns in one pool.
+ * @brief Saves the state of a model built with --hop between two rows, so that several streams can
+ * use one pool in turn.
  *
  * @param ctx   Context that vmcu_init() has set up.
- * @param state Takes vmcu_state_size() bytes, at any address.
+ * @param state Buffer of vmcu_state_size() bytes, at any address.
  * @param size  Bytes at @a state.
  *
  * @retval 0        Saved.
@@ -267,29 +264,29 @@ size_t vmcu_state_size(const struct vmcu_context *ctx);
 int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size);
 
 /**
- * @brief Goes on where a stream was when its state was saved.
+ * @brief Restores a saved state, so that its stream continues.
  *
- * Where it fails, the context's own state is as it was. Outputs are not part of it: there are some
- * when the next answer is there.
+ * If it fails, the context's state is unchanged. A state contains no outputs: they are ready after
+ * the next hop.
  *
- * @retval 0        The next row is the one behind that state's last.
+ * @retval 0        Push the row after the state's last one.
  * @retval -EINVAL  A pointer is NULL, @a ctx was not set up, or @a size is too small.
  * @retval -ENOTSUP The model was not built with --hop.
- * @retval -EBADMSG The state is of another model, of another build of it, or none at all.
- * @retval -EILSEQ  It has been damaged.
+ * @retval -EBADMSG The bytes are no state, or the state of another model or build.
+ * @retval -EILSEQ  The state is damaged.
  */
 int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size);
 #endif
 
 #if defined(VMCU_POOL_ROTATE)
 /**
- * @brief Continues rotating where it was after @a inferences inferences.
+ * @brief Sets the pool's origin to its position after @a inferences inferences.
  *
- * For systems that restart often: after vmcu_init(), with a count that outlives a restart, or at
- * least the number of restarts. Without it each start begins with the same places. An input that
- * has come in part starts over.
+ * For systems that restart often: call it after vmcu_init() with a count that survives restarts, or
+ * with the number of restarts. Otherwise each start begins at the same addresses. An input of which
+ * only some rows were pushed starts again.
  *
- * @retval 0       The origin is where it would be.
+ * @retval 0       The origin is set.
  * @retval -EINVAL @a ctx is NULL or was not set up.
  */
 int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences);
@@ -299,23 +296,23 @@ int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences);
 size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
- * @brief Where output @a index is after vmcu_invoke(), until inputs are written again.
+ * @brief Returns the address of output @a index after vmcu_invoke(), valid until you write inputs.
  *
- * @return NULL if there is no such output, or if the model was built with --rotate and it may be in
- *         pieces: see vmcu_row_of_output().
+ * @return NULL if there is no such output, or if the model was built with --rotate and the output
+ *         can be split: see vmcu_row_of_output().
  */
 const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index);
 
 /**
- * @brief Where row @a y of output @a index is, always in one piece.
+ * @brief Returns the address of row @a y of output @a index: contiguous bytes.
  *
  * @return NULL if there is no such row.
  */
 const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index,
 				 unsigned int y);
 
-/** @brief Bytes of output @a index, of a hop's where the model was built with --hop; 0 if there is
- * none.
+/** @brief Bytes of output @a index, or of a hop's output if the model was built with --hop; 0 if
+ * there is no such output.
  */
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index);
 
