@@ -26,7 +26,7 @@ NAMES = [("state", "state_out"), ("in_cache.1", "out_cache.1"), ("h0", "hn")]
 
 def by_hand(path: Path, windows: list[np.ndarray], pairs: list[tuple[str, str]]) -> np.ndarray:
     """What ONNX Runtime makes of calls float32 (1, C, H, 1), with its own states."""
-    session = session_of(path, "ORT_ENABLE_EXTENDED", True)
+    session = session_of(path, "ORT_ENABLE_EXTENDED")
     shapes = {one.name: one.shape for one in session.get_inputs()}
     held = {ahead: np.zeros(shapes[ahead], np.float32) for ahead, _ in pairs}
     names = [one.name for one in session.get_outputs()]

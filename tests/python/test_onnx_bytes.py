@@ -20,6 +20,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.onnx.importer import RULES
 from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.machine import reference
+from vmcu_tools.ops import bind
 from vmcu_tools.ops.layer import LAYER_OF
 from vmcu_tools.ops.table_mean import TableMean
 from vmcu_tools.oracle import node_differences
@@ -231,6 +232,33 @@ def test_a_table_is_judged_by_its_entries(tmp_path: Path, wrong: int, passes_: b
         tally.add(Check("t", "n", "Lookup", *figures, *off.share[::-1]))
     assert tally.checks["t"].differing >= 64
     assert tally.checks["t"].passed is passes_
+
+
+@pytest.mark.parametrize(
+    ("level", "epsilon", "noisy"), [(90, 1e-5, True), (90, 0.5, False), (1, 1e-5, False)]
+)
+def test_equal_values_that_are_normalised(
+    tmp_path: Path, level: int, epsilon: float, noisy: bool
+) -> None:
+    """Rounding of float32 is all that a runtime has left of their variance, if epsilon is small."""
+    m = OnnxModel(2)
+    x = m.qdq("x", m.stated(0.17, 0))
+    factors = [m.constant(np.float32(values)) for values in ([1.5, -0.7, 2.0], [0.1, 0.0, -0.2])]
+    y = m.node("InstanceNormalization", [x, *factors], epsilon=epsilon)
+    judge = oracle.open(file_of(tmp_path, m, (1, 3, 2, 17), y, 0.02, 3))
+    (node,) = (node for node in judge.graph.nodes if node.kind == "LayerNorm")
+    layer = bind(judge.graph, node)
+    given = np.full(layer.ins[0].shape, level, np.int8)
+    assert layer.rounding_noise([given]).all() == layer.rounding_noise([given]).any() == noisy
+    given[..., 0] += 1
+    assert not layer.rounding_noise([given]).any()
+    image = np.full(judge.graph.tensors[judge.graph.inputs[0].tensor].shape, level, np.int8)
+    image[0] += 1
+    wrong = replace(node, op=replace(node.op, gain=node.op.gain * 2))
+    for other, differs in ((node, False), (wrong, True)):
+        nodes = tuple(other if one is node else one for one in judge.graph.nodes)
+        found = node_differences(replace(judge.graph, nodes=nodes), judge.run([image]))
+        assert [off.largest > 1 for off in found if off.node is other] == [differs]
 
 
 def test_the_page_of_models_lists_the_promise() -> None:

@@ -181,6 +181,11 @@ class Layer(ABC, Generic[OpT]):
         """Tick at which each output byte is written, int64 (H, W, C): byte by byte, ascending."""
         return np.arange(self.out.bytes, dtype=np.int64).reshape(self.out.shape)
 
+    def rounding_noise(self, data: Sequence[np.ndarray]) -> np.ndarray:
+        """Output bytes, bool (H, W, C), that ONNX Runtime computes from nothing but the rounding of
+        its floats; data as in rows()."""
+        return np.zeros(self.out.shape, bool)
+
     def clamp(self, values: np.ndarray) -> np.ndarray:
         """Bounded by the fused activation, as int8."""
         found: np.ndarray = np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from ..frontends.onnx.importer import load_with_views
 from ..frontends.onnx.values import Activation, explicit
 from ..graph import Graph, Node
 from ..runners.borders import to_file
+from . import exact_ort
 from .base import Oracle, one_line, required
 from .promise import EXACT, Promise, promise_of
 
@@ -45,7 +44,9 @@ class OrtOracle(Oracle):
             for name, view in self._views.items():
                 if view.dtype == "int8":
                     _make_unsigned(model, name)
-            model = _optimised(runtime, model)
+            # The file's types of its tensors may differ now.
+            del model.graph.value_info[:]
+            model = exact_ort.optimised(runtime, model, "ORT_ENABLE_EXTENDED")
             self._integer = {
                 name
                 for node in model.graph.node
@@ -53,9 +54,7 @@ class OrtOracle(Oracle):
                 for name in node.output
             }
             self._shown = self._expose(model)
-            self._session = runtime.InferenceSession(
-                model.SerializeToString(), _options(runtime, "ORT_DISABLE_ALL"), providers=_CPU
-            )
+            self._session = exact_ort.session(runtime, model, "ORT_DISABLE_ALL")
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise self._refusal("rejects the model", error) from error
 
@@ -99,13 +98,10 @@ class OrtOracle(Oracle):
         return promise_of(node.op, hidden)
 
 
-_CPU = ["CPUExecutionProvider"]
-
-
-def session_of(path: Path, level: str, precise: bool) -> Any:
-    """A session on the file as it is. precise: see _options(). Raises what onnxruntime raises."""
+def session_of(path: Path, level: str) -> Any:
+    """A session on the file, with the fusions of `level`. Raises what onnxruntime raises."""
     runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
-    return runtime.InferenceSession(str(path), _options(runtime, level, precise), providers=_CPU)
+    return exact_ort.session(runtime, onnx.load(path), level)
 
 
 def _make_constant(model: onnx.ModelProto) -> None:
@@ -153,37 +149,6 @@ def _make_unsigned(model: onnx.ModelProto, name: str) -> None:
             constants[unsigned] = onnx.numpy_helper.from_array(shifted, unsigned)
             model.graph.initializer.append(constants[unsigned])
         node.input[2] = unsigned
-
-
-def _optimised(runtime: ModuleType, model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model after ONNX Runtime's fusions, which do not depend on the machine."""
-    # What the file says about the types of its tensors may no longer hold.
-    del model.graph.value_info[:]
-    with tempfile.TemporaryDirectory() as folder:
-        target = str(Path(folder) / "optimised.onnx")
-        for precise in (True, False):
-            options = _options(runtime, "ORT_ENABLE_EXTENDED", precise)
-            options.optimized_model_filepath = target
-            try:
-                runtime.InferenceSession(model.SerializeToString(), options, providers=_CPU)
-                break
-            except Exception:  # onnxruntime's exceptions have no base of their own
-                # onnxruntime 1.31 cannot do so for the weights of a layer normalisation.
-                if not precise:
-                    raise
-        return onnx.load(target)
-
-
-def _options(runtime: ModuleType, level: str, precise: bool = True) -> Any:
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    # Without VNNI the u8s8 kernels add pairs of products with saturation; this forbids them.
-    options.add_session_config_entry("session.x64quantprecision", "1" if precise else "0")
-    # It would leave out the first of two quantisations in a row, whose tensor is to be shown.
-    options.add_session_config_entry("session.disable_double_qdq_remover", "1")
-    return options
 
 
 def _in_memory(view: Activation, values: np.ndarray) -> np.ndarray:

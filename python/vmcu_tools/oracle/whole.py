@@ -60,13 +60,12 @@ def _onnxruntime(path: Path, graph: Graph) -> tuple[Callable[[Sequence[np.ndarra
     # Some of its fusions reject scales of one element with an axis, which PyTorch writes.
     refusals = []
     for level in ("ORT_ENABLE_EXTENDED", "ORT_DISABLE_ALL"):
-        for precise in (True, False):
-            try:
-                session = session_of(path, level, precise)
-            except Exception as error:  # onnxruntime's exceptions have no base of their own
-                refusals.append(one_line(error))
-                continue
-            return _run_of(session, graph), level == "ORT_ENABLE_EXTENDED"
+        try:
+            session = session_of(path, level)
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            refusals.append(one_line(error))
+            continue
+        return _run_of(session, graph), level == "ORT_ENABLE_EXTENDED"
     raise UnfitError(f"ONNX Runtime: {refusals[0]}")
 
 
