@@ -11,6 +11,7 @@ import numpy as np
 from ..graph import Op, Shape, Window
 from ..quant import Requant
 from .mac import MacLayer, Reading, accumulate, repeated
+from .rates import Rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class FullyConnected(Op):
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
+    rates = Rates(call=900, mac=1.4, byte=7, floating=99)
+
     @property
     def window(self) -> Window:
         return Window()

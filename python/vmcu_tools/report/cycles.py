@@ -1,28 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of layers by estimate, from the costs of a target that planners weigh; `vmcu bench` counts
-them."""
+"""Cycles of layers by estimate, from their rates, and milliseconds on a board; `vmcu bench` counts
+cycles."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops import Layer
 from ..plan.plan import Plan
-from ..planner.stages.costs import extra_cost
+from ..planner.stages.costs import calls_of
+
+if TYPE_CHECKING:
+    from ..bench.boards import Board
+    from .model import ModelReport
+
+# Kernels with a float32 factor, as Op.requantisers names it.
+FLOATING = "FLOAT"
+# How much longer a published board needs than the estimate, at least and at most. A test compares
+# them with the tables of doc/cycles.md.
+BOARD_FACTORS = (1.0, 2.0)
+PAGE = "doc/cycles.md"
 
 
-def layer_cycles(layer: Layer[Any], joined: bool) -> int:
-    """Of one layer; joined: it runs together with others."""
-    costs = layer.target.costs
-    each = costs.mac_depthwise if layer.op.channelwise else costs.mac
-    alone = layer.height * costs.call + each * layer.macs + layer.out.bytes
-    return round(alone) + (extra_cost(layer) if joined else 0)
+def layer_cycles(layer: Layer[Any]) -> int:
+    """Of one layer, on a Cortex-M4 without wait states."""
+    rates = layer.rates
+    each = rates.byte + rates.floating * (FLOATING in layer.op.requantisers)
+    taps = layer.macs / layer.out.shape[2]
+    moved = rates.tap * taps + each * layer.out.bytes
+    return round(rates.call * calls_of(layer) + rates.mac * layer.macs + moved)
 
 
 def cycles_of(plan: Plan) -> list[int]:
     """By step."""
-    return [
-        layer_cycles(step.bind(plan.graph), len(stage) > 1)
-        for stage in plan.stages
-        for step in stage
-    ]
+    return [layer_cycles(step.bind(plan.graph)) for step in plan.steps]
+
+
+def milliseconds(cycles: int, board: Board) -> float:
+    """What cycles on a Cortex-M4 without wait states become on a board that has an estimate."""
+    assert board.megahertz is not None
+    return cycles * board.cycle_factor / board.megahertz / 1000
+
+
+def estimated_time(report: ModelReport, board: Board) -> str:
+    """A sentence on how long an inference, or a hop, takes on a board, or why that is not known."""
+    if board.unknown:
+        return f"no estimate of milliseconds on {board.name}: {board.unknown}"
+    time = milliseconds(sum(step.cycles for step in report.steps), board)
+    least, most = BOARD_FACTORS
+    waits = "" if board.waits is not None else ", flash wait states not included"
+    return (
+        f"estimated {time:,.3g} ms at {board.megahertz} MHz on {board.name}: modelled, not "
+        f"measured{waits}; boards needed {least:g} to {most:g} times the estimate ({PAGE})"
+    )
