@@ -29,7 +29,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     boards = commands.add_parser(
         "boards",
         help="list RAM, flash, core and clock of boards",
-        description="Lists the boards that `build`, `bench`, `fit` and `check` know by name: those of "
+        description="Lists the boards that `build`, `bench`, `fit` and `check` know: those of "
         "Zephyr 3.7.1 and some later ones. With --zephyr, lists the boards of a Zephyr tree. The "
         "last column shows whether `vmcu build --board` can estimate milliseconds.",
     )
