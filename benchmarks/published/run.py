@@ -63,6 +63,8 @@ GIVEN = (
     "mcunet-vww-5fps.tflite",
     "mcunet-imagenet-320kb.tflite",
 )
+# Samples with more than one layer.
+SAMPLES = ("digits", "gesture", "keyword", "wake_word")
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,8 @@ def estimates(folder: Path) -> Table:
     assert board.megahertz is not None
     with tempfile.TemporaryDirectory() as text:
         own = [build.write(name, Path(text)) for name in build.MODELS]
-        files = [*(folder / name for name in GIVEN), *own]
+        samples = [ROOT / "samples" / name / f"{name}.onnx" for name in SAMPLES]
+        files = [*(folder / name for name in GIVEN), *own, *samples]
         found = [estimate(file) for file in files]
         behind = Behind(hashes(files), (GCC, QEMU), {"estimated/counted": ""})
     rows = tuple(

@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Op, Shape, Window
 from ..quant import Requant
 from .mac import MacLayer, Reading, accumulate, repeated
-from .rates import Rates
+from .rates import DENSE
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class FullyConnected(Op):
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
-    rates = Rates(call=900, mac=1.4, byte=7, floating=99)
+    rates = DENSE
 
     @property
     def window(self) -> Window:

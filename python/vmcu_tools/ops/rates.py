@@ -19,3 +19,11 @@ class Rates:
     tap: float = 0
     byte: float = 12
     floating: float = 18
+
+
+# Convolutions that work on several pixels at once, and products of one pixel; each further row of
+# its window costs so much for an output byte, more if it is no whole number of lanes.
+TILED = Rates(call=700, mac=1.15, tap=4, byte=10, floating=63)
+DENSE = Rates(call=900, mac=1.4, byte=7, floating=99)
+DENSE_ROW = 10
+DENSE_ROW_REST = 50
