@@ -106,6 +106,12 @@ def test_the_readme_has_the_figures_of_the_results() -> None:
     assert len(found) == 5 and len(rows) == 7
     for cells in list(rows.values())[2:]:
         assert found[cells[0]] == cells[1:]
+    readme, page = (
+        " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        for name in ("README.md", "doc/cycles.md")
+    )
+    (error,) = re.findall(r"[Aa] board takes [\d.]+ to [\d.]+ times what is modelled", readme)
+    assert error.lower() in page.lower()
 
 
 def test_the_page_of_commands_is_that_of_the_parsers() -> None:

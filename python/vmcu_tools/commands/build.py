@@ -115,7 +115,8 @@ def run(args: argparse.Namespace) -> int:
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, console())
     if args.board is not None:
-        say(console(), estimated_time(report, board_of(args.board)))
+        cycles = sum(step.cycles for step in report.steps)
+        say(console(), estimated_time(cycles, board_of(args.board)))
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
         path.write_bytes(content)

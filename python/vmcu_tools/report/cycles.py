@@ -12,7 +12,6 @@ from ..planner.stages.costs import calls_of
 
 if TYPE_CHECKING:
     from ..bench.boards import Board
-    from .model import ModelReport
 
 # Kernels with a float32 factor, as Op.requantisers names it.
 FLOATING = "FLOAT"
@@ -47,11 +46,12 @@ def printed(time: float) -> str:
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
-def estimated_time(report: ModelReport, board: Board) -> str:
-    """A sentence on how long an inference, or a hop, takes on a board, or why that is not known."""
+def estimated_time(cycles: int, board: Board) -> str:
+    """A sentence on how long so many cycles of a Cortex-M4 take on a board, or why that is
+    unknown."""
     if board.unknown:
         return f"no estimate of milliseconds on {board.name}: {board.unknown}"
-    time = milliseconds(sum(step.cycles for step in report.steps), board)
+    time = milliseconds(cycles, board)
     least, most = BOARD_FACTORS
     waits = "" if board.waits is not None else ", flash wait states not included"
     return (
