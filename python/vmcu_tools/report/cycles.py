@@ -53,8 +53,8 @@ def estimated_time(cycles: int, board: Board) -> str:
         return f"no estimate of milliseconds on {board.name}: {board.unknown}"
     time = milliseconds(cycles, board)
     least, most = BOARD_FACTORS
-    waits = "" if board.waits is not None else ", flash wait states not included"
+    waits = "" if board.waits is not None else ", and longer if its flash has wait states"
     return (
         f"estimated {printed(time)} ms at {board.megahertz} MHz on {board.name}: modelled, not "
-        f"measured{waits}. A board needs {least:g} to {most:g} times the estimate ({PAGE})"
+        f"measured. A board needs {least:g} to {most:g} times the estimate{waits} ({PAGE})"
     )
