@@ -5,17 +5,20 @@ milliseconds on them."""
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from rich.console import Console
 from vmcu_tools.bench.boards import CORE_FACTORS, MISSES, Board, candidates, known
 from vmcu_tools.bench.flash import BOARDS
 from vmcu_tools.bench.model import emulated
 from vmcu_tools.bench.timing import TIMINGS
 from vmcu_tools.cli import main
+from vmcu_tools.report.boards import print_boards
 from vmcu_tools.report.cycles import milliseconds
 
 from scripts import ROOT, script
@@ -176,6 +179,15 @@ def test_patterns_match_boards_and_socs(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["boards", "nrf52840dk", "--json", str(out)]) == 0
     assert {board["estimate"] for board in json.loads(out.read_text())} == {True}
     assert "nrf52840dk/nrf52811" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_name_or_figure_is_cut(width: int) -> None:
+    console = Console(width=width, file=io.StringIO())
+    print_boards(list(known().values()), console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in text and "32,768K" in text
+    assert max(map(len, text.splitlines()[:-2])) <= width
 
 
 def test_a_board_is_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
