@@ -3,6 +3,8 @@
 
 python benchmarks/published/run.py [TABLE...] [--models DIR] [--write FILE]
 
+cores.csv: ST's times of MLPerf Tiny's rounds 1.0 to 1.3, closed division, on three boards.
+
 published.csv, all for a NUCLEO-L4R5ZI at 120 MHz. throughput: inferences a second of microTVM with
 CMSIS-NN (MLPerf Tiny 1.0, closed division, OctoML's results.txt). predicted_ms: TensorFlow Lite
 Micro with CMSIS-NN's kernels for DSP instructions, its instructions counted on an emulated
@@ -15,23 +17,35 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks" / "paper"))
+sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from vmcu_tools.bench.boards import known  # noqa: E402
+from vmcu_tools.bench.model import bench  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
+from vmcu_tools.commands.models import name_of  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.report.cycles import cycles_of, milliseconds, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
 
+import build  # noqa: E402
+
 FACTS = Path(__file__).with_name("published.csv")
+CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
+# The board of the README's table.
+NRF = "nrf52840dk/nrf52840"
 # The clock of what was published, and the wait states of flash at it (RM0432); Zephyr's is lower.
 MEGAHERTZ, WAITS = 120, 5
 MODELS = {
@@ -40,6 +54,17 @@ MODELS = {
     "ic": "mlperf-tiny-resnet8.tflite",
     "vww": "mlperf-tiny-vww.tflite",
 }
+
+
+# The networks of estimates(): files of the folder of models, and of benchmarks/models/build.py.
+GIVEN = (
+    *MODELS.values(),
+    "mlperf-tiny-sww.tflite",
+    "mcunet-vww-5fps.tflite",
+    "mcunet-imagenet-320kb.tflite",
+)
+# Samples with more than one layer.
+SAMPLES = ("digits", "gesture", "keyword", "wake_word")
 
 
 @dataclass(frozen=True)
@@ -111,34 +136,129 @@ def modelled(file: Path) -> float:
         return round(cycles / MEGAHERTZ / 1000, 3)
 
 
+def estimated(file: Path) -> float:
+    """Milliseconds that `vmcu build --board` would print at that clock and those wait states."""
+    board = replace(known()[BOARD], megahertz=MEGAHERTZ, waits=WAITS)
+    return milliseconds(sum(cycles_of(compile_model(file))), board)
+
+
 def engines(folder: Path) -> Table:
     """This library's modelled times beside the shortest that were published."""
     rows = [
         (
             one.network,
             f"{modelled(folder / MODELS[one.network]):.3g}",
+            f"{estimated(folder / MODELS[one.network]):.3g}",
             f"{one.best_ms:g}",
             one.best_by,
         )
         for one in published()
     ]
-    columns = ("milliseconds", "vmcu, modelled", "shortest published", "of")
+    columns = ("milliseconds", "vmcu, modelled", "vmcu, estimated", "shortest published", "of")
     files = hashes([FACTS, *(folder / name for name in MODELS.values())])
-    behind = Behind(files, (GCC, QEMU), {columns[1]: SECONDS})
+    behind = Behind(files, (GCC, QEMU), {columns[1]: SECONDS, columns[2]: SECONDS})
     return Table("Beside the fastest engines", columns, tuple(rows), behind=behind)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """Cycles of an inference on a Cortex-M4 without wait states."""
+
+    network: str
+    estimated: int
+    counted: int
+
+    @property
+    def ratio(self) -> float:
+        return self.estimated / self.counted
+
+
+def estimate(file: Path) -> Estimate:
+    """Of one model file."""
+    plan = compile_model(file)
+    return Estimate(file.stem, sum(cycles_of(plan)), bench(plan, name_of(file), "qemu:m4").cycles)
+
+
+def factors(found: Sequence[Estimate]) -> tuple[float, float]:
+    """The least and the most that a board needs of an estimate, to a tenth: the errors of the
+    estimate times those of the model."""
+    model = [one.measured_ms / one.predicted_ms for one in published()]
+    ratios = [one.ratio for one in found]
+    least, most = min(model) / max(ratios), max(model) / min(ratios)
+    return math.floor(10 * least) / 10, math.ceil(10 * most) / 10
+
+
+def estimates(folder: Path) -> Table:
+    """What `vmcu build --board` estimates beside what `vmcu bench` counts."""
+    board = known()[NRF]
+    assert board.megahertz is not None
+    with tempfile.TemporaryDirectory() as text:
+        own = [build.write(name, Path(text)) for name in build.MODELS]
+        samples = [ROOT / "samples" / name / f"{name}.onnx" for name in SAMPLES]
+        files = [*(folder / name for name in GIVEN), *own, *samples]
+        found = [estimate(file) for file in files]
+        behind = Behind(hashes(files), (GCC, QEMU), {"estimated/counted": ""})
+    rows = tuple(
+        (
+            one.network,
+            f"{one.estimated:,}",
+            f"{one.counted:,}",
+            f"{one.ratio:.2f}",
+            printed(one.counted / board.megahertz / 1000),
+        )
+        for one in found
+    )
+    columns = (
+        "network",
+        "estimated cycles",
+        "counted cycles",
+        "estimated/counted",
+        f"counted, ms on {NRF}",
+    )
+    least, most = factors(found)
+    note = f"A board needs {least:g} to {most:g} times the estimate, with the error of the model."
+    return Table("Estimates", columns, rows, (note,), behind)
+
+
+def cores() -> Table:
+    """How many cycles other cores need for what takes a Cortex-M4 one."""
+    with CORES.open(encoding="utf-8", newline="") as file:
+        facts = list(csv.DictReader(file))
+    base = {row["network"]: cycles(row) for row in facts if row["core"] == "cortex-m4"}
+    rows = tuple(
+        (
+            f"{row['network']} on {row['core']}",
+            row["ms"],
+            row["mhz"],
+            f"{cycles(row):.3g}",
+            f"{cycles(row) / base[row['network']]:.2f}",
+        )
+        for row in facts
+    )
+    columns = ("ST, published", "milliseconds", "MHz", "million cycles", "to Cortex-M4")
+    kinds = dict.fromkeys(columns[2:], "")
+    behind = Behind(hashes([CORES]), kinds={columns[1]: SECONDS, **kinds})
+    return Table("Cores", columns, rows, behind=behind)
+
+
+def cycles(row: Mapping[str, str]) -> float:
+    """Millions, of a row of cores.csv."""
+    return float(row["ms"]) * float(row["mhz"]) / 1000
+
+
 def command(name: str) -> str:
-    return f"python benchmarks/published/run.py {name}{' --models DIR' * (name == 'engines')}"
+    models = " --models DIR" * (name in ("engines", "estimates"))
+    return f"python benchmarks/published/run.py {name}{models}"
 
 
 def main() -> None:
-    parser = options(__doc__, ("error", "engines"))
+    parser = options(__doc__, ("error", "engines", "estimates", "cores"))
     parser.add_argument("--models", type=Path, metavar="DIR", help="folder of MLPerf Tiny's files")
     args = parser.parse_args()
-    tables = {"error": error}
+    tables = {"error": error, "cores": cores}
     if args.models is not None:
         tables["engines"] = partial(engines, args.models)
+        tables["estimates"] = partial(estimates, args.models)
     show(parser, args, tables, command)
 
 

@@ -133,7 +133,7 @@ OPTIONS = [
     ("vmcu verify model.onnx --on qemu:z80", PROBLEM, "qemu:z80"),
     ("vmcu verify model.onnx -n 0", DONE, ""),
     ("vmcu verify model.onnx -n -1", USAGE, "-n"),
-    ("vmcu bench model.onnx --board none", PROBLEM, "none"),
+    ("vmcu bench model.onnx --board none", USAGE, "none"),
     ("vmcu boards 'none*'", (DONE, PROBLEM), ""),
     ("vmcu boards --zephyr /nowhere", PROBLEM, "/nowhere"),
     ("vmcu --completion tcsh", USAGE, "tcsh"),

@@ -139,7 +139,7 @@ def test_old_reports(files: Path, tmp_path: Path) -> None:
 
 
 def test_boards(capsys, tmp_path: Path) -> None:
-    assert [board.name for board in known()] == list(BOARDS)
+    assert set(BOARDS) <= set(known())
     assert main(["boards", "nucleo_f411*", "--json", str(tmp_path / "b.json")]) == 0
     [board] = json.loads((tmp_path / "b.json").read_text())
     assert (board["core"], board["ram"], board["megahertz"]) == ("cortex-m4", 128, 96)
@@ -152,9 +152,9 @@ def test_boards_of_a_tree() -> None:
     found = {board.name: board for board in of_tree(ZEPHYR)}
     assert len(found) > 300
     assert set(BOARDS) <= set(found)
-    for name, part in BOARDS.items():
+    for name in BOARDS:
         # Twister is told of one memory, or of several together.
-        assert found[name].flash == part.flash_size, name
+        assert found[name].flash == known()[name].flash, name
 
 
 @pytest.mark.skipif(not (ZEPHYR / "boards").is_dir(), reason="there is no Zephyr tree")
@@ -169,7 +169,7 @@ def test_boards_of_a_tree() -> None:
 def test_ram_is_what_the_devicetree_has(chip: str, board: str) -> None:
     text = (ZEPHYR / "dts" / "arm" / "st" / f"{chip}.dtsi").read_text()
     [size] = re.findall(r"reg = <0x20000000 DT_SIZE_K\((\d+)\)>", text)
-    assert int(size) == BOARDS[board].ram
+    assert int(size) == known()[board].ram
 
 
 def run_script(name: str, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess:

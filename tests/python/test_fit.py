@@ -257,7 +257,6 @@ def test_boards_and_refusals(nets: Path, tmp_path: Path, capsys) -> None:
     for words, said in (
         ((), "give --ram, --flash or --board"),
         (("--board", "nucleo_f411re", "--app-ram", "1M"), "leave nothing of nucleo_f411re"),
-        (("--board", "none"), "choose one of"),
         (("--ram", "1K", "--rotate"), "--rotate does not go with fit"),
     ):
         assert main(["fit", str(path), *words]) == 1

@@ -7,11 +7,14 @@ from __future__ import annotations
 import itertools
 import shutil
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
 from builders.networks import SHARED, present
+from vmcu_tools.bench.boards import known
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.report.cycles import BOARD_FACTORS
 
 from scripts import ROOT, script
 
@@ -46,6 +49,59 @@ def test_the_page_has_the_times_of_now(network: str, benchmark: ModuleType) -> N
     row = f"| {network} | {benchmark.modelled(file):.3g} | "
     again = f"{benchmark.command('engines')} --write doc/cycles.md"
     assert row in PAGE.read_text(encoding="utf-8"), again
+
+
+def rows_of(table: str) -> dict[str, dict[str, str]]:
+    """Cells of a table of the page, by row and column."""
+    text = PAGE.read_text(encoding="utf-8")
+    block = text.partition(f"<!-- {table} -->")[2].partition(f"<!-- end of {table} -->")[0]
+    return sys.modules["manifests"].cells(block)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", ["digits", "gesture", "mlperf-tiny-kws"])
+def test_the_page_has_the_estimates_of_now(name: str, benchmark: ModuleType) -> None:
+    own = ROOT / "samples" / name / f"{name}.onnx"
+    file = own if own.is_file() else present(SHARED / f"{name}.tflite")
+    found = sum(benchmark.cycles_of(compile_model(file)))
+    again = f"{benchmark.command('estimates')} --write doc/cycles.md"
+    assert rows_of("estimates")[name]["estimated cycles"] == f"{found:,}", again
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+def test_the_page_has_the_counts_of_now(benchmark: ModuleType) -> None:
+    found = benchmark.estimate(DIGITS / "digits.onnx")
+    again = f"{benchmark.command('estimates')} --write doc/cycles.md"
+    assert rows_of("estimates")["digits"]["counted cycles"] == f"{found.counted:,}", again
+
+
+def test_commands_print_the_error_of_the_page(benchmark: ModuleType) -> None:
+    found = [
+        benchmark.Estimate(
+            name,
+            int(row["estimated cycles"].replace(",", "")),
+            int(row["counted cycles"].replace(",", "")),
+        )
+        for name, row in rows_of("estimates").items()
+    ]
+    assert len(found) > 15
+    assert benchmark.factors(found) == BOARD_FACTORS
+
+
+def test_cores_need_the_cycles_that_were_published(benchmark: ModuleType) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    block = benchmark.cores().markdown(benchmark.command("cores"))
+    again = f"{benchmark.command('cores')} --write doc/cycles.md"
+    assert sys.modules["pages"].insert(page, "cores", block) == page, again
+    # The flash of each of the three boards is part of what was published.
+    boards = {
+        "cortex-m4": replace(known()["nucleo_l4r5zi"], waits=benchmark.WAITS),
+        "cortex-m33": known()["nucleo_u575zi_q"],
+        "cortex-m7": known()["nucleo_h7a3zi_q"],
+    }
+    base = boards["cortex-m4"].cycle_factor
+    for name, row in rows_of("cores").items():
+        factor = boards[name.partition(" on ")[2]].cycle_factor / base
+        assert factor == pytest.approx(float(row["to Cortex-M4"]), rel=0.03)
 
 
 def test_a_model_that_cannot_be_read_has_no_figures(benchmark: ModuleType) -> None:

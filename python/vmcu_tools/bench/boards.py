@@ -1,40 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards: those whose microcontroller is known, and all that a Zephyr tree describes."""
+"""Boards: the table of this package, and all that a Zephyr tree describes."""
 
 from __future__ import annotations
 
+import csv
+import functools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import Problem, UserError
 from .flash import BOARDS
 
+# Of Zephyr's boards; scripts/boards.py writes it.
+TABLE = Path(__file__).with_name("boards.csv")
+# How many cycles a core needs for what takes a Cortex-M4 one, by published times of one engine on
+# three boards; a test compares them with doc/cycles.md.
+CORE_FACTORS = {"cortex-m4": 1.0, "cortex-m33": 0.9, "cortex-m7": 0.61}
+# Misses of flash's caches per cycle: the middle of doc/cycles.md's networks.
+MISSES = 0.014
 # A line of a board's description for twister.
 _FIELD = re.compile(r"^(identifier|name|type|arch|ram|flash):\s*[\"']?([^\"'#\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Board:
-    """Sizes in kilobytes; 0, None and empty where nothing says so. core: as compilers call it, or
-    the architecture; waits: states of one read of flash at that clock."""
+    """Sizes in kilobytes; 0, None and empty if unknown. core: as compilers call it, or the
+    architecture; waits: wait states of flash at that clock; external: code runs from a serial
+    flash; source: where the row comes from, if not from the devicetree of the table's Zephyr."""
 
     name: str
     title: str
+    soc: str
     core: str
     ram: int
     flash: int
     megahertz: int | None = None
     waits: int | None = None
+    external: bool = False
+    source: str = ""
+
+    @property
+    def unknown(self) -> str:
+        """Why its milliseconds cannot be estimated; empty if they can."""
+        return self.lacks(CORE_FACTORS)
+
+    def lacks(self, cores: Container[str]) -> str:
+        """Why cycles do not become milliseconds, where those cores have a model; empty if they
+        do."""
+        if self.core not in cores:
+            return f"there is no cycle model for {self.core}"
+        if self.external:
+            return "it executes from external flash, which has no model"
+        return "" if self.megahertz else "its clock is unknown"
+
+    @property
+    def cycle_factor(self) -> float:
+        """Its cycles for a cycle of a Cortex-M4 without wait states."""
+        return CORE_FACTORS[self.core] * (1 + MISSES * (self.waits or 0))
 
 
-def known() -> list[Board]:
-    """Those of the table that `vmcu bench --board` has."""
-    return [
-        Board(name, "", one.core, one.ram, one.flash_size, one.megahertz, one.flash.waits)
-        for name, one in BOARDS.items()
-    ]
+@functools.cache
+def known() -> dict[str, Board]:
+    """The boards of the table by name."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return {row["name"]: _board(row) for row in rows}
+
+
+def _board(row: dict[str, str]) -> Board:
+    part = BOARDS.get(row["name"])
+    return Board(
+        row["name"],
+        "",
+        row["soc"],
+        row["core"],
+        int(row["ram"]),
+        int(row["flash"]),
+        int(row["mhz"]) if row["mhz"] else None,
+        None if part is None else part.flash.waits,
+        row["external"] == "yes",
+        row["source"],
+    )
+
+
+def candidates(name: str) -> list[str]:
+    """The boards of the table that a name stands for, with or without revision and qualifiers. If
+    one board has several SoCs, the SoC in the board's name decides."""
+    board, *qualifiers = name.split("/")
+    board = board.partition("@")[0]
+    full = "/".join([board, *qualifiers])
+    if full in known():
+        return [full]
+    if board in known():
+        return [board] if qualifiers[:1] in ([], [known()[board].soc]) else []
+    found = [one for one in known() if one.startswith(f"{full}/")]
+    named = [one for one in found if known()[one].soc in board]
+    return named or found
 
 
 def of_tree(tree: Path) -> list[Board]:
@@ -58,8 +121,8 @@ def _read(file: Path) -> Iterator[Board]:
     sizes = (fields.get(key, "").strip() for key in ("ram", "flash"))
     ram, flash = (int(size) if size.isdigit() else 0 for size in sizes)
     title, arch = fields.get("name", "").strip(), fields.get("arch", "").strip()
-    part = BOARDS.get(name.partition("/")[0])
+    part = known().get(name)
     if part is None:
-        yield Board(name, title, arch, ram, flash)
+        yield Board(name, title, "", arch, ram, flash)
     else:
-        yield Board(name, title, part.core, ram, flash, part.megahertz, part.flash.waits)
+        yield replace(part, title=title, ram=ram, flash=flash)

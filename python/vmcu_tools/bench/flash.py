@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..errors import Problem, UserError
 from ..runners.counting import Caches, Counts
 
 
@@ -48,21 +47,11 @@ class Flash:
 
 @dataclass(frozen=True)
 class Microcontroller:
-    """A microcontroller. target: the emulated board with its core. manual: ST's reference manual,
-    whose chapter on flash has wait states by clock, and caches. ram: kilobytes of its RAM in one
-    piece, which Zephyr links into by default; flash_size: of flash. By its datasheet."""
+    """A microcontroller whose flash is known. manual: ST's reference manual, whose chapter on flash
+    has wait states by clock, and caches."""
 
-    target: str
-    megahertz: int
     flash: Flash
     manual: str
-    ram: int
-    flash_size: int
-
-    @property
-    def core(self) -> str:
-        """As compilers call it."""
-        return f"cortex-{self.target.partition(':')[2]}"
 
 
 # Lines of 256 bits; 1 KB for code and 256 bytes for constants.
@@ -74,35 +63,18 @@ ICACHE = Flash(16, 4096, 4096)
 # The core's own, of 16 KB each.
 L1 = Flash(32, 16384, 16384)
 
-# By Zephyr's names; each at the clock that Zephyr runs it at: `clock-frequency` of `&rcc` in
-# boards/st/BOARD of Zephyr 3.7.1, which may be below the part's highest. Wait states are those that
-# the manual asks for at that clock and 3.3 V.
+# By Zephyr's names. Wait states are those that the manual requires at the clock of boards.csv and
+# 3.3 V.
 BOARDS = {
-    "nucleo_l4r5zi": Microcontroller("qemu:m4", 80, replace(ART, waits=3), "RM0432", 640, 2048),
-    "nucleo_l476rg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 96, 1024),
-    "nucleo_l496zg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 320, 1024),
-    "nucleo_g474re": Microcontroller("qemu:m4", 170, replace(ART, waits=4), "RM0440", 128, 512),
-    "nucleo_f401re": Microcontroller("qemu:m4", 84, replace(ART_F4, waits=2), "RM0368", 96, 512),
-    "nucleo_f411re": Microcontroller("qemu:m4", 96, replace(ART_F4, waits=3), "RM0383", 128, 512),
-    "stm32f4_disco": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090", 128, 1024),
-    "nucleo_f429zi": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090", 192, 2048),
-    "nucleo_f446re": Microcontroller("qemu:m4", 96, replace(ART_F4, waits=3), "RM0390", 128, 512),
-    "nucleo_u575zi_q": Microcontroller(
-        "qemu:m33", 160, replace(ICACHE, waits=4), "RM0456", 768, 2048
-    ),
-    "nucleo_h7a3zi_q": Microcontroller("qemu:m7", 280, replace(L1, waits=6), "RM0455", 256, 2048),
+    "nucleo_l4r5zi": Microcontroller(replace(ART, waits=3), "RM0432"),
+    "nucleo_l476rg": Microcontroller(replace(ART, waits=4), "RM0351"),
+    "nucleo_l496zg": Microcontroller(replace(ART, waits=4), "RM0351"),
+    "nucleo_g474re": Microcontroller(replace(ART, waits=4), "RM0440"),
+    "nucleo_f401re": Microcontroller(replace(ART_F4, waits=2), "RM0368"),
+    "nucleo_f411re": Microcontroller(replace(ART_F4, waits=3), "RM0383"),
+    "stm32f4_disco": Microcontroller(replace(ART_F4, waits=5), "RM0090"),
+    "nucleo_f429zi": Microcontroller(replace(ART_F4, waits=5), "RM0090"),
+    "nucleo_f446re": Microcontroller(replace(ART_F4, waits=3), "RM0390"),
+    "nucleo_u575zi_q": Microcontroller(replace(ICACHE, waits=4), "RM0456"),
+    "nucleo_h7a3zi_q": Microcontroller(replace(L1, waits=6), "RM0455"),
 }
-
-
-def part(name: str) -> Microcontroller:
-    """The part of a board, by Zephyr's name, qualifiers left out; UserError lists those known."""
-    found = BOARDS.get(name.partition("/")[0])
-    if found is None:
-        known = ", ".join(BOARDS)
-        raise UserError(
-            Problem(
-                f"nothing is known of the clock and flash of '{name}'",
-                f"choose one of {known}; or count on the board itself with --measure",
-            )
-        )
-    return found

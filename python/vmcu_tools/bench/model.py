@@ -35,8 +35,9 @@ from ..runners.counting import (
 )
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
+from .boards import Board
 from .energy import Energy, estimate
-from .flash import Flash, Microcontroller
+from .flash import Flash
 from .timing import Spent, disassembled, timing_of
 
 
@@ -118,10 +119,18 @@ class BenchReport:
     memories: tuple[MemoryBench, ...] = ()
 
 
-def on_part(report: BenchReport, name: str, part: Microcontroller) -> BenchReport:
-    """The report, with the time on a board of that part."""
-    known = f"model, not measured; {part.flash.said}, by {part.manual}"
-    return replace(report, time=Time.of(name, report.cycles, part.megahertz, known))
+def on_board(report: BenchReport, part: Board, flash: Flash | None, source: str) -> BenchReport:
+    """The report, with the time on a board; source: of what is said of its flash."""
+    assert part.megahertz is not None
+    memory = "flash wait states not included" if flash is None else f"{flash.said}{source}"
+    known = f"model, not measured; {memory}"
+    return replace(report, time=Time.of(part.name, report.cycles, part.megahertz, known))
+
+
+def emulated(core: str) -> str:
+    """The first target that emulates a core."""
+    able = runners.RUNNERS.items()
+    return next(n for n, t in able if isinstance(t, QemuRunner) and t.core == core)
 
 
 def board(name: str) -> QemuRunner:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
 from . import wear
+from .limits import board_of, known_board
 from .options import (
     RUNNABLE,
     Subparsers,
@@ -29,6 +31,7 @@ from .parser import MACHINE, OUTPUT, WEAR, titled
 from .wear import DEFAULT
 
 if TYPE_CHECKING:
+    from ..bench.boards import Board
     from ..bench.flash import Flash
     from ..bench.model import BenchReport
     from ..bench.stream import StreamBench
@@ -213,7 +216,7 @@ def _stream_of_container(args: argparse.Namespace) -> StreamBench:
 def _report(args: argparse.Namespace) -> BenchReport:
     """The report of a model on what the options name."""
     from ..bench import model
-    from ..bench.flash import ART, part
+    from ..bench.flash import ART, BOARDS
     from .models import compiled, name_of
 
     name = name_of(args.model)
@@ -229,9 +232,10 @@ def _report(args: argparse.Namespace) -> BenchReport:
         from ..runners.zephyr import ZephyrRunner
 
         return measure(compiled(args), name, ZephyrRunner(args.board, port=args.serial))
-    found = None if args.board is None else part(args.board)
-    target = args.on or (DEFAULT if found is None else found.target)
-    flash = None if found is None else found.flash
+    board = None if args.board is None else _board(args.board)
+    part = None if board is None else BOARDS.get(board.name)
+    target = args.on or (DEFAULT if board is None else model.emulated(board.core))
+    flash = None if part is None else part.flash
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
     model.board(target)
@@ -239,9 +243,26 @@ def _report(args: argparse.Namespace) -> BenchReport:
         report = _of_container(args, name, target, flash)
     else:
         report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
-    if found is None:
+    if board is None:
         return report
-    return model.on_part(report, args.board, replace(found, flash=flash or found.flash))
+    manual = "" if part is None else f", by {part.manual}"
+    return model.on_board(report, board, flash, manual)
+
+
+def _board(text: str) -> Board:
+    """A board of the table whose cycles become milliseconds. Unknown boards are a usage error."""
+    from ..bench.timing import TIMINGS
+
+    try:
+        board = board_of(known_board(text))
+    except argparse.ArgumentTypeError as error:
+        print(f"vmcu bench: error: argument --board: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    reason = board.lacks(TIMINGS)
+    if reason:
+        remedy = "count on a core with --on, or on the board itself with --measure"
+        raise UserError(Problem(f"no estimate for {board.name}: {reason}", remedy))
+    return board
 
 
 def _of_container(

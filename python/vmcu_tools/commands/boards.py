@@ -8,15 +8,19 @@ import fnmatch
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..exits import EXIT_DONE
 from .options import Subparsers, json_option
+
+if TYPE_CHECKING:
+    from ..bench.boards import Board
 
 TREE = "ZEPHYR_BASE"
 
 
 EXAMPLES = (
-    ("", "all boards with a model of their flash"),
+    ("nrf52840dk", "RAM, flash, core and clock of a board"),
     ("'nucleo_f4*'", "boards by name"),
 )
 
@@ -25,10 +29,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     boards = commands.add_parser(
         "boards",
         help="list RAM, flash, core and clock of boards",
-        description="Lists the boards that `vmcu bench --board` and `vmcu fit --board` know; with "
-        "--zephyr, all boards with a microcontroller of a Zephyr tree.",
+        description="Lists the boards that `build`, `bench`, `fit` and `check` know: those of "
+        "Zephyr 3.7.1 and some later ones. With --zephyr, lists the boards of a Zephyr tree. The "
+        "last column shows whether `vmcu build --board` can estimate milliseconds.",
     )
-    boards.add_argument("pattern", nargs="?", default="*", help="such as 'nucleo_f4*'")
+    boards.add_argument(
+        "pattern", nargs="?", default="*", help="a board or SoC, such as 'nucleo_f4*'"
+    )
     boards.add_argument(
         "--zephyr",
         type=Path,
@@ -46,8 +53,15 @@ def run(args: argparse.Namespace) -> int:
     from ..report.boards import print_boards
     from ..report.terminal import console, write_json
 
-    listed = known() if args.zephyr is None else of_tree(args.zephyr)
-    shown = [board for board in listed if fnmatch.fnmatch(board.name, args.pattern)]
+    listed = list(known().values()) if args.zephyr is None else of_tree(args.zephyr)
+    shown = [board for board in listed if _matches(board, args.pattern)]
     print_boards(shown, console())
-    write_json([asdict(board) for board in shown], args.json)
+    figures = [asdict(board) | {"estimate": not board.unknown} for board in shown]
+    write_json(figures, args.json)
     return EXIT_DONE
+
+
+def _matches(board: Board, pattern: str) -> bool:
+    """Whether a pattern is the name, with or without qualifiers, or the SoC."""
+    names = (board.name, board.name.partition("/")[0], board.soc)
+    return any(fnmatch.fnmatch(name, pattern) for name in names)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import DEFAULT
+from .limits import board_of, known_board
 from .options import (
     Subparsers,
     hop_option,
@@ -22,7 +23,7 @@ from .options import (
     refuse_with,
     release_options,
 )
-from .parser import OUTPUT, PLAN, titled
+from .parser import MACHINE, OUTPUT, PLAN, titled
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -33,6 +34,7 @@ FORMATS = ("c", "container")
 
 EXAMPLES = (
     ("model.tflite", "RAM, flash and MACs"),
+    ("model.tflite --board nrf52840dk", "and estimated milliseconds on a board"),
     ("model.tflite -o out --ram 64K", "C tables, the fastest plan in 64 KB"),
     ("model.onnx --html report.html", "a page: what is in RAM, and when"),
     ("net.onnx --calibration data.npz -o out", "quantise a float model first"),
@@ -69,6 +71,12 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "not fused, which needs more RAM",
     )
     name_option(build)
+    titled(build, MACHINE).add_argument(
+        "--board",
+        type=known_board,
+        metavar="BOARD",
+        help="estimate milliseconds on a board; `vmcu boards` lists those with an estimate",
+    )
     release_options(build)
     titled(build, PLAN).add_argument(
         "--pareto",
@@ -97,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
     from ..report import model, text
-    from ..report.terminal import console, write_json
+    from ..report.cycles import estimated_time
+    from ..report.terminal import console, say, write_json
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
@@ -105,6 +114,9 @@ def run(args: argparse.Namespace) -> int:
     emitted = emit(plan, name, command_line(args, name))
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, console())
+    if args.board is not None:
+        cycles = sum(step.cycles for step in report.steps)
+        say(console(), estimated_time(cycles, board_of(args.board)))
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
         path.write_bytes(content)

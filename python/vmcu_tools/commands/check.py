@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
+from .limits import APP_FLASH, APP_RAM, board_options, left_on_board
 from .options import (
     Share,
     Subparsers,
@@ -28,6 +29,7 @@ from .sheets import REPORT, WHAT
 
 EXAMPLES = (
     ("model.tflite --max-ram 64K --max-flash 512K", "exit 1 if it exceeds a limit"),
+    ("model.tflite --board nucleo_f411re", "beside an application of usual size"),
     ("model.onnx --baseline before.json --tolerance 2", "or grew by more than 2 %"),
     ("after.json --baseline before.json --tolerance ram=1", "reports of one model"),
     ("after --baseline before --junit growth.xml", "folders of reports, by name"),
@@ -69,6 +71,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     limits.add_argument(
         "--max-flash", type=byte_count, metavar="SIZE", help="limit weights and tables"
     )
+    board_options(check, "--max-ram and --max-flash")
     limits.add_argument(
         "--max-cycles", type=count, metavar="N", help="limit the estimated cycles of an inference"
     )
@@ -111,9 +114,17 @@ def _model(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     from .sheets import report_of
     from .sheets import sheet as sheet_of
 
-    most = {"pool_bytes": args.max_ram, "flash_bytes": args.max_flash, "cycles": args.max_cycles}
+    ram, flash = (None, None) if args.board is None else left_on_board(args)
+    most = {
+        "pool_bytes": args.max_ram or ram,
+        "flash_bytes": args.max_flash or flash,
+        "cycles": args.max_cycles,
+    }
     if args.baseline is None and all(limit is None for limit in most.values()):
-        reason, remedy = "no limit is given", "name --max-ram, --max-flash, ... or --baseline"
+        reason, remedy = (
+            "no limit is given",
+            "name --max-ram, --max-flash, ... or --baseline",
+        )
         raise UserError(Problem(reason, remedy, str(args.model)))
     before = None if args.baseline is None else sheet_of(args, args.baseline)
     report = report_of(args)
@@ -134,7 +145,10 @@ def _model(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
 
 def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     usual = {**vars(model_options().parse_args(["model"])), "name": None, "hop": 0}
-    usual |= dict.fromkeys(("state", "time", "max_ram", "max_flash", "max_cycles", "markdown"))
+    usual |= dict.fromkeys(
+        ("state", "time", "max_ram", "max_flash", "max_cycles", "markdown", "board")
+    )
+    usual |= {"app_ram": byte_count(APP_RAM), "app_flash": byte_count(APP_FLASH)}
     del usual["model"]
     reason = "{} requires a model, not a bundle of figures"
     remedy = "leave it out; limit growth with --tolerance"

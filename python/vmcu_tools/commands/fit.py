@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..planner.options import DEFAULT
+from .limits import board_options, left_on_board
 from .options import (
     Subparsers,
     byte_count,
@@ -18,16 +19,11 @@ from .options import (
     model_options,
     name_option,
     refuse_with,
-    zephyr_board,
 )
 from .parser import LIMITS, titled
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits
-
-# What Zephyr and a small application take of a board, by default.
-APP_RAM, APP_FLASH = "16K", "48K"
-
 
 EXAMPLES = (
     ("model.tflite --ram 64K --flash 512K", "does it fit, and what makes it fit"),
@@ -46,21 +42,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     limits = titled(fit, LIMITS)
     limits.add_argument("--flash", type=byte_count, metavar="SIZE", help="limit weights and tables")
-    limits.add_argument(
-        "--board",
-        type=zephyr_board,
-        metavar="BOARD",
-        help="limit RAM and flash to those of a board, less what the application needs; `vmcu "
-        "boards` lists them",
-    )
-    for option, default, what in (("ram", APP_RAM, "RAM"), ("flash", APP_FLASH, "flash")):
-        limits.add_argument(
-            f"--app-{option}",
-            type=byte_count,
-            default=byte_count(default),
-            metavar="SIZE",
-            help=f"with --board: {what} of everything but the model (default {default})",
-        )
+    board_options(fit, "--ram and --flash")
     limits.add_argument(
         "--grow",
         action="store_true",
@@ -119,7 +101,6 @@ def _check(args: argparse.Namespace) -> None:
 
 def limits_of(args: argparse.Namespace) -> Limits:
     """What the model may have. Raises UserError where nothing says so."""
-    from ..bench.flash import part
     from ..fit.figures import Limits
 
     if args.board is None:
@@ -128,10 +109,6 @@ def limits_of(args: argparse.Namespace) -> Limits:
                 Problem("no limit is given", "give --ram, --flash or --board", str(args.model))
             )
         return Limits(args.ram, args.flash)
-    found = part(args.board)
-    left = found.ram * 1024 - args.app_ram, found.flash_size * 1024 - args.app_flash
-    if min(left) <= 0:
-        reason = f"--app-ram and --app-flash leave nothing of {args.board}"
-        raise UserError(Problem(reason, "name less", str(args.model)))
+    left = left_on_board(args)
     ram, flash = (given or rest for given, rest in zip((args.ram, args.flash), left, strict=True))
     return Limits(ram, flash, args.board)

@@ -20,6 +20,7 @@ from ..kernels.targets.portable.pooling import (
 )
 from ..quant import FloatScale, Requant, divide_away, float_bits
 from .layer import Binding, Form, Layer
+from .rates import Rates
 from .reach import Reach
 from .values import CStruct, factor
 from .window import WindowLayer, gather, scaled_pooling, window_fields
@@ -63,6 +64,8 @@ class AveragePool2D(Op):
 
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
+    rates = Rates(byte=380)
+
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
         if form is not Form.SUMMING:

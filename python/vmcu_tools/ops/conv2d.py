@@ -13,6 +13,7 @@ from ..graph import Graph, Node, Op, Shape, Window
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate, repeated
+from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, TILED, Rates
 
 # Taps of a window that gather.h collects side by side, at most: VMCU_PACKED.
 PACKED = 32
@@ -75,6 +76,14 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         if self.op.window.kernel != (1, 1):
             return replace(usual, per_call=costs.call_window)
         return usual
+
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        if self.reading.kernel != "dense":
+            return TILED
+        rest = self.reading.run % self.target.packing.lanes
+        row = DENSE_ROW_REST if rest else DENSE_ROW
+        return replace(DENSE, byte=DENSE.byte + row * (self.op.window.kernel[0] - 1))
 
     @property
     def mixes(self) -> bool:

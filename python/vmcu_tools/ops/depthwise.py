@@ -36,6 +36,7 @@ from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
 from .layer import Binding, Cost
 from .mac import WORD, MacLayer, repeated
+from .rates import Rates
 from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
@@ -118,6 +119,8 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
+    rates = Rates(call=2200, mac=2.3, byte=12, floating=32)
+
     @property
     def turned(self) -> Op | None:
         weights = self.op.weights.swapaxes(0, 1)

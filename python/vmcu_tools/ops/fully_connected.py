@@ -11,6 +11,7 @@ import numpy as np
 from ..graph import Op, Shape, Window
 from ..quant import Requant
 from .mac import MacLayer, Reading, accumulate, repeated
+from .rates import DENSE
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class FullyConnected(Op):
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
+    rates = DENSE
+
     @property
     def window(self) -> Window:
         return Window()

@@ -17,7 +17,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ..kernels.programs import programs
 from ..kernels.targets import named
 from .biases import Biases
 from .interval import Interval
+from .rates import Rates
 from .reach import Reach
 from .values import STRUCTS, Array, Kernel, Struct, Value
 
@@ -75,13 +76,15 @@ class Layer(ABC, Generic[OpT]):
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
     `block` is how many columns its kernel works on together, `target` what its constants are laid
-    out for, `outside` the input outside of the pool that it fetches from, if it does.
+    out for, `outside` the input outside of the pool that it fetches from, if it does, `rates` what
+    its cycles are estimated from.
 
     A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
 
     can_descend = False
     block = PAIR
+    rates: ClassVar[Rates] = Rates()
 
     def __init_subclass__(cls, op: type[Op] | None = None, **rest: Any):
         """Raises TypeError where an op's layer is not the only one, or misses what the tools would

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import Op
 from .pixelwise import PixelwiseLayer
+from .rates import Rates
 from .values import Array, CStruct, Kernel
 
 # z has 16 fractional bits. The root is taken of a number of 47 or 48 bits, so it has 24.
@@ -89,6 +90,8 @@ def inverse_root(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
+    rates = Rates(byte=118)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         q = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
         count = q.shape[2]

@@ -31,6 +31,7 @@ from .biases import Biases, beyond_float32
 from .interval import Interval
 from .layer import STACK_SCRATCH, Binding, Form, Layer, OpT
 from .once import Made, once
+from .rates import TILED
 from .values import CStruct
 from .window import WindowLayer, covered, gather, window_fields
 
@@ -87,6 +88,8 @@ class Reading:
 
 class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
+
+    rates = TILED
 
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:

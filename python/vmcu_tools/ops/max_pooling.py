@@ -13,6 +13,7 @@ from ..graph import Op, Shape, Window
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
 from .layer import Binding
+from .rates import Rates
 from .values import CStruct
 from .window import WindowLayer, gather, scaled_pooling, window_fields
 
@@ -38,6 +39,8 @@ class MaxPool2D(Op):
 
 
 class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
+    rates = Rates(byte=155)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)
         return self.clamp(taps.max(axis=(2, 3)))

@@ -12,6 +12,7 @@ from ..graph import Op
 from ..kernels.softmax import softmax_onnx, softmax_tflite
 from ..quant import INT8_MIN
 from .pixelwise import PixelwiseLayer
+from .rates import Rates
 from .values import Array, CStruct, Kernel, Value
 
 PARAMS = CStruct(
@@ -47,6 +48,8 @@ class Softmax(Op):
 
 
 class SoftmaxLayer(PixelwiseLayer[Softmax], op=Softmax):
+    rates = Rates(byte=130)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = data[0][y0:y1].astype(np.int64)
         if not self.op.exact_shares:

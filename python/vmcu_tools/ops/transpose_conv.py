@@ -16,6 +16,7 @@ from ..graph import Op
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
 from .biases import Biases, beyond_float32
 from .layer import NEVER, Layer
+from .rates import Rates
 from .values import Array, CStruct, Kernel, Struct
 from .window import window_values
 
@@ -69,6 +70,8 @@ class TransposeConv2D(Op):
 
 
 class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
+    rates = Rates(call=700, mac=8.4, byte=330, floating=63)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         op = self.op
         image = data[0].astype(np.int64) - self.ins[0].zero_point

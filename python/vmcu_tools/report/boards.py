@@ -15,10 +15,17 @@ from .text import table
 
 def print_boards(boards: Sequence[Board], console: Console) -> None:
     """A line a board."""
-    grid = table("board", "core", "RAM", "flash", "MHz", "wait states", left=2)
+    grid = table("board", "core", "RAM", "flash", "MHz", "estimate", left=2)
+    for column in grid.columns[:2]:
+        column.overflow = "fold"
     for board in boards:
         sizes = (f"{size:,}K" if size else "" for size in (board.ram, board.flash))
-        known = ("" if one is None else str(one) for one in (board.megahertz, board.waits))
-        grid.add_row(escape(board.name), board.core, *sizes, *known)
+        clock = "" if board.megahertz is None else str(board.megahertz)
+        estimate = "no" if board.unknown else "yes"
+        grid.add_row(escape(board.name), board.core, *sizes, clock, estimate)
     console.print(grid)
-    say(console, f"{len(boards)} boards; RAM in one piece, wait states of flash at that clock")
+    say(
+        console,
+        f"{len(boards)} boards. RAM in one piece. `vmcu build --board` estimates milliseconds "
+        "where the last column has yes.",
+    )

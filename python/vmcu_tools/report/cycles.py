@@ -1,28 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of layers by estimate, from the costs of a target that planners weigh; `vmcu bench` counts
-them."""
+"""Cycles of layers by estimate, from their rates, and milliseconds on a board; `vmcu bench` counts
+cycles."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops import Layer
 from ..plan.plan import Plan
-from ..planner.stages.costs import extra_cost
+from ..planner.stages.costs import calls_of
+
+if TYPE_CHECKING:
+    from ..bench.boards import Board
+
+# Kernels with a float32 factor, as Op.requantisers names it.
+FLOATING = "FLOAT"
+# How much longer a published board needs than the estimate, at least and at most. A test compares
+# them with the tables of doc/cycles.md.
+BOARD_FACTORS = (1.0, 1.6)
+PAGE = "doc/cycles.md"
 
 
-def layer_cycles(layer: Layer[Any], joined: bool) -> int:
-    """Of one layer; joined: it runs together with others."""
-    costs = layer.target.costs
-    each = costs.mac_depthwise if layer.op.channelwise else costs.mac
-    alone = layer.height * costs.call + each * layer.macs + layer.out.bytes
-    return round(alone) + (extra_cost(layer) if joined else 0)
+def layer_cycles(layer: Layer[Any]) -> int:
+    """Of one layer, on a Cortex-M4 without wait states."""
+    rates = layer.rates
+    each = rates.byte + rates.floating * (FLOATING in layer.op.requantisers)
+    taps = layer.macs / layer.out.shape[2]
+    moved = rates.tap * taps + each * layer.out.bytes
+    return round(rates.call * calls_of(layer) + rates.mac * layer.macs + moved)
 
 
 def cycles_of(plan: Plan) -> list[int]:
     """By step."""
-    return [
-        layer_cycles(step.bind(plan.graph), len(stage) > 1)
-        for stage in plan.stages
-        for step in stage
-    ]
+    return [layer_cycles(step.bind(plan.graph)) for step in plan.steps]
+
+
+def milliseconds(cycles: int, board: Board) -> float:
+    """What cycles on a Cortex-M4 without wait states become on a board that has an estimate."""
+    assert board.megahertz is not None
+    return cycles * board.cycle_factor / board.megahertz / 1000
+
+
+def printed(time: float) -> str:
+    """Milliseconds with three digits at least."""
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
+
+
+def estimated_time(cycles: int, board: Board) -> str:
+    """A sentence on how long so many cycles of a Cortex-M4 take on a board, or why that is
+    unknown."""
+    if board.unknown:
+        return f"no estimate of milliseconds on {board.name}: {board.unknown}"
+    time = milliseconds(cycles, board)
+    least, most = BOARD_FACTORS
+    waits = "" if board.waits is not None else ", and longer if its flash has wait states"
+    return (
+        f"estimated {printed(time)} ms at {board.megahertz} MHz on {board.name}: modelled, not "
+        f"measured. A board needs {least:g} to {most:g} times the estimate{waits} ({PAGE})"
+    )
