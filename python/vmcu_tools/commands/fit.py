@@ -12,15 +12,14 @@ from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..planner.options import DEFAULT
 from .options import (
     Subparsers,
-    byte_count,
     hop_option,
     json_option,
     model_options,
     name_option,
     refuse_with,
-    zephyr_board,
 )
 from .parser import LIMITS, titled
+from .values import byte_count, zephyr_board
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits

@@ -16,7 +16,7 @@ from ..model import ModelReport
 from . import plot, svg
 from .cards import Card, cards
 from .lives import Lives, lives_of
-from .names import short_names
+from .names import names_of
 from .palette import AREAS, DARK, LIGHT, variables
 from .peak import Peak, peak_of
 
@@ -101,11 +101,6 @@ def worth(choices: Sequence[Choice]) -> list[Choice]:
         if not found or choice.pool_bytes < found[-1].pool_bytes:
             found.append(choice)
     return found
-
-
-def names_of(plan: Plan) -> Mapping[str, str]:
-    """Short names of a plan's tensors and nodes."""
-    return short_names([*plan.placements, *(step.node.name for step in plan.steps)])
 
 
 def _more(part: float) -> str:
