@@ -18,7 +18,7 @@ from pathlib import Path
 from vmcu_tools import cli
 from vmcu_tools.bench import kernels, model, stream
 from vmcu_tools.commands import models
-from vmcu_tools.wear import paper, traces
+from vmcu_tools.wear import paper, tasks, traces
 
 # In front of the output of a command.
 MARK = "\f"
@@ -40,6 +40,9 @@ def once(module: object, name: str) -> None:
 
 
 def main(widths: list[int], commands: list[list[str]]) -> None:
+    tasks.CNN_JOBS = 1000
+    paper.dsp = functools.partial(paper.dsp, ticks=20_000)
+    kernels.bench_kernels = functools.partial(kernels.bench_kernels, cases=kernels.CASES[:2])
     for module, name in ((kernels, "bench_kernels"), (paper, "cnn"), (paper, "dsp")):
         once(module, name)
     for module, name in ((model, "bench"), (stream, "bench"), (traces, "record")):

@@ -21,7 +21,7 @@ from rich.console import Console
 from vmcu_tools import compiler, paths
 from vmcu_tools.cli import main
 from vmcu_tools.report.terminal import UNLIMITED, Terminal
-from vmcu_tools.report.text import ELLIPSIS, LEAST_TEXT, RULE, Table, table
+from vmcu_tools.report.text import ELLIPSIS, LEAST_TEXT, RULE, ReportTable, table
 
 HERE = Path(__file__).parent
 SAMPLES = paths.root() / "samples"
@@ -37,7 +37,7 @@ COMMANDS: dict[str, list[str]] = {
     "build rotated": ["build", DIGITS, "--rotate"],
     "build hop": ["build", GESTURE, "--hop", "4"],
     "build memories": ["build", DIGITS, "--memory", "fast=2K,slow=64K"],
-    "build front": ["build", DIGITS, "--pareto"],
+    "build front": ["build", GESTURE, "--pareto"],
     "verify": ["verify", DIGITS, "-n", "2"],
     "verify hop": ["verify", GESTURE, "--hop", "4", "-n", "2"],
     "verify container": ["verify", "gesture.vmcu", "-n", "2"],
@@ -48,7 +48,7 @@ COMMANDS: dict[str, list[str]] = {
     "bench kernels": ["bench"],
     "bench wear": ["bench", "--wear", GESTURE],
     "bench wear, paper": ["bench", "--wear"],
-    "fit": ["fit", DIGITS, "--ram", "1500"],
+    "fit": ["fit", GESTURE, "--ram", "150"],
     "fit grow": ["fit", GESTURE, "--ram", "64K", "--grow"],
     "check": ["check", DIGITS, "--max-ram", "1K", "--baseline", GESTURE],
     "check bundles": ["check", "digits.json", "--baseline", "before.json"],
@@ -77,7 +77,7 @@ def prepare(folder: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(folder / "x.npy", rng.integers(-128, 128, (1, 3, 45, 1), dtype=np.int8))
     (folder / "problem.csv").write_text("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\n")
-    tensors = [{"name": name, "bytes": size} for name, size in (("a", 1000), ("b", 2000))]
+    tensors = [{"name": name, "size": size} for name, size in (("a", 1000), ("b", 2000))]
     nodes = [
         {"name": "first", "outputs": ["a"]},
         {"name": "second", "inputs": ["a"], "outputs": ["b"]},
@@ -119,8 +119,16 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, list
     reader.start()
     with (folder / "piped").open("w+b") as piped:
         command = [sys.executable, str(HERE / "terminal_widths.py"), str(asked)]
+        # readline gives COLUMNS to the children of pytest, unless they get Python's environment.
         subprocess.run(
-            command, stdin=theirs, stdout=theirs, stderr=piped, cwd=folder, check=True, timeout=600
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=piped,
+            cwd=folder,
+            env=dict(os.environ),
+            check=True,
+            timeout=600,
         )
         os.close(theirs)
         reader.join()
@@ -178,7 +186,7 @@ def test_nothing_is_lost(shown: dict[str, tuple[str, list[str]]], name: str, wid
     lost = {} if timed else figures(plain) - figures(text)
     assert not lost
     assert not headers(plain) - headers(text)
-    assert all(cell_len(line) <= width for line in tables(text))
+    assert not [line for line in tables(text) if cell_len(line) > width]
 
 
 def test_the_pipe_has_full_names_whatever_columns_says(
@@ -235,7 +243,7 @@ def test_a_build_lists_the_largest_layers(
         assert "--all lists all" in few and "--all lists all" not in every
 
 
-def drawn(rng: random.Random) -> Table:
+def drawn(rng: random.Random) -> ReportTable:
     left = rng.randint(0, 3)
     count = left + rng.randint(1, 9)
     words = ("loads", "of", "flash", "MACs", "per", "instructions")
@@ -248,7 +256,7 @@ def drawn(rng: random.Random) -> Table:
     return found
 
 
-def printed(grid: Table, width: int) -> str:
+def printed(grid: ReportTable, width: int) -> str:
     file = io.StringIO()
     Terminal(file=file, width=width).print(grid)
     return file.getvalue()

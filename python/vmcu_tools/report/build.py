@@ -25,7 +25,6 @@ def print_report(report: ModelReport, console: Console, every: bool = False) -> 
     say(console, f"{report.model}\n")
     for name, text in totals(report):
         say(console, f"{name:6} {text}")
-    say(console, "")
     print_layers(report, console, every)
     say(console, report.peak)
     if report.hop is not None:
@@ -103,7 +102,6 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     names = names_for(console, (one.tensor for one in hop.kept))
     for one in hop.kept:
         grid.add_row(names[one.tensor], f"{one.rows:,}", f"{one.bytes:,}")
-    say(console, "")
     console.print(grid)
     state = f"The state has {hop.state_bytes:,} bytes of the pool."
     if hop.variables:
@@ -141,7 +139,6 @@ def print_memories(memories: Sequence[MemoryReport], console: Console) -> None:
     for memory in memories:
         sizes = f"{memory.pool_bytes:,}", f"{memory.capacity:,}", f"{memory.accesses:,}"
         grid.add_row(memory.name, *sizes, f"{memory.share:.1%}", f"{memory.wait:g}")
-    say(console, "")
     console.print(grid)
 
 

@@ -14,7 +14,7 @@ from ..bench.model import BenchReport, LayerBench
 from ..bench.timing import Spent
 from ..image.size import PARTS, SizeReport
 from .terminal import say
-from .text import Table, names_for, table
+from .text import ReportTable, names_for, table
 
 COUNTS = ("instructions", "instructions per MAC", "RAM loads", "flash loads", "stores")
 CYCLES = ("cycles", "cycles per MAC")
@@ -46,7 +46,9 @@ def layer_cells(entry: LayerBench | BenchReport) -> list[str]:
     return [macs, *cells(entry), *modelled(entry), *(number(share, 0) for share in shares)]
 
 
-def layer_table(layers: Sequence[LayerBench], executor: LayerBench, console: Console) -> Table:
+def layer_table(
+    layers: Sequence[LayerBench], executor: LayerBench, console: Console
+) -> ReportTable:
     """A line for each layer, then the executor's own."""
     shares = (f"{part} %" for part in SPENT)
     grid = table("", "layer", "op", "MACs", *COUNTS, *CYCLES, *shares, left=3, keys=2)
@@ -59,7 +61,7 @@ def layer_table(layers: Sequence[LayerBench], executor: LayerBench, console: Con
 
 def print_bench(report: BenchReport, console: Console) -> None:
     """The layers and their sum, then time and energy."""
-    say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference\n")
+    say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
     grid = layer_table(report.layers, report.executor, console)
     grid.add_row("", "total", "", *layer_cells(report))
     console.print(grid)

@@ -51,16 +51,19 @@ def print_fit(outcome: Fit, console: Console) -> None:
 
 
 def _print_ways(ways: Sequence[Remedy], console: Console) -> None:
-    grid = table("", "what", "RAM", "flash", "MACs", "recomputation", left=2)
+    extra = any(way.measured.macs_extra for way in ways)
+    columns = "RAM", "flash", "MACs", *["recomputation"] * extra
+    grid = table("", "what", *columns, left=2)
     for way in ways:
         missing = way.ram_lacking or way.flash_lacking
         found = way.measured
+        share = 100 * found.macs_extra / max(found.macs, 1)
         grid.add_row(
             "fits" if way.fits else f"{missing:,} too many",
             way.what,
             f"{found.pool_bytes:,}",
             f"{found.flash_bytes:,}",
             f"{found.macs:,}",
-            f"{100 * found.macs_extra / max(found.macs, 1):.1f} %" if found.macs_extra else "",
+            *([f"{share:.1f} %"] * extra),
         )
     console.print(grid)

@@ -38,7 +38,7 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
 def print_hops(report: StreamBench, console: Console) -> None:
     """The layers of an average hop, then the average, the worst and the first result."""
     moves = f"window {report.window} rows, hop {report.hop}"
-    say(console, f"{report.model} on {report.target}, {moves}: the average of {report.hops} hops\n")
+    say(console, f"{report.model} on {report.target}, {moves}: the average of {report.hops} hops")
     console.print(layer_table(report.layers, report.executor, console))
     grid = table("", "MACs", "instructions", "cycles", left=1)
     average = f"{report.instructions:,.0f}", f"{report.cycles:,.0f}"

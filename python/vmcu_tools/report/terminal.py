@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,10 @@ def is_narrow(console: Console) -> bool:
 
 
 def say(console: Console, text: str, markup: bool = False) -> None:
-    """Prints a line, which a terminal wraps between words; `markup`: brackets are for rich."""
-    console.print(text, overflow="ignore", crop=False, highlight=False, markup=markup)
+    """Prints a text. A terminal wraps it between words; `markup`: brackets are for rich."""
+    for line in text.split("\n"):
+        wrapped = textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+        console.print(wrapped, overflow="ignore", crop=False, highlight=False, markup=markup)
 
 
 def write_json(figures: object, path: Path | None) -> None:

@@ -21,14 +21,14 @@ ELLIPSIS, RULE = "…", "─"
 ASCII = str.maketrans({ELLIPSIS: "~", RULE: "-"})
 
 
-def table(*columns: str, left: int = 2, keys: int | None = None) -> Table:
+def table(*columns: str, left: int = 2, keys: int | None = None) -> ReportTable:
     """A table whose first `left` columns are text and the others figures. Where it is wider than
     the terminal, each part of it has the first `keys` columns (default: `left`)."""
-    return Table(columns, left, left if keys is None else keys)
+    return ReportTable(columns, left, left if keys is None else keys)
 
 
 @dataclass
-class Table:
+class ReportTable:
     """Lays itself out for the width of a console, in this order: headers wrap, text wraps or is
     shortened in the middle, and columns that still do not fit follow in a second table."""
 
@@ -45,6 +45,7 @@ class Table:
             self.sections.add(len(self.rows) - 1)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield Text("")
         for part in self._parts(options.max_width):
             widths = self._widths(part, options.max_width)
             for line, style in self._lines(part, widths):

@@ -28,7 +28,6 @@ def print_verification(outcome: Verification, console: Console) -> None:
     say(console, f"{title}: {_inputs(outcome)}")
     off = [check for check in (*outcome.checks, *outcome.target_checks) if check.differing]
     if off:
-        say(console, "")
         _print_differing(off, console)
     strict = [check for check in outcome.checks if check.promise.steps == 0]
     loose = [check for check in outcome.checks if check.promise.steps > 0]

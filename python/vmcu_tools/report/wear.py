@@ -16,7 +16,7 @@ from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
 from ..wear.tasks import CYCLES, DEPTHS, WORD
 from ..wear.traces import StoreTrace
 from .terminal import say
-from .text import Table, table
+from .text import ReportTable, table
 
 GRID_PARAMETERS = ("threshold_ticks", "migration_depth", "stride_depth", "stride_size")
 
@@ -83,12 +83,12 @@ def print_paper(
 ) -> None:
     """Both experiments, then what follows without a simulation."""
     for title, experiment in (("one CNN task", cnn), ("five DSP tasks in turn", dsp)):
-        say(console, f"{title}, {experiment.best.rounds:,} jobs each\n")
+        say(console, f"{title}, {experiment.best.rounds:,} jobs each")
         _print_experiment(experiment, endurance, rate, console)
     grid = table("threshold", *(task.name for task in dsp.tasks), left=1)
     for threshold, ratios in paper.table5().items():
         grid.add_row(f"{threshold} ticks", *(f"{ratio:.1f}" for ratio in ratios.values()))
-    say(console, "migrations of each task for one migration of SVM\n")
+    say(console, "migrations of each task for one migration of SVM")
     console.print(grid)
     most = DEPTHS[-1]
     say(
@@ -131,7 +131,7 @@ def _where(run: Run) -> str:
     return found
 
 
-def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> None:
+def _add_row(grid: ReportTable, label: str, run: Run, endurance: int, rate: float) -> None:
     figures = paper.figures(run, ())
     grid.add_row(
         label,
@@ -192,7 +192,7 @@ def print_pool(name: str, result: PoolWear, console: Console) -> None:
         console,
         f"{name}: pool of {result.pool_bytes:,} bytes, {int(result.per_inference.sum()):,} writes "
         f"per inference. Simulated {result.inferences:,} inferences; the origin advances by "
-        f"{result.step:,} bytes after each and has {result.origins:,} positions.\n",
+        f"{result.step:,} bytes after each and has {result.origins:,} positions.",
     )
 
 
