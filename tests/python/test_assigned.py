@@ -197,7 +197,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path, _ = built(tmp_path, ("gated",))
     code, said, _ = vmcu(capsys, "build", path, "-o", tmp_path)
     assert code == 0 and "2 states, which each call recomputes" in said
-    assert "is given what" not in said
+    assert "of the next call" not in said
     code, said, _ = vmcu(capsys, "verify", path, "-n", 100)
     assert code == 0 and "0 of 100 hops differ from the file's own runtime call by call" in said
     np.save(tmp_path / "x.npy", np.zeros((20, SIZE), np.int8))

@@ -119,27 +119,27 @@ def _state(args: argparse.Namespace) -> Sequence[str] | None:
 
 
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
-    """What a person should know of states that are inputs and outputs of the file."""
-    by_name = f"; by their names, see {STATE} {NONE}" if _state(args) is None else ""
+    """Notes on states that are inputs and outputs of the file."""
+    by_name = f"; paired by name, see {STATE} {NONE}" if _state(args) is None else ""
     return tuple(
-        f"state: '{ahead}' is given what '{behind}' was in the call before{by_name}"
+        f"state: output '{behind}' is input '{ahead}' of the next call{by_name}"
         for ahead, behind in plan.model.fed
     )
 
 
 def _dropped(plan: Plan) -> tuple[str, ...]:
-    """What a person should know of outputs that are not there."""
+    """Notes on outputs that vmcu does not write."""
     return tuple(
-        f"the output '{name}' is a float constant of the file and is left out: read it from there"
+        f"output '{name}' is a float constant of the file: vmcu does not write it"
         for name in plan.model.dropped
     )
 
 
 def _columns(plan: Plan) -> tuple[str, ...]:
-    """What a person should know where time is not the file's H."""
+    """A note for inputs whose time is not the file's H."""
     return tuple(
-        f"time is W of '{port.name}' in the file: rows and columns of all images are exchanged, "
-        "and a row that is pushed is a column of the file's, from the top on, channels last"
+        f"time is W of '{port.name}' in the file: vmcu transposes H and W of all images; a row that "
+        "you push is a column of the file's image, from the top, channels last"
         for port in plan.graph.inputs
         if port.layout in EXCHANGED.values()
     )

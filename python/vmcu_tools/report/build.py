@@ -31,7 +31,7 @@ def print_report(report: ModelReport, console: Console, every: bool = False) -> 
         print_hop(report.hop, report.macs, console)
     if report.memories:
         print_memories(report.memories, console)
-    for note in (*_facts(report), *report.notes):
+    for note in (*facts(report), *report.notes):
         say(console, note)
 
 
@@ -78,22 +78,24 @@ def _largest(
     return sorted(by_size[:LISTED], key=lambda one: one[0])
 
 
-def _facts(report: ModelReport) -> list[str]:
+def facts(report: ModelReport) -> list[str]:
     """Sentences on what options and the file's constants changed."""
-    facts = []
+    found = []
     if report.left_out:
-        facts.append(
+        found.append(
             f"Removed {report.left_out:,} of {report.channels:,} constant or unused channels. "
             f"The file has {report.macs_file:,} MACs."
         )
+    if report.input_streamed:
+        found.append("You push the input row by row: vmcu_push_row().")
     if report.input_elsewhere:
-        facts.append("The input is not in the pool: vmcu_set_input() sets its address.")
+        found.append("The input is not in the pool: vmcu_set_input() sets its address.")
     if report.rotation_step:
-        facts.append(
+        found.append(
             f"The origin of the pool advances by {report.rotation_step:,} bytes after each "
             f"inference. {report.rotation_overhang:,} bytes of the pool are rotation overhead."
         )
-    return facts
+    return found
 
 
 def print_hop(hop: HopReport, macs: int, console: Console) -> None:

@@ -11,6 +11,7 @@ import jinja2
 
 from ...plan.choice import Choice
 from ...plan.plan import Plan
+from ..build import facts
 from ..comparison import Comparison
 from ..model import ModelReport
 from . import plot, svg
@@ -84,7 +85,7 @@ def render(plan: Plan, report: ModelReport, compared: Comparison | None = None) 
         cards=_script([_card(card) for card in told]),
         compared=compared,
         warnings=[note[len(WARNING) :].strip() for note in plan.notes if note.startswith(WARNING)],
-        notes=[note for note in plan.notes if not note.startswith(WARNING)],
+        notes=[*facts(report), *(n for n in plan.notes if not n.startswith(WARNING))],
         patterns="".join(svg.patterns(list(AREAS))),
         light=variables({**AREAS, **LIGHT}),
         dark=variables(DARK),
