@@ -138,8 +138,8 @@ def _dropped(plan: Plan) -> tuple[str, ...]:
 def _columns(plan: Plan) -> tuple[str, ...]:
     """A note for inputs whose time is not the file's H."""
     return tuple(
-        f"time is W of '{port.name}' in the file: vmcu transposes H and W of all images; a row that "
-        "you push is a column of the file's image, from the top, channels last"
+        f"time is W of '{port.name}' in the file: vmcu transposes H and W of all images. A row "
+        "that you push is a column of the file's image, from the top, channels last."
         for port in plan.graph.inputs
         if port.layout in EXCHANGED.values()
     )

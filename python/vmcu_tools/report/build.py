@@ -113,8 +113,8 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
         return
     say(
         console,
-        f"Each hop of {counted(hop.rows, 'row')} gives a result over a window of {hop.window} rows, the first "
-        f"after {hop.first} rows. A hop has {macs:,} MACs, a whole window {hop.macs_window:,}. "
+        f"Each hop of {counted(hop.rows, 'row')} gives a result over a window of {hop.window} "
+        f"rows, the first after {hop.first} rows. A hop has {macs:,} MACs, a whole window {hop.macs_window:,}. "
         f"{state}",
     )
     if hop.anew is not None:

@@ -44,8 +44,8 @@ def print_verification(outcome: Verification, console: Console) -> None:
             found = f"differs from the reference in {differing:,} of {total:,} bytes"
         say(console, f"{outcome.target} {found}")
     print_ends(outcome.ends, console)
-    off = any(check.differing for check in loose)
-    if off or (not outcome.ends.exact and any(b.differing for b in outcome.ends.borders)):
+    steps = any(check.differing for check in loose)
+    if steps or (not outcome.ends.exact and any(b.differing for b in outcome.ends.borders)):
         say(console, WHY_STEPS)
     said = "[green]PASSED" if outcome.passed else "[red]FAILED"
     say(console, f"{escape(title)}: {said}", markup=True)
