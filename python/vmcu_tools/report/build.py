@@ -114,8 +114,8 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     say(
         console,
         f"Each hop of {counted(hop.rows, 'row')} gives a result over a window of {hop.window} "
-        f"rows, the first after {hop.first} rows. A hop has {macs:,} MACs, a whole window {hop.macs_window:,}. "
-        f"{state}",
+        f"rows, the first after {hop.first} rows. A hop has {macs:,} MACs, a whole window "
+        f"{hop.macs_window:,}. {state}",
     )
     if hop.anew is not None:
         print_anew(hop.anew, macs, console)

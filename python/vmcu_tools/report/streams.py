@@ -16,7 +16,7 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
     """How many results differ, a line for each runtime that is compared."""
     shown = "call by call" if outcome.keeps else "on whole windows"
     for one in outcome.judged:
-        allowed = "" if one.strict else "; one step a node is allowed"
+        allowed = "" if one.strict else "; one step a node may differ, see doc/models.md#exactness"
         differ = f"{one.differing:,} of {one.bytes:,} bytes"
         if one.differing:
             differ += f", by {one.largest} at most{allowed}"
