@@ -15,20 +15,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from rich.console import Console
-
 from .commands import build, models
-from .commands.options import c_name, hop_option, model_options
+from .commands.options import hop_option, model_options
+from .commands.values import c_name
 from .emit import Emitted, emit, write
 from .errors import Problem, UserError
 from .frontends import format_of
 from .plan.plan import Plan
 from .planner.options import DEFAULT
 from .report import model as figures
-from .report import text
+from .report.build import print_report
 from .report.model import ModelReport, StepReport
 from .report.page import files
-from .report.terminal import WIDTH
+from .report.terminal import UNLIMITED, Terminal
 
 URI = "data:image/svg+xml;base64,"
 # How a size is given: bytes, or as on the command line.
@@ -238,7 +237,7 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        text.print_report(self.figures, Console(file=out, width=WIDTH))
+        print_report(self.figures, Terminal(file=out, width=UNLIMITED), every=True)
         return out.getvalue()
 
     def _repr_svg_(self) -> str:

@@ -110,7 +110,7 @@ def test_only_build_goes_on_with_the_best_so_far(
         assert cli.main([words[0], str(DIGITS), *words[1:]]) == 130
         assert "interrupted" in capsys.readouterr().err
     assert cli.main(["build", str(DIGITS)]) == 130
-    assert "best one so far" in capsys.readouterr().out
+    assert "best plan found" in capsys.readouterr().out
 
 
 def test_nothing_goes_on_when_time_is_over() -> None:

@@ -83,7 +83,7 @@ def test_figures() -> None:
     assert sum(layer.macs for layer in report.layers) == report.macs + report.macs_extra
     assert report.flash_bytes == report.figures.weights_bytes + report.figures.tables_bytes
     assert report.figures.model == "mine"
-    assert f"pool {report.bytes:,} bytes of RAM" in str(report)
+    assert f"RAM    {report.bytes:,} bytes" in str(report)
 
 
 def test_a_notebook_shows_the_picture(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_rows_beside_what_is_computed(tmp_path: Path) -> None:
 def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, _ = built(tmp_path, ("gated",))
     code, said, _ = vmcu(capsys, "build", path, "-o", tmp_path)
-    assert code == 0 and "2 states of the file are computed anew by each" in said
+    assert code == 0 and "2 states, which each call recomputes" in said
     assert "is fed back as" not in said
     code, said, _ = vmcu(capsys, "verify", path, "-n", 100)
     assert code == 0 and "0 of 100 hops differ from the file's own runtime call by call" in said

@@ -108,8 +108,8 @@ def test_a_difference_says_which_layer() -> None:
     ]
     states = [(one.state, one.name, one.pool_bytes) for one in found.layers]
     assert states == [("changed", "b", -2), ("new", "d", 20), ("gone", "c", -3)]
-    assert "the fullest layer was 'b' (9 bytes) and is 'd' (20)" in found.why[0]
-    assert "MACs: +150, of which 'd' (new) has +200" in found.why
+    assert "the peak moved from layer 'b' (9 bytes) to 'd' (20)" in found.why[0]
+    assert "MACs: +150; most in 'd' (new): +200" in found.why
     other = sheet(a=5)
     op = replace(other, layers=(replace(other.layers[0], op="Add"),))
     assert difference(other, op).layers[0].op == "Conv2D to Add"

@@ -250,7 +250,7 @@ def test_what_is_said(heard: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     code, said, _ = vmcu(capsys, "verify", heard, "--hop", 7, "-n", 50)
     assert code == 0 and "window 12 rows, hop 7" in said
     code, said, _ = vmcu(capsys, "build", heard, "--hop", 1)
-    assert code == 0 and "time is axis W" not in said and "the window of 6 rows" in said
+    assert code == 0 and "time is axis W" not in said and "over a window of 6 rows" in said
     code, _, said = vmcu(capsys, "build", heard, "--hop", 7, "--time", "h")
     assert code == 1 and "the window has only 6 rows along H" in said
     code, _, said = vmcu(capsys, "build", heard, "--time", "w")

@@ -161,7 +161,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0 and read.facts(path.read_bytes()).release is None
     capsys.readouterr()
     assert main(["container", "verify", str(path)]) == 0
-    assert "states no product and no version" in capsys.readouterr().out
+    assert "no product, no version" in capsys.readouterr().out
     assert main(["build", str(HELLO), "--product", "7"]) == 1
     assert "add --format container" in capsys.readouterr().err
     assert main([*sign, "--product", str(2**32)]) == 2

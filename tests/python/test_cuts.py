@@ -196,7 +196,7 @@ def test_rows_never_need_more_than_a_whole_input() -> None:
     whole = make_plan("vmcu", speech())
     rows = make_plan("vmcu", speech(), Options(stream_input=True))
     assert rows.pool_bytes == whole.pool_bytes and not rows.input_streamed
-    assert "The input is not streamed" in " ".join(rows.notes)
+    assert "Does not stream the input" in " ".join(rows.notes)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

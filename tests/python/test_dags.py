@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import sys
 
 import pytest
@@ -63,10 +62,10 @@ def best_peak(seed: int) -> int:
 
 
 def gap(plan: Plan) -> int:
-    """Bytes above the proven bound, as the plan's notes have it."""
-    found = re.search(r"the gap ([\d,]+)", " ".join(plan.notes))
-    assert found
-    return int(found[1].replace(",", ""))
+    """Bytes above the proven bound, which the plan's notes have as well."""
+    noted = f", {plan.gap:,} below this pool" if plan.gap else "Optimal for this grouping"
+    assert noted in " ".join(plan.notes)
+    return plan.gap
 
 
 def test_nothing_is_fragmented() -> None:

@@ -103,7 +103,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, said, _ = vmcu(capsys, "build", path, *both, "-o", tmp_path)
     assert code == 0 and "state: output 'z' is fed back as input 'a'" in said
     assert "--state state:state_out --state a:z" in (tmp_path / "fed.c").read_text()
-    assert "by their names" not in said
+    assert "paired by name" not in said
     code, said, _ = vmcu(capsys, "build", path, "--state", "none", "-o", tmp_path)
     assert code == 0 and "INPUT2_BYTES" in (tmp_path / "fed.h").read_text()
     code, said, _ = vmcu(capsys, "bench", path, *both, "--on", "qemu:m4")

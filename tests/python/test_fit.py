@@ -193,7 +193,7 @@ def test_it_fits(nets: Path, tmp_path: Path, capsys) -> None:
     assert found["measured"]["pool_bytes"] == figures["pool_bytes"]
     flash = figures["weights_bytes"] + figures["tables_bytes"]
     assert found["measured"]["flash_bytes"] == flash
-    assert "of 1,024: it fits" in capsys.readouterr().out
+    assert "of 1,024 bytes of RAM" in capsys.readouterr().out
 
 
 def test_it_does_not_fit_and_what_helps(nets: Path, tmp_path: Path, capsys) -> None:
@@ -201,9 +201,7 @@ def test_it_does_not_fit_and_what_helps(nets: Path, tmp_path: Path, capsys) -> N
     found = fitted(path, tmp_path, 1, "--ram", "20000")
     assert found["ram_lacking"] == found["measured"]["pool_bytes"] - 20000 > 0
     assert [way["kind"] for way in found["ways"]][:2] == ["stream", "elsewhere"]
-    assert "It fits if the input comes row by row: vmcu build --stream-input" in (
-        capsys.readouterr().out
-    )
+    assert "It fits with a streamed input: vmcu build --stream-input" in (capsys.readouterr().out)
     for way in found["ways"]:
         assert way["fits"] == (way["measured"]["pool_bytes"] <= 20000)
         if way["options"]:

@@ -21,7 +21,7 @@ def test_supported_model(tmp_path, capsys):
     m = TfliteModel()
     path = m.save(tmp_path / "m.tflite", *conv((6, 6), 4, 8, (3, 3))(m))
     assert main(["inspect", str(path), "--json", str(tmp_path / "m.json")]) == 0
-    assert "supported; 1 nodes, 10,368 MACs" in capsys.readouterr().out
+    assert "supported; 1 layer, 10,368 MACs" in capsys.readouterr().out
     found = json.loads((tmp_path / "m.json").read_text())
     (node,) = found["nodes"]
     assert (node["op"], node["shape"], node["macs"]) == ("Conv2D", [6, 6, 8], 6 * 6 * 8 * 9 * 4)

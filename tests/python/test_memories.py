@@ -15,7 +15,7 @@ from random_networks import AnyNetwork
 from table_mutants import right_in_c
 from test_proof import ONE_POOL, PLANS, plan
 from vmcu_tools.cli import main
-from vmcu_tools.commands.options import memories
+from vmcu_tools.commands.values import memories
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError

@@ -205,7 +205,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = ("build", DIGITS, "--online", "-o", tmp_path)
     assert vmcu(*made, "--format", "container")[0] == 0
     code, said = vmcu("container", "show", tmp_path / "digits.vmcu")
-    assert code == 0 and "devices can plan it" in said and "version 1.1" in said
+    assert code == 0 and "devices can re-plan it" in said and "version 1.1" in said
     for words in ((), ("--format", "container", "--stream-input"), ("--pareto",)):
         code, said = vmcu(*made, *words)
         assert code == 1 and "--online" in said and "remedy" in said

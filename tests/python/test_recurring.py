@@ -112,8 +112,8 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path, _ = built(tmp_path, 0)
     both = ["--state", "h0:hn0", "--state", "h1:hn1"]
     code, said, _ = vmcu(capsys, "build", path, *both, "-o", tmp_path)
-    assert code == 0 and "2 states of the file are computed anew by each" in said
-    assert "state: 12 bytes of the pool" in " ".join(said.split())
+    assert code == 0 and "2 states, which each call recomputes" in said
+    assert "The state has 12 bytes of the pool" in " ".join(said.split())
     code, said, _ = vmcu(capsys, "verify", path, *both, "-n", 1000)
     assert code == 0 and "0 of 1,000 hops differ from the file's own runtime call by call" in said
     code, said, _ = vmcu(capsys, "bench", path, *both)

@@ -232,7 +232,7 @@ def test_ram_counts_the_overhang(capsys: pytest.CaptureFixture[str]):
     plan = compiled(DIGITS)
     build = ["build", str(DIGITS), "--rotate", "--ram"]
     assert main([*build, str(plan.ram_bytes)]) == 0
-    assert "the pool rotates by" in capsys.readouterr().out
+    assert "The origin of the pool advances by" in capsys.readouterr().out
     assert main(["build", str(TINY), "--rotate", "--ram", "64"]) == 1
     assert "does not fit" in capsys.readouterr().err
     with pytest.raises(UserError, match="with the overhang of a pool that rotates"):

@@ -156,7 +156,7 @@ def test_what_else_differs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
         "page/t: page.md is another file",
         "page/gone is gone",
         "page/new is new",
-        "4 figures compared, 0 grew",
+        "Compared 4 figures: 0 grew",
     ):
         assert line in said, said
     assert re.search(r"page/t: ortools was \S+ and is 0\n", said)
@@ -171,7 +171,7 @@ def test_reports_of_one_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert main(["build", str(path), "--json", report, "--quiet"]) == 0
     assert main(["compare-runs", reports[0], reports[0]]) == 0
     assert main(["compare-runs", *reports]) == 1
-    assert "TOO MUCH: kws: pool_bytes: " in capsys.readouterr().out
+    assert "FAILED: kws: pool_bytes: " in capsys.readouterr().out
     assert main(["compare-runs", *reversed(reports)]) == 0
 
 

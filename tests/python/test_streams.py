@@ -185,7 +185,8 @@ def test_commands(listener: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert figures["hop"]["state_bytes"] == kept and {
         one["rows"] for one in figures["hop"]["kept"]
     } >= {5}
-    assert f"{macs:,} MACs a hop, {whole:,} where nothing is kept; state: {kept:,} bytes" in said
+    assert f"A hop has {macs:,} MACs, a whole window {whole:,}." in said
+    assert f"The state has {kept:,} bytes of the pool." in said
     assert "--hop 2" in (tmp_path / "listener.c").read_text()
     header = (tmp_path / "listener.h").read_text()
     assert "LISTENER_WINDOW_ROWS 12" in header and "LISTENER_HOP_ROWS 2" in header
@@ -329,5 +330,5 @@ def test_a_model_whose_runtime_is_a_step_off(capsys: pytest.CaptureFixture[str])
     """ONNX Runtime may be a step off in a node; hops are exact beside the nodes' meaning."""
     path = ROOT / "samples/keyword/keyword.onnx"
     code, said, _ = vmcu(capsys, "verify", path, "--hop", 4, "-n", 60, "--on", "host")
-    assert code == 0 and "0 of 60 hops differ from the meaning of the file's nodes" in said
+    assert code == 0 and "0 of 60 hops differ from the reference" in said
     assert "hops differ from the file's own runtime on whole windows" in said

@@ -116,7 +116,8 @@ def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture
         assert cli.main([str(word) for word in words]) == 1
         assert said in capsys.readouterr().err
     assert cli.main(["build", str(path)]) == 0
-    assert "a call takes 3 rows; 1 states of the file are rings" in capsys.readouterr().out
+    said = "A call needs 3 rows. The file has 1 state, which vmcu keeps in ring buffers"
+    assert said in capsys.readouterr().out
 
 
 WAKE_WORDS = Path(os.environ.get("VMCU_WAKE_WORDS", "/nowhere"))

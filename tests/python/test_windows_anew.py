@@ -257,9 +257,9 @@ def test_what_is_said(padded: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     figures = json.loads(report.read_text())["hop"]
     anew, again = figures["anew"], 12 * 3 * 4 * 4 + 6 * 4 * 3
     assert code == 0 and anew["macs"] == again and anew["layers"] == 3 and not anew["others"]
-    assert f"{again:,} of its {again + 48:,} MACs. They begin with '{anew['first']}'" in said
+    assert f"{again:,} of its {again + 48:,} MACs. The first is '{anew['first']}'" in said
     assert "the layer pads along time (1 rows before and 1 after the window)" in said
-    assert 'To have their rows kept as well: train it with "valid" padding along time' in said
+    assert 'hint: train it with "valid" padding along time' in said
     code, said, _ = vmcu(capsys, "verify", padded, "--hop", 3, "-n", 200, "--on", "virtual")
     assert code == 0 and "0 of 200 hops differ from the file's own runtime" in said
 

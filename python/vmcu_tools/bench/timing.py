@@ -102,25 +102,25 @@ class Spent:
 
 @dataclass(frozen=True)
 class Timing:
-    """The rules of a core. load: of one that stands alone; behind another load, whose result it
-    does not need, it takes `pipelined`. several: LDM, STM, LDRD, STRD, PUSH and POP take one for
-    each register and so many more. refill: what a taken branch adds, the middle of the written
-    range. others: instructions that do not take one cycle, by mnemonic."""
+    """The rules of a core; doc/cycles.md has their sources. load: of one that stands alone; behind
+    another load, whose result it does not need, it takes `pipelined`. several: LDM, STM, LDRD,
+    STRD, PUSH and POP take one for each register and so many more. refill: what a taken branch
+    adds, the middle of the written range. others: instructions that do not take one cycle, by
+    mnemonic. known: how good the cycles are."""
 
     core: str
-    source: str
     load: float = 2
     pipelined: float = 1
     store: float = 1
     several: float = 1
     refill: float = 1.5
     others: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
+    known: str = "modelled, not measured"
 
     @property
     def said(self) -> str:
-        """What the figures rest on."""
-        return " ".join([f"{self.core}: {self.source}.", self.note]).strip()
+        """How the cycles are known."""
+        return f"{self.core}, {self.known} (doc/cycles.md)"
 
     def cost(self, instruction: Instruction, before: Instruction | None) -> Spent:
         """Of an instruction that does not branch, or whose branch is not taken."""
@@ -152,36 +152,26 @@ class Timing:
 # Division ends early: 2 to 12 cycles. Few divide by little.
 DIVISION = 7
 FLOATS = {"vdiv": 14, "vsqrt": 14, "vmla": 3, "vmls": 3, "vfma": 3, "vfms": 3}
+UPPER_BOUND = "an upper bound, modelled as a Cortex-M4"
 
 M4 = Timing(
     "Cortex-M4",
-    "Cortex-M4 Technical Reference Manual, ARM 100166, tables 3-1 and 7-1",
     others={"udiv": DIVISION, "sdiv": DIVISION, **FLOATS},
 )
 # By what compilers call a core.
 TIMINGS = {
     "cortex-m3": Timing(
         "Cortex-M3",
-        "Cortex-M3 Technical Reference Manual, ARM 100165, table 3-1",
         others={
             **{"udiv": DIVISION, "sdiv": DIVISION, "mla": 2, "mls": 2},
+            # They end early, after 3 to 5 and 4 to 7 cycles.
             **{"smull": 4, "umull": 4, "smlal": 5.5, "umlal": 5.5},
         },
-        note="Long multiplications end early, 3 to 5 and 4 to 7 cycles; the middle is taken.",
     ),
     "cortex-m4": M4,
-    "cortex-m33": replace(
-        M4,
-        core="Cortex-M33",
-        note="A bound from above: no cycles of this core are published, it issues some pairs of "
-        "instructions together, and here each takes what it takes on a Cortex-M4.",
-    ),
-    "cortex-m7": replace(
-        M4,
-        core="Cortex-M7",
-        note="A bound from above: no cycles of this core are published, it issues up to two "
-        "instructions at once, and here each takes what it takes on a Cortex-M4.",
-    ),
+    # Their cycles are not published; both issue pairs of instructions together.
+    "cortex-m33": replace(M4, core="Cortex-M33", known=UPPER_BOUND),
+    "cortex-m7": replace(M4, core="Cortex-M7", known=UPPER_BOUND),
 }
 
 

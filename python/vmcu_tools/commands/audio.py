@@ -10,8 +10,9 @@ from typing import Any
 
 from ..audio.settings import Settings
 from ..exits import EXIT_DONE
-from .options import Subparsers, c_name, finite
+from .options import Subparsers
 from .parser import OUTPUT, titled
+from .values import c_name, finite
 
 HELP = {
     "sample_rate": ("HZ", "samples per second"),
@@ -96,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"wrote {path}")
     print(
         f"{settings.channels} channels every {settings.hop} samples; bytes: "
-        f"{tables_c.flash_bytes(settings):,} of flash, {tables_c.state_bytes(settings):,} kept, "
-        f"{tables_c.work_bytes(settings):,} within a call"
+        f"flash {tables_c.flash_bytes(settings):,}, state {tables_c.state_bytes(settings):,}, "
+        f"work memory of a call {tables_c.work_bytes(settings):,}"
     )
     return EXIT_DONE
 

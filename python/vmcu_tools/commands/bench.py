@@ -18,16 +18,14 @@ from .options import (
     Subparsers,
     calibration_options,
     changed,
-    count,
     hop_option,
     int8_model,
-    is_container,
     json_option,
     planner_options,
     refuse_with,
-    zephyr_board,
 )
 from .parser import MACHINE, OUTPUT, WEAR, titled
+from .values import count, is_container, zephyr_board
 from .wear import DEFAULT
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ..planner.options import DEFAULT
 from .limits import board_of, known_board
 from .options import (
     Subparsers,
+    all_option,
     hop_option,
     json_option,
     model_options,
@@ -85,6 +87,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     hop_option(build)
     json_option(build)
+    all_option(build, "pool bytes")
     drawn = (
         ("--html", "a page: map of the pool, peak, layers, other planners"),
         ("--svg", "the map of the pool as SVG"),
@@ -104,26 +107,31 @@ def run(args: argparse.Namespace) -> int:
         return show_front(args)
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
-    from ..report import model, text
+    from ..report import model
+    from ..report.build import print_report
     from ..report.cycles import estimated_time
-    from ..report.terminal import console, say, write_json
+    from ..report.terminal import console, write_json
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
-    text.print_report(report, console())
+    time = ""
     if args.board is not None:
-        cycles = sum(step.cycles for step in report.steps)
-        say(console(), estimated_time(cycles, board_of(args.board)))
+        time = estimated_time(sum(step.cycles for step in report.steps), board_of(args.board))
+    print_report(report, console(), args.all, time)
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
         path.write_bytes(content)
+    written = []
     if args.output:
         files = emitted.files if args.format == "c" else one_file(args, plan, name)
-        for path in write(files, args.output):
-            print(f"wrote {path}")
+        written = write(files, args.output)
+    for path in written:
+        print(f"wrote {path}")
+    for line in next_steps(args, written):
+        print(line)
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
 
 
@@ -170,12 +178,38 @@ def check_online(args: argparse.Namespace) -> None:
     refuse_with(others, reason, remedy, args.model)
 
 
+def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:
+    """Commands that a user is likely to run next, each with what it does."""
+    from ..frontends import runtime_of
+
+    options = chosen_options(args)
+    verify = shlex.join(["vmcu", "verify", _no_option(args.model), *options])
+    steps = [(verify, f"compare each tensor with {runtime_of(args.model)}")]
+    if not written:
+        build = shlex.join(["vmcu", "build", _no_option(args.model), *options, "-o", "out"])
+        steps.append((build, "write the C files into the folder out"))
+    elif args.format == "c" and not options:
+        new = shlex.join(["west", "vmcu", "new", "app", "--model", str(args.model)])
+        steps.append((new, "write a Zephyr application around the model"))
+    return ["", "next:", *(f"  {command}    # {what}" for command, what in steps)]
+
+
 def command_line(args: argparse.Namespace, name: str) -> str:
     """What makes the same tables again, in the folder that the model is in: paths are from there,
     so that they do not depend on where that is."""
-    file = args.model.name
-    # No option, whatever it begins with.
-    words = ["vmcu", "build", f"./{file}" if file.startswith("-") else file, "--name", name]
+    words = ["vmcu", "build", _no_option(Path(args.model.name)), "--name", name]
+    return shlex.join([*words, *chosen_options(args, args.model.parent)])
+
+
+def _no_option(path: Path) -> str:
+    """A path that the parser takes as one, whatever it begins with."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def chosen_options(args: argparse.Namespace, folder: Path | None = None) -> list[str]:
+    """The options of the model and its plan that have another value than the default; paths are
+    relative to the folder, if there is one."""
+    words: list[str] = []
     usual = vars(model_options().parse_args(["model"]))
     defaults = {"hop": 0, "state": None, "time": None, **usual}
     for option, default in defaults.items():
@@ -186,11 +220,11 @@ def command_line(args: argparse.Namespace, name: str) -> str:
             words += [word for one in value for word in ("--" + option, one)]
             continue
         words.append("--" + option.replace("_", "-"))
-        if isinstance(value, Path):
-            words.append(Path(os.path.relpath(value, args.model.parent)).as_posix())
+        if isinstance(value, Path) and folder is not None:
+            words.append(Path(os.path.relpath(value, folder)).as_posix())
         elif value is not True:
             words.append(str(value))
-    return shlex.join(words)
+    return words
 
 
 def show_front(args: argparse.Namespace) -> int:
@@ -200,8 +234,8 @@ def show_front(args: argparse.Namespace) -> int:
     from ..passes import optimize
     from ..planner.options import Options
     from ..planner.stages import fusion
+    from ..report.build import print_front
     from ..report.terminal import console, write_json
-    from ..report.text import print_front
     from .models import quantised
 
     others = {

@@ -12,20 +12,17 @@ from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from .limits import APP_FLASH, APP_RAM, board_options, left_on_board
 from .options import (
-    Share,
     Subparsers,
-    byte_count,
     changed,
-    count,
     hop_option,
     json_option,
     model_options,
     name_option,
-    percentage,
     refuse_with,
 )
 from .parser import LIMITS, OUTPUT, suggestion, titled
 from .sheets import REPORT, WHAT
+from .values import Share, byte_count, count, percentage
 
 EXAMPLES = (
     ("model.tflite --max-ram 64K --max-flash 512K", "exit 1 if it exceeds a limit"),

@@ -14,13 +14,13 @@ from .options import (
     calibration_options,
     changed,
     hop_option,
-    is_container,
     json_option,
     planner_options,
     refuse_with,
 )
 from .parser import OUTPUT, titled
 from .sheets import REPORT, WHAT
+from .values import is_container
 
 EXAMPLES = (
     ("model.onnx", "beside other tools' planners"),
@@ -62,9 +62,8 @@ def planners(args: argparse.Namespace) -> int:
     """One model with every planner."""
     from ..compiler import compile_model
     from ..planner.options import SUMMARIES
-    from ..report.comparison import comparison
+    from ..report.comparison import comparison, print_comparison
     from ..report.terminal import console, write_json
-    from ..report.text import print_comparison
     from .models import quantised
 
     _check_single(args)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exits import EXIT_DONE
-from .options import Subparsers, count, release_options
+from .options import Subparsers, release_options
+from .values import count
 
 if TYPE_CHECKING:
     from ..container.read import Facts, Side
@@ -90,8 +91,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from ..container import facts_of
+    from ..report.terminal import console, say
 
-    print("\n".join(_lines(facts_of(args.file))))
+    terminal = console()
+    for line in _lines(facts_of(args.file)):
+        say(terminal, line)
     return EXIT_DONE
 
 
@@ -100,7 +104,7 @@ def _lines(facts: Facts) -> list[str]:
     kept = []
     if hops is not None:
         kept = [
-            f"rows go on: the first answer comes after {hops.first}, then one every {hops.rows}; "
+            f"streaming: the first result after {hops.first} rows, then one every {hops.rows}; "
             f"state: {hops.state_bytes:,} bytes of the pool"
         ]
     ports = [
@@ -110,10 +114,10 @@ def _lines(facts: Facts) -> list[str]:
         for port in some
     ]
     return [
-        f"{facts.name}: {facts.size:,} bytes, version {facts.version} of the format",
+        f"{facts.name}: {facts.size:,} bytes, format version {facts.version}",
         f"pool {facts.pool_bytes:,} bytes, {facts.layers} layers, {facts.tensors} tensors"
-        + (", the input streamed" if facts.streamed else "")
-        + (", devices can plan it" if facts.online else ""),
+        + (", streamed input" if facts.streamed else "")
+        + (", devices can re-plan it" if facts.online else ""),
         *kept,
         *ports,
         *_release(facts.release),
@@ -129,7 +133,7 @@ def _release(release: Release | None) -> list[str]:
 
 
 def _shape(facts: Facts, kind: str, port: Side) -> tuple[int, ...]:
-    """What there is of an input or output at once: of rows that go on one."""
+    """The shape of an input or output; of a streamed one, of one row."""
     goes_on = facts.hops is not None and (kind == "input" or facts.hops.goes_on)
     return (1, *port.shape[1:]) if goes_on else port.shape
 
@@ -138,8 +142,8 @@ def _verify(args: argparse.Namespace) -> int:
     from ..container import facts_of
 
     facts = facts_of(args.file, args.key)
-    print(f"{args.file}: {facts.name} is whole" + (", and signed" if args.key is not None else ""))
-    print("\n".join(_release(facts.release)) or "it states no product and no version")
+    print(f"{args.file}: {facts.name} is intact" + (", signature valid" if args.key else ""))
+    print("\n".join(_release(facts.release)) or "no product, no version")
     return EXIT_DONE
 
 

@@ -13,7 +13,6 @@ from ..planner.options import DEFAULT
 from .limits import board_options, left_on_board
 from .options import (
     Subparsers,
-    byte_count,
     hop_option,
     json_option,
     model_options,
@@ -21,6 +20,7 @@ from .options import (
     refuse_with,
 )
 from .parser import LIMITS, titled
+from .values import byte_count
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits

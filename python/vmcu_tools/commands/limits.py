@@ -7,8 +7,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
-from .options import byte_count
 from .parser import LIMITS, suggestion, titled
+from .values import byte_count
 
 if TYPE_CHECKING:
     from ..bench.boards import Board

@@ -128,7 +128,7 @@ def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
 
 
 def _dropped(plan: Plan) -> tuple[str, ...]:
-    """What a person should know of outputs that are not there."""
+    """Notes on outputs that vmcu does not write."""
     return tuple(
         f"removed output '{name}': it is a float constant; read its values from the model file"
         for name in plan.model.dropped
@@ -136,7 +136,7 @@ def _dropped(plan: Plan) -> tuple[str, ...]:
 
 
 def _columns(plan: Plan) -> tuple[str, ...]:
-    """What a person should know where time is not the file's H."""
+    """A note for inputs whose time is not the file's H."""
     return tuple(
         f"time is axis W of '{port.name}': vmcu exchanges rows and columns of all images, and a "
         "pushed row is a column of the file, from top to bottom, channels last"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from . import check, compare, completion, inspect, place, wear
-from .options import Subparsers, json_option, percentage, planner_options, seconds
+from .options import Subparsers, json_option, planner_options
 from .sheets import WHAT
+from .values import percentage, seconds
 
 ELSEWHERE = "elsewhere"
 EXTERNAL_INPUT = "--external-input"

@@ -1,171 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands have, and the values that options take."""
+"""Groups of options that several commands have."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Problem, UserError
-from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
 from ..quantize.ranges import METHODS
-from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, suggestion, titled
+from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
+from .values import (
+    Memories,
+    byte_count,
+    c_name,
+    hop,
+    memories,
+    percentage,
+    seconds,
+    target_name,
+    word,
+    zephyr_target,
+)
 
 # argparse gives it no public name.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Action = Callable[[argparse.Namespace], int]
 
-CONTAINER = ".vmcu"
 # What commands take that run a model.
 RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
-UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-
-
-def is_container(path: Path | None) -> bool:
-    """True for a file that is named as containers are."""
-    return path is not None and path.suffix == CONTAINER
-
-
-def byte_count(text: str) -> int:
-    """'65536', '64K', '64 KB', '64KiB', '1.5K' or '0.5M' to bytes; K is 1024. A part of a byte is
-    refused, not rounded, so that no limit differs from the one that was written."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([km])i?)?b?", text.strip().lower(), re.ASCII)
-    if match is None or float(match[1]) == 0:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a size; write 65536, 64K, 1.5K or 1M (K is 1024 bytes)"
-        )
-    size = Fraction(match[1]) * UNITS[match[2] or ""]
-    if size.denominator != 1:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is {float(size):g} bytes, not a whole number; write {int(size) or 1}"
-        )
-    return int(size)
-
-
-def c_name(text: str) -> str:
-    """A name that C accepts as an identifier."""
-    if not text.isidentifier() or not text.isascii():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a C identifier")
-    return text
-
-
-class Memories(tuple[Region, ...]):
-    """What --memory takes."""
-
-    def __str__(self) -> str:
-        return ",".join(f"{one.name}={one.capacity}:{one.wait:g}" for one in self)
-
-
-def memories(text: str) -> Memories:
-    """'dtcm=64K,psram=8M:10' to memories; without it, an access waits as many cycles as there are
-    memories in front."""
-    found: list[Region] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"([A-Za-z]\w*)=([^:]+)(?::(.+))?", part.strip(), flags=re.ASCII)
-        if match is None:
-            raise argparse.ArgumentTypeError(
-                f"'{part}' is not a memory; write NAME=SIZE or NAME=SIZE:CYCLES"
-            )
-        name, size, wait = match.groups()
-        cycles = float(len(found)) if wait is None else real(wait, "number of cycles", most=1e6)
-        found.append(Region(name.lower(), byte_count(size), cycles))
-    _check_memories(found)
-    return Memories(found)
-
-
-def _check_memories(found: Sequence[Region]) -> None:
-    if len({region.name for region in found}) < len(found):
-        raise argparse.ArgumentTypeError("two memories have the same name")
-    if len(found) > MOST_POOLS:
-        raise argparse.ArgumentTypeError(f"{len(found)} memories, the most is {MOST_POOLS}")
-    if any(before.wait > after.wait for before, after in itertools.pairwise(found)):
-        raise argparse.ArgumentTypeError("name the fast memories before the slow ones")
-    large = next((region for region in found if region.capacity > MOST_OF_SEVERAL), None)
-    if large is not None and len(found) > 1:
-        most = MOST_OF_SEVERAL // UNITS["m"]
-        raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
-
-
-def count(text: str) -> int:
-    """A number of things, from 0 on."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a count")
-    return int(text)
-
-
-def hop(text: str) -> int:
-    """Rows by which a window moves, from 1 on."""
-    if count(text) == 0:
-        raise argparse.ArgumentTypeError("a window that does not move has one answer")
-    return int(text)
-
-
-def target_name(text: str) -> str:
-    """A target of kernels/targets, which are not loaded unless one is asked for."""
-    from ..kernels.targets import TARGETS
-
-    if text not in TARGETS:
-        known = ", ".join(TARGETS)
-        hint = suggestion(text, TARGETS, "vmcu help build")
-        raise argparse.ArgumentTypeError(f"there is no target '{text}', choose from {known}{hint}")
-    return text
-
-
-def zephyr_board(text: str) -> str:
-    """The name of a Zephyr board, with qualifiers."""
-    if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
-        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a board")
-    return text
-
-
-def zephyr_target(text: str) -> str:
-    """A Zephyr board as --on names it."""
-    return f"zephyr:{zephyr_board(text)}"
-
-
-def real(text: str, what: str, least: float = 0.0, most: float = math.inf, unit: str = "") -> float:
-    """A number from `least` on and below `most`; `what` names it where it is none."""
-    try:
-        value = float(text.removesuffix(unit))
-    except ValueError:
-        value = math.nan
-    if not least <= value < most:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a {what}")
-    return value
-
-
-# The smallest positive float, and the least one that is a number.
-POSITIVE = 5e-324
-LEAST = -1.7976931348623157e308
-
-
-def finite(text: str) -> float:
-    """Any number but infinity and NaN."""
-    return real(text, "number", LEAST)
-
-
-def seconds(text: str) -> float:
-    """What a solver may take."""
-    return real(text, "number of seconds", POSITIVE, 1e6)
-
-
-class Share(float):
-    """A part of something, which is written in percent."""
-
-    def __str__(self) -> str:
-        return f"{100 * self:.15g}"
-
-
-def percentage(text: str) -> Share:
-    """'8' or '8%' to 0.08."""
-    return Share(real(text, "percentage", most=1e6, unit="%") / 100)
 
 
 def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Path | None) -> None:
@@ -200,6 +65,12 @@ def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> N
         type=Path,
         metavar="FILE",
         help=f"write {what} as JSON; -: to standard output, and reports to standard error",
+    )
+
+
+def all_option(parser: argparse.ArgumentParser, what: str) -> None:
+    titled(parser, OUTPUT).add_argument(
+        "--all", action="store_true", help=f"list all layers, not only those with the most {what}"
     )
 
 
@@ -329,13 +200,6 @@ def name_option(parser: argparse.ArgumentParser) -> None:
     titled(parser, OUTPUT).add_argument(
         "--name", type=c_name, help="C name of the model (default: from the file name)"
     )
-
-
-def word(text: str) -> int:
-    """A number of 32 bits."""
-    if count(text) >= 1 << 32:
-        raise argparse.ArgumentTypeError(f"'{text}' is more than 4294967295")
-    return int(text)
 
 
 def release_options(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
-from .options import Subparsers, byte_count, json_option, memories, real, refuse_with
+from .options import Subparsers, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, titled
+from .values import byte_count, memories, real
 
 EXAMPLES = (
     ("PROBLEM.csv", "buffers with lifetimes, at offsets"),
@@ -126,11 +127,11 @@ def tflite(args: argparse.Namespace) -> int:
 
     plan = offline.plan(args.problem, TFLITE_SECONDS if args.seconds is None else args.seconds)
     args.output.write_bytes(offline.written(args.problem, plan))
-    known = "no order and placement needs less"
+    known = "optimal"
     if plan.height > plan.bound:
-        known = f"none needs less than {plan.bound:,}"
+        known = f"lower bound {plan.bound:,} bytes"
     moved = "" if list(plan.order) == sorted(plan.order) else ", operators in another order"
-    print(f"wrote {args.output}: tensors take {plan.height:,} bytes of the arena, {known}{moved}")
+    print(f"wrote {args.output}: tensors need {plan.height:,} bytes of the arena, {known}{moved}")
     return EXIT_DONE
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, calibration_options, count, json_option
+from .options import Subparsers, all_option, calibration_options, json_option
 from .parser import OUTPUT, titled
+from .values import count
 
 EXAMPLES = (
     ("net.onnx --calibration data.npz -o int8.onnx", "an int8 model and the error of each layer"),
@@ -38,6 +39,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         metavar="N",
         help="layers to print, those with the largest error first (default 12)",
     )
+    all_option(quantize, "error")
     return quantize
 
 
@@ -55,6 +57,6 @@ def run(args: argparse.Namespace) -> int:
     report = calibration.quantize_and_judge(
         args.model, args.output, samples, args.calibration_method, not args.per_tensor
     )
-    print_quantization(report, args.layers, console())
+    print_quantization(report, len(report.layers) if args.all else args.layers, console())
     write_json(asdict(report), args.json)
     return EXIT_DONE

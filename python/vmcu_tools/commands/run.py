@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import (
-    RUNNABLE,
-    Subparsers,
-    hop_option,
-    is_container,
-    model_options,
-    target_options,
-)
+from .options import RUNNABLE, Subparsers, hop_option, model_options, target_options
 from .parser import MODEL, OUTPUT, titled
+from .values import is_container
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +25,8 @@ if TYPE_CHECKING:
     Run = Callable[[list[list[np.ndarray]]], list[list[np.ndarray]]]
 
 
+# Characters of a line of values, as numpy prints them.
+LINE = 75
 EXAMPLES = (
     ("model.onnx --input x.npy --output y.npy", "inputs and outputs as numpy has them"),
     ("okay_nabu.tflite --input rows.npy", "a stream: any number of rows"),
@@ -103,6 +99,7 @@ def _streaming(plan: Plan, streamed: Callable[[np.ndarray], np.ndarray]) -> Run:
 def run(args: argparse.Namespace) -> int:
     import numpy as np
 
+    from ..report.terminal import console
     from ..runners.borders import read_input, read_stream, to_file
 
     files = args.input
@@ -128,5 +125,6 @@ def run(args: argparse.Namespace) -> int:
             np.save(args.output[number], values)
         else:
             print(f"{port.name} {values.dtype} {list(values.shape)}")
-            print(np.array2string(values, threshold=2000))
+            width = min(LINE, console().width)
+            print(np.array2string(values, max_line_width=width, threshold=2000))
     return EXIT_DONE

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
-from .options import (
-    RUNNABLE,
-    Subparsers,
-    count,
-    hop_option,
-    is_container,
-    model_options,
-    target_options,
-)
+from .options import RUNNABLE, Subparsers, hop_option, model_options, target_options
 from .parser import titled
+from .values import count, is_container
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -105,9 +98,11 @@ def _container(args: argparse.Namespace) -> int:
     else:
         results = verify(container, target, args.samples, args.structured, args.seed)
     for result in results:
-        state = f"{result.differing} differ" if result.differing else "all equal"
-        print(f"output {result.name}: {result.bytes:,} bytes, {state}")
+        found = f"matches the reference ({result.bytes:,} bytes)"
+        if result.differing:
+            found = f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
+        print(f"output {result.name} {found}")
     passed = bool(results) and not any(result.differing for result in results)
-    said = "passed" if passed else "FAILED"
+    said = "PASSED" if passed else "FAILED"
     print(f"{args.model}: {container.name} on {target.name}: {said}")
     return EXIT_DONE if passed else EXIT_PROBLEM

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import POSITIVE, count, real
 from .parser import WEAR, titled
+from .values import POSITIVE, count, real
 
 if TYPE_CHECKING:
     from ..wear.pictures import Strips
@@ -24,8 +24,8 @@ VIRTUAL = "virtual"
 # lib/vmcu/port/zephyr/worker.c: what is between two places of a stack on a device.
 STACK_ALIGN = 8
 NO_YEARS = (
-    "how long it lasts is not known on the virtual MCU, which has no stack and no context and "
-    "counts scratch once a call: --on qemu:m4 records every store"
+    "The lifetime is not known on the virtual MCU, which has no stack and no context and counts "
+    "scratch once a call. `--on qemu:m4` records every store."
 )
 
 

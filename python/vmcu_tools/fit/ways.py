@@ -21,8 +21,8 @@ Planned = Callable[[bool, bool, "int | None"], Footprint]
 # By what kind a network is scaled, and where to say why it cannot be.
 Scaled = Callable[[str, list[str]], "Scale | None"]
 WAYS = (
-    (STREAM, "the input comes row by row", "--stream-input", True, False),
-    (ELSEWHERE, "the input lies elsewhere", "--external-input", False, True),
+    (STREAM, "a streamed input", "--stream-input", True, False),
+    (ELSEWHERE, "an external input", "--external-input", False, True),
 )
 
 
@@ -54,7 +54,7 @@ def fit(
 
 
 def _rank(way: Remedy) -> tuple[Any, ...]:
-    """Those that fit, by what they cost: nothing, work done twice, another network; then the
+    """Those that fit, by what they cost: nothing, recomputation, another network; then the
     others, by what is missing."""
     smaller = way.kind in (IMAGE, CHANNELS)
     extra = way.measured.macs_extra / max(way.measured.macs, 1)
@@ -66,7 +66,7 @@ def _rank(way: Remedy) -> tuple[Any, ...]:
 def _otherwise(
     base: Plan, now: Footprint, limits: Limits, planned: Planned, refused: list[str]
 ) -> Iterator[Remedy]:
-    """The same network with its input elsewhere or streamed, and with work done twice."""
+    """The same network with an external or streamed input, and with recomputation."""
     elsewhere = bool(base.graph.elsewhere)
     if not (base.input_streamed or elsewhere):
         for kind, what, options, streams, lies in WAYS:
@@ -93,11 +93,11 @@ def _spent(
     where: tuple[bool, bool],
     refused: list[str],
 ) -> Remedy | None:
-    """With multiply-accumulates done twice, as few as it takes."""
+    """With as little recomputation as necessary."""
     assert limits.ram is not None
     words = f"{options} --ram {limits.ram}".strip()
     named = f"{kind}+{MACS}" if kind else MACS
-    said = f"{what}, and work is done twice" if what else "work is done twice"
+    said = f"{what} and recomputation" if what else "recomputation"
     return _planned(named, said, words, limits, planned, (*where, limits.ram), refused)
 
 

@@ -64,6 +64,15 @@ def file_nodes(path: Path) -> list[tuple[str, str]]:
     return [(node.name, node.op) for node in onnx_file.read(path).nodes]
 
 
+# The runtime that defines the results of a format.
+RUNTIMES = {"tflite": "TensorFlow Lite Micro", "onnx": "ONNX Runtime"}
+
+
+def runtime_of(path: Path) -> str:
+    """The name of the runtime that a model file was made for."""
+    return RUNTIMES[format_of(path)]
+
+
 def format_of(path: Path) -> str:
     """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file, and
     says what it is instead where that can be told."""

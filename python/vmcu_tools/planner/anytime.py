@@ -30,8 +30,8 @@ from .others import single
 from .places import swing
 from .stages import fusion
 
-INTERRUPTED = "The search for a plan was interrupted: this is the best one so far."
-OVER = "The search for a plan was ended after {:g} seconds: this is the best one so far."
+INTERRUPTED = "The search for a plan was interrupted: this is the best plan found."
+OVER = "The search for a plan ended after {:g} seconds: this is the best plan found."
 # Writing a plan down, which proves it again as it is written, takes up to so many times what its
 # first proof took, and the rest of the command so many seconds.
 PROOFS, REST = 5.0, 0.5

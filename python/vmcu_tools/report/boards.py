@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 
 from ..bench.boards import Board
 from .terminal import say
@@ -15,14 +14,12 @@ from .text import table
 
 def print_boards(boards: Sequence[Board], console: Console) -> None:
     """A line a board."""
-    grid = table("board", "core", "RAM", "flash", "MHz", "estimate", left=2)
-    for column in grid.columns[:2]:
-        column.overflow = "fold"
+    grid = table("board", "core", "RAM", "flash", "MHz", "estimate", keys=1, whole=1)
     for board in boards:
         sizes = (f"{size:,}K" if size else "" for size in (board.ram, board.flash))
         clock = "" if board.megahertz is None else str(board.megahertz)
         estimate = "no" if board.unknown else "yes"
-        grid.add_row(escape(board.name), board.core, *sizes, clock, estimate)
+        grid.add_row(board.name, board.core, *sizes, clock, estimate)
     console.print(grid)
     say(
         console,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.console import Console
+
 from ..errors import UserError
 from ..frontends import load
 from ..passes import optimize
@@ -14,6 +16,8 @@ from ..plan.plan import Plan
 from ..planner.options import DEFAULT
 from ..planner.registry import PLANNERS, make_plan
 from .page.lives import lives_of
+from .terminal import say
+from .text import table
 
 
 @dataclass(frozen=True)
@@ -75,3 +79,16 @@ def beside(plan: Plan) -> Comparison | None:
         except UserError:
             continue
     return comparison(graph.name, plans)
+
+
+def print_comparison(outcome: Comparison, console: Console) -> None:
+    """A line for each planner, then their notes."""
+    columns = "pool bytes", "relative to vmcu", "largest step", "seconds"
+    grid = table("planner", *columns, left=1)
+    for row in outcome.planners:
+        figures = (f"{row.pool_bytes:,}", f"{row.ratio:.2f}", f"{row.largest_step:,}")
+        grid.add_row(row.planner, *figures, f"{row.solve_seconds:.2f}")
+    console.print(grid)
+    for row in outcome.planners:
+        for note in row.notes:
+            say(console, f"{row.planner}: {note}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted and measured, for a terminal: benchmarks and sizes of images."""
+"""What `vmcu bench` prints, and `vmcu inspect` of a linked image."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import astuple, fields
 
 from rich.console import Console
-from rich.markup import escape
 
-from ..bench.energy import Energy
+from ..bench.energy import MORE
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport, LayerBench
 from ..bench.timing import Spent
 from ..image.size import PARTS, SizeReport
 from .terminal import say
-from .text import table
+from .text import ReportTable, names_for, table
 
-COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
+COUNTS = ("instructions", "instructions per MAC", "RAM loads", "flash loads", "stores")
+CYCLES = ("cycles", "cycles per MAC")
 SPENT = tuple(field.name for field in fields(Spent))
 
 
@@ -34,7 +34,7 @@ def cells(entry: LayerBench | BenchReport, digits: int = 2) -> list[str]:
 
 
 def modelled(entry: LayerBench | BenchReport) -> list[str]:
-    """Spent, and how many of them a multiply-accumulate."""
+    """Cycles, and how many of them a multiply-accumulate."""
     return [f"{entry.cycles:,}", number(entry.cycles_per_mac, 3)]
 
 
@@ -46,70 +46,71 @@ def layer_cells(entry: LayerBench | BenchReport) -> list[str]:
     return [macs, *cells(entry), *modelled(entry), *(number(share, 0) for share in shares)]
 
 
+def layer_table(
+    layers: Sequence[LayerBench], executor: LayerBench, console: Console
+) -> ReportTable:
+    """A line for each layer, then the executor's own."""
+    shares = (f"{part} %" for part in SPENT)
+    grid = table("", "layer", "op", "MACs", *COUNTS, *CYCLES, *shares, left=3, keys=2)
+    names = names_for(console, (layer.name for layer in layers))
+    for index, layer in enumerate(layers):
+        grid.add_row(str(index), names[layer.name], layer.op, *layer_cells(layer))
+    grid.add_row("", executor.name, executor.op, *layer_cells(executor), end_section=True)
+    return grid
+
+
 def print_bench(report: BenchReport, console: Console) -> None:
-    """One line per layer, the executor's own, the sum, then the energy estimate."""
-    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
-    rows = [*report.layers, report.executor]
-    for index, entry in enumerate(rows):
-        last = entry is report.executor
-        label = "" if last else str(index)
-        grid.add_row(label, escape(entry.name), entry.op, *layer_cells(entry), end_section=last)
+    """The layers and their sum, then time and energy."""
+    say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
+    grid = layer_table(report.layers, report.executor, console)
     grid.add_row("", "total", "", *layer_cells(report))
     console.print(grid)
-    say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
     for memory in report.memories:
-        waits = f", {memory.waits:,.0f} cycles of waiting besides" if memory.waits else ""
+        waits = f"; {memory.waits:,.0f} wait cycles are not included" if memory.waits else ""
         counted = f"{memory.loads:,} loads and {memory.stores:,} stores"
-        say(console, f"{memory.name}: {counted}, {memory.share:.1%} of those in pools{waits}")
-    if report.spent is not None:
-        say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
-    say(console, f"  {report.timing}")
+        say(console, f"{memory.name}: {counted}, {memory.share:.1%} of all pool accesses{waits}")
+    say(console, f"cycles: {report.timing}")
     if report.flash_waits:
-        say(console, f"  {report.flash_waits:,} of them wait for flash behind caches, modelled")
+        say(console, f"The cycles include {report.flash_waits:,} flash wait cycles, modelled.")
     if report.time is not None:
         time = report.time
         taken = f"{time.milliseconds:,.2f} ms at {time.megahertz:g} MHz on {time.board}"
         say(console, f"{taken}: {time.known}")
     if report.compiler is not None:
-        say(console, f"compiled by {report.compiler}")
+        say(console, f"compiler: {report.compiler}")
     if report.energy is not None:
-        print_energy(report.energy, console)
-
-
-def print_energy(energy: Energy, console: Console) -> None:
-    """The estimate, in microjoule, with what it assumes."""
-    say(console, f"energy, {energy.scope}, estimated: {energy.microjoule:,.2f} uJ, assuming")
-    for assumption in energy.assumptions:
-        say(console, f"  {assumption.picojoule:g} pJ per {assumption.event}: {assumption.source}")
-    say(console, f"  {energy.caveat}")
+        energy = f"energy, {report.energy.scope}, estimated: {report.energy.microjoule:,.2f} uJ"
+        say(console, f"{energy}; a whole microcontroller needs {MORE} (doc/cycles.md)")
 
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
-    """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
-    counts = (*COUNTS[:2], "CMSIS-NN", *COUNTS[2:])
-    grid = table("layer", "MACs", *counts, "cycles", "per MAC", "CMSIS-NN", "goal", left=1)
+    """A line for each kernel, beside CMSIS-NN's figures and our goal."""
+    counts = (*COUNTS[:2], "CMSIS-NN instructions per MAC", *COUNTS[2:])
+    cycles = (*CYCLES, "CMSIS-NN cycles per MAC", "goal, cycles per MAC")
+    grid = table("layer", "MACs", *counts, *cycles, left=1)
     for result in results:
         instructions, per_mac, *accesses = cells(result.report, 3)
         counted = instructions, per_mac, number(result.cmsis_nn), *accesses
-        cycles = *modelled(result.report), number(result.cmsis_nn_cycles), number(result.goal)
-        grid.add_row(result.name, f"{result.report.macs:,}", *counted, *cycles)
+        others = number(result.cmsis_nn_cycles), number(result.goal)
+        figures = f"{result.report.macs:,}", *counted, *modelled(result.report), *others
+        grid.add_row(result.name, *figures)
     console.print(grid)
     first = results[0].report
-    say(console, f"{first.target}; CMSIS-NN per MAC: compiled at -O3, counted on the same emulator")
-    say(console, f"cycles, modelled, not measured: {first.timing}")
-    say(console, f"compiled by {first.compiler}")
+    say(console, f"{first.target}; CMSIS-NN: compiled at -O3, counted on the same emulator")
+    say(console, f"cycles: {first.timing}")
+    say(console, f"compiler: {first.compiler}")
 
 
 def print_kernel_costs(report: SizeReport, console: Console) -> None:
-    """What the image would be smaller without a kernel, and what it shares with others."""
-    grid = table("kernel", "alone", "shared", "models", left=1)
+    """Bytes of each kernel: only its own code, and code that it shares with others."""
+    grid = table("kernel", "models", "own bytes", "shared bytes", left=2)
     for cost in report.kernels:
-        grid.add_row(cost.name, f"{cost.alone:,}", f"{cost.shared:,}", ", ".join(cost.models))
+        grid.add_row(cost.name, ", ".join(cost.models), f"{cost.alone:,}", f"{cost.shared:,}")
     console.print(grid)
 
 
 def print_size(report: SizeReport, console: Console) -> None:
-    """Every symbol with its part and section, then the parts."""
+    """Each symbol with its part and section, then the parts."""
     grid = table("symbol", "part", "section", "flash", "RAM", left=3)
     for symbol in report.symbols:
         grid.add_row(
@@ -120,18 +121,15 @@ def print_size(report: SizeReport, console: Console) -> None:
     for part in PARTS:
         sizes = report.parts[part]
         grid.add_row(part, f"{sizes['flash']:,}", f"{sizes['ram']:,}")
-    grid.add_section()
+    grid.sections.add(len(PARTS) - 1)
     grid.add_row("total", f"{report.flash:,}", f"{report.ram:,}")
     console.print(grid)
     if report.kernels:
         print_kernel_costs(report, console)
-    say(console, f"{report.elf}: models {', '.join(report.models)}; bytes")
+    say(console, f"{report.elf}: models {', '.join(report.models)}; all sizes in bytes")
     for model, depth in report.stacks.items():
-        say(console, f"{model}: an inference takes {depth:,} bytes of its thread's stack")
+        say(console, f"{model}: an inference needs {depth:,} bytes of its thread's stack")
     for model, state in report.states.items():
-        say(
-            console,
-            f"{model}: keeps its state in its pool; vmcu_state_save() takes {state:,} bytes",
-        )
+        say(console, f"{model}: vmcu_state_save() needs {state:,} bytes for the state of the pool")
     for note in report.notes:
         say(console, note)

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 
 from .page.names import short_names
 from .sheet import Sheet, SheetLayer
 from .terminal import say
-from .text import table
+from .text import names_for, table
 
 FIGURES = {
     "pool_bytes": "RAM, bytes",
@@ -109,15 +108,15 @@ def _by(before: int | None, after: int | None) -> int | None:
 
 def _why(before: Sheet, after: Sheet, layers: Sequence[LayerChange]) -> Iterator[str]:
     names = _names((*before.layers, *after.layers))
-    fullest = [max(one.layers, key=lambda layer: layer.pool_bytes) for one in (before, after)]
+    peaks = [max(one.layers, key=lambda layer: layer.pool_bytes) for one in (before, after)]
     by = after.pool_bytes - before.pool_bytes
     if by:
-        was, now = fullest
+        was, now = peaks
         where = (
-            f"the fullest layer still is '{names[now.name]}', {was.pool_bytes:,} bytes before and "
-            f"{now.pool_bytes:,} now"
+            f"the peak is still layer '{names[now.name]}', {was.pool_bytes:,} bytes before and "
+            f"{now.pool_bytes:,} after"
             if was.name == now.name
-            else f"the fullest layer was '{names[was.name]}' ({was.pool_bytes:,} bytes) and is "
+            else f"the peak moved from layer '{names[was.name]}' ({was.pool_bytes:,} bytes) to "
             f"'{names[now.name]}' ({now.pool_bytes:,})"
         )
         yield f"RAM: {by:+,} bytes; {where}"
@@ -127,12 +126,12 @@ def _why(before: Sheet, after: Sheet, layers: Sequence[LayerChange]) -> Iterator
             most = max(known, key=lambda layer: abs(getattr(layer, figure)))
             total = sum(getattr(layer, figure) for layer in known)
             share = getattr(most, figure)
-            yield f"{what}: {total:+,}, of which '{names[most.name]}' ({most.state}) has {share:+,}"
+            yield f"{what}: {total:+,}; most in '{names[most.name]}' ({most.state}): {share:+,}"
 
 
 def print_difference(found: SheetDifference, console: Console) -> None:
     """Totals, layers that differ, and why."""
-    grid = table("", "before", "after", "by", "", left=1)
+    grid = table("", "before", "after", "change", "percent", left=1)
     for one in found.changes:
         part = f"{100 * one.part:+.1f} %" if one.by else ""
         grid.add_row(
@@ -140,11 +139,12 @@ def print_difference(found: SheetDifference, console: Console) -> None:
         )
     console.print(grid)
     if found.layers:
-        names = _names(found.layers)
-        grid = table("layer", "op", "", "RAM", "weights", "MACs", "cycles", left=3)
+        names = names_for(console, (layer.name for layer in found.layers))
+        columns = "state", "RAM", "weights", "MACs", "cycles"
+        grid = table("layer", "op", *columns, left=3, keys=1)
         for layer in found.layers:
             figures = (_signed(getattr(layer, one)) for one in LAYER_FIGURES)
-            grid.add_row(escape(names[layer.name]), layer.op, layer.state, *figures)
+            grid.add_row(names[layer.name], layer.op, layer.state, *figures)
         console.print(grid)
     for sentence in found.why:
         say(console, sentence)

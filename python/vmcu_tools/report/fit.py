@@ -23,45 +23,47 @@ def print_fit(outcome: Fit, console: Console) -> None:
         if most is None:
             say(console, f"{outcome.model}: {size:,} bytes of {what}")
         elif missing:
-            parts = f"{size:,} bytes of {what} for {most:,}{on}"
-            say(console, f"{outcome.model}: {parts}: {missing:,} too many")
+            say(
+                console,
+                f"{outcome.model}: does not fit: needs {size:,} bytes of {what}, {missing:,} more "
+                f"than the {most:,}{on}",
+            )
         else:
-            say(console, f"{outcome.model}: {size:,} bytes of {what} of {most:,}{on}: it fits")
+            say(console, f"{outcome.model}: fits: {size:,} of {most:,} bytes of {what}{on}")
     say(
         console,
-        f"RAM is the pool; besides there are {CONTEXT_BYTES} bytes and at most {MOST_STACK:,} of "
-        "the stack. Flash is weights and tables, without code.",
+        f"RAM is the pool, without {CONTEXT_BYTES} bytes of context and at most {MOST_STACK:,} "
+        "bytes of stack. Flash is weights and tables, without code.",
     )
     if outcome.ways:
         _print_ways(outcome.ways, console)
         best = outcome.ways[0]
         if best.fits:
-            how = f": vmcu build {best.options}" if best.options else ", trained anew"
-            say(console, f"It fits if {_clause(best)}{how}")
+            how = f": vmcu build {best.options}" if best.options else ", after a new training"
+            say(console, f"It fits with {best.what}{how}")
     if not outcome.fits and not any(way.fits for way in outcome.ways):
-        say(console, "Nothing that was tried makes it fit.")
+        say(console, "No option and no smaller shape that vmcu tried fits.")
     if outcome.grown:
-        say(console, "It would still fit with")
+        say(console, "These larger shapes fit as well, after a new training:")
         _print_ways(outcome.grown, console)
     for reason in outcome.refused:
-        say(console, f"no way: {reason}")
-
-
-def _clause(way: Remedy) -> str:
-    return f"it has {way.what}" if way.shape else way.what
+        say(console, f"rejected: {reason}")
 
 
 def _print_ways(ways: Sequence[Remedy], console: Console) -> None:
-    grid = table("", "what", "RAM", "flash", "MACs", "done twice", left=2)
+    extra = any(way.measured.macs_extra for way in ways)
+    columns = "RAM", "flash", "MACs", *["recomputation"] * extra
+    grid = table("", "what", *columns, left=2)
     for way in ways:
         missing = way.ram_lacking or way.flash_lacking
         found = way.measured
+        share = 100 * found.macs_extra / max(found.macs, 1)
         grid.add_row(
             "fits" if way.fits else f"{missing:,} too many",
             way.what,
             f"{found.pool_bytes:,}",
             f"{found.flash_bytes:,}",
             f"{found.macs:,}",
-            f"{100 * found.macs_extra / max(found.macs, 1):.1f} %" if found.macs_extra else "",
+            *([f"{share:.1f} %"] * extra),
         )
     console.print(grid)

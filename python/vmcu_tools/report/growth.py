@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What grew from one bundle of runs to another, and by more than it may."""
+"""Growth from one bundle of figures to another, and its limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 
 from ..errors import Problem, UserError
 from .difference import Change
@@ -117,22 +116,22 @@ def _numbers(*values: Value) -> bool:
 
 
 def print_growth(found: Growth, console: Console) -> None:
-    """What differs, and what grew by more than it may."""
+    """The figures that differ, then those that grew by more than the limit."""
     if found.changes:
-        grid = table("run", "figure", "before", "after", "by", "", left=2)
+        grid = table("run", "figure", "before", "after", "change", "percent", left=2)
         for one in found.changes:
             change = one.change
             numbers = (f"{change.before:,}", f"{change.after:,}", f"{_rounded(change.by):+,}")
             part = f"{100 * change.part:+.2f} %"
-            grid.add_row(escape(one.run), escape(change.figure), *numbers, part)
+            grid.add_row(one.run, change.figure, *numbers, part)
         console.print(grid)
     for note in found.notes:
         say(console, note)
     for one in found.beyond:
-        say(console, f"TOO MUCH: {one.said}")
+        say(console, f"FAILED: {one.said}")
     grew = sum(one.change.by > 0 for one in found.changes)
-    few = f"{found.figures:,} figures compared, {grew:,} grew"
-    say(console, f"{few}, {len(found.beyond):,} by more than they may.")
+    few = f"Compared {found.figures:,} figures: {grew:,} grew"
+    say(console, f"{few}, {len(found.beyond):,} by more than the limit.")
 
 
 def _rounded(by: float) -> float:

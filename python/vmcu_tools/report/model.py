@@ -11,7 +11,9 @@ from ..plan.accesses import by_region
 from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
 from .cycles import cycles_of
-from .page.lives import lives_of
+from .page.lives import Lives, lives_of
+from .page.names import names_of
+from .page.peak import peak_of
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class ModelReport:
     `memories`: where there are several pools.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
     `pool_bytes` has for that. `hop`: where the window moves; all multiply-accumulates but the
-    file's are of a hop."""
+    file's are of a hop. `peak_step`: the layer that needs the most bytes of the pool, -1 while the
+    caller writes the input; `peak`: why it does."""
 
     model: str
     planner: str
@@ -130,16 +133,20 @@ class ModelReport:
     rotation_overhang: int = 0
     memories: tuple[MemoryReport, ...] = ()
     hop: HopReport | None = None
+    peak_step: int = -1
+    peak: str = ""
 
 
 def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
     """The figures of a plan whose tables have been emitted under `name`."""
     graph = plan.graph
+    found = lives_of(plan)
+    peak_step, peak = _peak(plan, found)
     each = macs_of_hop(plan) if graph.hop else [bind(graph, s.node).macs for s in plan.steps]
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
-            plan.steps, lives_of(plan).by_step, each, _costs(plan, each), strict=True
+            plan.steps, found.by_step, each, _costs(plan, each), strict=True
         )
     ]
     tensors = tuple(
@@ -177,6 +184,22 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         rotation_overhang=plan.rotation.overhang if plan.rotation else 0,
         memories=memories(plan),
         hop=hop_of(plan),
+        peak_step=peak_step,
+        peak=peak,
+    )
+
+
+def _peak(plan: Plan, found: Lives) -> tuple[int, str]:
+    """The layer that needs the most bytes, -1 for the caller's input, and why."""
+    names = names_of(plan)
+    peak, most = peak_of(found, names), max(found.by_step, default=0)
+    if peak.bytes >= most:
+        return peak.step, peak.sentence
+    # Only layers that recompute their window, of which no single call is looked at, need more.
+    step = found.by_step.index(most)
+    name = names[plan.steps[step].node.name]
+    return step, (
+        f"The peak is layer {step} ({name}). It needs {most:,} of {plan.pool_bytes:,} bytes."
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu place` says: height, bound, and whether there is anything between them."""
+"""What `vmcu place` prints: height, lower bound and the gap between them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..placement import Allocation, Instance
 from ..placement.graphs import GraphPlan
 from ..placement.memories import Distribution, MemoryBank
 from ..placement.named import NamedGraph
+from .terminal import say
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
 MOST_OFFSETS = 40
@@ -24,7 +25,7 @@ MOST_OFFSETS = 40
 def print_placement(problem: Instance, placement: Allocation, console: Console) -> None:
     """Height and bound in bytes, how far apart they are, and offsets where they fit a screen."""
     for column in problem.ignored:
-        console.print(f"note: column '{column}' is not used", highlight=False)
+        say(console, f"note: column '{column}' is not used")
     verdict = "optimal" if placement.optimal else f"at most {placement.gap:.2%} above the optimum"
     rows = {
         "buffers": f"{len(problem.buffers):,}",
@@ -33,12 +34,12 @@ def print_placement(problem: Instance, placement: Allocation, console: Console) 
         "seconds": f"{placement.seconds:.1f}",
     }
     for name, value in rows.items():
-        console.print(f"{name:8} {value}", highlight=False)
+        say(console, f"{name:8} {value}")
     if placement.interrupted:
-        console.print("interrupted: this is the lowest placement so far", highlight=False)
+        say(console, "interrupted: this is the lowest placement found")
     if len(problem.buffers) <= MOST_OFFSETS:
         for name, offset in placement.offsets.items():
-            console.print(f"  {name} at {offset}", highlight=False, markup=False)
+            say(console, f"  {name} at {offset}")
 
 
 def figures(problem: Instance, placement: Allocation, capacity: int | None) -> dict[str, Any]:
@@ -64,14 +65,14 @@ def print_distribution(
     for number, (memory, height) in enumerate(zip(memories, found.heights, strict=True)):
         count = list(found.memory.values()).count(number)
         line = f"{memory.name}: {count:,} buffers in {height:,} of {memory.capacity:,} bytes"
-        console.print(line, highlight=False, markup=False)
-    verdict = "optimal" if found.optimal else f"none costs less than {found.bound:,g}"
-    console.print(f"cost     {found.cost:,g}, {verdict}", highlight=False)
-    console.print(f"seconds  {found.seconds:.1f}", highlight=False)
+        say(console, line)
+    verdict = "optimal" if found.optimal else f"lower bound {found.bound:,g}"
+    say(console, f"cost     {found.cost:,g}, {verdict}")
+    say(console, f"seconds  {found.seconds:.1f}")
     if len(problem.buffers) <= MOST_OFFSETS:
         for name, offset in found.offsets.items():
             where = memories[found.memory[name]].name
-            console.print(f"  {name} in {where} at {offset}", highlight=False, markup=False)
+            say(console, f"  {name} in {where} at {offset}")
 
 
 def distribution_figures(
@@ -102,21 +103,21 @@ def print_plan(problem: NamedGraph, plan: GraphPlan, console: Console) -> None:
     verdict = "optimal" if plan.optimal else f"at most {above:.2%} above the optimum"
     rows = {
         "nodes": f"{len(problem.nodes):,}, {len(problem.tensors):,} tensors",
-        "height": f"{plan.height:,} bytes, the worst step {plan.peak:,}",
+        "height": f"{plan.height:,} bytes, peak of the order {plan.peak:,}",
         "bound": f"{plan.bound:,} bytes, {verdict}",
         "seconds": f"{plan.seconds:.1f}",
     }
     if plan.proof:
         rows["program"] = plan.proof
     for name, value in rows.items():
-        console.print(f"{name:8} {value}", highlight=False)
+        say(console, f"{name:8} {value}")
     if plan.interrupted:
-        console.print("interrupted: this is the best so far", highlight=False)
+        say(console, "interrupted: this is the best plan found")
     if len(plan.order) <= MOST_OFFSETS:
-        console.print(f"order    {' '.join(plan.order)}", highlight=False, markup=False)
+        say(console, f"order    {' '.join(plan.order)}")
     if plan.offsets is not None and len(plan.offsets) <= MOST_OFFSETS:
         for name, offset in plan.offsets.items():
-            console.print(f"  {name} at {offset}", highlight=False, markup=False)
+            say(console, f"  {name} at {offset}")
 
 
 def plan_figures(plan: GraphPlan) -> dict[str, Any]:

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports on models that keep their rows, for a terminal."""
+"""What `vmcu verify` and `vmcu bench` print of streaming models."""
 
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from ..bench.stream import StreamBench
 from ..verify.stream import StreamVerification
-from .costs import COUNTS, SPENT, layer_cells
+from .costs import layer_table
 from .terminal import say
 from .text import table
 
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
-    """How many hops differ, a line for each who judges them."""
+    """How many results differ, a line for each runtime that is compared."""
     shown = "call by call" if outcome.keeps else "on whole windows"
     for one in outcome.judged:
-        allowed = "" if one.strict else "; a step a node is allowed"
+        allowed = "" if one.strict else "; one step a node may differ, see doc/models.md#exactness"
+        differ = f"{one.differing:,} of {one.bytes:,} bytes"
+        if one.differing:
+            differ += f", by {one.largest} at most{allowed}"
         say(
             console,
-            f"{one.wrong:,} of {outcome.hops:,} hops differ from {one.judge} {shown} "
-            f"({one.differing:,} of {one.bytes:,} bytes, by {one.largest} at most{allowed})",
+            f"{one.wrong:,} of {outcome.hops:,} hops differ from {one.judge} {shown} ({differ})",
         )
     moves = f"window {outcome.window} rows, hop {outcome.hop}"
     if outcome.keeps:
@@ -35,19 +36,16 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
 
 
 def print_hops(report: StreamBench, console: Console) -> None:
-    """One line per layer, as a hop has it on average, then what the average and the worst cost."""
-    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
-    for index, entry in enumerate((*report.layers, report.executor)):
-        label = "" if entry is report.executor else str(index)
-        grid.add_row(label, escape(entry.name), entry.op, *layer_cells(entry))
+    """The layers of an average hop, then the average, the worst and the first result."""
+    moves = f"window {report.window} rows, hop {report.hop}"
+    say(console, f"{report.model} on {report.target}, {moves}: the average of {report.hops} hops")
+    console.print(layer_table(report.layers, report.executor, console))
+    grid = table("", "MACs", "instructions", "cycles", left=1)
+    average = f"{report.instructions:,.0f}", f"{report.cycles:,.0f}"
+    worst = f"{report.instructions_worst:,}", f"{report.cycles_worst:,}"
+    grid.add_row("average hop", f"{report.macs:,}", *average)
+    grid.add_row(f"worst hop, number {report.worst_hop}", "", *worst)
+    grid.add_row("up to the first result", "", f"{report.instructions_first:,}", "")
     console.print(grid)
-    say(
-        console,
-        f"{report.model} on {report.target}, window {report.window} rows, hop {report.hop}: "
-        f"{report.macs:,} MACs, {report.instructions:,.0f} instructions and {report.cycles:,.0f} "
-        f"cycles a hop on average over {report.hops}; the worst, number {report.worst_hop}: "
-        f"{report.instructions_worst:,} and {report.cycles_worst:,}; up to the first answer: "
-        f"{report.instructions_first:,} instructions",
-    )
-    say(console, f"cycles, modelled, not measured: {report.timing}")
-    say(console, f"compiled by {report.compiler}; {report.stack_bytes:,} bytes of stack")
+    say(console, f"cycles: {report.timing}")
+    say(console, f"compiler: {report.compiler}; {report.stack_bytes:,} bytes of stack")

@@ -1,41 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reports go."""
+"""Where reports are printed."""
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 # In place of a file.
 STANDARD_OUTPUT = Path("-")
-# Of lines that go to a file or a pipe.
-WIDTH = 160
+# Columns of a file or a pipe: no line is wrapped, whatever COLUMNS says.
+UNLIMITED = 1_000_000
 
 
 class Terminal(Console):
-    """Where reports are printed."""
+    """A console that prints text as it is: no emoji codes, no coloured numbers, no cropped line."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(emoji=False, highlight=False, **named)
 
     def on_broken_pipe(self) -> None:
-        """A reader that goes away is entry's to handle; rich would exit with 1."""
+        """entry.py handles a reader that closes the pipe; rich would exit with 1."""
         raise BrokenPipeError
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, "overflow": "ignore", **options})
 
-def console() -> Console:
-    """The terminal; files and pipes get lines that hold a table of many columns."""
-    terminal = Terminal()
-    return terminal if terminal.is_terminal else Terminal(width=WIDTH)
+
+def console() -> Terminal:
+    """Standard output. Only a terminal limits the width of lines."""
+    return Terminal(width=None if sys.stdout.isatty() else UNLIMITED)
+
+
+def is_narrow(console: Console) -> bool:
+    """True for a terminal, where reports shorten the names of layers."""
+    return console.width < UNLIMITED
 
 
 def say(console: Console, text: str, markup: bool = False) -> None:
-    """A line of text, however long; what is in brackets is for rich only where `markup` says so."""
-    console.print(text, soft_wrap=True, highlight=False, markup=markup)
+    """Prints a text. A terminal wraps it between words; `markup`: brackets are for rich."""
+    for line in text.split("\n"):
+        wrapped = textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+        console.print(wrapped, overflow="ignore", crop=False, highlight=False, markup=markup)
 
 
 def write_json(figures: object, path: Path | None) -> None:
-    """Nothing where no file was asked for; "-" is standard output, where all else keeps away."""
+    """Writes nothing if no file is named; "-" is standard output."""
     if path is None:
         return
     text = json.dumps(figures, indent=2) + "\n"

@@ -1,143 +1,161 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports for a terminal."""
+"""Tables that lose neither a column nor a figure, however narrow the terminal is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
 
-from ..plan.choice import Choice
-from .comparison import Comparison
-from .model import AnewReport, HopReport, MemoryReport, ModelReport
-from .terminal import say
+from .page.names import short_names
+from .terminal import is_narrow
 
-BAR = 20
-# Layers that a line names beside the first.
-MOST_NAMED = 3
-
-
-def table(*columns: str, left: int = 2) -> Table:
-    """A plain table whose first `left` columns are text and the others numbers."""
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        grid.add_column(
-            column, justify="left" if number < left else "right", no_wrap=number >= left
-        )
-    return grid
+GAP = "  "
+# A text column is not made narrower than that.
+LEAST_TEXT = 16
+ELLIPSIS, RULE = "…", "─"
+# What a terminal shows in their place that has ASCII only.
+ASCII = str.maketrans({ELLIPSIS: "~", RULE: "-"})
 
 
-def print_report(report: ModelReport, console: Console) -> None:
-    """One line per step, then the totals."""
-    grid = table("step", "op", "pool bytes", "MACs")
-    for step in report.steps:
-        grid.add_row(step.name, step.op, f"{step.pool_bytes:,}", f"{step.macs:,}")
-    console.print(grid)
-    say(
-        console,
-        f"{report.model}: pool {report.pool_bytes:,} bytes of RAM "
-        f"(planner {report.planner}, {report.solve_seconds:.2f} s, replayed without a fault), "
-        f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
-        f"{report.macs:,} MACs"
-        + (f" and {report.macs_extra:,} done twice" if report.macs_extra else ""),
-    )
-    if report.hop is not None:
-        print_hop(report.hop, report.macs, console)
-    if report.memories:
-        print_memories(report.memories, console)
-    if report.left_out:
-        say(
-            console,
-            f"{report.left_out:,} of {report.channels:,} channels have one byte whatever the "
-            f"input, or no reader, and are left out: the file has {report.macs_file:,} MACs",
-        )
-    if report.input_elsewhere:
-        say(console, "the input is read where vmcu_set_input() says, outside of the pool")
-    if report.rotation_step:
-        say(
-            console,
-            f"the pool rotates by {report.rotation_step:,} bytes; its overhang is "
-            f"{report.rotation_overhang:,} of its bytes",
-        )
-    for note in report.notes:
-        say(console, note)
+def table(*columns: str, left: int = 2, keys: int | None = None, whole: int = 0) -> ReportTable:
+    """A table whose first `left` columns are text and the others figures. Where it is wider than
+    the terminal, each part of it has the first `keys` columns (default: `left`). Texts of the first
+    `whole` columns, which a reader types again, are never shortened."""
+    return ReportTable(columns, left, left if keys is None else keys, whole)
 
 
-def print_hop(hop: HopReport, macs: int, console: Console) -> None:
-    """What stays from one answer to the next, a line for each layer's rows."""
-    grid = table("keeps of", "rows", "bytes", left=1)
-    for one in hop.kept:
-        grid.add_row(one.tensor, f"{one.rows:,}", f"{one.bytes:,}")
-    console.print(grid)
-    if hop.variables:
-        kind = "computed anew by each" if hop.computed else "rings"
-        say(
-            console,
-            f"a call takes {hop.rows} rows; {hop.variables} states of the file are {kind}: "
-            f"state: {hop.state_bytes:,} bytes of the pool",
-        )
-        return
-    say(
-        console,
-        f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the "
-        f"first comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is "
-        f"kept; state: {hop.state_bytes:,} bytes of the pool",
-    )
-    if hop.anew is not None:
-        print_anew(hop.anew, macs, console)
+@dataclass
+class ReportTable:
+    """Lays itself out for the width of a console, in this order: headers wrap, text wraps or is
+    shortened in the middle, and columns that still do not fit follow in a second table."""
+
+    headers: tuple[str, ...]
+    left: int
+    keys: int
+    whole: int
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    # Numbers of rows that a rule follows.
+    sections: set[int] = field(default_factory=set)
+
+    def add_row(self, *cells: str, end_section: bool = False) -> None:
+        self.rows.append(tuple(map(_printable, cells)))
+        if end_section:
+            self.sections.add(len(self.rows) - 1)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield Text("")
+        for part in self._parts(options.max_width):
+            widths = self._widths(part, options.max_width)
+            for line, style in self._lines(part, widths):
+                shown = line.translate(ASCII) if options.ascii_only else line
+                yield Text(shown, style=style)
+            yield Text("")
+
+    def _parts(self, room: int) -> Iterator[list[int]]:
+        """The columns of each table that is printed: the keys, and as many others as fit."""
+        part = list(range(self.keys))
+        for column in range(self.keys, len(self.headers)):
+            if len(part) > self.keys and _total(map(self._least, [*part, column])) > room:
+                yield part
+                part = list(range(self.keys))
+            part.append(column)
+        yield part
+
+    def _natural(self, column: int) -> int:
+        return max(map(cell_len, (self.headers[column], *(row[column] for row in self.rows))))
+
+    def _least(self, column: int) -> int:
+        if column < self.whole:
+            return self._natural(column)
+        if column < self.left:
+            return min(self._natural(column), LEAST_TEXT)
+        words = self.headers[column].split()
+        return max(map(cell_len, ("", *words, *(row[column] for row in self.rows))))
+
+    def _widths(self, part: Sequence[int], room: int) -> list[int]:
+        """The natural widths; where they are too wide, figures first give up what only their
+        headers need, then the widest text shrinks."""
+        widths = {column: self._natural(column) for column in part}
+        least = {column: self._least(column) for column in part}
+        for figures in (True, False):
+            while _total(widths.values()) > room:
+                spare = [c for c in part if (c >= self.left) == figures and widths[c] > least[c]]
+                if not spare:
+                    break
+                widths[max(spare, key=lambda column: widths[column])] -= 1
+        return list(widths.values())
+
+    def _lines(self, part: Sequence[int], widths: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Each line and its style."""
+        rule = RULE * _total(widths), ""
+        for line in self._row(self.headers, part, widths, bottom=True):
+            yield line, "bold"
+        yield rule
+        for number, row in enumerate(self.rows):
+            for line in self._row(row, part, widths):
+                yield line, ""
+            if number in self.sections:
+                yield rule
+
+    def _row(
+        self, row: Sequence[str], part: Sequence[int], widths: Sequence[int], bottom: bool = False
+    ) -> Iterator[str]:
+        """The lines of a row; bottom: its shorter cells are in the last of them."""
+        cells = [wrapped(row[c], width) for c, width in zip(part, widths, strict=True)]
+        height = max(map(len, cells), default=0)
+        for number in range(height):
+            line = []
+            for column, cell, width in zip(part, cells, widths, strict=True):
+                index = number - (height - len(cell) if bottom else 0)
+                text = cell[index] if 0 <= index < len(cell) else ""
+                blank = " " * (width - cell_len(text))
+                line.append(text + blank if column < self.left else blank + text)
+            yield GAP.join(line).rstrip()
 
 
-def print_anew(anew: AnewReport, macs: int, console: Console) -> None:
-    """Which layers see their windows as a whole, and why."""
-    others = "".join(f", '{name}'" for name in anew.others[:MOST_NAMED])
-    others += " and others" if len(anew.others) > MOST_NAMED else ""
-    say(
-        console,
-        f"{anew.layers} layers are computed anew for each hop, over windows that are kept: "
-        f"{anew.macs:,} of its {macs:,} MACs. They begin with '{anew.first}' ({anew.op}){others}: "
-        f"{anew.reason}. To have their rows kept as well: {anew.remedy}",
-    )
+def _total(widths: Iterable[int]) -> int:
+    known = list(widths)
+    return sum(known) + len(GAP) * (len(known) - 1)
 
 
-def print_memories(memories: Sequence[MemoryReport], console: Console) -> None:
-    """A line for each of several memories."""
-    grid = table("memory", "pool bytes", "of", "bytes accessed", "share", "cycles each", left=1)
-    for memory in memories:
-        sizes = f"{memory.pool_bytes:,}", f"{memory.capacity:,}", f"{memory.accesses:,}"
-        grid.add_row(memory.name, *sizes, f"{memory.share:.1%}", f"{memory.wait:g}")
-    console.print(grid)
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def print_front(choices: Sequence[Choice], console: Console) -> None:
-    """One line per choice, with a bar as long as its RAM."""
-    grid = table("--ram", "extra cycles", "extra MACs", "stages", left=0)
-    grid.add_column(no_wrap=True)
-    most = max(choice.pool_bytes for choice in choices)
-    for choice in choices:
-        grid.add_row(
-            f"{choice.pool_bytes:,}",
-            f"{100 * choice.extra_cycles:.1f} %",
-            f"{choice.extra_macs:,}",
-            str(choice.stages),
-            "#" * max(1, round(BAR * choice.pool_bytes / most)),
-        )
-    console.print(grid)
-    say(
-        console,
-        "`vmcu build --ram SIZE` has a plan for each line. Cycles are estimated, relative to "
-        "layers one by one.",
-    )
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell. They break between words; a word that is too long is shortened."""
+    if cell_len(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(shortened(word, width))
+    return [line for line in lines if line]
 
 
-def print_comparison(outcome: Comparison, console: Console) -> None:
-    """One line per planner, then what they have to say."""
-    grid = table("planner", "pool bytes", "to vmcu", "largest step", "seconds", left=1)
-    for row in outcome.planners:
-        figures = (f"{row.pool_bytes:,}", f"{row.ratio:.2f}", f"{row.largest_step:,}")
-        grid.add_row(row.planner, *figures, f"{row.solve_seconds:.2f}")
-    console.print(grid)
-    for row in outcome.planners:
-        for note in row.notes:
-            say(console, f"{row.planner}: {note}")
+def shortened(text: str, width: int) -> str:
+    """The begin and the end of a text."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    head = chop_cells(text, width - 1 - tail)[0]
+    end = chop_cells(text[::-1], tail)[0][::-1] if tail else ""
+    return f"{head}{ELLIPSIS}{end}"
+
+
+def counted(number: int, what: str) -> str:
+    """'1 layer', '2 layers'."""
+    return f"{number:,} {what}" + "s" * (number != 1)
+
+
+def names_for(console: Console, names: Iterable[str]) -> dict[str, str]:
+    """Names of layers or tensors as a console shows them: short on a terminal, else in full."""
+    full = list(dict.fromkeys(names))
+    return dict(short_names(full)) if is_narrow(console) else {name: name for name in full}

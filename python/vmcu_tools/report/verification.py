@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verification found, as text. Apart from text.py, for it brings the oracles along."""
+"""What `vmcu verify` prints."""
 
 from __future__ import annotations
 
@@ -8,42 +8,69 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from ..verify.end_to_end import FAR, EndToEnd
+from ..verify.end_to_end import FAR, STRIPED, EndToEnd
 from ..verify.verify import Check, Verification
 from .terminal import say
-from .text import table
+from .text import counted, names_for, table
+
+# Inputs with a pattern, in the order of runners/samples.py.
+EDGES = ("zero", "minimum", "maximum", "ramp", "checkerboard")
+WHY_STEPS = (
+    "One step is the smallest difference of two int8 values. It passes where the runtime computes "
+    "an operator in float: its rounding can decide between two neighbouring values. "
+    "doc/models.md#exactness lists the operators and how many bytes may differ."
+)
 
 
 def print_verification(outcome: Verification, console: Console) -> None:
-    """A line per tensor that differs, then one that says how it went."""
-    grid = table("tensor", "op", "differing", "of bytes", "largest", "allowed")
+    """The inputs, a line for each tensor that differs, each comparison, then the verdict."""
+    title = f"{outcome.model} on {outcome.target}"
+    say(console, f"{title}: {_inputs(outcome)}")
     off = [check for check in (*outcome.checks, *outcome.target_checks) if check.differing]
-    for check in off:
-        grid.add_row(
-            check.tensor,
-            check.op,
-            f"{check.differing:,}",
-            f"{check.bytes:,}",
-            str(check.largest),
-            _allowed(check),
-        )
     if off:
-        console.print(grid)
-    print_ends(outcome.ends, console)
+        _print_differing(off, console)
     strict = [check for check in outcome.checks if check.promise.steps == 0]
     loose = [check for check in outcome.checks if check.promise.steps > 0]
-    parts = [differing(strict, "tensors")]
+    if strict:
+        say(console, f"exact tensors ({len(strict)}): {_compared(strict, outcome.runtime)}")
     if loose:
-        most = max(check.promise.steps for check in loose)
-        parts.append(differing(loose, f"tensors, {most} step{'s' * (most > 1)} allowed"))
-    say(
-        console,
-        f"{outcome.model} on {outcome.target}, {outcome.samples} inputs: "
-        f"oracle: {'; '.join(parts)}; "
-        f"this target against the meaning: {differing(outcome.target_checks, 'tensors')}: "
-        + ("[green]PASSED" if outcome.passed else "[red]FAILED"),
-        markup=True,
-    )
+        most = counted(max(check.promise.steps for check in loose), "step")
+        kind = f"tensors that may differ by {most} ({len(loose)})"
+        say(console, f"{kind}: {_compared(loose, outcome.runtime)}")
+    if outcome.target_checks:
+        differing, total = _sums(outcome.target_checks)
+        found = f"matches the reference ({total:,} bytes)"
+        if differing:
+            found = f"differs from the reference in {differing:,} of {total:,} bytes"
+        say(console, f"{outcome.target} {found}")
+    print_ends(outcome.ends, console)
+    steps = any(check.differing for check in loose)
+    if steps or (not outcome.ends.exact and any(b.differing for b in outcome.ends.borders)):
+        say(console, WHY_STEPS)
+    said = "[green]PASSED" if outcome.passed else "[red]FAILED"
+    say(console, f"{escape(title)}: {said}", markup=True)
+
+
+def _inputs(outcome: Verification) -> str:
+    """'8 inputs: 3 random samples + 5 edge cases (zero, ...)'."""
+    parts = []
+    if outcome.samples > outcome.patterned:
+        parts.append(counted(outcome.samples - outcome.patterned, "random sample"))
+    if outcome.patterned:
+        edges = ", ".join(EDGES[: outcome.patterned])
+        parts.append(f"{counted(outcome.patterned, 'edge case')} ({edges})")
+    more = f"; {STRIPED} more for the whole file" if outcome.ends.borders else ""
+    return f"{counted(outcome.samples, 'input')}: {' + '.join(parts)}{more}"
+
+
+def _print_differing(checks: Sequence[Check], console: Console) -> None:
+    columns = "differing bytes", "of bytes", "largest step", "allowed"
+    grid = table("tensor", "op", *columns)
+    names = names_for(console, (check.tensor for check in checks))
+    for check in checks:
+        counts = f"{check.differing:,}", f"{check.bytes:,}", str(check.largest)
+        grid.add_row(names[check.tensor], check.op, *counts, _allowed(check))
+    console.print(grid)
 
 
 def _allowed(check: Check) -> str:
@@ -53,28 +80,30 @@ def _allowed(check: Check) -> str:
 
 
 def print_ends(ends: EndToEnd, console: Console) -> None:
-    """A line an output, or why there is none."""
+    """A line for each output of the whole model, or why there is none."""
     if ends.unfit:
-        line = f"end to end: left out, the runtime does not run this file as it is: {ends.unfit}"
-        say(console, line)
+        say(console, f"end to end: not compared, the runtime does not run this file: {ends.unfit}")
     for border in ends.borders:
         parts = [f"{border.differing:,} of {border.values:,} values differ"]
         if border.differing:
-            parts[0] += f" ({border.differing / border.values:.2%})"
-            parts.append(f"by {border.largest:.3g} steps at most")
+            size = f"{border.largest:.3g}"
+            steps = f"{size} step{'s' * (size != '1')}"
+            parts[0] += f" ({border.differing / border.values:.2%}), by at most {steps}"
         if border.samples:
-            parts.append(f"the same largest value in {border.agreeing} of {border.samples} inputs")
+            parts.append(f"same largest value for {border.agreeing} of {border.samples} inputs")
         if not border.passed:
-            allowed = "none may" if ends.exact else f"{FAR:.0%} may be"
-            parts.append(f"[red]{border.spread:.0%} of what another input makes, {allowed}")
-        say(
-            console,
-            f"end to end: output '{escape(border.output)}': {', '.join(parts)}",
-            markup=True,
-        )
+            most = "0%" if ends.exact else f"{FAR:.0%}"
+            away = f"{border.spread:.0%} of the difference between two inputs"
+            parts.append(f"[red]{away}, allowed: {most}")
+        output = escape(border.output)
+        say(console, f"end to end: output '{output}': {'; '.join(parts)}", markup=True)
 
 
-def differing(checks: Sequence[Check], what: str) -> str:
-    """How many bytes differ in all checks of a kind."""
-    total = sum(check.differing for check in checks)
-    return f"{total:,} of {sum(c.bytes for c in checks):,} bytes differ ({len(checks)} {what})"
+def _compared(checks: Sequence[Check], runtime: str) -> str:
+    differing, total = _sums(checks)
+    return f"{differing:,} of {total:,} bytes differ from {runtime}"
+
+
+def _sums(checks: Sequence[Check]) -> tuple[int, int]:
+    """Bytes that differ, and all bytes."""
+    return sum(check.differing for check in checks), sum(check.bytes for check in checks)

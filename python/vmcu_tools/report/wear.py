@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was simulated about wear, for a terminal and as JSON."""
+"""What `vmcu bench --wear` prints, and its JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from ..wear import paper
 from ..wear.heap import Run
@@ -17,7 +16,7 @@ from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
 from ..wear.tasks import CYCLES, DEPTHS, WORD
 from ..wear.traces import StoreTrace
 from .terminal import say
-from .text import table
+from .text import ReportTable, table
 
 GRID_PARAMETERS = ("threshold_ticks", "migration_depth", "stride_depth", "stride_size")
 
@@ -89,14 +88,14 @@ def print_paper(
     grid = table("threshold", *(task.name for task in dsp.tasks), left=1)
     for threshold, ratios in paper.table5().items():
         grid.add_row(f"{threshold} ticks", *(f"{ratio:.1f}" for ratio in ratios.values()))
-    say(console, "migrations for each one of SVM")
+    say(console, "migrations of each task for one migration of SVM")
     console.print(grid)
     most = DEPTHS[-1]
     say(
         console,
         f"worst case at depths {most}/{most}: {CYCLES.worst_case(most, most):,} cycles "
         f"({CYCLES.worst_case(most, most, most):,} if each search draws its own random number, "
-        f"as the paper's formula has it)",
+        "as in the paper's formula)",
     )
 
 
@@ -104,10 +103,10 @@ def _print_experiment(
     experiment: paper.Experiment, endurance: int, rate: float, console: Console
 ) -> None:
     columns = (
-        *("max writes", "max over ideal", "relative std"),
-        *("cycles added", "success", "worst", "years"),
+        *("most writes", "most / ideal", "relative std"),
+        *("added cycles", "success", "worst cycles", "years"),
     )
-    grid = table("how", *columns, left=1)
+    grid = table("policy", *columns, left=1)
     rows = [
         ("no migration", experiment.no_migration),
         ("no stride", experiment.no_stride),
@@ -121,7 +120,7 @@ def _print_experiment(
         means = paper.means(experiment.grid, parameter)
         if len(means) > 1:
             values = ", ".join(f"{v:g}: {m:.2f} {s:.3f}" for v, (m, s) in means.items())
-            say(console, f"paper's grid, mean max over ideal and std by {parameter}: {values}")
+            say(console, f"paper's grid by {parameter}, mean of most / ideal and std: {values}")
 
 
 def _where(run: Run) -> str:
@@ -132,7 +131,7 @@ def _where(run: Run) -> str:
     return found
 
 
-def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> None:
+def _add_row(grid: ReportTable, label: str, run: Run, endurance: int, rate: float) -> None:
     figures = paper.figures(run, ())
     grid.add_row(
         label,
@@ -159,8 +158,8 @@ def stack_figures(trace: StoreTrace, ways: Mapping[str, Run]) -> dict[str, objec
 
 
 def print_stack(trace: StoreTrace, ways: Mapping[str, Run], console: Console) -> None:
-    """The stack of the inferences, each way of moving it in the paper's heap."""
-    columns = ("writes an inference", "max over ideal", "relative std", "success")
+    """The stack of the inferences under each policy of the paper's heap."""
+    columns = ("writes per inference", "most / ideal", "relative std", "success")
     grid = table("stack", *columns, left=1)
     for name, run in ways.items():
         figures = paper.figures(run, ())
@@ -176,15 +175,15 @@ def print_stack(trace: StoreTrace, ways: Mapping[str, Run], console: Console) ->
     say(
         console,
         f"{trace.target}: {WORD * trace.stack.size:,} bytes of stack, {int(trace.stack.sum()):,} "
-        f"words stored to it in an inference of {trace.instructions:,} instructions; "
-        f"{ways['walk'].rounds:,} inferences, each on its own place in {setting.heap_bytes:,} "
-        f"bytes, {setting.align} bytes apart",
+        f"words stored to it in an inference of {trace.instructions:,} instructions. Simulated "
+        f"{ways['walk'].rounds:,} inferences; each moves the stack by {setting.align} bytes or "
+        f"more within {setting.heap_bytes:,} bytes.",
     )
 
 
 def print_pool(name: str, result: PoolWear, console: Console) -> None:
-    """Fixed and rotated, side by side."""
-    columns = ("max writes", "max over ideal", "relative std")
+    """A fixed and a rotating pool, side by side."""
+    columns = ("most writes", "most / ideal", "relative std")
     grid = table("origin", *columns, left=1)
     for label, wear in (("fixed", result.fixed), ("rotated", result.rotated)):
         grid.add_row(label, *_cells(wear))
@@ -192,8 +191,8 @@ def print_pool(name: str, result: PoolWear, console: Console) -> None:
     say(
         console,
         f"{name}: pool of {result.pool_bytes:,} bytes, {int(result.per_inference.sum()):,} writes "
-        f"to it in an inference; {result.inferences:,} inferences, the origin moved by "
-        f"{result.step:,} bytes after each, through {result.origins:,} places",
+        f"per inference. Simulated {result.inferences:,} inferences; the origin advances by "
+        f"{result.step:,} bytes after each and has {result.origins:,} positions.",
     )
 
 
@@ -216,9 +215,10 @@ def object_figures(found: Sequence[Object]) -> dict[str, object]:
 def print_objects(
     found: Sequence[Object], mean: float, endurance: int, rate: float, console: Console
 ) -> None:
-    """Every object that an inference writes to, and what the first of them to wear out leaves of
-    the whole. mean: writes to a byte of the pool."""
-    grid = table("memory", "bytes", "writes an inference", "lifetime, inferences", "years", left=1)
+    """Each object that an inference writes to, and the first that wears out. mean: writes to a
+    byte of the pool."""
+    columns = "bytes", "most writes per inference", "lifetime, inferences", "years"
+    grid = table("memory", *columns, left=1)
     for one in found:
         lasts = f"{one.lifetime_inferences:,}"
         grid.add_row(
@@ -228,15 +228,16 @@ def print_objects(
     still = max((one for one in found if not one.moves and one.name != "stack"), key=_writes)
     say(
         console,
-        f"writes an inference: of the most written byte. The pool's mean byte: {mean:,.2f}; the "
-        f"most written one that never moves, the stack apart: {still.writes:,.2f}, {still.name}",
+        f"Writes are those of the byte with the most. The mean byte of the pool has {mean:,.2f}. "
+        f"Of the objects that do not move, except the stack, {still.name} has the most: "
+        f"{still.writes:,.2f}.",
     )
     for setting in (STAYS, MOVES):
         first = worst(found, setting)
         say(
             console,
-            f"{setting}: {first.lifetime_years:.3g} years, then {first.name} wears out, at "
-            f"{endurance:,} writes a cell and {rate:g} inferences a second",
+            f"{setting}: {first.name} wears out first, after {first.lifetime_years:.3g} years at "
+            f"{endurance:,} writes per cell and {rate:g} inferences per second",
         )
 
 

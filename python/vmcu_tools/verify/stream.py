@@ -74,7 +74,7 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
     if not exact:
         # Steps that the runtime is off in one node are more behind the next.
         wanted = list(meaning(plan, rows))
-        judged.append(against("the meaning of the file's nodes", True, found, wanted))
+        judged.append(against("the reference", True, found, wanted))
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
     return StreamVerification(
         model=graph.name,

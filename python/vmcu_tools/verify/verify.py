@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from .. import oracle, runners
+from ..frontends import runtime_of
 from ..graph import Graph
 from ..machine import reference
 from ..machine.rotation import machines_of
@@ -59,12 +61,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """`checks` compares with the oracle, `target_checks` the target's bytes with the meaning,
-    `ends` the file's outputs with the runtime's."""
+    """`checks` compares with the file's runtime, `target_checks` the target's bytes with the
+    reference semantics, `ends` the file's outputs with the runtime's. `patterned` of `samples` are
+    not random."""
 
     model: str
     target: str
+    runtime: str
     samples: int
+    patterned: int
     checks: tuple[Check, ...]
     target_checks: tuple[Check, ...]
     ends: EndToEnd
@@ -123,7 +128,9 @@ def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> 
     return Verification(
         plan.graph.name,
         target,
+        runtime_of(Path(plan.graph.origin)),
         len(samples),
+        len(samples) - random,
         tuple(against_oracle.checks.values()),
         tuple(against_meaning.checks.values()),
         end_to_end.compare(plan, target, judge, samples, random, seed),

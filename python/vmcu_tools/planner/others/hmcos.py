@@ -75,5 +75,5 @@ def plan(graph: Graph, seconds: float) -> Plan:
 
     bases, pool = bases_in(graph, safe_heir, seconds)
     counted = _original(order, seconds).pool_bytes
-    note = f"HMCOS counts {counted:,} bytes: tensors without scratch."
+    note = f"HMCOS counts {counted:,} bytes, which excludes scratch."
     return order.noted(whole_plan("hmcos", graph, bases, pool, (note,)))

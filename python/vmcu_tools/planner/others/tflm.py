@@ -66,5 +66,5 @@ def plan(graph: Graph) -> Plan:
     """The arena's head by TensorFlow Lite Micro's rules, and the scratch of this library's kernels
     behind it."""
     bases, arena = bases_of(graph)
-    note = f"TensorFlow Lite Micro's arena head is {arena:,} bytes; what is more is scratch."
+    note = f"TensorFlow Lite Micro's arena head is {arena:,} bytes; the rest is scratch."
     return whole_plan("tflm", graph, bases, arena, (note,))

@@ -84,9 +84,8 @@ class Ordered:
         if self.proven:
             return ()
         return (
-            "The search for an order of execution was cut short: the worst step of the best one "
-            f"found needs {self.peak:,} bytes, that of another may need fewer, down to "
-            f"{self.bound:,}.",
+            f"The search for an execution order stopped early: the best order found needs "
+            f"{self.peak:,} bytes, the lower bound over all orders is {self.bound:,} bytes.",
         )
 
 

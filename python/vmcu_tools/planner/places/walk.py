@@ -162,8 +162,14 @@ def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Pl
         taken=taken_columns(graph, layout.source, layout.cuts[0].tile if layout.cuts else None),
         progress=tuple(progress),
         gap=gap,
-        notes=(f"Lower bound for this grouping of layers: {bound:,} bytes (gap {gap:,}).",),
+        notes=(_verdict(bound, gap),),
     )
+
+
+def _verdict(bound: int, gap: int) -> str:
+    if not gap:
+        return "Optimal for this grouping of layers."
+    return f"Lower bound for this grouping of layers: {bound:,} bytes, {gap:,} below this pool."
 
 
 def _homes(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:

@@ -26,7 +26,7 @@ from .place import Places, placed, plan_from
 
 # How many limits between the fewest bytes and all that there are.
 LIMITS = 6
-WHOLE = "The input is not streamed, because that costs fewer cycles; you can still push rows."
+WHOLE = "The pool has the whole input, which costs fewer cycles. You can still push it row by row."
 # Parts of the first memory that stages are kept within where they can.
 EASES = (1.0, 0.8)
 

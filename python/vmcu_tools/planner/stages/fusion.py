@@ -29,7 +29,7 @@ from .elsewhere import fetched
 from .placing import Tried, placed, placed_within
 from .spending import Bands, Spender, applied
 
-TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
+TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
 # Of solvers, in seconds, where a plan is to come soon.
 SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
@@ -93,7 +93,7 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
     whole = best_of_variants(graph, replace(options, stream_input=False))
     if whole.pool_bytes >= streamed.pool_bytes:
         return streamed
-    note = f"The input is not streamed: streaming would need {streamed.pool_bytes:,} bytes of RAM."
+    note = f"Does not stream the input: that would need {streamed.pool_bytes:,} bytes of RAM."
     return replace(whole, notes=(*whole.notes, note))
 
 
@@ -193,7 +193,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
         plan = bargained(cutter, least, options)
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
-    over_all = f"Lower bound over all groupings of layers that were tried: {least:,} bytes."
+    over_all = f"Lower bound over all groupings tried: {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if options.choices:
         plan = replace(plan, choices=tuple(cutter.front(least)))

@@ -52,8 +52,8 @@ def _lines(
     if placement.ring < tensor.bytes:
         rows = placement.ring / tensor.row_bytes
         grain = "rows" if placement.ring % tensor.row_bytes == 0 else "rows, in tiles"
-        whole = "" if plan.graph.hop else f" ({tensor.bytes:,} if it were whole)"
-        yield "bytes", f"{placement.ring:,}, a ring of {rows:.3g} {grain}{whole}"
+        whole = "" if plan.graph.hop else f" ({tensor.bytes:,} for all rows)"
+        yield "bytes", f"{placement.ring:,}, ring buffer of {rows:.3g} {grain}{whole}"
     else:
         yield "bytes", f"{tensor.bytes:,}, all of it"
     yield "shape", f"{height} x {width} x {channels}"
@@ -87,7 +87,7 @@ def _neighbours(found: Lives, number: int, names: Mapping[str, str]) -> Iterator
     after = {heir: size for (one, heir), size in heirs.items() if one == number}
     turns = before.keys() & after.keys()
     for what, sizes in (
-        ("takes turns with", {one: before[one] for one in turns}),
+        ("shares bytes with", {one: before[one] for one in turns}),
         ("overwrites", {one: size for one, size in before.items() if one not in turns}),
         ("overwritten by", {one: size for one, size in after.items() if one not in turns}),
     ):

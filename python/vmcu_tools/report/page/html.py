@@ -11,12 +11,13 @@ import jinja2
 
 from ...plan.choice import Choice
 from ...plan.plan import Plan
+from ..build import facts
 from ..comparison import Comparison
 from ..model import ModelReport
 from . import plot, svg
 from .cards import Card, cards
 from .lives import Lives, lives_of
-from .names import short_names
+from .names import names_of
 from .palette import AREAS, DARK, LIGHT, variables
 from .peak import Peak, peak_of
 
@@ -84,7 +85,7 @@ def render(plan: Plan, report: ModelReport, compared: Comparison | None = None) 
         cards=_script([_card(card) for card in told]),
         compared=compared,
         warnings=[note[len(WARNING) :].strip() for note in plan.notes if note.startswith(WARNING)],
-        notes=[note for note in plan.notes if not note.startswith(WARNING)],
+        notes=[*facts(report), *(n for n in plan.notes if not n.startswith(WARNING))],
         patterns="".join(svg.patterns(list(AREAS))),
         light=variables({**AREAS, **LIGHT}),
         dark=variables(DARK),
@@ -101,11 +102,6 @@ def worth(choices: Sequence[Choice]) -> list[Choice]:
         if not found or choice.pool_bytes < found[-1].pool_bytes:
             found.append(choice)
     return found
-
-
-def names_of(plan: Plan) -> Mapping[str, str]:
-    """Short names of a plan's tensors and nodes."""
-    return short_names([*plan.placements, *(step.node.name for step in plan.steps)])
 
 
 def _more(part: float) -> str:

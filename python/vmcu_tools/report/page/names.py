@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...plan.plan import Plan
+
 # What converters join the names of fused layers with, and what parts of a path.
 JOINED, PARTS = ";", "/"
 # Names are folded until they are no longer than that, and cut where that does not help.
@@ -36,6 +38,11 @@ def short_names(names: Iterable[str]) -> Mapping[str, str]:
             seen[name] += 1
             cut[number] = name if seen[name] == 1 else f"{name}~{seen[name]}"
     return dict(zip(full, cut, strict=True))
+
+
+def names_of(plan: Plan) -> Mapping[str, str]:
+    """Short names of a plan's tensors and nodes."""
+    return short_names([*plan.placements, *(step.node.name for step in plan.steps)])
 
 
 def _path(name: str) -> tuple[str, ...]:

@@ -11,13 +11,12 @@ import numpy as np
 from ...plan.plan import Plan
 from .lives import BEFORE, NOBODY, Lives
 
-SCRATCH, NOTES = "scratch", "notes"
-NO_LAYER = "the caller's next row comes in"
+SCRATCH, COUNTERS = "scratch", "counters"
 
 
 @dataclass(frozen=True)
 class PeakPart:
-    """What is needed at the peak: `tensor` is empty for scratch and what a stage notes down."""
+    """What is needed at the peak: `tensor` is empty for scratch and counters of a stage."""
 
     tensor: str
     name: str
@@ -27,8 +26,8 @@ class PeakPart:
 
 @dataclass(frozen=True)
 class Peak:
-    """The call that needs the most bytes, its layer (-1: input is taken) and what needs them, the
-    most first."""
+    """The call that needs the most bytes, its layer (-1: the caller writes the input) and what
+    needs them, the most first."""
 
     call: int
     calls: int
@@ -67,13 +66,12 @@ def _parts(found: Lives, call: int, names: Mapping[str, str]) -> list[PeakPart]:
     parts = []
     for number, life in enumerate(found.lives):
         if counts[number]:
-            why = _why(found, call, number, names)
+            why = _why(found, call, number)
             parts.append(PeakPart(life.tensor, names[life.tensor], int(counts[number]), why))
     for box in found.boxes:
         if box.start <= call < box.stop and box.step in (None, int(found.makers[call])):
-            noted = "how far each layer of the stage has come"
-            why = noted if box.step is None else "what its kernel works in"
-            parts.append(PeakPart("", NOTES if box.step is None else SCRATCH, box.bytes, why))
+            why = "progress of the stage" if box.step is None else "work memory of the kernel"
+            parts.append(PeakPart("", COUNTERS if box.step is None else SCRATCH, box.bytes, why))
     return parts
 
 
@@ -82,7 +80,7 @@ def _paint(owner: np.ndarray, at: np.ndarray, pixel: int, number: int) -> None:
         owner[at + byte] = number
 
 
-def _why(found: Lives, call: int, number: int, names: Mapping[str, str]) -> str:
+def _why(found: Lives, call: int, number: int) -> str:
     """Why a tensor's bytes are needed in a call."""
     plan, life = found.plan, found.lives[number]
     tensor, placement = plan.graph.tensors[life.tensor], plan.placements[life.tensor]
@@ -90,28 +88,28 @@ def _why(found: Lives, call: int, number: int, names: Mapping[str, str]) -> str:
     share = np.count_nonzero(life.alive(call)) / max(len(life.at), 1)
     reader = _last_reader(plan, life.tensor)
     if life.tensor in plan.kept:
-        return "kept from one answer to the next"
+        return "state for the next call"
     if placement.ring < tensor.bytes:
         rows = placement.ring / tensor.row_bytes
-        read = "" if reader is None else f" that {names[plan.steps[reader].node.name]} reads"
+        read = "" if reader is None else f", read by layer {reader}"
         also = sum(
             (other.base, other.ring) == (placement.base, placement.ring)
             for other in plan.placements.values()
         )
-        shared = f", in turns with {also - 1} more" if also > 1 else ""
-        of = "" if plan.graph.hop else f" of its {tensor.shape[0]}"
-        return f"a ring of {rows:.3g}{of} rows{read}{shared}"
+        shared = f", shared by {also} tensors" if also > 1 else ""
+        of = "" if plan.graph.hop else f" of {tensor.shape[0]}"
+        return f"line buffer of {rows:.3g}{of} rows{read}{shared}"
     if life.first == BEFORE:
-        return f"the input, {_percent(share)} of it still to be read"
+        return f"the input, {_percent(share)} not read yet"
     if any(port.tensor == life.tensor for port in plan.graph.outputs) and reader is None:
         return "an output of the model"
     if life.first >= span.start and life.last >= span.stop:
-        return f"written so far, for {_layer(plan, reader, names)}"
+        return f"output so far, read by {_reader(reader)}"
     if reader is not None and reader > span.last:
-        return f"kept for {_layer(plan, reader, names)}"
+        return f"read again by {_reader(reader)}"
     if life.first >= span.start:
-        return f"made and read here, {_percent(share)} of it"
-    return f"{_percent(share)} of it still to be read"
+        return f"{_percent(share)}, written and read in this stage"
+    return f"{_percent(share)} not read yet"
 
 
 def _last_reader(plan: Plan, tensor: str) -> int | None:
@@ -119,8 +117,12 @@ def _last_reader(plan: Plan, tensor: str) -> int | None:
     return readers[-1] if readers else None
 
 
-def _layer(plan: Plan, step: int | None, names: Mapping[str, str]) -> str:
-    return "nobody" if step is None else f"layer {step} ({names[plan.steps[step].node.name]})"
+def _reader(step: int | None) -> str:
+    return "no layer" if step is None else f"layer {step}"
+
+
+def _quoted(part: PeakPart) -> str:
+    return f"'{part.name}'" if part.tensor else part.name
 
 
 def _percent(share: float) -> str:
@@ -136,19 +138,17 @@ def _sentence(
     names: Mapping[str, str],
 ) -> str:
     if not found.calls:
-        return "The model has no layers; the pool holds what goes in and comes out."
+        return "The model has no layers; the pool has its input and its output."
     plan, span = found.plan, found.spans[found.span_of(call)]
-    who = NO_LAYER if step < 0 else f"{_layer(plan, step, names)} runs"
-    many = span.last - span.first
-    if many:
-        who += f", interleaved with layers {span.first} to {span.last}"
+    where = "The peak is the caller's next input row"
+    if step >= 0:
+        where = f"The peak is layer {step} ({names[plan.steps[step].node.name]})"
+    if span.last > span.first:
+        where += f", in a fused stage of layers {span.first} to {span.last}"
     main = [part for part in parts if part.bytes >= total / 10][:3] or parts[:1]
-    listed = "; ".join(f"{part.bytes:,} for {part.name} ({part.why})" for part in main)
+    listed = "; ".join(f"{part.bytes:,} for {_quoted(part)} ({part.why})" for part in main)
     rest = total - sum(part.bytes for part in main)
     more = f"; {rest:,} for the rest" if rest else ""
     left = plan.pool_bytes - total
-    gaps = f" The other {left:,} are gaps, and what rings need at other times." if left else ""
-    return (
-        f"The pool is fullest while {who}: {total:,} of {plan.pool_bytes:,} bytes are "
-        f"needed at once, {listed}{more}.{gaps}"
-    )
+    gaps = f" At this time {left:,} bytes are free." if left else ""
+    return f"{where}. It needs {total:,} of {plan.pool_bytes:,} bytes: {listed}{more}.{gaps}"

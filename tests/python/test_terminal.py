@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables on terminals of several widths have every column and every figure of the piped output."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from vmcu_tools import compiler, paths
+from vmcu_tools.cli import main
+from vmcu_tools.report.terminal import UNLIMITED, Terminal
+from vmcu_tools.report.text import ELLIPSIS, LEAST_TEXT, RULE, ReportTable, table
+
+HERE = Path(__file__).parent
+SAMPLES = paths.root() / "samples"
+DIGITS, GESTURE = (str(SAMPLES / name / f"{name}.onnx") for name in ("digits", "gesture"))
+WIDTHS = [60, 80, 100, 150]
+MARK = "\f"
+# A word that is a number, whatever its unit; names of layers are none.
+FIGURE = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?[%K]?")
+STYLE = re.compile(r"\x1b\[[\d;]*m")
+
+COMMANDS: dict[str, list[str]] = {
+    "build": ["build", DIGITS, "--all"],
+    "build rotated": ["build", DIGITS, "--rotate"],
+    "build hop": ["build", GESTURE, "--hop", "4"],
+    "build memories": ["build", DIGITS, "--memory", "fast=2K,slow=64K"],
+    "build front": ["build", GESTURE, "--pareto"],
+    "verify": ["verify", DIGITS, "-n", "2"],
+    "verify hop": ["verify", GESTURE, "--hop", "4", "-n", "2"],
+    "verify container": ["verify", "gesture.vmcu", "-n", "2"],
+    "run": ["run", GESTURE, "--input", "x.npy"],
+    "bench": ["bench", DIGITS],
+    "bench board": ["bench", DIGITS, "--board", "nucleo_l4r5zi"],
+    "bench hop": ["bench", GESTURE, "--hop", "4"],
+    "bench kernels": ["bench"],
+    "bench wear": ["bench", "--wear", GESTURE],
+    "bench wear, paper": ["bench", "--wear"],
+    "fit": ["fit", GESTURE, "--ram", "150"],
+    "fit grow": ["fit", GESTURE, "--ram", "64K", "--grow"],
+    "check": ["check", DIGITS, "--max-ram", "1K", "--baseline", GESTURE],
+    "check bundles": ["check", "digits.json", "--baseline", "before.json"],
+    "inspect": ["inspect", DIGITS],
+    "inspect image": ["inspect", "kept/digits.elf"],
+    "inspect operators": ["inspect", "--operators"],
+    "inspect unsupported": ["inspect", "float.onnx"],
+    "compare": ["compare", DIGITS],
+    "compare two": ["compare", DIGITS, GESTURE],
+    "place": ["place", "problem.csv"],
+    "place memories": ["place", "problem.csv", "--memory", "fast=8,slow=1K:10"],
+    "place graph": ["place", "--graph", "graph.json"],
+    "container show": ["container", "show", "gesture.vmcu"],
+    "container kernels": ["container", "kernels", "gesture.vmcu"],
+    "boards": ["boards"],
+    "quantize": ["quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"],
+}
+
+
+def prepare(folder: Path) -> None:
+    """The files that COMMANDS name."""
+    import onnx
+    from builders.onnx_models import OnnxModel
+    from onnx import TensorProto
+
+    rng = np.random.default_rng(0)
+    np.save(folder / "x.npy", rng.integers(-128, 128, (1, 3, 45, 1), dtype=np.int8))
+    (folder / "problem.csv").write_text("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\n")
+    tensors = [{"name": name, "size": size} for name, size in (("a", 1000), ("b", 2000))]
+    nodes = [
+        {"name": "first", "outputs": ["a"]},
+        {"name": "second", "inputs": ["a"], "outputs": ["b"]},
+    ]
+    (folder / "graph.json").write_text(json.dumps({"tensors": tensors, "nodes": nodes}))
+    m = OnnxModel()
+    weights = m.rng.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    y = m.node("Relu", [m.node("Conv", ["x", m.constant(weights)])])
+    shape = (1, 3, 8, 8)
+    kinds = {"x": (TensorProto.FLOAT, shape)}, {y: (TensorProto.FLOAT, None)}
+    onnx.save(m.proto(*kinds), folder / "float.onnx")
+    np.savez(folder / "data.npz", x=rng.normal(size=(4, *shape[1:])).astype(np.float32))
+    assert main(["build", GESTURE, "--format", "container", "-o", str(folder)]) == 0
+    for words in (["digits.json"], ["before.json", "--planner", "single"]):
+        assert main(["build", DIGITS, "--json", str(folder / words[0]), *words[1:]]) == 0
+    figures = json.loads((folder / "before.json").read_text())
+    (folder / "before.json").write_text(json.dumps(figures | {"model": "digits"}))
+    assert main(["bench", DIGITS, "--keep", str(folder / "kept")]) == 0
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, list[str]]]:
+    """By command, the piped output and that on a terminal of each of WIDTHS."""
+    folder = tmp_path_factory.mktemp("terminal")
+    prepare(folder)
+    asked = folder / "commands.json"
+    asked.write_text(json.dumps({"widths": WIDTHS, "commands": list(COMMANDS.values())}))
+    ours, theirs = os.openpty()
+    parts: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(ours, 65536):
+                parts.append(part)
+        except OSError:
+            pass  # Linux reports the end of a terminal as an error.
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with (folder / "piped").open("w+b") as piped:
+        command = [sys.executable, str(HERE / "terminal_widths.py"), str(asked)]
+        # readline gives COLUMNS to the children of pytest, unless they get Python's environment.
+        subprocess.run(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=piped,
+            cwd=folder,
+            env=dict(os.environ),
+            check=True,
+            timeout=600,
+        )
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+        piped.seek(0)
+        plain = piped.read().decode().split(MARK)[1:]
+    text = STYLE.sub("", b"".join(parts).decode().replace("\r\n", "\n"))
+    seen = text.split(MARK)[1:]
+    assert len(seen) == len(WIDTHS) * len(COMMANDS) and len(plain) == len(COMMANDS)
+    each = len(WIDTHS)
+    return {
+        name: (plain[number], seen[number * each : (number + 1) * each])
+        for number, name in enumerate(COMMANDS)
+    }
+
+
+def figures(text: str) -> Counter[str]:
+    """Numbers that stand alone, but for those of the plan's time, which differs."""
+    words = re.sub(r"[\d.]+ s;", "", text).split()
+    return Counter(w.strip("(),;:") for w in words if FIGURE.fullmatch(w.strip("(),;:")))
+
+
+def headers(text: str) -> Counter[str]:
+    """The words of the lines above each table's first rule."""
+    found: Counter[str] = Counter()
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line and set(line) == {RULE}:
+            above = number
+            while above and lines[above - 1].strip() and number - above < 4:
+                above -= 1
+            block = lines[above:number]
+            if all(not FIGURE.fullmatch(word) for word in block[-1].split()) if block else False:
+                found.update(word for one in block for word in one.split())
+    return found
+
+
+def tables(text: str) -> list[str]:
+    """The lines that belong to tables: paragraphs with a rule."""
+    return [
+        line
+        for part in re.split(r"\n\s*\n", text)
+        if any(one and set(one) == {RULE} for one in part.split("\n"))
+        for line in part.split("\n")
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_lost(shown: dict[str, tuple[str, list[str]]], name: str, width: int) -> None:
+    plain, seen = shown[name]
+    text = seen[WIDTHS.index(width)]
+    assert plain.strip(), "the command printed nothing"
+    timed = name.startswith(("place", "compare"))
+    lost = {} if timed else figures(plain) - figures(text)
+    assert not lost
+    assert not headers(plain) - headers(text)
+    assert not [line for line in tables(text) if cell_len(line) > width]
+
+
+def test_the_pipe_has_full_names_whatever_columns_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for columns in ("20", "300"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["inspect", DIGITS]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    names = [node.name for node in compiler.compile_model(Path(DIGITS)).model.nodes]
+    assert all(name in said[0] for name in names) and ELLIPSIS not in said[0]
+
+
+def test_every_figure_of_a_build_is_in_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "digits.json"
+    assert main(["build", DIGITS, "--all", "--json", str(file)]) == 0
+    text, report = capsys.readouterr().out, json.loads(file.read_text())
+    rows = {line.split()[1]: line.split() for line in text.split("\n") if line[:1].isdigit()}
+    peak = max(step["pool_bytes"] for step in report["steps"])
+    for step in report["steps"]:
+        row = rows[step["name"]]
+        assert row[2:5] == [step["op"], f"{step['pool_bytes']:,}", f"{step['macs']:,}"]
+        assert ("peak" in row) == (step["pool_bytes"] == peak)
+    flash = report["weights_bytes"] + report["tables_bytes"]
+    assert f"RAM    {report['pool_bytes']:,} bytes" in text and f"flash  {flash:,} bytes" in text
+    assert text.index("RAM ") < text.index("pool bytes") < text.index("The peak is layer")
+
+
+def test_a_build_lists_the_largest_layers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from builders import onnx_models
+
+    folder = tmp_path
+    onnx_models.quantised_network(folder, "QDQ", "QInt8", True)
+    model, file = str(folder / "quantised.onnx"), folder / "r.json"
+    assert main(["build", model, "--json", str(file)]) == 0
+    few = capsys.readouterr().out
+    steps = json.loads(file.read_text())["steps"]
+    assert main(["build", model, "--all"]) == 0
+    every = capsys.readouterr().out
+
+    def listed(text: str) -> list[int]:
+        return [int(line.split()[0]) for line in text.split("\n") if re.match(r"\d+ +\S+ ", line)]
+
+    assert listed(every) == list(range(len(steps)))
+    if len(steps) > 10:
+        sizes = sorted((step["pool_bytes"] for step in steps), reverse=True)
+        assert [steps[n]["pool_bytes"] for n in listed(few)].sort() == sizes[:10].sort()
+        assert "--all lists all" in few and "--all lists all" not in every
+
+
+def drawn(rng: random.Random) -> ReportTable:
+    left = rng.randint(0, 3)
+    count = left + rng.randint(1, 9)
+    words = ("loads", "of", "flash", "MACs", "per", "instructions")
+    columns = [" ".join(rng.choices(words, k=rng.randint(1, 3))) for _ in range(count)]
+    found = table(*columns, left=left, keys=rng.randint(0, left))
+    for _ in range(rng.randint(0, 5)):
+        texts = ["".join(rng.choices("ab /_テ", k=rng.randint(0, 60))) for _ in range(left)]
+        numbers = [f"{rng.randrange(10 ** rng.randint(1, 10)):,}" for _ in range(count - left)]
+        found.add_row(*texts, *numbers, end_section=rng.random() < 0.2)
+    return found
+
+
+def printed(grid: ReportTable, width: int) -> str:
+    file = io.StringIO()
+    Terminal(file=file, width=width).print(grid)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_table_at_any_width(seed: int) -> None:
+    rng = random.Random(seed)
+    grid = drawn(rng)
+    wide = printed(grid, UNLIMITED)
+    assert ELLIPSIS not in wide
+    for width in (1, 20, 40, 60, 80, 100, 150):
+        text = printed(grid, width)
+        for header, *cells in zip(grid.headers, *grid.rows, strict=True):
+            assert not Counter(header.split()) - Counter(text.split())
+            numbers = [cell for cell in cells if FIGURE.fullmatch(cell)]
+            assert not Counter(numbers) - Counter(text.split())
+        keys = sum(min(LEAST_TEXT, grid._natural(n)) + 2 for n in range(grid.keys))
+        widest = max(grid._least(n) for n in range(len(grid.headers)))
+        if keys + widest <= width:
+            assert all(cell_len(line) <= width for line in text.split("\n"))
+
+
+def test_a_long_name_keeps_its_ends() -> None:
+    grid = table("layer", "bytes", left=1)
+    grid.add_row("model/" + "x" * 60 + "/conv_7", "1,234,567")
+    text = printed(grid, 40)
+    assert "model/x" in text and "/conv_7" in text and ELLIPSIS in text and "1,234,567" in text
+
+
+def test_a_terminal_without_unicode() -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    grid = table("layer", "bytes", left=1)
+    grid.add_row("x" * 60, "1")
+    Console(file=file, width=30).print(grid)
+    file.flush()
+    assert b"---" in file.buffer.getvalue() and b"~" in file.buffer.getvalue()
