@@ -199,3 +199,14 @@ def test_a_board_is_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["fit", DIGITS, *board, *app, "--quiet"]) == 1
     assert main(["check", DIGITS, *board]) == 1
     assert "leave nothing of nucleo_l011k4" in capsys.readouterr().err
+
+
+def test_boards_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["boards", "nrf52840dkk"]) == 1
+    assert (
+        "error: no board or SoC is called 'nrf52840dkk'. hint: did you mean"
+        in capsys.readouterr().err
+    )
+    assert main(["boards", "zzz"]) == 1
+    assert "hint: write a part of a name as '*part*'" in capsys.readouterr().err
+    assert main(["boards", "*nrf52840dk*"]) == 0

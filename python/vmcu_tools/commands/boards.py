@@ -10,8 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
 from .options import Subparsers, json_option
+from .parser import alike
 
 if TYPE_CHECKING:
     from ..bench.boards import Board
@@ -55,13 +57,20 @@ def run(args: argparse.Namespace) -> int:
 
     listed = list(known().values()) if args.zephyr is None else of_tree(args.zephyr)
     shown = [board for board in listed if _matches(board, args.pattern)]
+    if not shown:
+        near = alike(args.pattern, (name for board in listed for name in _names(board)))
+        hint = f"did you mean {near}?" if near else "write a part of a name as '*part*'"
+        raise UserError(Problem(f"no board or SoC is called '{args.pattern}'", hint))
     print_boards(shown, console())
     figures = [asdict(board) | {"estimate": not board.unknown} for board in shown]
     write_json(figures, args.json)
     return EXIT_DONE
 
 
+def _names(board: Board) -> tuple[str, ...]:
+    """The name, with and without qualifiers, and the SoC."""
+    return board.name, board.name.partition("/")[0], board.soc
+
+
 def _matches(board: Board, pattern: str) -> bool:
-    """Whether a pattern is the name, with or without qualifiers, or the SoC."""
-    names = (board.name, board.name.partition("/")[0], board.soc)
-    return any(fnmatch.fnmatch(name, pattern) for name in names)
+    return any(fnmatch.fnmatch(name, pattern) for name in _names(board))
