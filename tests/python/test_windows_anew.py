@@ -26,7 +26,9 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Window
+from vmcu_tools.machine import hops
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.times import Times
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.layer_norm import LayerNorm
 from vmcu_tools.ops.move import Move
@@ -99,6 +101,19 @@ def test_a_window_that_begins_elsewhere_is_seen() -> None:
     less = replace(plan.placements[name], ring=ring - 8)
     with pytest.raises(PlanError, match="destroys a live byte"):
         VirtualMcu(replace(plan, placements={**plan.placements, name: less})).prove()
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_copies_live_as_the_replay_has_them(seed: int) -> None:
+    """The last reads of each hop's tensors, taken from the first hop's: those of its own calls."""
+    found = hops.played(plan_of(seed))
+    known, counted = Times(found), Times(replace(found, copies={}))
+    for name in found.copies:
+        for y in range(found.plan.graph.tensors[name].shape[0]):
+            all_columns = slice(None)
+            np.testing.assert_array_equal(
+                known.expiry(name, y, all_columns), counted.expiry(name, y, all_columns)
+            )
 
 
 def test_several_answers() -> None:
