@@ -116,15 +116,19 @@ def test_copies_live_as_the_replay_has_them(seed: int) -> None:
             )
 
 
-def test_several_answers() -> None:
-    """One of layers that go on, one of layers that do not, one of several rows."""
+def several() -> Graph:
+    """An answer of layers that go on, one of layers that do not, one of both, one of several rows."""
     b = Builder(np.random.default_rng(4))
     x = b.input((9, 1, 4))
     one = depthwise_of(b, x, Window((2, 1), (2, 1)), 4, 1, 1)
     two = convolution(b, x, Window((3, 1), pad=(1, 0, 1, 0)), 9, 1, 3)
     three = convolution(b, one, Window((4, 1)), 1, 1, 2)
     both = b.node(Concat(0, (None, None)), [one, one], (8, 1, 4))
-    graph = b.graph([t.name for t in (one, two, three, both)])
+    return b.graph([t.name for t in (one, two, three, both)])
+
+
+def test_several_answers() -> None:
+    graph = several()
     for hop in (2, 3):
         plan = make_plan("vmcu", graph, Options(hop=hop))
         rows = stream_of(graph, hop, 200, hop)
