@@ -170,3 +170,16 @@ def test_lists_are_found(line: str) -> None:
     imports = "from vmcu_tools.ops.add import Add\nfrom vmcu_tools.ops.pad import Pad\n"
     assert named(imports + line)
     assert named("from elsewhere import Add, Pad\n" + line) == []
+
+
+def test_a_reshape_reads_the_rows_of_its_bytes() -> None:
+    """Those alone, in the order of its bytes."""
+    graph = random_layers("reshape", COUNT, seed=5)
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        (tensor,) = layer.ins
+        places = np.arange(tensor.bytes).reshape(tensor.shape)
+        for y in range(layer.out.shape[0]):
+            rows = np.unique(layer.rows([places], y, y + 1) // tensor.row_bytes)
+            assert list(layer.input_rows(0, y)) == rows.tolist()
+        np.testing.assert_array_equal(layer.last_reads(0), places)
