@@ -270,6 +270,16 @@ def test_nothing_writes_over_counts(library: ctypes.CDLL) -> None:
         assert load(library, image_of(harmed)) == (taken, "stream" if taken else "")
 
 
+def test_no_stage_counts_over_counts(library: ctypes.CDLL) -> None:
+    """A stage of several layers behind counts its calls beside them."""
+    plan = plan_of(Mixed, 0)
+    image, first = image_of(plan), plan.progress[0]
+    number = next(n for n, stage in enumerate(plan.stages) if n and len(stage) > 1)
+    assert len(plan.stages[0]) == 1
+    for at, wanted in ((first, (-errno.EBADMSG, "stream")), (first + 4, (0, ""))):
+        assert load(library, of_table(image, "stages", number, "progress", at)) == wanted
+
+
 def test_a_replay_finds_what_the_proof_finds(library: ctypes.CDLL) -> None:
     """Rings with a row less than they need."""
     found = total = 0
