@@ -204,6 +204,8 @@ def test_every_part_has_a_core_that_counts(name: str) -> None:
         ("ldmia r0!, {r1-r4, r6}; vldr s0, [r1]; vpush {d8-d9}", 11),
         ("vldr d0, [r1]; vdiv.f32 s0, s1, s2; vadd.f32 s0, s1, s2", 18),
         ("smlad r0, r1, r2, r3; mla r0, r1, r2, r3; smull r0, r1, r2, r3; udivcs r0, r1, r2", 10),
+        ("vmla.f32 s0, s1, s2; vmls.f32 s0, s1, s2; vfma.f32 s0, s1, s2; vfms.f32 s0, s1, s2", 12),
+        ("vsqrt.f32 s0, s1; vmul.f32 s0, s1, s2; sdiv r0, r1, r2", 22),
         ("bls 4; blx r3; cbz r0, 4; bic r0, r1, r2; teq r0, r1; subls r0, r1, r2", 6),
     ],
 )
@@ -213,6 +215,22 @@ def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
         mnemonic, _, operands = text.partition(" ")
         run.append(Instruction.of(mnemonic, operands))
     assert TIMINGS["cortex-m4"].block(run).total == cycles
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles"),
+    [
+        ("mla r0, r1, r2, r3; mls r0, r1, r2, r3; mul r0, r1, r2", 5),
+        ("smull r0, r1, r2, r3; umull r0, r1, r2, r3", 8),
+        ("smlal r0, r1, r2, r3; umlal r0, r1, r2, r3", 11),
+        ("udiv r0, r1, r2; sdiv r0, r1, r2", 14),
+    ],
+)
+def test_a_core_without_long_multiplications_takes_longer(code: str, cycles: float) -> None:
+    """Table 3-1 of the Cortex-M3's manual."""
+    parts = [text.partition(" ") for text in code.split("; ")]
+    run = [Instruction.of(mnemonic, operands) for mnemonic, _, operands in parts]
+    assert TIMINGS["cortex-m3"].block(run).total == cycles
 
 
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
