@@ -117,7 +117,7 @@ def test_copies_live_as_the_replay_has_them(seed: int) -> None:
 
 
 def several() -> Graph:
-    """An answer of layers that go on, one of layers that do not, one of both, one of several rows."""
+    """One of layers that go on, one of layers that do not, one of both, one of several rows."""
     b = Builder(np.random.default_rng(4))
     x = b.input((9, 1, 4))
     one = depthwise_of(b, x, Window((2, 1), (2, 1)), 4, 1, 1)
