@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from builders.sounds import RATE, sounds
 from vmcu_tools import cli
 from vmcu_tools.audio import tables_c
 from vmcu_tools.audio.front_end import FrontEnd, spectrum
+from vmcu_tools.audio.recording import samples_of
 from vmcu_tools.audio.settings import Settings
 from vmcu_tools.audio.tables import _log1p, tables_of
 from vmcu_tools.errors import UserError
@@ -220,6 +222,43 @@ def test_what_is_wrong_is_said() -> None:
     ):
         with pytest.raises(UserError, match="audio: "):
             Settings(**wrong)
+
+
+def recording(path: Path, data: bytes, channels: int = 1, width: int = 2, rate: int = RATE) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(rate)
+        file.writeframes(data)
+    return path
+
+
+def test_a_recording_is_its_samples(tmp_path: Path) -> None:
+    samples = np.array([-32768, -1, 0, 1, 258, 32767], "<i2")
+    path = recording(tmp_path / "a.wav", samples.tobytes())
+    np.testing.assert_array_equal(samples_of(path, RATE), samples)
+    # As far as there are whole ones in a file that was cut off.
+    data = path.read_bytes()
+    for missing in range(1, 6):
+        path.write_bytes(data[:-missing])
+        np.testing.assert_array_equal(samples_of(path, RATE), samples[: 6 - -(-missing // 2)])
+
+
+OTHER_FORMS = [{"channels": 2}, {"width": 1}, {"width": 4}, {"rate": RATE + 1}]
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_a_recording_of_another_form_is_refused(form: dict[str, int], tmp_path: Path) -> None:
+    """Its form is told as it is."""
+    path = recording(tmp_path / "a.wav", bytes(16), **form)
+    with pytest.raises(UserError) as caught:
+        samples_of(path, RATE)
+    said = str(caught.value)
+    for number in (form.get("channels", 1), 8 * form.get("width", 2), form.get("rate", RATE)):
+        assert re.search(rf"\b{number}\b", said.replace(str(path), ""))
+    path.write_bytes(b"RIFF")
+    with pytest.raises(UserError):
+        samples_of(path, RATE)
 
 
 def test_the_command_writes_tables_and_features(tmp_path: Path, capsys) -> None:

@@ -9,12 +9,13 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from random_graphs import disjoint, random_layers
 from vmcu_tools import paths
-from vmcu_tools.bench import kernels
+from vmcu_tools.bench import kernels, measured
 from vmcu_tools.bench.boards import known
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.flash import ART
@@ -27,6 +28,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
+from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report.costs import print_bench
@@ -37,6 +39,7 @@ from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_
 from vmcu_tools.runners.qemu import QemuRunner
 from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.runners.stream import streamed
+from vmcu_tools.runners.zephyr import Measured
 
 MISSING = [
     program
@@ -210,6 +213,8 @@ def test_every_part_has_the_clock_that_zephyr_runs_it_at(name: str) -> None:
         ("ldmia r0!, {r1-r4, r6}; vldr s0, [r1]; vpush {d8-d9}", 11),
         ("vldr d0, [r1]; vdiv.f32 s0, s1, s2; vadd.f32 s0, s1, s2", 18),
         ("smlad r0, r1, r2, r3; mla r0, r1, r2, r3; smull r0, r1, r2, r3; udivcs r0, r1, r2", 10),
+        ("vmla.f32 s0, s1, s2; vmls.f32 s0, s1, s2; vfma.f32 s0, s1, s2; vfms.f32 s0, s1, s2", 12),
+        ("vsqrt.f32 s0, s1; vmul.f32 s0, s1, s2; sdiv r0, r1, r2", 22),
         ("bls 4; blx r3; cbz r0, 4; bic r0, r1, r2; teq r0, r1; subls r0, r1, r2", 6),
     ],
 )
@@ -219,6 +224,22 @@ def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
         mnemonic, _, operands = text.partition(" ")
         run.append(Instruction.of(mnemonic, operands))
     assert TIMINGS["cortex-m4"].block(run).total == cycles
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles"),
+    [
+        ("mla r0, r1, r2, r3; mls r0, r1, r2, r3; mul r0, r1, r2", 5),
+        ("smull r0, r1, r2, r3; umull r0, r1, r2, r3", 8),
+        ("smlal r0, r1, r2, r3; umlal r0, r1, r2, r3", 11),
+        ("udiv r0, r1, r2; sdiv r0, r1, r2", 14),
+    ],
+)
+def test_a_core_without_long_multiplications_takes_longer(code: str, cycles: float) -> None:
+    """Table 3-1 of the Cortex-M3's manual."""
+    parts = [text.partition(" ") for text in code.split("; ")]
+    run = [Instruction.of(mnemonic, operands) for mnemonic, _, operands in parts]
+    assert TIMINGS["cortex-m3"].block(run).total == cycles
 
 
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
@@ -319,6 +340,45 @@ def test_wrong_outputs_are_no_benchmark() -> None:
     wrong[0, 0, 0] ^= 1
     with pytest.raises(RunnerError, match="1 bytes of output 'out' are wrong"):
         check_outputs(plan, sample, [wrong], "here")
+
+
+class Board:
+    """A board that computes what is right and whose counter says what it is told to."""
+
+    name, board = "zephyr:here", "here"
+
+    def __init__(self, counted: Measured, wrong: int = 0):
+        self.counted, self.wrong = counted, wrong
+        self.samples: list[list[np.ndarray]] = []
+
+    def measure(self, plan: Plan, sample: list[np.ndarray]) -> tuple[list[np.ndarray], Measured]:
+        self.samples.append(sample)
+        found = reference.run(plan.graph, sample)
+        return [found[port.tensor] ^ self.wrong for port in plan.graph.outputs], self.counted
+
+
+@pytest.mark.parametrize("cycles", [1000, 600, 590])
+def test_what_a_board_counts_is_told_apart(cycles: int) -> None:
+    """What its layers do not take is the executor's, and never less than nothing."""
+    plan = disjoint(random_layers("conv2d", 2, seed=1))
+    here: Any = Board(Measured(48_000_000, cycles, ((3, 400), (5, 200))))
+    report = measured.measure(plan, "m", here)
+    assert (report.model, report.target, report.cycles) == ("m", "zephyr:here", cycles)
+    assert [(one.calls, one.cycles) for one in report.layers] == [(3, 400), (5, 200)]
+    assert (report.executor.calls, report.executor.cycles) == (1, max(cycles - 600, 0))
+    macs = [step.bind(plan.graph).macs for step in plan.steps]
+    assert [one.macs for one in report.layers] == macs and report.macs == sum(macs)
+    assert report.cycles_per_mac == round(cycles / sum(macs), 4)
+    assert (report.time.board, report.time.megahertz) == ("here", 48.0)
+    assert report.time.milliseconds == round(cycles / 48_000, 3)
+    # One sample, the same every time.
+    again: Any = Board(here.counted)
+    measured.measure(plan, "m", again, 0)
+    for one, other in zip(here.samples[0], again.samples[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+    wrong: Any = Board(here.counted, 1)
+    with pytest.raises(RunnerError):
+        measured.measure(plan, "m", wrong)
 
 
 @pytest.mark.parametrize("case", kernels.CASES, ids=lambda case: case.name)

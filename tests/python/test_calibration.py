@@ -236,12 +236,16 @@ def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"error: {path}: ")
 
 
-def test_fake_quantisation_with_a_narrow_range(tmp_path):
+@pytest.mark.parametrize(
+    ("dtype", "bounds"),
+    [(np.int8, (-127, 100)), (np.uint8, (1, 228)), (np.int8, (-3, None)), (np.uint8, (None, 7))],
+)
+def test_fake_quantisation_with_a_narrow_range(tmp_path, dtype, bounds):
     """Exporters put a Clip between QuantizeLinear and DequantizeLinear."""
-    m = OnnxModel()
+    m = OnnxModel(dtype=dtype)
     first = m.stated()
     q = m.node("QuantizeLinear", ["x", *first])
-    q = m.node("Clip", [q, m.constant(np.int8(-127)), m.constant(np.int8(100))])
+    q = m.node("Clip", [q, *("" if b is None else m.constant(dtype(b)) for b in bounds)])
     y = m.qdq(
         m.node("MaxPool", [m.node("DequantizeLinear", [q, *first])], kernel_shape=[2, 2]), first
     )

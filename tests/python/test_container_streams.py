@@ -20,16 +20,21 @@ from random_streams import Mixed, Temporal, drawn, plan_of
 from test_recurring import built
 from test_streams import check_states, vmcu
 from test_variables import listening
-from test_windows_anew import small
+from test_windows_anew import several, small
 from vmcu_tools import container, paths, runners
-from vmcu_tools.container import layout
+from vmcu_tools.container import Opened, layout
+from vmcu_tools.container.hops import Hops
+from vmcu_tools.container.opened import open_container
+from vmcu_tools.container.read import facts
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.turns import first_rows
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.stream import streamed
+from vmcu_tools.verify.container import answers, verify_stream
 from vmcu_tools.verify.stream import meaning, stream_of
 
 NETWORKS = 3
@@ -117,6 +122,42 @@ def test_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and f"wrote {tmp_path / 'strided.vmcu'}" in said
     code, said, _ = vmcu(capsys, "verify", path, "-n", 300, "--on", "host+container")
     assert code == 0 and "0 of 300 hops differ" in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_container_says_what_it_keeps(kind: type[Temporal]) -> None:
+    """Read from its tables alone: what the plan has."""
+    for seed in range(NETWORKS):
+        (_, hop), plan = drawn(kind, seed), plan_of(kind, seed)
+        found = facts(image_of(plan)).hops
+        assert found == Hops(first_rows(plan), hop, plan.state[1], len(plan.stages) == 1)
+    assert facts(image_of(make_plan("vmcu", small(), Options()))).hops is None
+
+
+class Wrong:
+    """A target whose answers differ from the right ones in so many bytes of each output."""
+
+    def __init__(self, sizes: list[int], wrong: list[int]):
+        self.sizes, self.wrong = sizes, wrong
+
+    def run_container_stream(self, opened: Opened, rows: np.ndarray) -> np.ndarray:
+        found = answers(opened, rows).copy()
+        at = 0
+        for size, wrong in zip(self.sizes, self.wrong, strict=True):
+            found[-1, at : at + wrong] ^= 1
+            at += size
+        return found
+
+
+@pytest.mark.parametrize("wrong", [[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 2, 3]])
+def test_each_output_is_compared_for_itself(wrong: list[int], tmp_path: Path) -> None:
+    graph = several()
+    path = tmp_path / "m.vmcu"
+    path.write_bytes(image_of(make_plan("vmcu", graph, Options(hop=2))))
+    sizes = [graph.tensors[port.tensor].bytes for port in graph.outputs]
+    compared = verify_stream(open_container(path), Wrong(sizes, wrong), 5, 1)
+    assert [one.differing for one in compared] == wrong
+    assert [one.bytes for one in compared] == [5 * size for size in sizes]
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +269,16 @@ def test_nothing_writes_over_counts(library: ctypes.CDLL) -> None:
         one = replace(plan.placements[name], base=base)
         harmed = replace(plan, placements={**plan.placements, name: one})
         assert load(library, image_of(harmed)) == (taken, "stream" if taken else "")
+
+
+def test_no_stage_counts_over_counts(library: ctypes.CDLL) -> None:
+    """A stage of several layers behind counts its calls beside them."""
+    plan = plan_of(Mixed, 0)
+    image, first = image_of(plan), plan.progress[0]
+    number = next(n for n, stage in enumerate(plan.stages) if n and len(stage) > 1)
+    assert len(plan.stages[0]) == 1
+    for at, wanted in ((first, (-errno.EBADMSG, "stream")), (first + 4, (0, ""))):
+        assert load(library, of_table(image, "stages", number, "progress", at)) == wanted
 
 
 def test_a_replay_finds_what_the_proof_finds(library: ctypes.CDLL) -> None:

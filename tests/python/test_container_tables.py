@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import itertools
+import re
 import struct
 from dataclasses import dataclass
 
@@ -14,10 +15,11 @@ import online_device as device
 import pytest
 from builders.containers import changed, model_member, of_model, of_table
 from random_networks import AnyNetwork
-from vmcu_tools import container, passes
+from vmcu_tools import container, passes, paths
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
+from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 
@@ -312,3 +314,38 @@ def test_tensors_are_in_the_pool(loader: ctypes.CDLL) -> None:
             model.pool_bytes = size
             found = loader.vmcu_check_tensors(ctypes.byref(model), ctypes.byref(loading))
             assert found == (0 if fits else -errno.EBADMSG), (member, value, size)
+
+
+class Kernel(ctypes.Structure):
+    """struct vmcu_kernel"""
+
+    _fields_ = (
+        *((label, ctypes.c_void_p) for label in ("name", "run", "check")),
+        ("bytes", ctypes.c_uint16),
+        *((label, ctypes.c_uint8) for label in ("pointers", "behind", "native")),
+        ("size", ctypes.c_uint16),
+        ("reads", ctypes.c_uint8),
+    )
+
+
+def test_kernels_know_what_their_parameters_are_made_of(loader: ctypes.CDLL) -> None:
+    """Pointers first, of which a container has 32 bits and this computer its own, then the rest."""
+    texts = [path.read_text() for path in (paths.runtime() / "container").glob("*.c")]
+    declared = re.findall(r"^VMCU_KERNEL\w*\((\w+),\s*(vmcu_\w+_params)", "".join(texts), re.M)
+    # Some are in builds with VMCU_STREAMS alone.
+    declared = [pair for pair in declared if hasattr(loader, f"{pair[0]}_kernel")]
+    assert len(declared) > 20
+    for symbol, params in declared:
+        kernel = Kernel.in_dll(loader, f"{symbol}_kernel")
+        kind = STRUCTS[params]
+        members = list(kind.members.values())
+        pointers = list(itertools.takewhile(lambda member: member.pointer, members))
+        rest = members[len(pointers)].start if len(pointers) < len(members) else kind.size
+        tail, own = kind.size - rest, ctypes.sizeof(ctypes.c_void_p) * len(pointers)
+        # Its own structs end where the next one's pointers may begin.
+        align = ctypes.alignment(ctypes.c_void_p) if pointers else kind.align
+        size = -(-(own + tail) // align) * align
+        assert not any(member.pointer for member in members[len(pointers) :]), symbol
+        assert (kernel.pointers, kernel.size) == (len(pointers), size), symbol
+        assert (kernel.behind, kernel.native) == (rest, own), symbol
+        assert kernel.bytes == rest + size - own, symbol

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from builders.networks import network_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_builder import Builder
 from random_graphs import depthwise_of
 from random_networks import AnyNetwork
@@ -35,7 +37,7 @@ from vmcu_tools.planner.stages.cheapest import UNEASE, Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 from vmcu_tools.planner.stages.floors import Floors
 from vmcu_tools.planner.stages.needs import Option
-from vmcu_tools.planner.stages.tiles import Descent, relaxed
+from vmcu_tools.planner.stages.tiles import Descent, pareto, relaxed
 
 from scripts import script
 
@@ -295,3 +297,15 @@ def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
     assert failed
     # In fewer bytes than the first layout takes, none of the others has places for that part.
     assert len(lines) == 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
+def test_nothing_on_the_front_is_beaten(pairs: list[tuple[int, int]]) -> None:
+    """What is left costs less the more bytes it needs, and is as good as all that there was."""
+    found = pareto([Option(Cut(0, 1), peak, cost) for peak, cost in pairs])
+    for one, other in itertools.pairwise(found):
+        assert one.peak < other.peak and one.cost > other.cost
+    left = [(option.peak, option.cost) for option in found]
+    assert set(left) <= set(pairs)
+    assert all(any(peak <= p and cost <= c for peak, cost in left) for p, c in pairs)

@@ -19,7 +19,7 @@ from test_proof import PLANS, plan
 from test_tables import printed
 from vmcu_tools import paths
 from vmcu_tools.emit import application, emit, proof, schedule, text, write
-from vmcu_tools.emit.initialisers import float_literal
+from vmcu_tools.emit.initialisers import array_lines, float_literal
 from vmcu_tools.emit.model import _check, write_tables
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine import tables
@@ -214,6 +214,24 @@ def test_arrays_of_bytes_begin_at_words() -> None:
             assert rest == (" __attribute__((aligned(4)))" if kind == "int8_t" else "")
             found.add(kind)
     assert found >= {"int8_t", "uint32_t", "int32_t"}
+
+
+@pytest.mark.parametrize("lines", [(3,), (2, 3), (5, 1), (1, 4, 2), (20,), (9, 2)])
+@pytest.mark.parametrize("count", [1, 7, 30])
+def test_a_stream_has_the_lines_that_it_asks_for(lines: tuple[int, ...], count: int) -> None:
+    """Each of its lines begins at the margin; what is too long for one goes on further in."""
+    values = np.arange(count, dtype=np.uint32) + 0xFFFFFFF0 - count
+    wanted = [lines[min(n, len(lines) - 1)] for n in range(count)]
+    ends = np.cumsum(wanted)
+    found, begun = [], []
+    for line in array_lines(Array("m", values, lines)):
+        if not line.startswith("\t"):
+            begun.append(len(found))
+        words = re.findall(r"0x[0-9a-f]{8}(?=,)", line)
+        assert 0 < len(words) <= 7 and line.strip() == ", ".join(words) + ","
+        found += [int(word, 16) for word in words]
+    assert found == values.tolist()
+    assert begun == [0, *(end for end in ends.tolist() if end < count)]
 
 
 PAIR = Struct("vmcu_factor", {"multiplier": 3, "shift": 0})

@@ -13,10 +13,13 @@ import pytest
 from builders.onnx_models import OnnxModel, conv, dense, single, unary
 from builders.onnx_options import index_of_extreme
 from builders.tflite_models import TfliteModel, depthwise
+from random_builder import Builder
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
+from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.oracle import whole
+from vmcu_tools.oracle.compare import node_differences
 from vmcu_tools.runners import borders, compiled
 from vmcu_tools.verify import end_to_end, verify
 
@@ -291,3 +294,34 @@ def test_an_output_without_an_axis(tmp_path):
     assert main(["run", str(path), *words]) == 0
     found = np.load(tmp_path / "y.npy")
     assert (found.shape, int(found)) == ((), 7)
+
+
+@pytest.mark.parametrize("lacking", [(), (0,), (1,), (0, 1, 2)])
+def test_a_node_is_judged_by_the_values_of_its_inputs(lacking: tuple[int, ...]) -> None:
+    """Wrong bytes of one node are its own; a tensor that nobody has is computed, and not judged."""
+    b = Builder(np.random.default_rng(1))
+    x = b.input((2, 3, 4))
+    names = []
+    for _ in range(3):
+        x = b.node(Requantize(None), [x], x.shape)
+        names.append(x.name)
+    graph = b.graph([x.name])
+    start = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
+    values = {graph.inputs[0].tensor: start, **{name: start.copy() for name in names}}
+    wrong = [number for number in (0, 2) if number not in lacking]
+    for number in wrong:
+        values[names[number]] = start.copy()
+        values[names[number]][1, 2, 2:] += np.array([3, -5], np.int8)
+    for number in lacking:
+        del values[names[number]]
+    found = {one.node.outputs[0]: one for one in node_differences(graph, values)}
+    assert set(found) == {name for n, name in enumerate(names) if n not in lacking}
+    # Each hands on what it gets: of one that nobody has, what it got.
+    before = start
+    for name in names:
+        if name in found:
+            off = np.abs(values[name].astype(int) - before)
+            assert (found[name].largest, found[name].count) == (off.max(), np.count_nonzero(off))
+            assert found[name].total == 24
+            assert found[name].values == len(np.unique(values[name]))
+        before = values.get(name, before)

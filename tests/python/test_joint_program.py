@@ -186,3 +186,19 @@ def test_a_solver_that_finds_nothing_is_said(
     assert time.monotonic() - begun < 2 * 2 * 1.1 + 2
     assert f"{solver}: found nothing in 2 seconds" in capsys.readouterr().err
     assert json.loads(out.read_text())["height"] > 0
+
+
+def test_tensors_that_share_have_one_root() -> None:
+    """All ways of five tensors to share: the end of each chain, or the first of a circle."""
+    for shares in itertools.product(range(5), repeat=5):
+        tensors = [graphs.NamedTensor(str(n), 1, 1, None, other) for n, other in enumerate(shares)]
+        found = graphs.roots_of(tensors)
+        for number in range(5):
+            chain = [number]
+            while shares[chain[-1]] not in chain:
+                chain.append(shares[chain[-1]])
+            end = shares[chain[-1]]
+            if end == number:
+                assert found[number] == min(chain)
+            elif end == chain[-1]:
+                assert found[number] == end

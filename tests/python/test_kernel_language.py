@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from drawn import layer_and_data, some
@@ -24,7 +26,7 @@ from vmcu_tools.kernels.language.expr import (
     substitute,
 )
 from vmcu_tools.kernels.language.instruction import instruction
-from vmcu_tools.kernels.language.ir import Program, Stream
+from vmcu_tools.kernels.language.ir import Loop, Program, Stmt, Stream, map_bodies
 from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.kernels.pack import Kind, with_heads
 from vmcu_tools.kernels.programs import PROGRAMS
@@ -223,6 +225,17 @@ def expect_layer(layer: ProgramLayer, inputs: list[np.ndarray]) -> None:
     lowered = interpret(layer, inputs, lower(layer.binding.program))
     np.testing.assert_array_equal(lowered.output, machine.output)
     np.testing.assert_array_equal(touched_by(lowered).table(), touched_by(machine).table())
+    called = replace(layer.binding.program, body=in_calls(layer.binding.program.body))
+    np.testing.assert_array_equal(interpret(layer, inputs, called).output, machine.output)
+
+
+def in_calls(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """With the one instruction that C has in place of a loop."""
+    made = []
+    for stmt in body:
+        by = stmt.by if isinstance(stmt, Loop) else None
+        made.append(by or map_bodies(stmt, in_calls))
+    return tuple(made)
 
 
 @some()

@@ -4,6 +4,7 @@ may differ: what libraries disagree about in its last bits is kept clear of half
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from vmcu_tools import oracle
 from vmcu_tools.frontends.onnx.file import FileNode
 from vmcu_tools.frontends.onnx.functions import UNARY
 from vmcu_tools.frontends.onnx.logic import FUNCTIONS
+from vmcu_tools.frontends.softmax import onnx_table
 from vmcu_tools.machine import reference
 
 ALL = np.arange(-128, 128).astype(np.int8).reshape(1, 1, BYTES)
@@ -66,3 +68,11 @@ def test_every_function_has_a_case() -> None:
         for node in case.model(np.int8).graph.node
     }
     assert sorted(FUNCTIONS - made) == []
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-4, 0.03, 0.25, 1.0, 20.0])
+def test_exponentials_of_a_softmax_are_the_nearest(scale: float) -> None:
+    """In units of 2**-23, by decimal arithmetic."""
+    step = Decimal(scale)
+    wanted = [int(((-d * step).exp() * 2**23).to_integral_value()) for d in range(256)]
+    assert onnx_table(scale).tolist() == wanted and wanted[0] == 1 << 23

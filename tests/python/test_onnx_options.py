@@ -16,6 +16,9 @@ from onnx import helper
 from test_onnx_ops import FLOAT, assert_close
 from vmcu_tools import oracle
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends.common import UnsupportedError
+from vmcu_tools.frontends.onnx import input_scales
+from vmcu_tools.frontends.onnx.file import FileModel, FileNode
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.lookup import Lookup
 
@@ -83,3 +86,34 @@ def test_padding_is_onnxruntimes_or_refused(tmp_path, op, auto):
         except UserError as error:
             assert "use pads" in str(error) or "a dilated average" in str(error)
     assert taken >= 5
+
+
+def parts(*stated: tuple[float, int]) -> FileModel:
+    """A float input of which each slice is quantised in its own way."""
+    nodes, constants = [], {}
+    for number, (scale, zero) in enumerate(stated):
+        nodes.append(FileNode(f"cut {number}", "Slice", ("x",), (f"p{number}",), {}))
+        names = (f"p{number}", f"scale {number}", f"zero {number}")
+        nodes.append(FileNode(f"q {number}", "QuantizeLinear", names, (f"y{number}",), {}))
+        constants[names[1]], constants[names[2]] = np.float32([scale]), np.int8([zero])
+    return FileModel(tuple(nodes), constants, (), (), 13)
+
+
+def test_an_input_in_parts_has_the_range_of_all():
+    assert input_scales.of_all(parts((0.25, 3)), "x") is None
+    assert input_scales.of_all(parts((0.25, 3), (0.25, 3)), "x") is None
+    for first, second in (
+        ((0.25, 0), (0.375, 0)),
+        ((0.25, -128), (0.25, 0)),
+        ((0.5, 10), (0.4, 9)),
+    ):
+        scale, zero = input_scales.of_all(parts(first, second), "x")
+        low = min((-128 - z) * s for s, z in (first, second))
+        high = max((127 - z) * s for s, z in (first, second))
+        assert scale == pytest.approx((high - low) / 255, rel=1e-6)
+        assert (-128 - zero) * scale == pytest.approx(low, abs=0.51 * scale)
+        assert (127 - zero) * scale == pytest.approx(high, abs=0.51 * scale)
+    # The coarsest step is two of the finest part's.
+    assert input_scales.of_all(parts((0.25, 0), (0.5, 0)), "x") is not None
+    with pytest.raises(UnsupportedError):
+        input_scales.of_all(parts((0.25, 0), (0.51, 0)), "x")

@@ -15,10 +15,13 @@ from random_graphs import LAYERS, random_inputs, random_layers
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.ops import LAYER_OF, bind, kernel_of
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fetch import Fetch
 from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import Layer
 from vmcu_tools.ops.look_back import LookBack
+from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.recall import Recall, Remember
 from vmcu_tools.ops.recomputed import Recomputed
 
@@ -80,6 +83,30 @@ def test_elementwise_ops_do_not_know_the_place(drawn: tuple[Graph, list[np.ndarr
         moved = layer.rows([x.ravel()[order].reshape(shape) for x in data], 0, height)
         expected = layer.rows(data, 0, height).ravel()[order].reshape(shape)
         np.testing.assert_array_equal(moved, expected)
+
+
+def test_ops_by_channel_work_on_some_alone(drawn: tuple[Graph, list[np.ndarray]]) -> None:
+    """What they make of some channels is what they make of those among all."""
+    graph, values = drawn
+    rng = np.random.default_rng(5)
+    pools = [node for node in graph.nodes if isinstance(node.op, AveragePool2D | MaxPool2D)]
+    assert all(node.op.by_channel for node in pools)
+    for op in (node.op for node in graph.nodes if isinstance(node.op, DepthwiseConv2D)):
+        assert op.by_channel == (op.multiplier == 1)
+    for node in (node for node in graph.nodes if node.op.by_channel):
+        layer, data = bind(graph, node), inputs_of(graph, values, node)
+        count = layer.out.shape[2]
+        if count < 2 or any(x.shape[2] != count for x in data):
+            continue
+        picked = np.sort(rng.choice(count, int(rng.integers(1, count)), replace=False))
+        tensors = {
+            name: replace(tensor, shape=(*tensor.shape[:2], len(picked)))
+            for name, tensor in graph.tensors.items()
+            if name in (*node.inputs, *node.outputs)
+        }
+        few = bind(replace(graph, tensors=tensors), replace(node, op=node.op.of_channels(picked)))
+        found = few.rows([np.ascontiguousarray(x[:, :, picked]) for x in data], 0, layer.height)
+        np.testing.assert_array_equal(found, layer.rows(data, 0, layer.height)[:, :, picked])
 
 
 def test_relabelling_ops_hand_on_bytes(drawn: tuple[Graph, list[np.ndarray]]) -> None:
@@ -170,3 +197,16 @@ def test_lists_are_found(line: str) -> None:
     imports = "from vmcu_tools.ops.add import Add\nfrom vmcu_tools.ops.pad import Pad\n"
     assert named(imports + line)
     assert named("from elsewhere import Add, Pad\n" + line) == []
+
+
+def test_a_reshape_reads_the_rows_of_its_bytes() -> None:
+    """Those alone, in the order of its bytes."""
+    graph = random_layers("reshape", COUNT, seed=5)
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        (tensor,) = layer.ins
+        places = np.arange(tensor.bytes).reshape(tensor.shape)
+        for y in range(layer.out.shape[0]):
+            rows = np.unique(layer.rows([places], y, y + 1) // tensor.row_bytes)
+            assert list(layer.input_rows(0, y)) == rows.tolist()
+        np.testing.assert_array_equal(layer.last_reads(0), places)

@@ -37,3 +37,14 @@ def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_that_cannot_move_its_cursor_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert shown(monkeypatch, terminal=True) == ""
+
+
+def test_a_clock_grows_with_time_and_ends_full() -> None:
+    now = [100.0]
+    console = Console(file=io.StringIO(), force_terminal=True)
+    bar = progress.Clock(console=console, get_time=lambda: now[0])
+    bar.add_task("solving", total=8)
+    for seconds, done in ((0, 0), (2, 2), (7.5, 7.5), (8, 8), (30, 8)):
+        now[0] = 100.0 + seconds
+        assert list(bar.get_renderables())
+        assert [task.completed for task in bar.tasks] == [done]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners import borders, image_values
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
 
@@ -101,3 +103,66 @@ def test_missing_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv(paths.ROOT_VARIABLE, str(tmp_path))
     with pytest.raises(UserError, match="set VMCU_ROOT"):
         paths.runtime()
+
+
+# By element type: the form that an image has it in, an array of a file, and its bytes there.
+VALUES = {
+    "int8": (2, np.array([-128, -1, 0, 127], np.int8), b"\x00\x7f\x80\xff"),
+    "uint8": (2, np.array([0, 1, 128, 255], np.uint8), b"\x00\x01\x80\xff"),
+    "float32": (
+        1,
+        np.array([1, -2, 0.5, 0], np.float32),
+        b"\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x3f\x00\x00\x00\x00",
+    ),
+    "int32": (0, np.array([-2], np.int32), b"\xfe\xff\xff\xff"),
+    "int64": (0, np.array([258], np.int64), b"\x02\x01\x00\x00"),
+}
+
+
+def of_types(dtypes: list[str]) -> Plan:
+    """A layer for each type, one after the other: the file has its input and its output so."""
+    builder = Builder(np.random.default_rng(0))
+    ins = [builder.input((1, 1, 4)) for _ in dtypes]
+    outs = [builder.node(Requantize(None), [x], (1, 1, 4)).name for x in ins]
+    graph = builder.graph(outs)
+    inputs, outputs = (
+        tuple(
+            replace(port, dtype=dtype, file_shape=VALUES[dtype][1].shape)
+            for port, dtype in zip(ports, dtypes, strict=True)
+        )
+        for ports in (graph.inputs, graph.outputs)
+    )
+    return disjoint(replace(graph, inputs=inputs, outputs=outputs))
+
+
+@pytest.mark.parametrize("dtypes", [[*VALUES], ["uint8"], ["int64", "float32"], ["int32"]])
+def test_values_are_in_the_form_of_their_type(dtypes: list[str]) -> None:
+    """To the byte, and back, for several samples."""
+    one = of_types(dtypes)
+    forms, sample, parts = zip(*(VALUES[dtype] for dtype in dtypes), strict=True)
+    data = image_values.packed(one, [sample, sample])
+    assert data == bytes([*forms, *forms]) + 2 * b"".join(parts)
+    found = image_values.unpacked(2 * b"".join(parts), one, 2, "here")
+    assert len(found) == 2
+    for outputs in found:
+        for values, wanted in zip(outputs, sample, strict=True):
+            assert values.dtype == wanted.dtype
+            np.testing.assert_array_equal(values, wanted)
+    assert image_values.most_bytes(one) == max(map(len, parts))
+    for wrong in (b"".join(parts), 2 * b"".join(parts) + b"\0"):
+        with pytest.raises(RunnerError, match="here"):
+            image_values.unpacked(wrong, one, 2, "here")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_an_input_that_the_pool_has_in_parts_comes_as_its_bytes(dtype: str) -> None:
+    """No image converts it: row by row, or fetched from outside of the pool."""
+    whole = of_types([dtype])
+    (name,) = (port.tensor for port in whole.graph.inputs)
+    outside = replace(whole, graph=replace(whole.graph, elsewhere=frozenset((name,))))
+    streamed = replace(whole, input_streamed=True)
+    form, values, _ = VALUES[dtype]
+    for one in (outside, streamed):
+        data = image_values.packed(one, [[values]])
+        wanted = borders.to_memory(values, whole.graph, whole.graph.inputs[0])
+        assert data == bytes([0, form]) + wanted.tobytes()

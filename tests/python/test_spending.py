@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages.fusion import EXACT, ROOM, fewest_bytes, tighter
+from vmcu_tools.planner.stages import fusion
+from vmcu_tools.planner.stages.fusion import EXACT, ROOM, Variant, fewest_bytes, tighter
 from vmcu_tools.planner.stages.spending import Bands
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
@@ -63,6 +65,46 @@ def test_bands_are_looked_for_in_ever_fewer_bytes(least: int) -> None:
     assert int(limit * (1 - ROOM / 2)) <= least + 1 or limit < 1 / ROOM
     if least == 700:
         assert limits[:3] == [985, 962, 929]
+
+
+@dataclass
+class Searched(Threshold):
+    """Such a search in place of the one of a graph."""
+
+    most: int = 1
+
+    def within(self, limit: int) -> Bands | None:
+        found = super().within(limit)
+        return found and replace(found, bandings=("a band",))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ram", [None, 500, 800, 950])
+@pytest.mark.parametrize("room", [0, 1, 200])
+def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
+    monkeypatch: pytest.MonkeyPatch, ram: int | None, room: int
+) -> None:
+    """Bands need 700 of 1000 bytes, and `room` more for what joins them."""
+    asked: list[int] = []
+
+    def with_bands(graph: object, spent: Bands, limit: int, options: Options) -> int | None:
+        asked.append(limit)
+        return spent.macs + room if spent.macs + room <= (ram or 1000) else None
+
+    monkeypatch.setattr(fusion, "Spender", lambda cutter, most: Searched(700, most=most))
+    monkeypatch.setattr(fusion, "with_bands", with_bands)
+    monkeypatch.setattr(fusion.bands, "macs", lambda graph: 100)
+    base: Any = Variant(None, 1000, 0)  # type: ignore[arg-type]
+    assert not list(fusion.many_bands(base, base, Options(ram=ram), 0.0)) and not asked
+    found = list(fusion.many_bands(base, base, Options(ram=ram), 0.5))
+    # The limit itself where bands are within it, else as few bytes as there are.
+    assert asked[0] == ram if ram in (800, 950) else 700 <= asked[0] <= 710
+    assert sorted(asked, reverse=True) == asked and min(asked) >= 700
+    assert found == [limit + room for limit in asked if limit + room <= (ram or 1000)]
+    # Without a limit the first will do.
+    if ram is None:
+        assert len(asked) == len(found) == 1
+    elif ram > 700:
+        assert len(asked) > 1
 
 
 def test_more_extra_macs_never_take_more_bytes() -> None:

@@ -224,6 +224,23 @@ def test_rotation_is_that_of_turning_step_by_step(size: int):
         assert turned(writes, step, life).max() <= endurance < turned(writes, step, life + 1).max()
 
 
+@pytest.mark.parametrize("inferences", [1, 5, 1000])
+def test_a_fixed_origin_wears_the_same_bytes(inferences: int):
+    writes = np.random.default_rng(1).integers(0, 50, 96)
+    found = pool.wear(writes, inferences)
+    (_, fixed), (_, rotated) = pool.strips(found)
+    np.testing.assert_array_equal(fixed, turned(writes, 0, inferences))
+    np.testing.assert_array_equal(rotated, turned(writes, found.step, inferences))
+    assert (found.pool_bytes, found.inferences) == (96, inferences)
+    for one, bytes_ in ((found.fixed, fixed), (found.rotated, rotated)):
+        assert one.max_writes == bytes_.max()
+        assert one.max_writes_over_ideal == pytest.approx(96 * bytes_.max() / bytes_.sum())
+        assert one.relative_std == pytest.approx(np.std(bytes_ / bytes_.mean()))
+    for endurance in (49, 50, 1000):
+        life = pool.lifetime(writes, 0, endurance)
+        assert life * writes.max() <= endurance < (life + 1) * writes.max()
+
+
 def test_every_tensor_is_written_once():
     plan = disjoint(random_layers("conv2d", 3, 1))
     writes = pool.writes_of_inference(plan)

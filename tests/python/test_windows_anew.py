@@ -26,7 +26,9 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Window
+from vmcu_tools.machine import hops
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.times import Times
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.layer_norm import LayerNorm
 from vmcu_tools.ops.move import Move
@@ -101,15 +103,32 @@ def test_a_window_that_begins_elsewhere_is_seen() -> None:
         VirtualMcu(replace(plan, placements={**plan.placements, name: less})).prove()
 
 
-def test_several_answers() -> None:
-    """One of layers that go on, one of layers that do not, one of several rows."""
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_copies_live_as_the_replay_has_them(seed: int) -> None:
+    """The last reads of each hop's tensors, taken from the first hop's: those of its own calls."""
+    found = hops.played(plan_of(seed))
+    known, counted = Times(found), Times(replace(found, copies={}))
+    for name in found.copies:
+        for y in range(found.plan.graph.tensors[name].shape[0]):
+            all_columns = slice(None)
+            np.testing.assert_array_equal(
+                known.expiry(name, y, all_columns), counted.expiry(name, y, all_columns)
+            )
+
+
+def several() -> Graph:
+    """One of layers that go on, one of layers that do not, one of both, one of several rows."""
     b = Builder(np.random.default_rng(4))
     x = b.input((9, 1, 4))
     one = depthwise_of(b, x, Window((2, 1), (2, 1)), 4, 1, 1)
     two = convolution(b, x, Window((3, 1), pad=(1, 0, 1, 0)), 9, 1, 3)
     three = convolution(b, one, Window((4, 1)), 1, 1, 2)
     both = b.node(Concat(0, (None, None)), [one, one], (8, 1, 4))
-    graph = b.graph([t.name for t in (one, two, three, both)])
+    return b.graph([t.name for t in (one, two, three, both)])
+
+
+def test_several_answers() -> None:
+    graph = several()
     for hop in (2, 3):
         plan = make_plan("vmcu", graph, Options(hop=hop))
         rows = stream_of(graph, hop, 200, hop)

@@ -43,14 +43,5 @@ def _rows(objects: Objects, name: str, number: int) -> int:
         return 0
     part = parts[at.index + number]
     begin = start.index + part.get("start", 0)
-    takes = int(np.count_nonzero(schedule[begin : begin + part.get("length", 0)] == TAKE))
-    width, taken = _width(objects, name), max(int(stages[0].get("taken", 0)), 1)
-    return -(-takes // max(-(-width // taken), 1))
-
-
-def _width(objects: Objects, name: str) -> int:
-    """Columns of the input."""
-    inputs, tensors = (objects.values.get(f"{name}_{label}") for label in ("inputs", "tensors"))
-    if not isinstance(inputs, list) or not isinstance(tensors, list):
-        return 0
-    return int(tensors[inputs[0].get("tensor", 0)].get("width", 0))
+    # Of a model that keeps rows a stage takes whole ones.
+    return int(np.count_nonzero(schedule[begin : begin + part.get("length", 0)] == TAKE))

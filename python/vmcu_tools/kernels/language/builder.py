@@ -48,7 +48,6 @@ class Builder:
     symbol: str
     params: str
     summary: str
-    inputs: int = 1
     small: bool = False
     packing: Packing = WORDS
     _lets: list[Let] = field(default_factory=list)
@@ -184,7 +183,6 @@ class Builder:
             self.summary,
             tuple(self._lets),
             tuple(body),
-            self.inputs,
             self.small,
             self.packing,
         )

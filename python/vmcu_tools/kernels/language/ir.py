@@ -18,7 +18,7 @@ from enum import Enum
 
 from .expr import Expr, Int, Name, names_in
 from .instruction import Instruction
-from .packing import WORDS, Packing
+from .packing import Packing
 
 ZERO = Int(0)
 
@@ -244,9 +244,8 @@ class Program:
     summary: str
     lets: tuple[Let, ...]
     body: tuple[Stmt, ...]
-    inputs: int = 1
-    small: bool = False
-    packing: Packing = WORDS
+    small: bool
+    packing: Packing
 
 
 def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:

@@ -15,9 +15,9 @@ from ..targets.portable import sums
 
 
 def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]:
-    k = Builder(symbol, params, summary, inputs=2)
+    k = Builder(symbol, params, summary)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
-    for number in range(k.inputs):
+    for number in (0, 1):
         k.let("const int8_t *", f"in{number}", f"vmcu_input_start(call, {number})")
         k.let("const int32_t", f"in{number}_c", f"vmcu_call_input(call, {number})->channels")
     columns = k.columns()

@@ -24,7 +24,7 @@ def line_of(tensor: int | str, pixel: Expr) -> Callable[[Expr, Expr], Ram]:
 
 
 def begin(symbol: str, params: str, inputs: int, summary: str) -> Builder:
-    k = Builder(symbol, params, summary, inputs, small=True)
+    k = Builder(symbol, params, summary, small=True)
     k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
     k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
     k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
