@@ -69,7 +69,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     parser = build.add(argparse.ArgumentParser().add_subparsers())
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
-    others |= {"solver_seconds", "product", "model_version"}
+    others |= {"solver_seconds", "product", "model_version", "all", "board"}
     options = {action.dest for action in parser._actions} - others
     keywords = set(inspect.signature(vmcu.Model.plan).parameters) - {"self"}
     assert {k.replace("input_elsewhere", "external_input") for k in keywords} == options
@@ -132,7 +132,7 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
         ({"memory": "a=1K", "ram": 1000}, "--memory cannot be combined with --ram"),
         ({"stream_input": True, "input_elsewhere": True}, "cannot be combined with --stream-input"),
         ({"hop": 1, "time": "x"}, "time: there is no 'x'"),
-        ({"hop": 1, "rotate": True}, "--hop does not go with --rotate"),
+        ({"hop": 1, "rotate": True}, "--hop cannot be combined with --rotate"),
     ],
 )
 def test_what_is_wrong_is_said(keywords: dict, said: str) -> None:

@@ -296,7 +296,7 @@ def test_a_function_of_the_file_is_what_is_in_it(tmp_path: Path, monkeypatch) ->
         monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_NODES", 3)
         frontends.load(path)
         monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_NODES", 2)
-        with pytest.raises(UserError, match="it has 3 nodes"):
+        with pytest.raises(UserError, match="the model has 3 nodes"):
             frontends.load(path)
         monkeypatch.undo()
     expect_the_same(*graphs)

@@ -108,9 +108,9 @@ def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture
         (["build", path, "--hop", 2], "the model keeps state and needs 3 rows a call, not 2"),
         (
             ["build", path, "--rotate"],
-            "a file that keeps its state cannot be combined with --rotate",
+            "a model that keeps state cannot be combined with --rotate",
         ),
-        (["build", path, "--planner", "tflm"], "keeps its state does not go with --planner"),
+        (["build", path, "--planner", "tflm"], "keeps state cannot be combined with --planner"),
         (["compare", path], "the model keeps state, which planner"),
     ):
         assert cli.main([str(word) for word in words]) == 1

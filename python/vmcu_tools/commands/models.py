@@ -151,7 +151,7 @@ def check_hop(args: argparse.Namespace) -> None:
     if hasattr(args, "hop") and not args.hop:
         args.hop = rows_of_call(args.model, _state(args))
         if args.hop:
-            said, remedy = "a file that keeps its state", "leave out that option"
+            said, remedy = "a model that keeps state", "leave out that option"
             remedy += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
     if getattr(args, "time", None) and (said != "--hop" or not args.hop):
         reason = "--time requires --hop"
@@ -162,14 +162,14 @@ def check_hop(args: argparse.Namespace) -> None:
         return
     others = {
         "--planner": (args.planner != DEFAULT, "it has a plan of its own"),
-        "--stream-input": (args.stream_input, "it takes rows anyway"),
-        "--external-input": (args.external_input, "its rows come one by one"),
-        "--rotate": (args.rotate, "what it keeps stays where it is"),
-        "--memory": (bool(args.memory), "what it keeps is in one pool"),
-        "--tile-cost": (args.tile_cost is not None, "it takes the smallest pool"),
-        "--extra-macs": (args.extra_macs > 0, "no row is computed twice"),
-        "--pareto": (getattr(args, "pareto", False), "there is one plan"),
-        "--online": (getattr(args, "online", False), "devices plan no streams"),
+        "--stream-input": (args.stream_input, "the model already reads rows"),
+        "--external-input": (args.external_input, "its rows arrive one by one"),
+        "--rotate": (args.rotate, "the state must stay at one address"),
+        "--memory": (bool(args.memory), "the state must be in one pool"),
+        "--tile-cost": (args.tile_cost is not None, "a hop always uses the smallest pool"),
+        "--extra-macs": (args.extra_macs > 0, "a hop computes no row twice"),
+        "--pareto": (getattr(args, "pareto", False), "a stream has one plan"),
+        "--online": (getattr(args, "online", False), "devices do not plan streams"),
     }
     for option, (there, why) in others.items():
         if there:
