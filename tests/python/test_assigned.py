@@ -207,7 +207,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, _, said = vmcu(capsys, "compare", path)
     assert code == 1 and "the model keeps state, which planner" in said
     code, _, said = vmcu(capsys, "build", path, "--hop", 2)
-    assert code == 1 and "takes 1 rows a call, not 2" in said
+    assert code == 1 and "needs 1 rows a call, not 2" in said
     code, said, _ = vmcu(capsys, "bench", path)
     assert code == 0 and "instructions" in said
 

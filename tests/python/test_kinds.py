@@ -168,7 +168,7 @@ FOREIGN = {
     "m.pb": (raw(b"\n\x10"), "a TensorFlow graph", "TFLiteConverter"),
     "m.safetensors": (raw(bytes(8) + b"{}"), "weights without a network", "torch.onnx.export"),
     "lfs.tflite": (raw(b"version https://git-lfs"), "Git LFS", "git lfs pull"),
-    "page.onnx": (raw(b"<!DOCTYPE html>"), "a web page", "Download"),
+    "page.onnx": (raw(b"<!DOCTYPE html>"), "a web page", "download"),
     "m.vmcu": (raw(b"VMCU" + bytes(60)), "a container", "compile the model file"),
     "renamed.onnx": (raw(b"\x89HDF\r\n\x1a\n" + bytes(90)), "a Keras model", "TFLiteConverter"),
     "x.npz": (archive("x.npy"), "an archive of arrays", "--calibration"),

@@ -80,7 +80,7 @@ def test_what_fits_in_no_memory_fits_in_both(target: str, streamed: bool) -> Non
 
 
 def test_what_is_too_large_for_both_is_refused() -> None:
-    with pytest.raises(UserError, match=r"no places were found in a \(1,024 bytes\), b"):
+    with pytest.raises(UserError, match=r"no placement was found in a \(1,024 bytes\), b"):
         compile_model(DIGITS, regions=regions("a=1K,b=1K"))
 
 

@@ -175,7 +175,7 @@ def test_a_mistake_leaves_nothing(
 ) -> None:
     assert main(["new", str(tmp_path / "app"), *arguments]) == 1
     error = capsys.readouterr().err
-    assert message in error and error.count("vmcu new:") == 1 and "hint:" in error
+    assert message in error and error.count("error:") == 1 and "hint:" in error
     assert not list(tmp_path.iterdir())
 
 

@@ -159,4 +159,4 @@ def test_what_does_not_go_with_memories(
 def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem = write(larger(1), tmp_path / "p.csv")
     assert main(["place", str(problem), "--memory", "a=1K,b=1K"]) == 1
-    assert "no places were found in a (1,024 bytes), b (1,024 bytes)" in capsys.readouterr().err
+    assert "no placement was found in a (1,024 bytes), b (1,024 bytes)" in capsys.readouterr().err

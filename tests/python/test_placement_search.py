@@ -285,7 +285,7 @@ def test_command_says_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFi
     message = capsys.readouterr().err
     assert f"{path}: does not fit in 11 bytes" in message and "needs 12" in message
     assert main(["place", str(tmp_path / "none.csv")]) == 1
-    assert "No such file" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
     assert main(["place", str(path), "--seconds", "-1"]) == 2
 
 
@@ -382,7 +382,7 @@ def test_an_interrupted_search_keeps_its_best(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130 and errors == ""
-    assert "interrupted: this is the lowest placement so far" in said
+    assert "interrupted: this is the lowest placement found" in said
     written = json.loads(figures.read_text())
     assert written["interrupted"] and written["seconds"] < 300
     assert check(problem, written["offsets"]) == written["height"]

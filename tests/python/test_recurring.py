@@ -119,7 +119,7 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, said, _ = vmcu(capsys, "bench", path, *both)
     assert code == 0 and "instructions" in said
     code, _, said = vmcu(capsys, "build", path, *both, "--hop", 2)
-    assert code == 1 and "takes 1 rows a call, not 2" in said
+    assert code == 1 and "needs 1 rows a call, not 2" in said
     code, _, said = vmcu(capsys, "build", path, "--state", "h0:hn0")
     assert code == 1 and "the model has 2 inputs besides its states" in said
 

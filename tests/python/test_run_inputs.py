@@ -96,18 +96,21 @@ def archive(path: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], None], str]] = {
-    "strings": (saved(np.full(SHAPE, "a")), "it holds str32, not real numbers"),
+    "strings": (saved(np.full(SHAPE, "a")), "the array contains str32, not real numbers"),
     "bytes": (saved(np.full(SHAPE, b"a")), "not real numbers"),
-    "objects": (saved(np.full(SHAPE, None)), "it holds Python objects, not real numbers"),
-    "complex": (saved(np.zeros(SHAPE, np.complex64)), "it holds complex64, not real numbers"),
+    "objects": (saved(np.full(SHAPE, None)), "the array contains Python objects, not real numbers"),
+    "complex": (
+        saved(np.zeros(SHAPE, np.complex64)),
+        "the array contains complex64, not real numbers",
+    ),
     "times": (saved(np.zeros(SHAPE, "datetime64[s]")), "not real numbers"),
     "records": (saved(np.zeros(SHAPE, [("a", "f4")])), "not real numbers"),
-    "other count": (saved(np.zeros((2, 3))), "it holds 6 values [2, 3], input 't0' takes 60"),
+    "other count": (saved(np.zeros((2, 3))), "the array has 6 values [2, 3], input 't0' takes 60"),
     "NaN": (
         saved(with_nans((0, 1, 2, 3), (0, 2, 0, 0))),
         "2 of its 60 values are NaN, the first at [0, 1, 2, 3]",
     ),
-    "huge": (declared((10**6, 10**6)), "it holds 1,000,000,000,000 values"),
+    "huge": (declared((10**6, 10**6)), "the array has 1,000,000,000,000 values"),
     "beyond int64": (declared((10**15, 10**15)), "input 't0' takes 60 [1, 3, 5, 4]"),
     "cut off": (declared(SHAPE), "the file is truncated: 64 bytes instead of 240"),
     "archive": (archive, "an archive of several arrays"),
@@ -134,16 +137,16 @@ def test_bad_input(model, tmp_path, capsys, case):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert main(["run", str(model), "--input", str(path)]) == 1
     said = capsys.readouterr().err
-    assert f"vmcu run: {path}: " in said and message in said and "hint: " in said
+    assert f"error: {path}: " in said and message in said and "hint: " in said
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert taken < 1 << 18, "it took memory for what the file only declares"
 
 
 def test_an_absent_file_is_named(model, tmp_path, capsys):
     assert main(["run", str(model), "--input", str(tmp_path / "none.npy")]) == 1
-    assert "none.npy: No such file or directory" in capsys.readouterr().err
+    assert "none.npy: no such file or directory" in capsys.readouterr().err
     assert main(["run", str(model), "--input", str(tmp_path)]) == 1
-    assert f"{tmp_path}: Is a directory" in capsys.readouterr().err
+    assert f"{tmp_path}: is a directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int64, np.bool_, np.uint8])

@@ -215,7 +215,7 @@ def test_vmcu_run_answers_for_each_window(
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), np.stack(wanted))
     np.save(tmp_path / "x.npy", values[:, :, :44])
     code, _, said = vmcu(capsys, *words)
-    assert code == 1 and "it holds 132 values [1, 3, 44, 1]" in said
+    assert code == 1 and "the array has 132 values [1, 3, 44, 1]" in said
     assert "hint: give an array of that shape, with 45 rows or more" in said
 
 

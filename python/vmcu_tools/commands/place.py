@@ -174,7 +174,7 @@ def distribution(args: argparse.Namespace) -> int:
     found = several.place_in(problem, named, args.seconds or SECONDS)
     if found is None:
         room = ", ".join(f"{one.name} ({one.capacity:,} bytes)" for one in named)
-        reason = f"no places were found in {room}"
+        reason = f"no placement was found in {room}"
         raise UserError(Problem(reason, "allow more with --memory", problem.origin))
     placements.print_distribution(problem, named, found, console())
     write_json(placements.distribution_figures(problem, named, found), args.json)

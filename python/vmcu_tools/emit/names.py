@@ -30,7 +30,7 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         reason = f"'{name}' is not a C identifier"
     elif hides_header(name):
-        reason = f"its header would be {name}.h, which hides another of that name"
+        reason = f"the header would be {name}.h, which hides another of that name"
     else:
         return
     raise UserError(Problem(reason, "choose another name with --name"))

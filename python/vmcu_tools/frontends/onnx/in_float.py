@@ -72,7 +72,7 @@ def refusal(op: str) -> tuple[str, str]:
 def _unknown(op: str) -> tuple[str, str]:
     close = difflib.get_close_matches(op, RULES, 3)
     similar = f"; the most similar names are {', '.join(close)}" if close else ""
-    remedy = f"replace it; `vmcu inspect --operators` lists what is supported{similar}"
+    remedy = f"replace it; `vmcu inspect --operators` lists the supported operators{similar}"
     return "this operation is not supported", remedy
 
 

@@ -42,7 +42,7 @@ import_modules(__package__)
 __all__ = ["RULES", "import_model", "load"]
 
 NOT_SUPPORTED = "this operation is not supported"
-REPLACE = "replace it; `vmcu inspect --operators` lists what is supported"
+REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"
 FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
