@@ -47,7 +47,7 @@ struct vmcu_slots {
 	 * @{
 	 */
 	struct vmcu_slot slot[2];
-	void *copy;       /**< RAM for slots that are not mapped; VMCU_CONTAINER_ALIGN */
+	void *copy;       /**< RAM for slots that are not mapped, aligned to VMCU_CONTAINER_ALIGN */
 	size_t copy_size; /**< bytes at @a copy */
 	void *arena;      /**< see vmcu_model_load() */
 	size_t arena_size;
