@@ -330,7 +330,7 @@ static inline int8_t *vmcu_pool_start(const struct vmcu_pool *pool, const struct
 #endif
 }
 
-/** Returns the address at offset @a at from the origin, which is less than twice the pool's size. */
+/** Returns the address at offset @a at from the origin, less than twice the pool's size. */
 static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 {
 #if defined(VMCU_POOL_ROTATE)
