@@ -139,7 +139,9 @@ void vmcu_stacks_remove(struct vmcu_stacks *stacks, struct vmcu_stack *stack);
 /**
  * @brief Adds to a stack's running time.
  *
- * @param time Running time, in the unit of the threshold.
+ * @param stacks The heap.
+ * @param stack  The stack that was in use.
+ * @param time   Running time to add, in the unit of the threshold.
  *
  * @return True if the stack is due to move: its running time at this position has reached the
  *         threshold.
