@@ -38,7 +38,7 @@ def peak(
     if isinstance(model, Graph):
         graph = model
     elif (written := load(Path(model))).states:
-        # It is prepared for that in more than one step, and its plan takes no search.
+        # Its preparation has several steps, and its plan needs no search.
         return compile_model(Path(model)).ram_bytes
     else:
         graph = optimize(written)

@@ -31,23 +31,23 @@ extern "C" {
 
 /* The emitted weights are words in a byte stream, and kernels extract bytes from words. */
 #if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) || defined(__ARM_BIG_ENDIAN)
-#error "vmcu runs on little-endian cores only: models and kernels count on that order of bytes"
+#error "vmcu supports little-endian cores only: models and kernels require that byte order"
 #endif
 
 #if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
-#error "a pool that rotates has no bytes that canaries could stand on"
+#error "VMCU_POOL_ROTATE and VMCU_POOL_GUARD cannot be combined"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_POOL_GUARD))
-#error "several pools neither rotate nor have canaries"
+#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_POOL_ROTATE or VMCU_POOL_GUARD"
 #endif
 
 #if defined(VMCU_STREAMS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS))
-#error "models built with --hop keep their state in one pool, which stays where it is"
+#error "VMCU_STREAMS cannot be combined with VMCU_POOL_ROTATE or VMCU_SEVERAL_POOLS"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
-#error "a model from a container has one pool"
+#error "VMCU_SEVERAL_POOLS and VMCU_CONTAINERS cannot be combined"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS)
@@ -336,7 +336,7 @@ static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 #if defined(VMCU_POOL_ROTATE)
 	if (at >= pool->cut) {
 		at -= pool->size;
-		/* Around the end of the circle, and of the plan's numbers. */
+		/* The offset can wrap at the pool's end and at the plan's end. */
 		if ((int32_t)at >= (int32_t)pool->cut) {
 			at -= pool->size;
 		}
@@ -368,9 +368,9 @@ static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu
 {
 #if defined(VMCU_POOL_ROTATE)
 	/*
-	 * Where the run begins decides on which side of the circle's end all of it lies: at the
-	 * ring's start if that is short or between the row's start and the pixel, else at the
-	 * row's.
+	 * Contiguous bytes are all on the same side of the pool's end as their first byte. That is
+	 * the ring buffer's first byte if the buffer is short, or if its start is between the row's
+	 * start and the pixel. Otherwise it is the row's first byte.
 	 */
 	const uint32_t place = vmcu_place(t, y, x);
 	uint32_t begin = 0U;

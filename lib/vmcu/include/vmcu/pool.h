@@ -84,8 +84,8 @@
 #define Z_VMCU_ASSERT(condition, message) static_assert(condition, message)
 #else
 /*
- * Not of C99, but of every compiler that takes attributes. What stands in between keeps the
- * preprocessor from C libraries' macros of that name, which drop the message.
+ * C99 has no _Static_assert, but every compiler with attributes does. Z_VMCU_NOTHING prevents the
+ * expansion of C libraries' macros of that name, which drop the message.
  */
 #define Z_VMCU_NOTHING
 #define Z_VMCU_ASSERT(condition, message)                                                          \

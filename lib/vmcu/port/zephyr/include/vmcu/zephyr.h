@@ -30,7 +30,7 @@
 #define Z_VMCU_POOL_SECTION(node, name)                                                            \
 	Z_GENERIC_SECTION(UTIL_CAT(LINKER_DT_NODE_REGION_NAME_TOKEN(node), _vmcu).name)
 
-/* It would split strings that are made of pieces. */
+/* clang-format would split concatenated strings. */
 /* clang-format off */
 #define Z_VMCU_POOL_CHECK(node, bytes)                                                             \
 	BUILD_ASSERT(DT_NODE_HAS_COMPAT(node, zephyr_memory_region),                               \
