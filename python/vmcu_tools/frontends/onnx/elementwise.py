@@ -90,7 +90,11 @@ def one_curve(
         return Curve(of_rank(rooted[0].activation, rank), _real32(function(*values)))
 
 
-@rule(*UNARY)
+_PARTIAL = "Acos", "Acosh", "Asin", "Atanh", "Log", "Sqrt"
+_DEFINED = "all 256 input values in the domain; use Clip before it"
+
+
+@rule(*UNARY, constraints=dict.fromkeys(_PARTIAL, _DEFINED))
 def _unary(context: Context, node: FileNode, args: Args) -> Value:
     first = args[0]
     if node.op == "Abs" and isinstance(first, Pending) and first.terms is not None:
