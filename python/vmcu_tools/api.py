@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu build` does, for Python: `vmcu_tools.load("model.onnx").plan(ram="64K").report()`."""
+"""`vmcu build` for Python: `vmcu_tools.load("model.onnx").plan(ram="64K").report()`."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ from .report.page import files
 from .report.terminal import UNLIMITED, Terminal
 
 URI = "data:image/svg+xml;base64,"
-# How a size is given: bytes, or as on the command line.
+# Bytes, or text as on the command line: "64K".
 Size = int | str
 
 
 def load(
     path: str | Path, *, name: str | None = None, calibration: str | Path | None = None
 ) -> Model:
-    """A model file: int8 .tflite or .onnx, or a float .onnx to be quantised on the samples of an
-    .npz file, `calibration`. name: in C; made from the file's without one.
+    """Returns the model of a file: an int8 .tflite or .onnx, or a float .onnx with `calibration`.
 
-    Raises UserError for what is no model file.
+    name: the model's name in C; by default vmcu derives it from the file's name. calibration: an
+    .npz file of samples, on which plan() quantises a float model.
+
+    Raises UserError if the file is not a model file.
     """
     file = Path(path)
     format_of(file)
@@ -50,7 +52,7 @@ def load(
 
 @dataclass(frozen=True)
 class Model:
-    """A model file, and what its tables will be called in C."""
+    """A model file and the model's name in C."""
 
     path: Path
     name: str
@@ -58,7 +60,7 @@ class Model:
 
     @functools.cached_property
     def _int8(self) -> Path:
-        """Quantised once, however many plans there are."""
+        """The int8 file. Quantises a float model once for all plans."""
         given = {"model": self.path, "calibration": self.calibration}
         return models.quantised(_arguments(given))
 
@@ -79,12 +81,15 @@ class Model:
         target: str | None = None,
         plan_seconds: float | None = None,
     ) -> ModelPlan:
-        """A plan, replayed without a fault. The options are those of `vmcu build`, which says what
-        each does; sizes are bytes or "64K", `extra_macs` and `tile_cost` percent, `memory` as on
-        the command line or {"dtcm": "64K", "sram": "320K"}.
+        """Plans the model and proves the plan by a replay.
 
-        Raises UserError for what the model or the call would have to change: an operator that is
-        not supported, a pool that does not fit, options that do not go together.
+        The options are those of `vmcu build`; `vmcu build --help` explains them. Sizes are bytes or
+        text such as "64K". `extra_macs` and `tile_cost` are percentages. `memory` is text as on the
+        command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. `input_elsewhere` is
+        --external-input: the model reads its input at an address outside the pool.
+
+        Raises UserError if the model has an unsupported operator, if the pool does not fit, or if
+        options cannot be combined.
         """
         begun = monotonic()
         if memory is not None and not isinstance(memory, str):
@@ -114,7 +119,7 @@ class Model:
 
 
 def _arguments(given: Mapping[str, object]) -> argparse.Namespace:
-    """What `vmcu build` would be called with, each value as its parser takes it."""
+    """The parsed arguments of the equivalent `vmcu build` call."""
     parser = argparse.ArgumentParser(parents=[model_options()], add_help=False)
     hop_option(parser)
     asked = parser.parse_args(["model"])
@@ -135,7 +140,7 @@ def _arguments(given: Mapping[str, object]) -> argparse.Namespace:
 
 
 def _converted(option: str, convert: Any, value: object) -> Any:
-    """A value as the command line takes it. Raises UserError where it would not."""
+    """Converts a value as the command line does. Raises UserError for an invalid value."""
     try:
         return convert(str(value))
     except (argparse.ArgumentTypeError, ValueError) as error:
@@ -144,7 +149,7 @@ def _converted(option: str, convert: Any, value: object) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class ModelPlan:
-    """A plan that is proven, and its tables. `plan` has every tensor's place."""
+    """A proven plan and its C tables. `plan` lists the offset of every tensor."""
 
     name: str
     plan: Plan
@@ -154,63 +159,63 @@ class ModelPlan:
         return f"<plan of {self.name}: {self.plan.ram_bytes:,} bytes of RAM>"
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Writes NAME.c and NAME.h, as `vmcu build -o` does; returns their paths."""
+        """Writes NAME.c and NAME.h, as `vmcu build -o` does. Returns their paths."""
         return list(write(self.emitted.files, Path(folder)))
 
     def report(self) -> Report:
-        """What it costs."""
+        """Returns RAM, flash and computation of the plan."""
         sizes = self.emitted.tables_bytes, self.emitted.weights_bytes
         return Report(self.plan, figures.report(self.plan, self.name, *sizes))
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What a plan costs. A notebook shows the map of its pool, without a network; print() is what
-    `vmcu build` prints. `figures` has all that --json writes."""
+    """RAM, flash and computation of a plan. A notebook displays the map of the pool. print() prints
+    the report of `vmcu build`. `figures` contains the same values as --json."""
 
     plan: Plan
     figures: ModelReport
 
     @property
     def bytes(self) -> int:
-        """RAM of the pool."""
+        """Bytes of the pool."""
         return self.figures.pool_bytes
 
     @property
     def flash_bytes(self) -> int:
-        """Weights and tables, without code."""
+        """Bytes of weights and tables, without code."""
         return self.figures.weights_bytes + self.figures.tables_bytes
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of an inference, or of a hop; those done twice are `macs_extra`."""
+        """Multiply-accumulates of an inference, or of a hop, without `macs_extra`."""
         return self.figures.macs
 
     @property
     def macs_extra(self) -> int:
-        """Multiply-accumulates that are done twice to need less RAM."""
+        """Additional multiply-accumulates for recomputation, which saves RAM."""
         return self.figures.macs_extra
 
     @property
     def layers(self) -> tuple[StepReport, ...]:
-        """In the order in which they run: name, op, pool_bytes, macs, weights_bytes, cycles."""
+        """The layers in execution order: name, op, pool_bytes, macs, weights_bytes, cycles."""
         return self.figures.steps
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know, warnings among it."""
+        """The notes and warnings of `vmcu build`."""
         return self.figures.notes
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as `vmcu build --json` has them."""
+        """Returns the figures of `vmcu build --json`."""
         return asdict(self.figures)
 
     def html(self) -> str:
-        """The page of `vmcu build --html`, with other planners beside this plan's."""
+        """Returns the page of `vmcu build --html`, which compares the plan with other planners."""
         return files.page(self.plan, self.figures).decode()
 
     def svg(self) -> str:
-        """The map of the pool."""
+        """Returns the map of the pool."""
         return files.svg_picture(self.plan, self.figures).decode()
 
     def save(self, path: str | Path) -> Path:
@@ -244,7 +249,7 @@ class Report:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        """The map as an image, whose style is its own, and the figures below."""
+        """The map as an image, so that the notebook's style does not apply, and the figures."""
         picture = base64.b64encode(self.svg().encode()).decode()
         said = html.escape(self._summary())
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong on the user's side, said so that the user can act on it."""
+"""Errors that the user can correct, and their messages."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def message(text: str, hint: str = "") -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing about a model or a call that the user has to change.
+    """A problem of a model or a call that the user must change.
 
-    Every field but `reason` may be empty; `remedy` is the hint: what to do, in the imperative.
-    `str` gives FILE: NODE (OP): REASON. hint: REMEDY.
+    Only `reason` is required. `remedy` is the hint, in the imperative. str() returns
+    FILE: NODE (OP): REASON. hint: REMEDY.
     """
 
     reason: str
@@ -45,7 +45,7 @@ class Problem:
 
 
 class UserError(Exception):
-    """One or more problems that end a command with exit code 1 and no traceback."""
+    """One or more problems of the model or the call. A command prints them and exits 1."""
 
     def __init__(self, *problems: Problem):
         self.problems = tuple(_told(problem) for problem in problems)
@@ -75,4 +75,4 @@ def _told(problem: Problem) -> Problem:
 
 
 class PlanError(Exception):
-    """A plan that the proof rejects: a defect of a planner, never of the user's model."""
+    """The proof rejects a plan. This is a defect of a planner, not of the user's model."""

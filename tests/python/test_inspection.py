@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -11,6 +15,7 @@ from builders.onnx_models import CASES, OnnxModel, single
 from builders.tflite_models import TfliteModel, conv
 from vmcu_tools.cli import main
 from vmcu_tools.frontends.onnx import importer as onnx_frontend
+from vmcu_tools.frontends.tflite import arrays as tflite_arrays
 from vmcu_tools.frontends.tflite import importer as tflite_frontend
 from vmcu_tools.report import inspection
 
@@ -51,9 +56,31 @@ def test_ops_are_those_of_the_registries(tmp_path, capsys):
     assert main(["ops", "--json", str(tmp_path / "ops.json")]) == 0
     found = {entry["format"]: entry for entry in json.loads((tmp_path / "ops.json").read_text())}
     assert set(found[".onnx"]["supported"]) == set(onnx_frontend.RULES)
+    assert found[".onnx"]["constraints"]["QLinearConv"] == "as Conv; no channels_last"
     assert set(found[".tflite"]["supported"]) == set(tflite_frontend.RULES)
     assert "RESIZE_BILINEAR" in capsys.readouterr().out
 
 
 def test_doc_is_current():
     assert OPS.read_text() == inspection.markdown(inspection.coverage())
+
+
+REFUSALS = {"require", "present", "UnsupportedError"}
+ENTRIES = [
+    *((op, found, onnx_frontend.CONSTRAINTS) for op, found in onnx_frontend.RULES.items()),
+    *((op, found, tflite_frontend.CONSTRAINTS) for op, found in tflite_frontend.RULES.items()),
+    *((op, found, tflite_frontend.CONSTRAINTS) for op, found in tflite_arrays.MOVERS.items()),
+]
+
+
+def refuses(function: Callable[..., object]) -> bool:
+    """Whether the body of a function calls one of REFUSALS."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(name, ast.Name) and name.id in REFUSALS for name in calls)
+
+
+def test_rules_that_refuse_state_their_constraints():
+    refusing = [(op, stated) for op, function, stated in ENTRIES if refuses(function)]
+    assert len(refusing) > 60
+    assert [op for op, stated in refusing if not stated[op]] == []

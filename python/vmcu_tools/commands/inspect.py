@@ -41,7 +41,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     name_option(inspect)
     output = titled(inspect, OUTPUT)
     output.add_argument(
-        "--markdown", action="store_true", help="with --operators: print them as Markdown"
+        "--markdown",
+        action="store_true",
+        help="with --operators: print them and their constraints as Markdown",
     )
     json_option(inspect)
     return inspect

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes of RAM a network's pool takes, for whoever asks often.
+"""Bytes of RAM of a model's pool, for callers that ask often, such as an architecture search.
 
-The default planner's number, to the byte, because it is the default planner. What a plan depends on
-is shapes, operators and their parameters, not weights: networks that differ in weights alone are
-planned once.
+The result is the exact number of the default planner. A plan depends on shapes, operators and their
+parameters, but not on weights: networks that differ only in weights are planned once.
 """
 
 from __future__ import annotations
@@ -29,15 +28,17 @@ _known: OrderedDict[str, int] = OrderedDict()
 def peak(
     model: str | Path | Graph, cache: str | Path | None = None, options: Options = DEFAULTS
 ) -> int:
-    """Bytes of RAM of the pool of a model, a .tflite or .onnx file or a graph that is optimised, as
-    `vmcu build` has them. cache: a folder that remembers between programs, and for several at once.
+    """Returns the pool's bytes of RAM, as `vmcu build` computes them.
 
-    Raises UserError for a file that is not a model, or has what is not supported.
+    model: a .tflite or .onnx file, or an optimised graph. cache: a folder that stores results.
+    Several threads and processes can use it at the same time.
+
+    Raises UserError if the file is not a model or has an unsupported operator.
     """
     if isinstance(model, Graph):
         graph = model
     elif (written := load(Path(model))).states:
-        # It is prepared for that in more than one step, and its plan takes no search.
+        # Its preparation has several steps, and its plan needs no search.
         return compile_model(Path(model)).ram_bytes
     else:
         graph = optimize(written)

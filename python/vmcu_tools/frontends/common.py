@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +61,14 @@ class UnsupportedError(Exception):
 
 class PassedOverError(Exception):
     """Raised where a node depends on something whose problem has been reported already."""
+
+
+def by_operator(ops: Sequence[str], constraints: str | Mapping[str, str]) -> dict[str, str]:
+    """The constraints of each operator of a rule. constraints: one text for all operators, or a
+    text for each that has constraints of its own."""
+    if isinstance(constraints, str):
+        return dict.fromkeys(ops, constraints)
+    return {op: constraints.get(op, "") for op in ops}
 
 
 def require(condition: bool, reason: str, remedy: str = "") -> None:

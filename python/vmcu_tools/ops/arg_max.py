@@ -18,14 +18,14 @@ from .values import CStruct, Kernel
 PARAMS = CStruct(
     "vmcu_arg_max_params",
     """
-	bool smallest; /**< looks for the smallest channel instead */
-	bool last;     /**< takes the last of equal ones */
+	bool smallest; /**< finds the smallest channel instead */
+	bool last;     /**< returns the last of equal channels, else the first */
 """,
     declares="""
 /**
- * @brief The number of the largest channel, an int32 whose bytes are four channels.
+ * @brief Computes the index of the largest channel, an int32 in four output channels.
  *
- * For each pixel: reads all of it, then writes four bytes, the least significant one first.
+ * For each pixel: reads all channels, then writes four bytes, the least significant one first.
  */
 void vmcu_arg_max(const struct vmcu_call *call);
 """,

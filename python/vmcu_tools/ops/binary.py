@@ -22,8 +22,8 @@ from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
 PARAMS = CStruct(
     "vmcu_binary_params",
     """
-	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
-	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
+	const struct vmcu_float_sum *sum; /**< for VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< second operand; NULL: input 1 */
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
@@ -38,31 +38,31 @@ PARAMS = CStruct(
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
-	uint8_t offset; /**< of the file's bytes from int8: VMCU_BINARY_FLOAT_PRODUCT */
+	uint8_t offset; /**< file's bytes minus int8, for VMCU_BINARY_FLOAT_PRODUCT */
 """,
     before="""
 /**
- * What vmcu_binary() makes of two values a and b with their zero points taken out. "Terms" are
- * these, shifted left and times the factors of their operand.
+ * Operations of vmcu_binary() on two values a and b without their zero points. A "term" is such a
+ * value, shifted left and multiplied by the factor of its operand.
  */
 enum vmcu_binary_kind {
-	VMCU_BINARY_SUM,        /**< of the terms, times @a output */
-	VMCU_BINARY_DIFFERENCE, /**< first less second term, times @a output */
-	VMCU_BINARY_REVERSED,   /**< second less first term, times @a output */
-	VMCU_BINARY_SQUARED,    /**< the terms' difference squared, times @a output */
-	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
-	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
-	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
-	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
-	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
-	VMCU_BINARY_FLOAT_PRODUCT, /**< as ONNX Runtime has it, by @a output: a line or a float32 */
-	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value where b is zero */
+	VMCU_BINARY_SUM,           /**< sum of the terms, times @a output */
+	VMCU_BINARY_DIFFERENCE,    /**< first minus second term, times @a output */
+	VMCU_BINARY_REVERSED,      /**< second minus first term, times @a output */
+	VMCU_BINARY_SQUARED,       /**< squared difference of the terms, times @a output */
+	VMCU_BINARY_PRODUCT,       /**< a times b, times @a output */
+	VMCU_BINARY_MINIMUM,       /**< minimum of the terms; without @a rescale, of the bytes */
+	VMCU_BINARY_MAXIMUM,       /**< maximum, see VMCU_BINARY_MINIMUM */
+	VMCU_BINARY_PRELU,         /**< first term; if a is negative: a times b times @a output */
+	VMCU_BINARY_FLOAT_SUM,     /**< ONNX Runtime's sum, with @a sum */
+	VMCU_BINARY_FLOAT_PRODUCT, /**< ONNX Runtime's product, with @a output */
+	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value if b is zero */
 };
 
-/** An operand's sizes are 1, which repeats it, or the output's. */
+/** Each size of an operand is the output's size, or 1: the kernel then repeats the operand. */
 """,
     declares="""
-/** @brief Two operands, element by element. For each byte, ascending: reads both, then writes. */
+/** @brief Combines two operands by element. For each byte, ascending: reads both, then writes. */
 void vmcu_binary(const struct vmcu_call *call);
 """,
 )

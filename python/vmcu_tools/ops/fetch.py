@@ -19,13 +19,13 @@ PARAMS = CStruct(
     "vmcu_fetch_params",
     """
 	uint16_t width; /**< columns of the input */
-	uint16_t first; /**< the one that the output begins with */
+	uint16_t first; /**< first column of the output */
 """,
     declares="""
 /**
- * @brief Copies columns of the input that vmcu_set_input() has named.
+ * @brief Copies columns of the external input, see vmcu_set_input().
  *
- * Reads nothing of the pool.
+ * Reads no bytes of the pool.
  */
 void vmcu_fetch(const struct vmcu_call *call);
 """,

@@ -15,14 +15,14 @@ from .values import CStruct, Kernel
 PARAMS = CStruct(
     "vmcu_hardmax_params",
     """
-	int8_t one;  /**< what the largest channel becomes, the first of equal ones */
-	int8_t zero; /**< what the others become */
+	int8_t one;  /**< output for the largest channel, the first of equal ones */
+	int8_t zero; /**< output for the other channels */
 """,
     declares="""
 /**
  * @brief Marks the largest channel of each pixel.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_hardmax(const struct vmcu_call *call);
 """,

@@ -22,10 +22,10 @@ PARAMS = CStruct(
 """,
     declares="""
 /**
- * @brief Divides the channels of each pixel by the root of the sum of their squares; the output
- * counts in 1/128.
+ * @brief Divides the channels of each pixel by the root of the sum of their squares. The output
+ * scale is 1/128.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_l2_norm(const struct vmcu_call *call);
 """,

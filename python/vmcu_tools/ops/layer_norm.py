@@ -21,12 +21,12 @@ PARAMS = CStruct(
     """
 	const int32_t *gain;
 	const int32_t *offset;
-	vmcu_long_t epsilon; /**< added to the variance times the channels' number squared */
+	vmcu_long_t epsilon; /**< addend of the variance times the squared number of channels */
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;
-	uint8_t fraction; /**< bits of @a epsilon, an even number */
-	bool centred;     /**< takes the mean out */
+	uint8_t fraction; /**< fractional bits of @a epsilon, an even number */
+	bool centred;     /**< subtract the mean */
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
@@ -34,16 +34,16 @@ PARAMS = CStruct(
 """,
     before="""
 /**
- * @a gain and @a offset, one for every @a run neighbours, have @a bits fractional bits; after
- * @a factors of them they start again.
+ * @a gain and @a offset have @a bits fractional bits. Each of them applies to @a run consecutive
+ * elements. After @a factors values, the kernel starts again with the first one.
  */
 """,
     declares="""
 /**
- * @brief Brings the channels of each pixel to mean 0 and variance 1, or only the mean of their
- * squares to 1, times a gain, plus an offset.
+ * @brief Normalises the channels of each pixel to mean 0 and variance 1, or only to a mean
+ * square of 1. Then multiplies by a gain and adds an offset.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_layer_norm(const struct vmcu_call *call);
 """,

@@ -16,21 +16,21 @@ from .values import Array, CStruct, Kernel
 SQUARING_PARAMS = CStruct(
     "vmcu_log_softmax_onnx_params",
     """
-	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
-	vmcu_long_t gain;    /**< of a logarithm to the base of two */
-	int32_t step;        /**< of the input */
+	const uint32_t *exp; /**< see vmcu_softmax_onnx() */
+	vmcu_long_t gain;    /**< factor of a base-2 logarithm */
+	int32_t step;        /**< the input scale */
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
 """,
     before="""
-/** @a step and @a gain are in units of 1/65536 of the output's step. */
+/** @a step and @a gain are in units of 1/65536 of the output scale. */
 """,
     declares="""
 /**
- * @brief Logarithm of softmax over the channels of each pixel.
+ * @brief Computes the logarithm of softmax over the channels of each pixel, as ONNX Runtime does.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_log_softmax_onnx(const struct vmcu_call *call);
 """,
@@ -39,15 +39,15 @@ POLYNOMIAL_PARAMS = CStruct(
     "vmcu_log_softmax_tflite_params",
     """
 	const uint32_t *exp;   /**< in Q0.31 */
-	const int32_t *scaled; /**< the negative difference itself, in Q5.26 */
+	const int32_t *scaled; /**< the negative scaled difference, in Q5.26 */
 	int8_t act_min;
 	int8_t act_max;
 """,
     before="""
-/** Both tables are indexed by the pixel's maximum minus q and have VMCU_SOFTMAX_ENTRIES. */
+/** The index into both tables is the pixel's maximum minus q; they have VMCU_SOFTMAX_ENTRIES. */
 """,
     declares="""
-/** @brief The same as TensorFlow Lite has it, in 1/16 below 127. */
+/** @brief Computes log softmax as TensorFlow Lite does: output scale 1/16, zero point 127. */
 void vmcu_log_softmax_tflite(const struct vmcu_call *call);
 """,
 )

@@ -20,17 +20,17 @@ from .values import CStruct, Kernel
 PARAMS = CStruct(
     "vmcu_look_back_params",
     """
-	uint16_t step; /**< rows from a window to that of the next hop */
+	uint16_t step; /**< rows between the windows of two hops */
 """,
     declares="""
 /**
- * @brief Copies pixels of the window that input 0 has for the hop whose number input 1 is.
+ * @brief Copies pixels of a hop's window from input 0. Input 1 is the number of the hop.
  *
- * Reads the number, then the pixels of its row, which their ring may split.
+ * Reads the number, then the pixels of the row, which the end of the ring buffer can split.
  */
 void vmcu_look_back(const struct vmcu_call *call);
 
-/** @brief Writes the number of its row, uint16_t, for vmcu_look_back(). Reads nothing. */
+/** @brief Writes the number of its row, an uint16_t, for vmcu_look_back(). Reads no input. */
 void vmcu_hop_count(const struct vmcu_call *call);
 """,
 )

@@ -17,10 +17,10 @@ from .values import Array, CStruct, Kernel
 PARAMS = CStruct(
     "vmcu_lookup_params",
     """
-	const int8_t *table; /**< 256 results, for -128 to 127 */
+	const int8_t *table; /**< 256 results, for the inputs -128 to 127 */
 """,
     declares="""
-/** @brief Any function of one value. For each byte, ascending: reads, then writes. */
+/** @brief Applies a table to each byte. For each byte, ascending: reads, then writes. */
 void vmcu_lookup(const struct vmcu_call *call);
 """,
 )

@@ -27,13 +27,13 @@ PARAMS = CStruct(
 """,
     before="""
 /**
- * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input;
- * no run is split by the end of an input row.
+ * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input.
+ * The end of an input row splits no run.
  */
 """,
     declares="""
 /**
- * @brief Another arrangement of the input's bytes, all of which must exist.
+ * @brief Rearranges the bytes of the input. The pool must contain all of them.
  *
  * For each byte, ascending: reads, then writes.
  */

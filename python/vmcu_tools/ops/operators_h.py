@@ -14,7 +14,7 @@ HEAD = """\
 
 /**
  * @file
- * @brief Kernels of the operators between a network's big layers, see kernels.h.
+ * @brief Kernels of element-wise and data movement operators and others, see kernels.h.
  */
 
 #ifndef VMCU_OPERATORS_H_

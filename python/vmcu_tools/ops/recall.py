@@ -21,16 +21,16 @@ from .values import CStruct, Kernel
 PARAMS = CStruct(
     "vmcu_recall_params",
     """
-	int8_t zero; /**< what all of a state is that begins */
+	int8_t zero; /**< initial value of all bytes of the state */
 """,
     declares="""
 /**
- * @brief Copies pixels of input 0, the state that the hop before has left, or, where input 1 says
- * that the hop is number 0, writes those that it begins with.
+ * @brief Copies pixels of input 0, the state after the previous hop. If input 1, the number of the
+ * hop, is 0, writes the initial value instead.
  */
 void vmcu_recall(const struct vmcu_call *call);
 
-/** @brief Copies pixels to where the next hop finds them. For each byte: reads, then writes. */
+/** @brief Copies pixels to the state of the next hop. For each byte: reads, then writes. */
 void vmcu_remember(const struct vmcu_call *call);
 """,
 )

@@ -22,27 +22,27 @@ from .values import CStruct, Kernel, Struct
 PARAMS = CStruct(
     "vmcu_recomputed_params",
     """
-	struct vmcu_mac_params inner; /**< of the layer in front */
-	struct vmcu_mac_params outer; /**< of the one with the window */
+	struct vmcu_mac_params inner; /**< parameters of the first layer */
+	struct vmcu_mac_params outer; /**< parameters of the second layer, which has the window */
 	vmcu_kernel_t inner_kernel;
 	vmcu_kernel_t outer_kernel;
-	uint32_t ring;    /**< bytes at the start of scratch: a ring of what lies between */
-	uint32_t scratch; /**< where in it that of the kernels begins; 0: it fits on the stack */
-	uint16_t height;  /**< of what lies between, as is the rest */
+	uint32_t ring;    /**< bytes of the inner tensor's ring buffer, at the scratch's start */
+	uint32_t scratch; /**< offset of the kernels' scratch in it; 0: on the stack */
+	uint16_t height;  /**< height, width and channels of the tensor between the layers */
 	uint16_t width;
 	uint16_t channels;
-	uint16_t columns; /**< of the output at a time */
-	bool by_pixel;    /**< the layer in front reads pixel for pixel */
+	uint16_t columns; /**< output columns that are computed together */
+	bool by_pixel;    /**< the first layer reads one pixel for each pixel */
 """,
     before="""
 /** Two layers, and the shape of the tensor between them. */
 """,
     declares="""
 /**
- * @brief A layer, and a window over what it makes, computed anew for each few columns of a row.
+ * @brief Computes two layers, and recomputes the first one for each few columns of the second.
  *
- * For each @a columns pixels of the output: the pixels under their windows, a row at a time, then
- * the windows. Scratch is in the pool. Not in containers.
+ * For each @a columns pixels of the output: computes the pixels of their windows row by row, then
+ * the windows. Scratch memory is in the pool. Containers do not support it.
  */
 void vmcu_recomputed(const struct vmcu_call *call);
 """,

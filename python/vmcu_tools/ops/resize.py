@@ -22,7 +22,7 @@ PARAMS = CStruct(
     """
 	const int16_t *rows;
 	const int16_t *columns;
-	struct vmcu_factor factor; /**< of a sum of taps, whose weights sum up to 2^20 */
+	struct vmcu_factor factor; /**< factor of a sum of taps, whose weights add up to 2^20 */
 	bool rescale;
 	int8_t input_zero;
 	int8_t output_zero;
@@ -31,13 +31,13 @@ PARAMS = CStruct(
 """,
     before="""
 /**
- * @brief For each output index two input indices and the weight of the second one in 1/1024.
+ * @brief For each output index: two input indices and the weight of the second one in 1/1024.
  *
- * Without @a rescale the scale and the zero point are kept.
+ * Without @a rescale, input and output have the same scale and zero point.
  */
 """,
     declares="""
-/** @brief Linear interpolation. For each byte, ascending: reads four taps, then writes. */
+/** @brief Interpolates linearly. For each byte, ascending: reads four taps, then writes. */
 void vmcu_resize(const struct vmcu_call *call);
 """,
 )

@@ -21,9 +21,9 @@ from .window import gather, scaled_pooling, window_rows, window_values
 PARAMS = CStruct(
     "vmcu_table_mean_params",
     """
-	const int32_t *table; /**< 256 values, for -128 to 127, in output steps */
+	const int32_t *table; /**< 256 values for the inputs -128 to 127, in output steps */
 	struct vmcu_window window;
-	int32_t divisor; /**< of a sum of values; 0: the taps inside of the image */
+	int32_t divisor; /**< divisor of a sum; 0: the number of taps inside the image */
 	uint8_t bits;    /**< fractional bits of the values */
 	int8_t output_zero;
 	int8_t act_min;
@@ -31,7 +31,7 @@ PARAMS = CStruct(
 """,
     declares="""
 /**
- * @brief Mean, over windows, of a function of each value; the sum has 64 bits.
+ * @brief Computes the mean, over a window, of a function of each value. The sum has 64 bits.
  *
  * For each byte, ascending: reads all taps, then writes.
  */

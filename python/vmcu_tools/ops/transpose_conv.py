@@ -28,7 +28,7 @@ PARAMS = CStruct(
 	const int32_t *multiplier;
 	const int32_t *shift;
 	const float *scale;
-	struct vmcu_window window; /**< its padding is what is cut from the full result */
+	struct vmcu_window window; /**< its padding is cropped from the full result */
 	uint16_t groups;
 	uint16_t depth; /**< input channels of a group */
 	int8_t input_zero;
@@ -37,11 +37,11 @@ PARAMS = CStruct(
 	int8_t act_max;
 """,
     before="""
-/** Factors are fixed point, or float32 where @a scale is not NULL; one for each channel. */
+/** One factor for each channel: float32 if @a scale is not NULL, else fixed point. */
 """,
     declares="""
 /**
- * @brief Transposed convolution.
+ * @brief Computes a transposed convolution.
  *
  * For each pixel, for each channel: reads all taps, then writes the channel.
  */

@@ -66,12 +66,13 @@ class Inspection:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The operators of a file format that have an import rule, by name; those that are computed
-    while reading where their inputs are constant; and those that become a table where what they
-    compute, in float or as conditions, depends on single elements of one int8 tensor."""
+    """The operators of a file format that have an import rule, by name, and the constraints of
+    those that have more than the general ones. `folded`: operators that vmcu computes while it
+    reads the file. `tabulated`: float and Boolean operators that become a table."""
 
     format: str
     supported: tuple[str, ...]
+    constraints: dict[str, str]
     folded: tuple[str, ...]
     tabulated: tuple[str, ...] = ()
 
@@ -134,14 +135,26 @@ def _unsupported(path: Path, error: UserError) -> Inspection:
 def coverage() -> tuple[Coverage, ...]:
     """The operators of both formats, from the importers' rules."""
     rules = set(tflite.RULES)
-    tabulated = tuple(sorted(tflite_float.TABULATED - rules))
-    folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES)))
     return (
-        Coverage(".onnx", tuple(sorted(onnx.RULES, key=_key)), folded),
         Coverage(
-            ".tflite", tuple(sorted(rules)), tuple(sorted(tflite_fold.FOLDED - rules)), tabulated
+            ".onnx",
+            tuple(sorted(onnx.RULES, key=_key)),
+            _stated(onnx.CONSTRAINTS),
+            tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES))),
+        ),
+        Coverage(
+            ".tflite",
+            tuple(sorted(rules)),
+            _stated(tflite.CONSTRAINTS),
+            tuple(sorted(tflite_fold.FOLDED - rules)),
+            tuple(sorted(tflite_float.TABULATED - rules)),
         ),
     )
+
+
+def _stated(constraints: dict[str, str]) -> dict[str, str]:
+    """The constraints that are not empty, by operator."""
+    return {op: constraints[op] for op in sorted(constraints, key=_key) if constraints[op]}
 
 
 def _key(name: str) -> tuple[bool, str]:
@@ -152,9 +165,20 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-Written by `vmcu inspect --operators --markdown` from the importers' rules; a test checks it.
-Weights have to be constant and everything has to be int8, see `vmcu quantize` for float models.
-If a model breaks a constraint, vmcu names the node and gives a hint when it reads the file.
+`vmcu inspect --operators --markdown` writes this page from the import rules. A test compares both.
+If a model breaks a constraint, vmcu names the node and prints a hint.
+
+These constraints apply to every operator:
+
+- Activations are int8 with one scale and one zero point. Use `vmcu quantize` for float models.
+- .onnx: activations can be uint8, too. .tflite: only model inputs and outputs can be uint8.
+- Weights, biases and all other parameters are constant. Biases are int32; in .onnx, also float.
+- All shapes are fixed and have at most 8 dimensions. A tensor has at most 8 MiB.
+- Convolutions and pooling require batch size 1.
+- A data movement (Transpose, Slice, Gather) must be one copy with three nested loops.
+- A function must have a number as its result for each of the 256 input values.
+
+A dash means that an operator has no other constraints.
 """
 
 
@@ -164,12 +188,15 @@ def markdown(found: tuple[Coverage, ...]) -> str:
     for entry in found:
         lines.append(f"## {entry.format}\n")
         lines.append(f"{len(entry.supported)} operators:\n")
-        lines += [f"- {name}" for name in entry.supported]
+        lines += ["| Operator | Constraints |", "| --- | --- |"]
+        lines += [f"| {name} | {entry.constraints.get(name, '-')} |" for name in entry.supported]
         if entry.folded:
-            lines.append("\nComputed while reading, where all inputs are constant:\n")
+            lines.append(
+                "\nvmcu computes these while it reads the file. All inputs must be constant:\n"
+            )
             lines += [f"- {name}" for name in entry.folded]
         if entry.tabulated:
-            lines.append("\nOf single elements of one tensor, in float or as conditions:\n")
+            lines.append("\nFloat or Boolean, on single elements of one int8 tensor:\n")
             lines += [f"- {name}" for name in entry.tabulated]
         lines.append("")
     return "\n".join(lines)

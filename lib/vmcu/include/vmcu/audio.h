@@ -4,10 +4,10 @@
 
 /**
  * @file
- * @brief Sound to rows of features, in integers.
+ * @brief Audio front end: computes rows of features from samples, in integers.
  *
- * The front end of TensorFlow Lite Micro's networks for speech, with its numbers: window, Fourier
- * transform, filters even in mel, noise reduction, PCAN, logarithm. `vmcu audio` writes the tables.
+ * Bit-identical to the front end of TensorFlow Lite Micro's speech networks: window, Fourier
+ * transform, mel filters, noise reduction, PCAN, logarithm. `vmcu audio` writes the tables.
  */
 
 #ifndef VMCU_AUDIO_H_
@@ -28,16 +28,16 @@ extern "C" {
  * @{
  */
 
-/** @brief A number of a Fourier transform. */
+/** @brief A complex number of the Fourier transform. */
 struct vmcu_complex {
 	int16_t re; /**< real part */
 	int16_t im; /**< imaginary part */
 };
 
-/** @brief The bins of a channel. */
+/** @brief The weights of a bin. */
 struct vmcu_audio_weight {
-	uint16_t own;  /**< how much of a bin is its channel's, in 4096ths */
-	uint16_t next; /**< how much of it is the next channel's */
+	uint16_t own;  /**< weight in the bin's channel, in units of 1/4096 */
+	uint16_t next; /**< weight in the next channel, in units of 1/4096 */
 };
 
 /** @brief The tables of a front end, written by `vmcu audio`. */
@@ -73,7 +73,7 @@ struct vmcu_audio {
 	/** @endcond */
 };
 
-/** @brief A front end that listens. */
+/** @brief The state of a front end. The caller owns it; calls for it must not overlap. */
 struct vmcu_audio_context {
 	/** @cond INTERNAL_HIDDEN */
 	const struct vmcu_audio *audio;
@@ -85,48 +85,48 @@ struct vmcu_audio_context {
 };
 
 /**
- * @brief Binds a front end to its memory, and forgets what was heard.
+ * @brief Binds a front end to its memory and resets it.
  *
- * @param ctx        What is bound; only this front end's until the next call.
- * @param audio      Tables.
- * @param state      Kept from one call to the next.
- * @param state_size Bytes of it, NAME_STATE_BYTES of the tables' header or more.
- * @param work       Used within a call. Between two calls anybody may have it: a network's pool
- *                   will do.
- * @param work_size  Bytes of it, NAME_WORK_BYTES or more.
+ * @param ctx        Context to set up.
+ * @param audio      Tables from `vmcu audio`.
+ * @param state      Memory that the front end uses between calls. Do not write it.
+ * @param state_size Bytes at @a state, at least NAME_STATE_BYTES of the tables' header.
+ * @param work       Memory that the front end uses during a call. Between calls, other code can
+ *                   use it: a model's pool is suitable.
+ * @param work_size  Bytes at @a work, at least NAME_WORK_BYTES of the tables' header.
  *
- * @retval 0       vmcu_audio_push() may follow.
- * @retval -EINVAL Something is NULL.
- * @retval -ENOMEM The state or the work is too small.
+ * @retval 0       Ready.
+ * @retval -EINVAL A pointer is NULL.
+ * @retval -ENOMEM @a state_size or @a work_size is too small.
  */
 int vmcu_audio_init(struct vmcu_audio_context *ctx, const struct vmcu_audio *audio, uint32_t *state,
 		    size_t state_size, uint32_t *work, size_t work_size);
 
-/** @brief Forgets what was heard. */
+/** @brief Resets the front end: the next sample is the first one. */
 void vmcu_audio_reset(struct vmcu_audio_context *ctx);
 
 /**
- * @brief Takes samples, up to those that complete a window.
+ * @brief Reads samples until a window is complete, then computes a row of features.
  *
  * @param ctx      Front end that vmcu_audio_init() has set up.
- * @param samples  Of 16 bits, as many as there are.
- * @param count    How many that is.
- * @param taken    How many of them were taken: all, where no window is complete.
- * @param features A row, one number for each channel; left alone where no window is complete.
+ * @param samples  Samples of 16 bits.
+ * @param count    Number of samples.
+ * @param taken    Number of samples that the call has read: all, if no window is complete.
+ * @param features One number for each channel. The call writes them only if a window is complete.
  *
- * @retval 1       A row was written. The rest of the samples has to be pushed again.
- * @retval 0       More samples are needed.
- * @retval -EINVAL Something is NULL, or there was no vmcu_audio_init().
+ * @retval 1       The row is ready. Push the remaining samples.
+ * @retval 0       Push more samples.
+ * @retval -EINVAL A pointer is NULL, or @a ctx was not set up.
  */
 int vmcu_audio_push(struct vmcu_audio_context *ctx, const int16_t *samples, size_t count,
 		    size_t *taken, uint16_t *features);
 
 /**
- * @brief Features as the bytes that networks for micro_speech and microWakeWord take.
+ * @brief Converts features to the int8 inputs of micro_speech and microWakeWord.
  *
- * @param features Of vmcu_audio_push().
- * @param count    How many.
- * @param bytes    256 * feature / 666 - 128 of each, rounded and cut.
+ * @param features Features from vmcu_audio_push().
+ * @param count    Number of features.
+ * @param bytes    Buffer of @a count bytes: 256 * feature / 666 - 128, rounded and saturated.
  */
 void vmcu_audio_bytes(const uint16_t *features, size_t count, int8_t *bytes);
 

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * @brief What the runtime is configured with: on Zephyr by Kconfig, elsewhere by definitions of the
- * compiler's command line, which the library and all that includes its headers share.
+ * @brief Configuration of the runtime: on Zephyr from Kconfig, on other systems from VMCU_...
+ * macros on the compiler's command line. Define the same macros for the library and for its users.
  *
- * All headers that depend on a VMCU_... macro include this one, so that a Zephyr build needs no
- * definitions on the command lines of files that have nothing to do with vmcu.
+ * Every header that depends on such a macro includes this one. A Zephyr build therefore adds no
+ * definitions to the command lines of other files.
  */
 
 #ifndef VMCU_CONFIG_H_
@@ -56,7 +56,7 @@
 #define VMCU_AUDIO_CMSIS_DSP 1
 #endif
 
-/* A file may include these headers in a build without the module: it then has both requantisers. */
+/* A file can include these headers in a build without the module: it gets both requantisers. */
 #if defined(CONFIG_VMCU) && !defined(CONFIG_VMCU_REQUANT_FIXED)
 #define VMCU_NO_REQUANT_FIXED 1
 #endif

@@ -4,10 +4,10 @@
 
 /**
  * @file
- * @brief Models that arrive after the firmware: files of `vmcu build --format container`.
+ * @brief Models that you load at run time: files of `vmcu build --format container`.
  *
- * Needs a build with VMCU_CONTAINERS, which CONFIG_VMCU_CONTAINERS makes. doc/container.md has the
- * file to the byte.
+ * Requires a build with VMCU_CONTAINERS (on Zephyr, CONFIG_VMCU_CONTAINERS). doc/container.md
+ * describes the file format.
  */
 
 #ifndef VMCU_CONTAINER_H_
@@ -37,175 +37,178 @@ extern "C" {
 /** A container must start at a multiple of this many bytes. */
 #define VMCU_CONTAINER_ALIGN 16
 
-/** Bytes of a digest, SHA-256, and of a signature, Ed25519 or ECDSA P-256. */
+/** Bytes of a digest (SHA-256) and of a signature (Ed25519 or ECDSA P-256). */
 #define VMCU_DIGEST_BYTES    32
 #define VMCU_SIGNATURE_BYTES 64
 
 struct vmcu_check;
 
-/** What a call reads of each input, for a replay. */
+/** Pixels of each input that a call reads. The replay uses it. */
 enum vmcu_reads {
-	VMCU_READS_ALL,      /**< any of it */
-	VMCU_READS_PIXEL,    /**< the pixels that it writes; of one row or column, that one */
-	VMCU_READS_WINDOW,   /**< those under its window, with which its parameters begin */
-	VMCU_READS_PADDED,   /**< those that lie in the output, as vmcu_pad() has them */
-	VMCU_READS_JOINED,   /**< those that lie in the output, as vmcu_concat() has them */
-	VMCU_READS_BACK,     /**< those of its hop's window, as vmcu_look_back() has them */
-	VMCU_READS_RECALLED, /**< those that it writes, from the second hop on, as vmcu_recall() */
-	VMCU_READS_NONE,     /**< nothing, as vmcu_hop_count() */
+	VMCU_READS_ALL,      /**< possibly all pixels */
+	VMCU_READS_PIXEL,    /**< the pixels that it writes; a single row or column is repeated */
+	VMCU_READS_WINDOW,   /**< the pixels of its window, the first member of its parameters */
+	VMCU_READS_PADDED,   /**< the pixels inside the output, see vmcu_pad() */
+	VMCU_READS_JOINED,   /**< the pixels inside the output, see vmcu_concat() */
+	VMCU_READS_BACK,     /**< the pixels of the hop's window, see vmcu_look_back() */
+	VMCU_READS_RECALLED, /**< from the second hop on, those that it writes: vmcu_recall() */
+	VMCU_READS_NONE,     /**< no pixels, see vmcu_hop_count() */
 };
 
-/** A kernel as a container names it. */
+/** A kernel that containers can use. */
 struct vmcu_kernel {
 	const char *name;
 	vmcu_kernel_t run;
-	/** True if a layer's parameters, constants and tensors are such that it stays within them.
-	 */
+	/** Returns true if the kernel accesses only bytes of a layer's constants and tensors. */
 	bool (*check)(const struct vmcu_check *check);
-	uint16_t bytes;   /**< of its parameters in a container, 0: it has none */
-	uint8_t pointers; /**< with which they begin */
-	uint8_t behind;   /**< the first byte behind these in a container, and */
-	uint8_t native;   /**< in this core's memory */
-	uint16_t size;    /**< of the parameters in this core's memory */
+	uint16_t bytes;   /**< of its parameters in a container; 0: no parameters */
+	uint8_t pointers; /**< number of pointers at their start */
+	uint8_t behind;   /**< offset of the first byte after the pointers in a container */
+	uint8_t native;   /**< the same offset in this core's memory */
+	uint16_t size;    /**< bytes of the parameters in this core's memory */
 	uint8_t reads;    /**< enum vmcu_reads */
 };
 
 /**
- * The kernels that containers may use, up to a NULL. The application defines it: by hand, by
- * `vmcu container kernels`, or by linking vmcu/container/all.c. What it does not name is not
- * linked.
+ * The kernels that containers can use; NULL ends the list. The application defines the list: by
+ * hand, with `vmcu container kernels`, or by linking vmcu/container/all.c. The linker omits all
+ * other kernels.
  */
 extern const struct vmcu_kernel *const vmcu_kernels[];
 
-/** Why a container was refused: for a line in a log. */
+/** The reason why vmcu refused a container, for a log message. */
 struct vmcu_refusal {
 	const char *what; /**< such as "layer" */
-	uint32_t index;   /**< of these, which; or a number that belongs to `what` */
-	char name[24];    /**< of a kernel that is not linked, else empty */
+	uint32_t index;   /**< index of the object in @a what, or another number for it */
+	char name[24];    /**< name of the kernel that is not linked, or an empty string */
 };
 
-/** Whose plan a model runs by. */
+/** The planner of a model's plan. */
 enum vmcu_planner {
-	VMCU_PLAN_BUILT,    /**< that of `vmcu build`, which has proven it */
-	VMCU_PLAN_GREEDY,   /**< TensorFlow Lite Micro's greedy one, made by vmcu_model_load_as() */
-	VMCU_PLAN_SEGMENTS, /**< one whose layers overlap, made by it where it finds one */
+	VMCU_PLAN_BUILT,    /**< the proven plan of `vmcu build` */
+	VMCU_PLAN_GREEDY,   /**< vmcu_model_load_as() plans as TensorFlow Lite Micro (greedy) */
+	VMCU_PLAN_SEGMENTS, /**< vmcu_model_load_as() plans, with overlapping layers */
 };
 
-/** How a container is loaded; zero is as vmcu_model_load() does. */
+/** Options of vmcu_model_load_as(). All zero: as vmcu_model_load(). */
 struct vmcu_load_options {
 	/**
-	 * Others than VMCU_PLAN_BUILT need a build with VMCU_ONLINE_PLANNER
-	 * (CONFIG_VMCU_ONLINE_PLANNER) and a container of `vmcu build --online`. They write into
-	 * the arena's head, 16 bytes for each tensor, and take 20 for each tensor and 28 for each
-	 * layer of its end.
+	 * Planners other than VMCU_PLAN_BUILT require a build with VMCU_ONLINE_PLANNER
+	 * (CONFIG_VMCU_ONLINE_PLANNER) and a container of `vmcu build --online`. While they plan,
+	 * they use 16 bytes for each tensor at the arena's start. They allocate 20 bytes for each
+	 * tensor and 28 bytes for each layer at its end.
 	 */
 	enum vmcu_planner planner;
 	/**
-	 * All calls of kernels are gone through before the first inference, without data: each has
-	 * to find the rows that it reads where they were written. Needs a build with
-	 * VMCU_CONTAINER_REPLAY (CONFIG_VMCU_CONTAINER_REPLAY); writes into the arena's head, as an
+	 * Replay all kernel calls before the first inference, without data: check that no call
+	 * reads rows that another tensor has overwritten. Requires a build with
+	 * VMCU_CONTAINER_REPLAY (CONFIG_VMCU_CONTAINER_REPLAY). Overwrites the pool, as an
 	 * inference does.
 	 */
 	bool replay;
-	/** The product that this device is, if not 0: containers that state another are refused. */
+	/** Product of this device. If it is not 0, vmcu refuses containers of other products. */
 	uint32_t product;
-	/** The least version of the model, as `vmcu container sign --model-version` states it; a
-	 * container that states none has 0.
+	/** Least version of the model, see `vmcu container sign --model-version`. A container
+	 * without a version has version 0.
 	 */
 	uint32_t minimum;
 };
 
-/** What of an arena is for what, in bytes from its start on. */
+/** The parts of an arena in bytes, from its start on. */
 struct vmcu_arena_report {
-	size_t head;   /**< what inferences share: the pool */
-	size_t free;   /**< between both */
-	size_t tail;   /**< what stays for as long as the model does: its tables */
-	size_t needed; /**< the least arena for this model alone */
+	size_t head;   /**< the pool, which several models can share */
+	size_t free;   /**< unused bytes between head and tail */
+	size_t tail;   /**< the model's tables; they stay as long as you use the model */
+	size_t needed; /**< smallest arena for this model alone */
 };
 
 /**
- * @brief Checks a container and makes a model of it, which stays in place.
+ * @brief Checks a container and sets up its model, which reads the container in place.
  *
- * Everything is checked before it is used: digest, version, every offset and length, kernels, the
- * parameters of each, and that no layer touches a byte outside the pool and the container. Only
- * that nothing is overwritten before its time is taken from the build, which has proven it.
+ * vmcu checks everything before it uses it: the digest, the version, every offset and length, the
+ * kernels and their parameters, and that no layer accesses a byte outside the pool and the
+ * container. One check is not repeated: `vmcu build` has proven that the plan overwrites no live
+ * byte.
  *
- * The container must stay where it is, unchanged, for as long as the model is in use: in
- * memory-mapped flash, or in RAM. The model itself takes sizeof(struct vmcu_model) and, at the
- * arena's end, what vmcu_arena_report() calls its tail. The arena's head is the pool for
- * vmcu_init(): `vmcu_init(&ctx, &model, arena, vmcu_arena_head(&model, arena_size))`. A second
- * model that takes turns with this one has the same arena with this size.
+ * Keep the container at its address, unchanged, as long as you use the model: in memory-mapped
+ * flash or in RAM. The model requires sizeof(struct vmcu_model) bytes and the tail of the arena,
+ * see vmcu_arena_report(). The head of the arena is the pool:
+ * `vmcu_init(&ctx, &model, arena, vmcu_arena_head(&model, arena_size))`. To load a second model
+ * that shares the pool, pass the same arena with the size that vmcu_arena_head() returns.
  *
- * @param model      Becomes the model. Zero where it fails.
+ * @param model      Model to set up; all zero if the call fails.
  * @param data       The container, aligned to VMCU_CONTAINER_ALIGN.
- * @param size       Bytes that may be read there; the container may be shorter.
+ * @param size       Readable bytes at @a data; the container can be shorter.
  * @param arena      RAM, aligned to VMCU_POOL_ALIGN.
- * @param arena_size Its bytes.
+ * @param arena_size Bytes at @a arena.
  *
- * @retval 0        The model may be used.
+ * @retval 0        The model is ready.
  * @retval -EINVAL  A pointer is NULL or not aligned.
- * @retval -EBADMSG It is no container, is cut short, or something in it is wrong.
- * @retval -ENOTSUP It is of another version, or needs a kernel or a requantiser that is not linked.
- * @retval -EPERM   It is not signed as this build demands, see VMCU_CONTAINER_SIGNED.
- * @retval -ENOMEM  The arena is too small; the refusal says how many bytes are needed.
+ * @retval -EBADMSG The bytes are no container, or the container is truncated or invalid.
+ * @retval -ENOTSUP The container has another version, or uses a kernel or a requantiser that is not
+ *                  linked.
+ * @retval -EPERM   The signature is missing or not valid, see VMCU_CONTAINER_SIGNED.
+ * @retval -ENOMEM  The arena is too small; the refusal states the required bytes.
  */
 int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, void *arena,
 		    size_t arena_size);
 
-/** vmcu_model_load() that says why it refuses: @a refusal is written where it does. */
+/** @brief vmcu_model_load() that writes the reason of an error to @a refusal. */
 int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size, void *arena,
 			   size_t arena_size, struct vmcu_refusal *refusal);
 
 /**
- * @brief vmcu_model_load_saying() with options, of which NULL stands for none.
+ * @brief vmcu_model_load_saying() with options; NULL: no options.
  *
- * @retval 1        VMCU_PLAN_SEGMENTS has found no plan in the bytes that the worst layer needs:
- *                  branches stand in its way, and the model runs by VMCU_PLAN_GREEDY's.
- * @retval -EBADMSG As vmcu_model_load(), or the replay finds a row overwritten; the refusal names
- *                  the layer that wants it.
- * @retval -ENOTSUP As vmcu_model_load(), or no plan can be made, or none be replayed: of this build
- *                  or this container.
- * @retval -ENODEV  The container states another product, or none, and the options name one.
+ * @retval 0        The model is ready.
+ * @retval 1        The model is ready, but uses VMCU_PLAN_GREEDY: because of the model's branches,
+ *                  VMCU_PLAN_SEGMENTS found no plan in the bytes of the largest layer.
+ * @retval -EBADMSG See vmcu_model_load(); or a layer reads a row that the plan has overwritten. The
+ *                  refusal names the layer.
+ * @retval -ENOTSUP See vmcu_model_load(); or this build or this container does not support the
+ *                  planner or the replay.
+ * @retval -ENODEV  The options name a product, and the container states another one or none.
  * @retval -EACCES  The model's version is below the options' minimum.
+ *
+ * Other errors: see vmcu_model_load().
  */
 int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, void *arena,
 		       size_t arena_size, const struct vmcu_load_options *options,
 		       struct vmcu_refusal *refusal);
 
 /**
- * @brief What a container states of itself. It must have passed vmcu_model_load(): only then is it
- * part of what was signed.
+ * @brief Reads product and version of a container. Call vmcu_model_load() first: it checks the
+ * signature of both.
  *
  * @param data    The container.
- * @param size    Bytes of it.
- * @param product The product that it is for, 0 for any or none stated.
- * @param version The version of its model, 0 if none is stated.
+ * @param size    Bytes at @a data.
+ * @param product Product of the container; 0: any product.
+ * @param version Version of its model; 0: no version.
  *
- * @retval 0        Both are written.
+ * @retval 0        Product and version are written.
  * @retval -EINVAL  A pointer is NULL or not aligned.
- * @retval -EBADMSG It is no container.
+ * @retval -EBADMSG The bytes are no container.
  */
 int vmcu_container_release(const void *data, size_t size, uint32_t *product, uint32_t *version);
 
 /**
- * @brief Takes bytes of an arena's end for what stays there: a context, a container that is not in
- * mapped memory, what an application keeps between inferences.
+ * @brief Allocates bytes at an arena's end, for example for a context or a container.
  *
- * Models are loaded into what is left.
+ * You cannot free them. Load models into the rest of the arena.
  *
  * @param arena      The arena.
- * @param arena_size Its bytes; becomes those in front of what is taken.
- * @param bytes      How many.
+ * @param arena_size Bytes of the arena. The call reduces them to the remaining bytes.
+ * @param bytes      Bytes to allocate.
  *
- * @return Them, aligned to VMCU_CONTAINER_ALIGN; NULL if there are not as many, or for no arena.
+ * @return Their address, aligned to VMCU_CONTAINER_ALIGN; NULL if the arena is NULL or too small.
  */
 void *vmcu_arena_take(void *arena, size_t *arena_size, size_t bytes);
 
-/** @brief Bytes of an arena in front of what a loaded model keeps at its end. */
+/** @brief Returns the bytes of an arena before a loaded model's tail. */
 size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size);
 
 /**
- * @brief What a loaded model takes of an arena.
+ * @brief Reports how a loaded model uses its arena.
  *
  * @retval 0       @a report is written.
  * @retval -EINVAL A pointer is NULL, or the model is not from a container.
@@ -213,21 +216,21 @@ size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size);
 int vmcu_arena_report(const struct vmcu_model *model, size_t arena_size,
 		      struct vmcu_arena_report *report);
 
-/** @brief SHA-256 of two stretches of bytes, one behind the other. */
+/** @brief Computes the SHA-256 digest of @a first followed by @a second. */
 void vmcu_sha256(const uint8_t *first, size_t first_size, const uint8_t *second, size_t second_size,
 		 uint8_t digest[VMCU_DIGEST_BYTES]);
 
 #if defined(VMCU_CONTAINER_SIGNED)
 /**
- * @brief Whether a signature is the owner's. The port or the application defines it.
+ * @brief Verifies the signature of a container. The port or the application defines this function.
  *
- * A build with VMCU_CONTAINER_SIGNED refuses containers that are not signed.
+ * A build with VMCU_CONTAINER_SIGNED refuses containers without a valid signature.
  *
- * @param digest    SHA-256 of the container, which has been compared with its bytes.
- * @param signature Ed25519's of these 32 bytes, or r and s of ECDSA P-256, big-endian, with them as
- *                  the hash: whichever this device has a key for.
+ * @param digest    SHA-256 of the container. vmcu has compared it with the container's bytes.
+ * @param signature Ed25519 signature of the 32 bytes of @a digest, or r and s (big-endian) of ECDSA
+ *                  P-256 with @a digest as the hash. Your function decides which one it accepts.
  *
- * @return True if it is by a key that this device trusts.
+ * @return True if a key that this device trusts has signed the digest.
  */
 bool vmcu_container_authentic(const uint8_t digest[VMCU_DIGEST_BYTES],
 			      const uint8_t signature[VMCU_SIGNATURE_BYTES]);

@@ -4,10 +4,11 @@
 
 /**
  * @file
- * @brief Inputs and outputs as the model file has them: real or unsigned, channels first or last.
+ * @brief Conversion of inputs and outputs to the model file's types and layout: real or uint8,
+ * channels first or last.
  *
- * The results are to the bit those of the runtime that the file was written for. Whoever has int8
- * values with the channels last needs none of this and writes to vmcu_input() directly.
+ * The results are bit-identical to those of the file's runtime (TensorFlow Lite Micro or ONNX
+ * Runtime). If your values are int8 with the channels last, write them to vmcu_input() instead.
  */
 
 #ifndef VMCU_CONVERT_H_
@@ -30,33 +31,33 @@ extern "C" {
  * @brief Quantises real values into input @a index.
  *
  * @param ctx    Context that vmcu_init() has set up.
- * @param index  Which input.
- * @param values vmcu_input_size() of them, in the order of the file's axes. What is no number
- *               becomes the least value.
+ * @param index  Index of the input.
+ * @param values vmcu_input_size() values, in the order of the file's axes. NaN becomes the least
+ *               value.
  *
  * @retval 0        Done.
  * @retval -EINVAL  A pointer is NULL, or there is no such input.
- * @retval -ENOTSUP The model was built with --stream-input or --external-input: the pool has no
- *                  whole input.
+ * @retval -ENOTSUP The model was built with --stream-input or --external-input: the pool does not
+ *                  contain the whole input.
  */
 int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const float *values);
 
-/** @brief The same for values of an uint8 input, whose zero point is 128 above that of int8. */
+/** @brief vmcu_set_float() for uint8 values, whose zero point is 128 above that of int8. */
 int vmcu_set_uint8(const struct vmcu_context *ctx, unsigned int index, const uint8_t *values);
 
 /**
- * @brief Output @a index as real values.
+ * @brief Reads output @a index as real values.
  *
- * @param ctx    Context that vmcu_invoke() has run.
- * @param index  Which output.
- * @param values Room for vmcu_output_size() of them, in the order of the file's axes.
+ * @param ctx    Context after vmcu_invoke().
+ * @param index  Index of the output.
+ * @param values Buffer for vmcu_output_size() values, in the order of the file's axes.
  *
  * @retval 0       Done.
  * @retval -EINVAL A pointer is NULL, or there is no such output.
  */
 int vmcu_get_float(const struct vmcu_context *ctx, unsigned int index, float *values);
 
-/** @brief The same as the values of an uint8 output. */
+/** @brief Reads output @a index as uint8 values, see vmcu_get_float(). */
 int vmcu_get_uint8(const struct vmcu_context *ctx, unsigned int index, uint8_t *values);
 
 /** @} */

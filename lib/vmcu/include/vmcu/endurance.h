@@ -4,11 +4,10 @@
 
 /**
  * @file
- * @brief Stacks that move in a heap of their own, so that no word of a memory that wears out is
- * written more often than others.
+ * @brief Stacks that move within a heap, to spread the writes in a memory that wears out.
  *
- * Addresses only: nothing here touches the heap's memory. See doc/endurance.md for what the
- * policies are worth, and vmcu/worker.h for threads of Zephyr whose stacks move.
+ * These functions compute offsets only. They do not access the heap's memory. doc/endurance.md
+ * compares the policies. vmcu/worker.h has Zephyr threads whose stacks move.
  */
 
 #ifndef VMCU_ENDURANCE_H_
@@ -26,53 +25,55 @@ extern "C" {
  * @{
  */
 
-/** How the next place of a stack is chosen. */
+/** The policy that selects the next position of a stack. */
 enum vmcu_stack_policy {
-	/** All places in turn, by a step that has no divisor in common with their number. */
+	/** Visits all positions with a step that is coprime to their number. */
 	VMCU_STACK_WALK,
 	/**
-	 * Circular allocation by three states, after "Improving NVM Lifetime Using Task Stack
-	 * Migration on Low-End MCU-Based Devices" (Lee et al., IEEE Access 2022): a piece that a
-	 * stack leaves waits in a queue, whose oldest becomes free when a search finds nothing; a
-	 * stride of random size goes before each stack.
+	 * Circular allocation with three states, after "Improving NVM Lifetime Using Task Stack
+	 * Migration on Low-End MCU-Based Devices" (Lee et al., IEEE Access 2022). A block that a
+	 * stack leaves waits in a queue. If a search finds no free block, the oldest one in the
+	 * queue becomes free. Before each stack, the policy allocates a stride of random size.
 	 */
 	VMCU_STACK_CIRCULAR,
 };
 
-/** What stays the same for a heap. Sizes in bytes; those from @a header on: circular only. */
+/** Constant settings of a heap. Sizes are in bytes. Only the circular policy uses @a header and the
+ * strides, @a largest, @a merge and @a redraw.
+ */
 struct vmcu_stack_setting {
-	uint32_t bytes;       /**< of the heap */
-	uint32_t align;       /**< between places */
+	uint32_t bytes;       /**< size of the heap */
+	uint32_t align;       /**< distance between positions */
 	uint32_t threshold;   /**< running time, in any unit, before a stack is due to move */
-	uint32_t header;      /**< in front of each piece */
-	uint32_t stride_size; /**< of a stride, at most; 0: no strides */
-	uint8_t stride_depth; /**< searches for a stride, at most */
-	uint8_t depth;        /**< searches for a stack, or places looked at, at most */
+	uint32_t header;      /**< bytes before each block */
+	uint32_t stride_size; /**< largest stride; 0: no strides */
+	uint8_t stride_depth; /**< most searches for a stride */
+	uint8_t depth;        /**< most searches, or most positions tried, for a stack */
 	uint8_t policy;       /**< enum vmcu_stack_policy */
-	bool largest;         /**< search for the largest free piece, not the lowest that fits */
-	bool merge;           /**< what stacks leave joins waiting neighbours */
-	bool redraw;          /**< each search for a stride has a size of its own */
+	bool largest;         /**< select the largest free block, not the lowest that fits */
+	bool merge;           /**< join a released block with waiting neighbours */
+	bool redraw;          /**< draw another size for each search for a stride */
 };
 
-/** A stack that lives in a heap. The caller owns it and reads @a start and @a size only. */
+/** A stack in a heap. The caller owns it and can read @a start and @a size. */
 struct vmcu_stack {
 	struct vmcu_stack *next;
-	uint32_t start; /**< from the heap's, in bytes */
-	uint32_t size;  /**< header and rounding included */
-	uint32_t ran;   /**< since it came here */
+	uint32_t start; /**< offset in the heap, in bytes */
+	uint32_t size;  /**< bytes, with header and rounding */
+	uint32_t ran;   /**< running time at this position */
 	uint32_t place;
 	uint32_t step;
 };
 
-/** A piece of a circular heap. */
+/** A block of a circular heap. */
 struct vmcu_stack_block {
 	uint32_t start;
 	uint32_t size;
-	uint32_t stamp; /**< the queue's order */
+	uint32_t stamp; /**< order in the queue */
 	uint8_t state;
 };
 
-/** What has been done, for reports and tests. */
+/** Counters for reports and tests. */
 struct vmcu_stack_counts {
 	uint32_t attempts;
 	uint32_t moves;
@@ -80,9 +81,9 @@ struct vmcu_stack_counts {
 	uint32_t strides;
 	uint32_t numbers;  /**< random numbers drawn */
 	uint32_t firsts;   /**< first searches */
-	uint32_t searches; /**< further ones */
+	uint32_t searches; /**< further searches */
 	uint32_t conversions;
-	uint32_t looks; /**< blocks, stacks and places looked at or shifted: bounded work */
+	uint32_t looks; /**< visited or shifted blocks, stacks and positions: vmcu_stacks_bound() */
 };
 
 /** A heap of stacks. Calls for the same heap must not overlap. */
@@ -94,65 +95,71 @@ struct vmcu_stacks {
 	uint16_t count;
 	uint32_t clock;
 	uint64_t random;
-	uint32_t
-		*headers; /**< NULL, or by word of the heap: how often a header was written there */
+	uint32_t *headers; /**< NULL, or for each word of the heap: header writes */
 	struct vmcu_stack_counts counts;
 };
 
 /**
- * @brief Empties a heap.
+ * @brief Sets up an empty heap.
  *
- * @param stacks  The heap.
- * @param setting Kept by reference.
- * @param blocks  For the circular policy, which needs three for each stack at least and strides
- *                as many as fit; where there are too few, stacks take whole pieces. Else NULL.
+ * @param stacks  Heap to set up.
+ * @param setting Settings. They must exist as long as the heap.
+ * @param blocks  Array for the circular policy, at least three blocks for each stack and more for
+ *                strides. If it is full, a stack uses a whole free block. Other policies: NULL.
  * @param room    Length of @a blocks.
- * @param seed    Of random numbers; not 0.
+ * @param seed    Seed of the random numbers, not 0.
  *
  * @retval 0       Ready.
- * @retval -EINVAL An alignment, depth or seed of 0, or a circular heap without blocks.
+ * @retval -EINVAL The alignment, a depth or the seed is 0, or a circular heap has no blocks.
  */
 int vmcu_stacks_init(struct vmcu_stacks *stacks, const struct vmcu_stack_setting *setting,
 		     struct vmcu_stack_block *blocks, uint16_t room, uint64_t seed);
 
 /**
- * @brief Puts a stack of @a bytes bytes at the lowest place that is not taken.
+ * @brief Allocates a stack of @a bytes bytes at the lowest free position.
  *
- * @retval 0       @a stack->start is where.
- * @retval -ENOMEM There is no room for it.
+ * The heap uses @a stack until vmcu_stacks_remove().
+ *
+ * @retval 0       @a stack->start is the offset.
+ * @retval -ENOMEM No free position is large enough.
  */
 int vmcu_stacks_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t bytes);
 
 /**
- * @brief Lets a stack that has not moved yet go on as if it had moved @a moves times.
+ * @brief Sets a stack's position to the one after @a moves moves. Call it before its first move.
  *
- * For systems that restart often, with a count that outlives a restart. A circular heap takes
+ * For systems that restart often, with a count that survives restarts. For a circular heap, use
  * another seed instead.
  */
 void vmcu_stacks_resume(const struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t moves);
 
-/** @brief Gives a stack's place back. */
+/** @brief Removes a stack from its heap and frees its bytes. */
 void vmcu_stacks_remove(struct vmcu_stacks *stacks, struct vmcu_stack *stack);
 
 /**
  * @brief Adds to a stack's running time.
  *
- * @return True if it is due to move: it has run for the threshold where it is.
+ * @param stacks The heap.
+ * @param stack  The stack that was in use.
+ * @param time   Running time to add, in the unit of the threshold.
+ *
+ * @return True if the stack is due to move: its running time at this position has reached the
+ *         threshold.
  */
 bool vmcu_stacks_ran(const struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t time);
 
 /**
- * @brief Moves a stack to its next place, which may overlap the one it leaves: nothing may be live
- * on it.
+ * @brief Moves a stack to its next position.
  *
- * Looks at no more than vmcu_stacks_bound() says.
+ * The next position can overlap the previous one, and the call copies no bytes: the stack must not
+ * contain live data. vmcu_stacks_bound() limits the work.
  *
- * @retval 0       @a stack->start is new.
- * @retval -EAGAIN No place was found within the depth; the stack stays.
+ * @retval 0       @a stack->start is the next offset.
+ * @retval -EAGAIN The search found no position within the depth; the stack does not move.
  */
 int vmcu_stacks_move(struct vmcu_stacks *stacks, struct vmcu_stack *stack);
 
-/** @brief The most that a move adds to counts.looks while @a live stacks are in the heap. */
+/** @brief Returns the most that a move adds to counts.looks with @a live stacks in the heap. */
 uint32_t vmcu_stacks_bound(const struct vmcu_stacks *stacks, uint32_t live);
 
 /** @} */

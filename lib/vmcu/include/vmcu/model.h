@@ -4,11 +4,11 @@
 
 /**
  * @file
- * @brief What `vmcu build` emits for a model: const tables that the executor walks.
+ * @brief The const tables of a compiled model, which `vmcu build` writes and the runtime reads.
  *
- * Nothing here is written by hand for a model and nothing here is written at run time. A model is
- * a list of stages; a stage is a run of layers worked depth first; a layer is a kernel, its
- * parameters and the tensors it reads and writes; a tensor is a ring in the pool.
+ * Do not write these tables by hand; the runtime never changes them. A model is a list of stages. A
+ * stage is a list of consecutive layers that the runtime computes depth first. A layer is a kernel,
+ * its parameters, and its input and output tensors. A tensor is a ring buffer in the pool.
  */
 
 #ifndef VMCU_MODEL_H_
@@ -29,35 +29,35 @@ extern "C" {
  * @{
  */
 
-/* Emitted weights are words in a stream of bytes, and kernels take bytes out of words. */
+/* The emitted weights are words in a byte stream, and kernels extract bytes from words. */
 #if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) || defined(__ARM_BIG_ENDIAN)
-#error "vmcu runs on little-endian cores only: models and kernels count on that order of bytes"
+#error "vmcu supports little-endian cores only: models and kernels require that byte order"
 #endif
 
 #if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
-#error "a pool that rotates has no bytes that canaries could stand on"
+#error "VMCU_POOL_ROTATE and VMCU_POOL_GUARD cannot be combined"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_POOL_GUARD))
-#error "several pools neither rotate nor have canaries"
+#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_POOL_ROTATE or VMCU_POOL_GUARD"
 #endif
 
 #if defined(VMCU_STREAMS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS))
-#error "models built with --hop keep their state in one pool, which stays where it is"
+#error "VMCU_STREAMS cannot be combined with VMCU_POOL_ROTATE or VMCU_SEVERAL_POOLS"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
-#error "a model from a container has one pool"
+#error "VMCU_SEVERAL_POOLS and VMCU_CONTAINERS cannot be combined"
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS)
-/** The most pools of a model. */
+/** Most pools of a model. */
 #define VMCU_MOST_POOLS   4
-/** In an address, where the number of its pool begins; below is a byte of that pool. */
+/** Lowest bit of the pool's number in an address. The lower bits are a byte offset in the pool. */
 #define VMCU_POOL_NUMBER  28
 #define VMCU_POOL_BYTE(x) ((x) & ((UINT32_C(1) << VMCU_POOL_NUMBER) - 1U))
 
-/** One of several pools: a circle of its own. */
+/** One of several pools, each of them circular. */
 struct vmcu_circle {
 	int8_t *start;
 	uint32_t size;
@@ -65,14 +65,14 @@ struct vmcu_circle {
 #endif
 
 /**
- * The RAM that activations live in: a circle of @a size bytes starting at @a start.
+ * The RAM for activations: a circular pool of @a size bytes that starts at @a start.
  *
- * Where the build defines VMCU_POOL_ROTATE, byte 0 of the circle is at @a origin, and a run of
- * bytes that must lie side by side, such as a row, goes on behind the circle's end, in an overhang,
- * if it begins in front of it. See doc/endurance.md.
+ * With VMCU_POOL_ROTATE, byte 0 of the circular pool is at @a origin. Bytes that must be
+ * contiguous, such as a row, continue after the pool's end, in an overhang, if they start before
+ * the end. See doc/endurance.md.
  *
- * Where it defines VMCU_SEVERAL_POOLS, there is a circle for each memory, and an address says
- * which. See doc/memories.md.
+ * With VMCU_SEVERAL_POOLS, each memory has its circular pool. An address contains the number of its
+ * pool. See doc/memories.md.
  */
 struct vmcu_pool {
 #if defined(VMCU_SEVERAL_POOLS)
@@ -83,19 +83,20 @@ struct vmcu_pool {
 #endif
 #if defined(VMCU_POOL_ROTATE)
 	int8_t *origin;
-	uint32_t cut; /**< bytes from the origin to the circle's end */
-	uint32_t run; /**< rings of at most so many bytes are one run; others are runs by row */
+	uint32_t cut; /**< bytes from the origin to the pool's end */
+	uint32_t run; /**< ring buffers up to this size are contiguous; of others, each row is */
 #endif
 };
 
 /**
- * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
- * written exist; none of an input that is elsewhere. Byte o of it lives at (base + (o + phase) %
- * ring) modulo the pool's size. Of several pools, `base` says which.
+ * A tensor: @a height rows of @a width pixels of @a channels bytes. Its ring buffer stores the last
+ * @a ring bytes written. An external input has no bytes in the pool. Byte o of the tensor is at
+ * (base + (o + phase) % ring) modulo the pool's size. With several pools, `base` contains the
+ * number of the pool.
  *
- * The plan guarantees that no row is split by the pool's end. A ring of whole rows whose phase is
- * one of whole rows splits none either; any other splits a row where it starts over, between two
- * pixels.
+ * The plan guarantees that the pool's end splits no row. If ring and phase are multiples of a row,
+ * the ring buffer's end splits no row either. Any other ring buffer splits a row at its end,
+ * between two pixels.
  */
 struct vmcu_tensor {
 	uint32_t base;
@@ -106,28 +107,30 @@ struct vmcu_tensor {
 	uint16_t channels;
 };
 
-/** Bytes that the executor has on the stack for layers whose scratch is small. */
+/** Bytes of scratch memory on the stack, for layers that need no more. */
 #define VMCU_STACK_SCRATCH 256
 
-/** Stands for an offset in the pool where a layer's scratch is on the stack. */
+/** Value of vmcu_layer::scratch if the scratch memory is on the stack. */
 #define VMCU_SCRATCH_ON_STACK UINT32_MAX
 
 struct vmcu_layer;
 struct vmcu_call;
 
-/** Computes columns of an output row from the pixels that their windows cover, and no others. */
+/** A kernel: computes columns of an output row and reads only the pixels of their windows. */
 typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
-/** What to compute of an output row: @a columns pixels from @a x on, which no ring splits. */
+/** A call of a kernel: @a columns pixels of an output row from @a x on, which no ring buffer's end
+ * splits.
+ */
 struct vmcu_call {
 	const struct vmcu_pool *pool;
 	const struct vmcu_tensor *tensors; /**< the model's table */
 	const struct vmcu_layer *layer;
-	void *scratch;       /**< the layer's scratch, word aligned */
-	const int8_t *input; /**< of a model whose input is elsewhere */
+	void *scratch;       /**< scratch memory of the layer, word aligned */
+	const int8_t *input; /**< the external input, if the model has one */
 	uint16_t y;          /**< the output row */
-	uint16_t x;          /**< the first column; 0 where the layer descends */
-	uint16_t columns;    /**< how many; all of them where the layer descends */
+	uint16_t x;          /**< first column; 0 if the layer is descending */
+	uint16_t columns;    /**< number of columns; all columns if the layer is descending */
 #if defined(VMCU_CONTAINERS)
 	uintptr_t base; /**< see vmcu_at() */
 #endif
@@ -139,47 +142,48 @@ struct vmcu_layer {
 	const void *params; /**< the kernel's own parameter struct, see kernels.h */
 	const uint16_t *inputs;
 	uint8_t input_count;
-	uint8_t descending; /**< 1: from the last row and pixel to the first */
+	uint8_t descending; /**< 1: computes from the last row and pixel to the first */
 	uint16_t output;
 	uint32_t scratch; /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
-	uint16_t rows;    /**< of calls, usually the output's */
-	uint16_t width;   /**< columns of a row of calls, usually the output's */
-	uint16_t columns; /**< of a call */
-	/** Rings that may end within a call's columns: bit 0 the output's, bit 1 + i input i's. The
-	 * kernel is then called for what lies in front of the end and for what lies behind it.
+	uint16_t rows;    /**< rows of calls, usually the output's rows */
+	uint16_t width;   /**< columns of a row of calls, usually the output's columns */
+	uint16_t columns; /**< columns of one call */
+	/** Ring buffers whose end can split a call's columns: bit 0 for the output, bit 1 + i for
+	 * input i. The runtime then calls the kernel separately for the columns before and after
+	 * the end.
 	 */
 	uint8_t splits;
 };
 
-/** A part of a schedule: @a length entries from @a start on, @a times over. */
+/** A part of a schedule: @a length entries from @a start on, repeated @a times times. */
 struct vmcu_part {
 	uint32_t start;
 	uint16_t length;
 	uint16_t times;
 };
 
-/** Stands for a layer in a schedule where the next columns of a streamed input are taken. */
+/** Entry of a schedule instead of a layer: store the next columns of a streamed input. */
 #define VMCU_TAKE UINT8_MAX
 
 /**
- * A run of consecutive layers. One on its own is computed row by row. Several are called in the
- * order of a schedule, each for its next columns.
+ * Consecutive layers that the runtime computes together. It computes a single layer row by row. For
+ * several layers, it follows a schedule: each entry calls a layer for its next columns.
  */
 struct vmcu_stage {
-	const uint8_t *schedule;       /**< layers from the first on; NULL for one on its own */
-	const struct vmcu_part *parts; /**< how to read it */
-	uint32_t progress;             /**< offset in the pool of uint16_t by layer: calls made */
+	const uint8_t *schedule;       /**< indices from the first layer on; NULL: a single layer */
+	const struct vmcu_part *parts; /**< order of the schedule's entries */
+	uint32_t progress;             /**< pool offset of an uint16_t per layer: its past calls */
 	uint16_t part_count;
-	uint16_t first;
-	uint16_t count;
+	uint16_t first; /**< index of the first layer in the model */
+	uint16_t count; /**< number of layers */
 	uint16_t taken; /**< columns of the input at each VMCU_TAKE */
 };
 
-/** The model file has the channels in front of the other axes. */
+/** In the model file, the channels are before the other axes. */
 #define VMCU_IO_CHANNELS_FIRST 1U
-/** Real values are rounded to nearest, ties away from zero, as in .tflite; else to even. */
+/** Round real values to nearest, ties away from zero, as .tflite does. Otherwise, ties to even. */
 #define VMCU_IO_HALF_AWAY      2U
-/** Of an input whose rows are time: a row is a column of the model file's image. */
+/** The input's rows are time steps: a row is a column of the model file's image. */
 #define VMCU_IO_COLUMNS        4U
 
 /** A graph input or output: real = scale * (q - zero_point). */
@@ -187,20 +191,20 @@ struct vmcu_io {
 	const char *name;
 	float scale;
 	int8_t zero_point;
-	uint8_t flags; /**< VMCU_IO_..., which no inference looks at */
+	uint8_t flags; /**< VMCU_IO_..., for vmcu/convert.h only */
 	uint16_t tensor;
 };
 
 #if defined(VMCU_STREAMS)
-/** What a model built with --hop has besides: its first stage never ends. */
+/** Additional tables of a model built with --hop, whose first stage has an unbounded schedule. */
 struct vmcu_stream {
-	const uint16_t *calls; /**< of each layer until all of its rings are as they were */
-	const uint16_t *again; /**< so many calls after the first */
-	uint32_t model;        /**< tells this model's state from that of any other */
-	uint32_t state;        /**< where in the pool all begins that it keeps from row to row */
+	const uint16_t *calls; /**< per layer: calls until its ring buffer positions repeat */
+	const uint16_t *again; /**< per layer: the count that replaces @a calls then */
+	uint32_t model;        /**< identifies this model in a saved state */
+	uint32_t state;        /**< pool offset of the state, which persists between rows */
 	uint32_t state_bytes;
-	uint16_t rows;   /**< of the input until its ring is as it was */
-	uint16_t states; /**< stages at the end that keep what layers have computed, all or none */
+	uint16_t rows;   /**< rows of the input until the position in its ring buffer repeats */
+	uint16_t states; /**< stages at the end that store the state of layers; all or none run */
 };
 #endif
 
@@ -218,38 +222,39 @@ struct vmcu_model {
 	uint16_t stage_count;
 	uint8_t input_count;
 	uint8_t output_count;
-	bool streamed;  /**< the only input is delivered row by row */
-	bool elsewhere; /**< the only input is read where vmcu_set_input() says */
+	bool streamed;  /**< the caller pushes the only input row by row */
+	bool elsewhere; /**< the only input is external, see vmcu_set_input() */
 #if defined(VMCU_POOL_ROTATE)
-	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
-	uint32_t step;   /**< by which the origin advances after each inference */
+	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin is constant */
+	uint32_t step;   /**< bytes that the origin advances after each inference */
 #endif
 #if defined(VMCU_STREAMS)
-	const struct vmcu_stream *stream; /**< NULL: it keeps nothing from one input to the next */
+	const struct vmcu_stream *stream; /**< NULL: the model was not built with --hop */
 #endif
 #if defined(VMCU_SEVERAL_POOLS)
-	uint32_t pools[VMCU_MOST_POOLS]; /**< bytes of each; pool_bytes is their sum */
-	uint8_t pool_count;              /**< 0: one, of pool_bytes */
+	uint32_t pools[VMCU_MOST_POOLS]; /**< bytes of each pool; pool_bytes is their sum */
+	uint8_t pool_count;              /**< number of pools; 0: one pool of pool_bytes */
 #endif
 #if defined(VMCU_CONTAINERS)
-	/** Of a model from a container: its start, from which the tables' pointers count, and the
-	 * kernels, whose numbers stand for pointers to them. 0 and NULL: they are pointers.
+	/** For a model from a container: the container's address, to which the tables' pointers
+	 * are relative, and the table of kernels, whose indices replace pointers to kernels.
+	 * Otherwise 0 and NULL.
 	 */
 	uintptr_t base;
 	const vmcu_kernel_t *kernels;
-	uint32_t tail; /**< bytes that it keeps at its arena's end */
+	uint32_t tail; /**< bytes of its tables at the arena's end */
 #endif
 };
 
-/** True if callers write the inputs into the pool. */
+/** Returns true if the caller writes the inputs into the pool. */
 static inline bool vmcu_holds_input(const struct vmcu_model *model)
 {
 	return !model->streamed && !model->elsewhere;
 }
 
 /**
- * Where a pointer of a model's tables points to, and how tables have one: in a container they count
- * from its start.
+ * vmcu_at() converts a pointer of a model's tables to an address; vmcu_from() is its inverse. In a
+ * container, pointers are relative to the container's start.
  */
 #if defined(VMCU_CONTAINERS)
 #define vmcu_at(base, pointer)   ((const void *)((base) + (uintptr_t)(pointer)))
@@ -261,13 +266,13 @@ static inline bool vmcu_holds_input(const struct vmcu_model *model)
 #define vmcu_base(owner)         0
 #endif
 
-/** A pointer of the parameters of the layer being run. */
+/** Converts a pointer in the parameters of the running layer to an address. */
 #define vmcu_constants(call, pointer) vmcu_at(vmcu_base(call), pointer)
 
-/** The parameters of the layer being run. */
+/** Returns the parameters of the running layer. */
 #define vmcu_params(call) vmcu_constants(call, (call)->layer->params)
 
-/** The kernel of a layer. */
+/** Returns the kernel of a layer. */
 static inline vmcu_kernel_t vmcu_kernel_of(const struct vmcu_model *model,
 					   const struct vmcu_layer *layer)
 {
@@ -280,14 +285,14 @@ static inline vmcu_kernel_t vmcu_kernel_of(const struct vmcu_model *model,
 	return layer->kernel;
 }
 
-/** The name of an input or output. */
+/** Returns the name of an input or output. */
 static inline const char *vmcu_io_name(const struct vmcu_model *model, const struct vmcu_io *io)
 {
 	(void)model;
 	return (const char *)vmcu_at(vmcu_base(model), io->name);
 }
 
-/** Where in its ring a pixel of tensor @a t starts, in bytes. */
+/** Returns the offset of a pixel in the ring buffer of tensor @a t, in bytes. */
 static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint32_t x)
 {
 	const uint32_t o = (y * t->width + x) * t->channels + t->phase;
@@ -295,7 +300,9 @@ static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint3
 	return (o < t->ring) ? o : o % t->ring;
 }
 
-/** Of @a pixels from a pixel of tensor @a t on, those in front of the place that splits the row. */
+/** Returns how many of @a pixels, from pixel (y, x) of tensor @a t on, are before the end of the
+ * ring buffer.
+ */
 static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint32_t x,
 				   int32_t pixels)
 {
@@ -305,14 +312,14 @@ static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint
 }
 
 #if defined(VMCU_SEVERAL_POOLS)
-/** The pool of an address. */
+/** Returns the pool of an address. */
 static inline const struct vmcu_circle *vmcu_circle_of(const struct vmcu_pool *pool, uint32_t at)
 {
 	return &pool->circles[at >> VMCU_POOL_NUMBER];
 }
 #endif
 
-/** Where the pool of tensor @a t starts. */
+/** Returns the start of the pool of tensor @a t. */
 static inline int8_t *vmcu_pool_start(const struct vmcu_pool *pool, const struct vmcu_tensor *t)
 {
 #if defined(VMCU_SEVERAL_POOLS)
@@ -323,13 +330,13 @@ static inline int8_t *vmcu_pool_start(const struct vmcu_pool *pool, const struct
 #endif
 }
 
-/** Where a run begins that is @a at bytes from the origin; @a at: less than twice the circle. */
+/** Returns the address at offset @a at from the origin, less than twice the pool's size. */
 static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 {
 #if defined(VMCU_POOL_ROTATE)
 	if (at >= pool->cut) {
 		at -= pool->size;
-		/* Around the end of the circle, and of the plan's numbers. */
+		/* The offset can wrap at the pool's end and at the plan's end. */
 		if ((int32_t)at >= (int32_t)pool->cut) {
 			at -= pool->size;
 		}
@@ -345,7 +352,7 @@ static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 #endif
 }
 
-/** The same for @a at less than the circle. */
+/** vmcu_pool_byte() for an offset @a at that is less than the pool's size. */
 static inline int8_t *vmcu_pool_run(const struct vmcu_pool *pool, uint32_t at)
 {
 #if defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS)
@@ -355,15 +362,15 @@ static inline int8_t *vmcu_pool_run(const struct vmcu_pool *pool, uint32_t at)
 #endif
 }
 
-/** A pixel of tensor @a t. */
+/** Returns the address of pixel (y, x) of tensor @a t. */
 static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
 				 uint32_t y, uint32_t x)
 {
 #if defined(VMCU_POOL_ROTATE)
 	/*
-	 * Where the run begins decides on which side of the circle's end all of it lies: at the
-	 * ring's start if that is short or between the row's start and the pixel, else at the
-	 * row's.
+	 * Contiguous bytes are all on the same side of the pool's end as their first byte. That is
+	 * the ring buffer's first byte if the buffer is short, or if its start is between the row's
+	 * start and the pixel. Otherwise it is the row's first byte.
 	 */
 	const uint32_t place = vmcu_place(t, y, x);
 	uint32_t begin = 0U;
@@ -378,8 +385,8 @@ static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu
 }
 
 /**
- * True if @a bytes bytes of tensor @a t, from the pixel at @a place of its ring and at address
- * @a x, lie in memory as they do in the tensor.
+ * Returns true if @a bytes bytes of tensor @a t are contiguous in memory. They start at offset
+ * @a place of its ring buffer, at address @a x.
  */
 static inline bool vmcu_straight(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
 				 uint32_t place, const int8_t *x, uint32_t bytes)
@@ -397,14 +404,14 @@ static inline bool vmcu_straight(const struct vmcu_pool *pool, const struct vmcu
 #endif
 }
 
-/** Start of row @a y of tensor @a t. */
+/** Returns the address of row @a y of tensor @a t. */
 static inline int8_t *vmcu_row(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
 			       uint32_t y)
 {
 	return vmcu_pixel(pool, t, y, 0);
 }
 
-/** Input @a i of the layer being run. */
+/** Returns input @a i of the running layer. */
 static inline const struct vmcu_tensor *vmcu_call_input(const struct vmcu_call *call, uint16_t i)
 {
 	const uint16_t *inputs = (const uint16_t *)vmcu_constants(call, call->layer->inputs);
@@ -412,7 +419,7 @@ static inline const struct vmcu_tensor *vmcu_call_input(const struct vmcu_call *
 	return &call->tensors[inputs[i]];
 }
 
-/** Output of the layer being run. */
+/** Returns the output of the running layer. */
 static inline const struct vmcu_tensor *vmcu_call_output(const struct vmcu_call *call)
 {
 	return &call->tensors[call->layer->output];

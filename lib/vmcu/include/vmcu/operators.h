@@ -6,7 +6,7 @@
 
 /**
  * @file
- * @brief Kernels of the operators between a network's big layers, see kernels.h.
+ * @brief Kernels of element-wise and data movement operators and others, see kernels.h.
  */
 
 #ifndef VMCU_OPERATORS_H_
@@ -24,39 +24,39 @@ extern "C" {
  */
 
 struct vmcu_arg_max_params {
-	bool smallest; /**< looks for the smallest channel instead */
-	bool last;     /**< takes the last of equal ones */
+	bool smallest; /**< finds the smallest channel instead */
+	bool last;     /**< returns the last of equal channels, else the first */
 };
 
 /**
- * @brief The number of the largest channel, an int32 whose bytes are four channels.
+ * @brief Computes the index of the largest channel, an int32 in four output channels.
  *
- * For each pixel: reads all of it, then writes four bytes, the least significant one first.
+ * For each pixel: reads all channels, then writes four bytes, the least significant one first.
  */
 void vmcu_arg_max(const struct vmcu_call *call);
 
 /**
- * What vmcu_binary() makes of two values a and b with their zero points taken out. "Terms" are
- * these, shifted left and times the factors of their operand.
+ * Operations of vmcu_binary() on two values a and b without their zero points. A "term" is such a
+ * value, shifted left and multiplied by the factor of its operand.
  */
 enum vmcu_binary_kind {
-	VMCU_BINARY_SUM,        /**< of the terms, times @a output */
-	VMCU_BINARY_DIFFERENCE, /**< first less second term, times @a output */
-	VMCU_BINARY_REVERSED,   /**< second less first term, times @a output */
-	VMCU_BINARY_SQUARED,    /**< the terms' difference squared, times @a output */
-	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
-	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
-	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
-	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
-	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
-	VMCU_BINARY_FLOAT_PRODUCT, /**< as ONNX Runtime has it, by @a output: a line or a float32 */
-	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value where b is zero */
+	VMCU_BINARY_SUM,           /**< sum of the terms, times @a output */
+	VMCU_BINARY_DIFFERENCE,    /**< first minus second term, times @a output */
+	VMCU_BINARY_REVERSED,      /**< second minus first term, times @a output */
+	VMCU_BINARY_SQUARED,       /**< squared difference of the terms, times @a output */
+	VMCU_BINARY_PRODUCT,       /**< a times b, times @a output */
+	VMCU_BINARY_MINIMUM,       /**< minimum of the terms; without @a rescale, of the bytes */
+	VMCU_BINARY_MAXIMUM,       /**< maximum, see VMCU_BINARY_MINIMUM */
+	VMCU_BINARY_PRELU,         /**< first term; if a is negative: a times b times @a output */
+	VMCU_BINARY_FLOAT_SUM,     /**< ONNX Runtime's sum, with @a sum */
+	VMCU_BINARY_FLOAT_PRODUCT, /**< ONNX Runtime's product, with @a output */
+	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value if b is zero */
 };
 
-/** An operand's sizes are 1, which repeats it, or the output's. */
+/** Each size of an operand is the output's size, or 1: the kernel then repeats the operand. */
 struct vmcu_binary_params {
-	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
-	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
+	const struct vmcu_float_sum *sum; /**< for VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< second operand; NULL: input 1 */
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
@@ -71,33 +71,33 @@ struct vmcu_binary_params {
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
-	uint8_t offset; /**< of the file's bytes from int8: VMCU_BINARY_FLOAT_PRODUCT */
+	uint8_t offset; /**< file's bytes minus int8, for VMCU_BINARY_FLOAT_PRODUCT */
 };
 
-/** @brief Two operands, element by element. For each byte, ascending: reads both, then writes. */
+/** @brief Combines two operands by element. For each byte, ascending: reads both, then writes. */
 void vmcu_binary(const struct vmcu_call *call);
 
 struct vmcu_fetch_params {
 	uint16_t width; /**< columns of the input */
-	uint16_t first; /**< the one that the output begins with */
+	uint16_t first; /**< first column of the output */
 };
 
 /**
- * @brief Copies columns of the input that vmcu_set_input() has named.
+ * @brief Copies columns of the external input, see vmcu_set_input().
  *
- * Reads nothing of the pool.
+ * Reads no bytes of the pool.
  */
 void vmcu_fetch(const struct vmcu_call *call);
 
 struct vmcu_hardmax_params {
-	int8_t one;  /**< what the largest channel becomes, the first of equal ones */
-	int8_t zero; /**< what the others become */
+	int8_t one;  /**< output for the largest channel, the first of equal ones */
+	int8_t zero; /**< output for the other channels */
 };
 
 /**
  * @brief Marks the largest channel of each pixel.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_hardmax(const struct vmcu_call *call);
 
@@ -108,26 +108,26 @@ struct vmcu_l2_norm_params {
 };
 
 /**
- * @brief Divides the channels of each pixel by the root of the sum of their squares; the output
- * counts in 1/128.
+ * @brief Divides the channels of each pixel by the root of the sum of their squares. The output
+ * scale is 1/128.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_l2_norm(const struct vmcu_call *call);
 
 /**
- * @a gain and @a offset, one for every @a run neighbours, have @a bits fractional bits; after
- * @a factors of them they start again.
+ * @a gain and @a offset have @a bits fractional bits. Each of them applies to @a run consecutive
+ * elements. After @a factors values, the kernel starts again with the first one.
  */
 struct vmcu_layer_norm_params {
 	const int32_t *gain;
 	const int32_t *offset;
-	vmcu_long_t epsilon; /**< added to the variance times the channels' number squared */
+	vmcu_long_t epsilon; /**< addend of the variance times the squared number of channels */
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;
-	uint8_t fraction; /**< bits of @a epsilon, an even number */
-	bool centred;     /**< takes the mean out */
+	uint8_t fraction; /**< fractional bits of @a epsilon, an even number */
+	bool centred;     /**< subtract the mean */
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
@@ -135,65 +135,65 @@ struct vmcu_layer_norm_params {
 };
 
 /**
- * @brief Brings the channels of each pixel to mean 0 and variance 1, or only the mean of their
- * squares to 1, times a gain, plus an offset.
+ * @brief Normalises the channels of each pixel to mean 0 and variance 1, or only to a mean
+ * square of 1. Then multiplies by a gain and adds an offset.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_layer_norm(const struct vmcu_call *call);
 
-/** @a step and @a gain are in units of 1/65536 of the output's step. */
+/** @a step and @a gain are in units of 1/65536 of the output scale. */
 struct vmcu_log_softmax_onnx_params {
-	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
-	vmcu_long_t gain;    /**< of a logarithm to the base of two */
-	int32_t step;        /**< of the input */
+	const uint32_t *exp; /**< see vmcu_softmax_onnx() */
+	vmcu_long_t gain;    /**< factor of a base-2 logarithm */
+	int32_t step;        /**< the input scale */
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
 };
 
 /**
- * @brief Logarithm of softmax over the channels of each pixel.
+ * @brief Computes the logarithm of softmax over the channels of each pixel, as ONNX Runtime does.
  *
- * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_log_softmax_onnx(const struct vmcu_call *call);
 
-/** Both tables are indexed by the pixel's maximum minus q and have VMCU_SOFTMAX_ENTRIES. */
+/** The index into both tables is the pixel's maximum minus q; they have VMCU_SOFTMAX_ENTRIES. */
 struct vmcu_log_softmax_tflite_params {
 	const uint32_t *exp;   /**< in Q0.31 */
-	const int32_t *scaled; /**< the negative difference itself, in Q5.26 */
+	const int32_t *scaled; /**< the negative scaled difference, in Q5.26 */
 	int8_t act_min;
 	int8_t act_max;
 };
 
-/** @brief The same as TensorFlow Lite has it, in 1/16 below 127. */
+/** @brief Computes log softmax as TensorFlow Lite does: output scale 1/16, zero point 127. */
 void vmcu_log_softmax_tflite(const struct vmcu_call *call);
 
 struct vmcu_look_back_params {
-	uint16_t step; /**< rows from a window to that of the next hop */
+	uint16_t step; /**< rows between the windows of two hops */
 };
 
 /**
- * @brief Copies pixels of the window that input 0 has for the hop whose number input 1 is.
+ * @brief Copies pixels of a hop's window from input 0. Input 1 is the number of the hop.
  *
- * Reads the number, then the pixels of its row, which their ring may split.
+ * Reads the number, then the pixels of the row, which the end of the ring buffer can split.
  */
 void vmcu_look_back(const struct vmcu_call *call);
 
-/** @brief Writes the number of its row, uint16_t, for vmcu_look_back(). Reads nothing. */
+/** @brief Writes the number of its row, an uint16_t, for vmcu_look_back(). Reads no input. */
 void vmcu_hop_count(const struct vmcu_call *call);
 
 struct vmcu_lookup_params {
-	const int8_t *table; /**< 256 results, for -128 to 127 */
+	const int8_t *table; /**< 256 results, for the inputs -128 to 127 */
 };
 
-/** @brief Any function of one value. For each byte, ascending: reads, then writes. */
+/** @brief Applies a table to each byte. For each byte, ascending: reads, then writes. */
 void vmcu_lookup(const struct vmcu_call *call);
 
 /**
- * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input;
- * no run is split by the end of an input row.
+ * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input.
+ * The end of an input row splits no run.
  */
 struct vmcu_move_params {
 	const int32_t *rows;
@@ -203,57 +203,57 @@ struct vmcu_move_params {
 };
 
 /**
- * @brief Another arrangement of the input's bytes, all of which must exist.
+ * @brief Rearranges the bytes of the input. The pool must contain all of them.
  *
  * For each byte, ascending: reads, then writes.
  */
 void vmcu_move(const struct vmcu_call *call);
 
 struct vmcu_recall_params {
-	int8_t zero; /**< what all of a state is that begins */
+	int8_t zero; /**< initial value of all bytes of the state */
 };
 
 /**
- * @brief Copies pixels of input 0, the state that the hop before has left, or, where input 1 says
- * that the hop is number 0, writes those that it begins with.
+ * @brief Copies pixels of input 0, the state after the previous hop. If input 1, the number of the
+ * hop, is 0, writes the initial value instead.
  */
 void vmcu_recall(const struct vmcu_call *call);
 
-/** @brief Copies pixels to where the next hop finds them. For each byte: reads, then writes. */
+/** @brief Copies pixels to the state of the next hop. For each byte: reads, then writes. */
 void vmcu_remember(const struct vmcu_call *call);
 
 /** Two layers, and the shape of the tensor between them. */
 struct vmcu_recomputed_params {
-	struct vmcu_mac_params inner; /**< of the layer in front */
-	struct vmcu_mac_params outer; /**< of the one with the window */
+	struct vmcu_mac_params inner; /**< parameters of the first layer */
+	struct vmcu_mac_params outer; /**< parameters of the second layer, which has the window */
 	vmcu_kernel_t inner_kernel;
 	vmcu_kernel_t outer_kernel;
-	uint32_t ring;    /**< bytes at the start of scratch: a ring of what lies between */
-	uint32_t scratch; /**< where in it that of the kernels begins; 0: it fits on the stack */
-	uint16_t height;  /**< of what lies between, as is the rest */
+	uint32_t ring;    /**< bytes of the inner tensor's ring buffer, at the scratch's start */
+	uint32_t scratch; /**< offset of the kernels' scratch in it; 0: on the stack */
+	uint16_t height;  /**< height, width and channels of the tensor between the layers */
 	uint16_t width;
 	uint16_t channels;
-	uint16_t columns; /**< of the output at a time */
-	bool by_pixel;    /**< the layer in front reads pixel for pixel */
+	uint16_t columns; /**< output columns that are computed together */
+	bool by_pixel;    /**< the first layer reads one pixel for each pixel */
 };
 
 /**
- * @brief A layer, and a window over what it makes, computed anew for each few columns of a row.
+ * @brief Computes two layers, and recomputes the first one for each few columns of the second.
  *
- * For each @a columns pixels of the output: the pixels under their windows, a row at a time, then
- * the windows. Scratch is in the pool. Not in containers.
+ * For each @a columns pixels of the output: computes the pixels of their windows row by row, then
+ * the windows. Scratch memory is in the pool. Containers do not support it.
  */
 void vmcu_recomputed(const struct vmcu_call *call);
 
 /**
- * @brief For each output index two input indices and the weight of the second one in 1/1024.
+ * @brief For each output index: two input indices and the weight of the second one in 1/1024.
  *
- * Without @a rescale the scale and the zero point are kept.
+ * Without @a rescale, input and output have the same scale and zero point.
  */
 struct vmcu_resize_params {
 	const int16_t *rows;
 	const int16_t *columns;
-	struct vmcu_factor factor; /**< of a sum of taps, whose weights sum up to 2^20 */
+	struct vmcu_factor factor; /**< factor of a sum of taps, whose weights add up to 2^20 */
 	bool rescale;
 	int8_t input_zero;
 	int8_t output_zero;
@@ -261,13 +261,13 @@ struct vmcu_resize_params {
 	int8_t act_max;
 };
 
-/** @brief Linear interpolation. For each byte, ascending: reads four taps, then writes. */
+/** @brief Interpolates linearly. For each byte, ascending: reads four taps, then writes. */
 void vmcu_resize(const struct vmcu_call *call);
 
 struct vmcu_table_mean_params {
-	const int32_t *table; /**< 256 values, for -128 to 127, in output steps */
+	const int32_t *table; /**< 256 values for the inputs -128 to 127, in output steps */
 	struct vmcu_window window;
-	int32_t divisor; /**< of a sum of values; 0: the taps inside of the image */
+	int32_t divisor; /**< divisor of a sum; 0: the number of taps inside the image */
 	uint8_t bits;    /**< fractional bits of the values */
 	int8_t output_zero;
 	int8_t act_min;
@@ -275,20 +275,20 @@ struct vmcu_table_mean_params {
 };
 
 /**
- * @brief Mean, over windows, of a function of each value; the sum has 64 bits.
+ * @brief Computes the mean, over a window, of a function of each value. The sum has 64 bits.
  *
  * For each byte, ascending: reads all taps, then writes.
  */
 void vmcu_table_mean(const struct vmcu_call *call);
 
-/** Factors are fixed point, or float32 where @a scale is not NULL; one for each channel. */
+/** One factor for each channel: float32 if @a scale is not NULL, else fixed point. */
 struct vmcu_transpose_conv_params {
 	const int8_t *weights; /**< output channel, kernel row, kernel column, input channel */
 	const int32_t *bias;
 	const int32_t *multiplier;
 	const int32_t *shift;
 	const float *scale;
-	struct vmcu_window window; /**< its padding is what is cut from the full result */
+	struct vmcu_window window; /**< its padding is cropped from the full result */
 	uint16_t groups;
 	uint16_t depth; /**< input channels of a group */
 	int8_t input_zero;
@@ -298,7 +298,7 @@ struct vmcu_transpose_conv_params {
 };
 
 /**
- * @brief Transposed convolution.
+ * @brief Computes a transposed convolution.
  *
  * For each pixel, for each channel: reads all taps, then writes the channel.
  */

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief The RAM of a model, defined the same way on every system.
+ * @brief Macros that define pools, the same on every system.
  */
 
 #ifndef VMCU_POOL_H_
@@ -24,16 +24,16 @@
  */
 
 #ifndef VMCU_POOL_PLACEMENT
-/** Attributes of pools. Define it before this header to put those of one file elsewhere. */
+/** Attributes of pools. Define it before you include this header to place a file's pools. */
 #define VMCU_POOL_PLACEMENT
 #endif
 
 #ifndef VMCU_POOL_DEFINE
 /**
- * @brief Defines a pool: a static, suitably aligned array of bytes.
+ * @brief Defines a pool: a static array of bytes, aligned to VMCU_POOL_ALIGN.
  *
- * On Zephyr the array lies in the memory region that the devicetree's chosen node `vmcu,pool`
- * names, if there is one. Such memory is not cleared at boot, and need not be.
+ * On Zephyr, the devicetree's chosen node `vmcu,pool` selects the memory region of the array.
+ * Zephyr does not clear such a region at boot; vmcu does not require it.
  *
  * @param name  Name of the array.
  * @param bytes Its size, such as VMCU_MODEL_POOL_BYTES(kws).
@@ -45,12 +45,12 @@
 #if defined(VMCU_SEVERAL_POOLS)
 #ifndef VMCU_POOL_DEFINE_FOR
 /**
- * @brief Defines one of several pools: VMCU_POOL_DEFINE() for a memory of the model's.
+ * @brief Defines one of several pools: VMCU_POOL_DEFINE() for one memory of the model.
  *
- * On Zephyr the array lies in the memory region that the devicetree's chosen node `vmcu,` and the
- * memory's name names, if there is one, else in ordinary RAM.
+ * On Zephyr, the devicetree's chosen node `vmcu,` plus the memory's name selects the memory region
+ * of the array. Without that node, the array is in ordinary RAM.
  *
- * @param memory The memory's name as `vmcu build --memory` has it.
+ * @param memory The memory's name from `vmcu build --memory`.
  * @param name   Name of the array.
  * @param bytes  Its size.
  */
@@ -59,7 +59,7 @@
 #endif
 
 /** @cond INTERNAL_HIDDEN */
-/* A memory that the model does not need has a pool all the same: no array has no bytes. */
+/* C has no empty arrays: the pool of a memory that the model does not need has one byte. */
 #define Z_VMCU_SOME(bytes) ((bytes) > 0 ? (bytes) : 1)
 #define Z_VMCU_POOL(model, number, memory, bytes)                                                  \
 	VMCU_POOL_DEFINE_FOR(memory, vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes));
@@ -68,10 +68,10 @@
 /** @endcond */
 
 /**
- * @brief Defines all pools of a model that was built with several memories, and what
- * vmcu_init_pools() takes of them.
+ * @brief Defines all pools of a model that was built with several memories, and their array for
+ * vmcu_init_pools().
  *
- * @param name  Name of an array of struct vmcu_memory; it has VMCU_MODEL_..._POOLS of them.
+ * @param name  Name of the array of struct vmcu_memory. It has VMCU_MODEL_..._POOLS elements.
  * @param model The model, as in VMCU_MODEL_EACH_POOL().
  */
 #define VMCU_POOLS_DEFINE(name, model)                                                             \
@@ -84,8 +84,8 @@
 #define Z_VMCU_ASSERT(condition, message) static_assert(condition, message)
 #else
 /*
- * Not of C99, but of every compiler that takes attributes. What stands in between keeps the
- * preprocessor from C libraries' macros of that name, which drop the message.
+ * C99 has no _Static_assert, but every compiler with attributes does. Z_VMCU_NOTHING prevents the
+ * expansion of C libraries' macros of that name, which drop the message.
  */
 #define Z_VMCU_NOTHING
 #define Z_VMCU_ASSERT(condition, message)                                                          \
@@ -95,15 +95,15 @@
 #define Z_VMCU_TEXT_(value) #value
 /** @endcond */
 
-/* It would split strings that are made of pieces. */
+/* clang-format would split concatenated strings. */
 /* clang-format off */
 /**
- * @brief Stops the build if a model needs a larger pool, and says both numbers.
+ * @brief Stops the build with both sizes if a model needs a larger pool.
  *
- * For pools whose size does not follow from the model's, outside or inside of a function.
+ * For pools whose size does not depend on the model. You can use it inside or outside a function.
  *
  * @param name  The model, as in VMCU_MODEL_POOL_BYTES().
- * @param bytes What there is, an integer constant.
+ * @param bytes Bytes of the pool, an integer constant.
  */
 #define VMCU_MODEL_FITS(name, bytes)                                                               \
 	Z_VMCU_ASSERT(VMCU_MODEL_POOL_BYTES(name) <= (bytes),                                      \

@@ -4,12 +4,12 @@
 
 /**
  * @file
- * @brief From an int32 accumulator to an int8 output, to the bit.
+ * @brief Requantisation: converts int32 accumulators to int8 outputs, bit-exactly.
  *
- * The same arithmetic in numpy is python/vmcu_tools/quant.py. Two requantisers exist because the
- * runtimes that models are written for disagree: TensorFlow Lite works in fixed point, ONNX
- * Runtime in float32. Both give the same bytes on every core. Right shifts of negative numbers
- * are arithmetic on every compiler that targets the cores this runs on.
+ * python/vmcu_tools/quant.py has the same arithmetic in numpy. There are two requantisers because
+ * the runtimes of the model files differ: TensorFlow Lite computes in fixed point, ONNX Runtime in
+ * float32. Each computes the same bytes on every core. The code requires arithmetic right shifts of
+ * negative numbers, which all compilers for these cores have.
  */
 
 #ifndef VMCU_REQUANT_H_
@@ -31,15 +31,15 @@ extern "C" {
  */
 
 /*
- * A build for models of one kind may leave the other kind's requantiser out of the kernels that
- * have both: VMCU_NO_REQUANT_FIXED where all models are .onnx, VMCU_NO_REQUANT_FLOAT where all are
- * .tflite. A model that needs what is missing does not compile.
+ * A build for models of one format can omit the other requantiser: VMCU_NO_REQUANT_FIXED if all
+ * models are .onnx, VMCU_NO_REQUANT_FLOAT if all models are .tflite. A model that needs the omitted
+ * requantiser does not compile.
  */
 #if defined(VMCU_NO_REQUANT_FIXED) && defined(VMCU_NO_REQUANT_FLOAT)
 #error "set CONFIG_VMCU_REQUANT_FIXED=y for .tflite models, CONFIG_VMCU_REQUANT_FLOAT=y for .onnx"
 #endif
 
-/** Whether a layer has float32 factors, see @a is_float; known to builds with one requantiser. */
+/** Returns true if a layer has float32 factors. It is constant in builds with one requantiser. */
 static inline bool vmcu_requant_is_float(bool is_float)
 {
 #if defined(VMCU_NO_REQUANT_FIXED)
@@ -53,13 +53,13 @@ static inline bool vmcu_requant_is_float(bool is_float)
 #endif
 }
 
-/** Float requantised values are cut here: every output type clips long before. */
+/** Magnitude limit of float requantised values, far beyond the range of every output type. */
 #define VMCU_SCALE_LIMIT 1048576
 
 /*
- * The float path wants one float32 product, rounded once. Without single precision hardware, with
- * excess precision (x87) or with -ffast-math a float expression does not promise that, so those
- * builds take the integer path, which gives the same bytes.
+ * The float path requires one float32 product, rounded once. Without single precision hardware,
+ * with excess precision (x87) or with -ffast-math, a float expression does not guarantee that.
+ * Those builds use the integer path, which computes the same bytes.
  */
 #if defined(__FAST_MATH__) || (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16) ||                   \
 	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4)))
@@ -68,7 +68,7 @@ static inline bool vmcu_requant_is_float(bool is_float)
 #define VMCU_FLOAT_SCALE 1
 #endif
 
-/** Saturating rounding doubling high multiplication: a * b / 2^31 to nearest, ties upwards. */
+/** Returns a * b / 2^31 rounded to nearest, ties upwards, saturated to int32. */
 static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
 {
 	if (a == INT32_MIN && b == INT32_MIN) {
@@ -77,7 +77,7 @@ static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
 	return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/** x / 2^exponent to nearest, ties away from zero; @a exponent is 0 to 31. */
+/** Returns x / 2^exponent rounded to nearest, ties away from zero; @a exponent is 0 to 31. */
 static inline int32_t vmcu_rounding_shift(int32_t x, int32_t exponent)
 {
 	const int32_t mask = (int32_t)(((uint32_t)1 << exponent) - 1U);
@@ -86,13 +86,13 @@ static inline int32_t vmcu_rounding_shift(int32_t x, int32_t exponent)
 	return (x >> exponent) + (((x & mask) > threshold) ? 1 : 0);
 }
 
-/** x << shift with the bits beyond 32 lost. */
+/** Returns x << shift modulo 2^32. */
 static inline int32_t vmcu_wrapping_shift(int32_t x, int32_t shift)
 {
 	return (int32_t)((uint32_t)x << shift);
 }
 
-/** Scales by a Q0.31 multiplier and a power of two; a positive @a shift is to the left. */
+/** Scales @a x by a Q0.31 multiplier and a power of two. A positive @a shift is a left shift. */
 static inline int32_t vmcu_fixed_scale(int32_t x, int32_t multiplier, int32_t shift)
 {
 	if (shift >= 0) {
@@ -101,7 +101,7 @@ static inline int32_t vmcu_fixed_scale(int32_t x, int32_t multiplier, int32_t sh
 	return vmcu_rounding_shift(vmcu_high_mul(x, multiplier), -shift);
 }
 
-/** x / 2^drop to nearest, ties to even; @a drop is 1 to 63. */
+/** Returns x / 2^drop rounded to nearest, ties to even; @a drop is 1 to 63. */
 static inline uint32_t vmcu_half_even(uint64_t x, int32_t drop)
 {
 	const uint64_t odd = (x >> drop) & 1U;
@@ -109,13 +109,13 @@ static inline uint32_t vmcu_half_even(uint64_t x, int32_t drop)
 	return (uint32_t)((x + (((uint64_t)1 << (drop - 1)) - 1U) + odd) >> drop);
 }
 
-/** The same for x up to 2^31 and @a drop up to 30, where 64 bits would take their time. */
+/** vmcu_half_even() for @a x up to 2^31 and @a drop up to 30: faster, in 32 bits. */
 static inline uint32_t vmcu_half_even_32(uint32_t x, int32_t drop)
 {
 	return (x + ((UINT32_C(1) << (drop - 1)) - 1U) + ((x >> drop) & 1U)) >> drop;
 }
 
-/** Rounds to 24 bits, half to even, what drops out is added to @a exponent; x is not zero. */
+/** Rounds @a x, not 0, to 24 bits, ties to even, and adds the dropped bits to @a exponent. */
 static inline uint32_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
 {
 	const int32_t drop = 40 - __builtin_clzll(x);
@@ -127,7 +127,7 @@ static inline uint32_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
 	return vmcu_half_even(x, drop);
 }
 
-/** The same for x up to 2^31. */
+/** vmcu_to_24_bits() for @a x up to 2^31. */
 static inline uint32_t vmcu_to_24_bits_32(uint32_t x, int32_t *exponent)
 {
 	const int32_t drop = 8 - __builtin_clz(x);
@@ -139,7 +139,9 @@ static inline uint32_t vmcu_to_24_bits_32(uint32_t x, int32_t *exponent)
 	return vmcu_half_even_32(x, drop);
 }
 
-/** x * 2^exponent to an integer, half to even, cut at VMCU_SCALE_LIMIT; x has up to 25 bits. */
+/** Returns x * 2^exponent rounded to an integer, ties to even, at most VMCU_SCALE_LIMIT; @a x has
+ * at most 25 bits.
+ */
 static inline int32_t vmcu_to_integer(uint32_t x, int32_t exponent)
 {
 	if (exponent < 0) {
@@ -156,8 +158,8 @@ static inline int32_t vmcu_to_integer(uint32_t x, int32_t exponent)
 }
 
 /**
- * The magnitude of float32(acc) * scale in integers, times a power of two. A float32 is 24 bits
- * times a power of two, so both of its roundings, of @a acc and of the product, are roundings to
+ * Returns the magnitude of float32(acc) * scale as an integer with a power of two in @a exponent. A
+ * float32 is 24 bits times a power of two: both roundings, of @a acc and of the product, round to
  * 24 bits.
  */
 static inline uint32_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
@@ -175,7 +177,7 @@ static inline uint32_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int3
 	return vmcu_to_24_bits((uint64_t)magnitude * factor, exponent);
 }
 
-/** vmcu_float_scale() in integers. */
+/** vmcu_float_scale() in integer arithmetic. */
 static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
 {
 	const union {
@@ -189,7 +191,7 @@ static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
 	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -rounded : rounded;
 }
 
-/** vmcu_float_scale_add() in integers. */
+/** vmcu_float_scale_add() in integer arithmetic. */
 static inline int32_t vmcu_float_scale_add_soft(int32_t acc, float scale, int32_t addend)
 {
 	const union {
@@ -203,7 +205,7 @@ static inline int32_t vmcu_float_scale_add_soft(int32_t acc, float scale, int32_
 	int32_t rounded;
 
 	if (magnitude == 0U || exponent < -25) {
-		/* Less than a half, whatever it is added to. */
+		/* The product is less than a half: the sum rounds to the addend. */
 		return addend;
 	}
 	if (exponent < 0) {
@@ -218,14 +220,14 @@ static inline int32_t vmcu_float_scale_add_soft(int32_t acc, float scale, int32_
 }
 
 #if VMCU_FLOAT_SCALE
-/** float32(acc) * scale on hardware that rounds it once, to nearest even. */
+/** Returns float32(acc) * scale on hardware that rounds it once, to nearest even. */
 static inline float vmcu_float_product_hard(int32_t acc, float scale)
 {
 	float product = (float)acc * scale;
 
 	/*
-	 * Builds say -ffp-contract=off; should one forget, the compiler must still not see that
-	 * the product is added to something, or it makes one fused operation of both.
+	 * Builds use -ffp-contract=off. In case one does not, this hides the product from the
+	 * compiler, which could otherwise fuse it with an addition.
 	 */
 #if defined(__arm__)
 	__asm__("" : "+t"(product));
@@ -239,7 +241,7 @@ static inline float vmcu_float_product_hard(int32_t acc, float scale)
 	return product;
 }
 
-/** x to an integer, half to even, cut at VMCU_SCALE_LIMIT. */
+/** Rounds @a x to an integer, ties to even, with a magnitude of at most VMCU_SCALE_LIMIT. */
 static inline int32_t vmcu_to_integer_hard(float x)
 {
 	union {
@@ -259,7 +261,9 @@ static inline int32_t vmcu_to_integer_hard(float x)
 }
 #endif
 
-/** float32(acc) * scale as a float32 product, cut at VMCU_SCALE_LIMIT, rounded half to even. */
+/** Returns the float32 product float32(acc) * scale, limited to VMCU_SCALE_LIMIT and rounded to an
+ * integer, ties to even.
+ */
 static inline int32_t vmcu_float_scale(int32_t acc, float scale)
 {
 #if VMCU_FLOAT_SCALE
@@ -270,8 +274,8 @@ static inline int32_t vmcu_float_scale(int32_t acc, float scale)
 }
 
 /**
- * The same with an integer of up to nine bits added, in float32, before the result is rounded to
- * an integer.
+ * vmcu_float_scale() with an integer @a addend of at most nine bits, which it adds in float32
+ * before it rounds to an integer.
  */
 static inline int32_t vmcu_float_scale_add(int32_t acc, float scale, int32_t addend)
 {
@@ -282,7 +286,7 @@ static inline int32_t vmcu_float_scale_add(int32_t acc, float scale, int32_t add
 #endif
 }
 
-/** x + zero_point within low to high, without overflow for any @a x. */
+/** Returns x + zero_point, limited to low..high, without overflow for any @a x. */
 static inline int8_t vmcu_saturate(int32_t x, int32_t zero_point, int32_t low, int32_t high)
 {
 	if (x < low - zero_point) {

@@ -38,7 +38,7 @@ from .values import (
 )
 
 
-@rule("Concat")
+@rule("Concat", constraints="any axis; not all inputs constant")
 def _concat(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     inputs = [context.activation(arg) for arg, c in zip(args, constants, strict=True) if c is None]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...ops.requantize import Requantize
 from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
-from ..common import GraphBuilder, UnsupportedError, present, require
+from ..common import GraphBuilder, UnsupportedError, by_operator, present, require
 from ..movement import file_index, move
 from .curves import REQUANTISE, check_steps, clamp_range, table_of, tabulated
 from .file import FileModel, FileNode
@@ -334,9 +334,11 @@ def _history(context: Context, curve: Curve) -> dict[str, Curve]:
 
 Rule = Callable[[Context, FileNode, Args], Value | list[Value]]
 RULES: dict[str, Rule] = {}
+# By operator, for doc/ops.md; empty where only the general constraints apply.
+CONSTRAINTS: dict[str, str] = {}
 
 
-def rule(*ops: str) -> Callable[[Rule], Rule]:
+def rule(*ops: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule], Rule]:
     """Registers an import rule under ONNX operator names.
 
     A rule takes a node and the values of its inputs and returns its first output, or all of them.
@@ -344,6 +346,7 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(ops, function))
+        CONSTRAINTS.update(by_operator(ops, constraints))
         return function
 
     return register

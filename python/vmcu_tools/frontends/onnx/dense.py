@@ -120,7 +120,11 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
     return found
 
 
-@rule("Gemm")
+@rule(
+    "Gemm",
+    constraints="constant int8 or uint8 weights, per tensor or per output channel; alpha 1, beta "
+    "1, transA 0",
+)
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes
     plain = attributes.get("alpha", 1.0) == 1.0 and not attributes.get("transA")
@@ -133,7 +137,11 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     return _dense(context, node, args, weights if transposed else weights.T, scales)
 
 
-@rule("MatMul")
+@rule(
+    "MatMul",
+    constraints="two activations; or an activation and one constant int8 or uint8 matrix for all "
+    "batches, per tensor or per output channel",
+)
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     if isinstance(args[0], (Constant, QuantConstant)):
         return _constant_left(context, node, args)

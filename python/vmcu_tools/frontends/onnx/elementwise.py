@@ -90,7 +90,11 @@ def one_curve(
         return Curve(of_rank(rooted[0].activation, rank), _real32(function(*values)))
 
 
-@rule(*UNARY)
+_PARTIAL = "Acos", "Acosh", "Asin", "Atanh", "Log", "Sqrt"
+_DEFINED = "all 256 input values in the domain; use Clip before it"
+
+
+@rule(*UNARY, constraints=dict.fromkeys(_PARTIAL, _DEFINED))
 def _unary(context: Context, node: FileNode, args: Args) -> Value:
     first = args[0]
     if node.op == "Abs" and isinstance(first, Pending) and first.terms is not None:
@@ -105,7 +109,7 @@ def _relu(context: Context, node: FileNode, args: Args) -> Value:
     return _clamped(context, node, args[0], 0.0, np.inf)
 
 
-@rule("Clip")
+@rule("Clip", constraints="constant minimum and maximum")
 def _clip(context: Context, node: FileNode, args: Args) -> Value:
     least, most = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
     low = node.attributes.get("min", -np.inf) if least is None else float(least.ravel()[0])
@@ -163,7 +167,17 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 
-@rule(*FLOAT)
+_CONSTANTS = "two inputs; constants are float, or int8 or uint8 with one scale"
+_CONSTRAINTS = {
+    **dict.fromkeys(FLOAT, _CONSTANTS),
+    "Div": f"{_CONSTANTS}; the divisor must be constant and not zero, unless both inputs are "
+    "functions of one int8 tensor",
+    "Pow": "two inputs: functions of the same int8 tensor, or scalar constants",
+    "PRelu": f"{_CONSTANTS}; not a constant input with slopes that are not constant",
+}
+
+
+@rule(*FLOAT, constraints=_CONSTRAINTS)
 def _binary(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) == 2, f"{len(args)} inputs instead of two", "chain it two by two")
     constants = [constant_of(arg) for arg in args]

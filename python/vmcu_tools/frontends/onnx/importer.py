@@ -27,7 +27,7 @@ from ..common import (
 )
 from ..movement import file_index
 from . import deferred, fold, in_float, input_scales, schemas
-from .context import QUANTISE_ALL, RULES, Context, outputs
+from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
 from .file import FileModel, FileNode, FileValue, read
 from .in_float import is_quantised, is_unknown, refusal
 from .input_scales import KEEPS_SCALE, consumers
@@ -54,7 +54,7 @@ from .values import (
 # What fills RULES.
 import_modules(__package__)
 
-__all__ = ["RULES", "load", "load_with_views"]
+__all__ = ["CONSTRAINTS", "RULES", "load", "load_with_views"]
 
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")

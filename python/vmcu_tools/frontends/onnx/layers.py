@@ -35,7 +35,7 @@ from .values import (
 )
 
 
-@rule("ReduceMax", "ReduceMin")
+@rule("ReduceMax", "ReduceMin", constraints="constant axes")
 def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axes = reduced_axes(context, node, args, len(x.shape))
@@ -77,7 +77,7 @@ def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: 
     return x
 
 
-@rule("ArgMax", "ArgMin")
+@rule("ArgMax", "ArgMin", constraints="the result must be a model output")
 def _arg_max(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", 0)), len(x.shape))
@@ -96,7 +96,11 @@ def _arg_max(context: Context, node: FileNode, args: Args) -> Value:
     return Indices(out, tuple(shape))
 
 
-@rule("Resize")
+@rule(
+    "Resize",
+    constraints="nearest, or linear along H and W with batch 1; no axes, antialias, "
+    "keep_aspect_ratio_policy or tf_crop_and_resize",
+)
 def _resize(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     target, scales = resize_sizes(context, node, args, x)
@@ -138,7 +142,11 @@ def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
     return np.stack([lower, upper, weight], axis=1).astype(np.int32)
 
 
-@rule("ConvTranspose")
+@rule(
+    "ConvTranspose",
+    constraints="1-D or 2-D; constant int8 or uint8 weights, per tensor or per output channel; "
+    "no auto_pad or output_shape",
+)
 def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     parts = narrowed(args[1] if len(args) > 1 else None)
@@ -199,7 +207,7 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     return Pending(name, node.name, shape, order, (x.tensor,), make, x.dtype, memory=memory)
 
 
-@rule("BatchNormalization")
+@rule("BatchNormalization", constraints="inference mode; constant parameters")
 def _batch_normalization(context: Context, node: FileNode, args: Args) -> Value:
     require(not node.attributes.get("training_mode"), "training mode is not supported")
     names = ("scale", "offset", "mean", "variance")

@@ -45,21 +45,27 @@ FUNCTIONS = frozenset({*UNARY, *FLOAT, *_COMPARE, "Cast", "Clip", "Not", "Relu",
 _ONE = "compare within a function of one tensor only"
 
 
-@rule(*_COMPARE)
+@rule(
+    *_COMPARE, constraints="operands must be functions of the same int8 tensor, or scalar constants"
+)
 def _compare(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
     return present(found, "comparing two activations, or one with an array, is not supported", _ONE)
 
 
-@rule("Not")
+@rule("Not", constraints="operand must be a function of one int8 tensor")
 def _not(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, np.logical_not)
     return present(found, "the input is not a function of one activation", _ONE)
 
 
-@rule("Where")
+@rule(
+    "Where",
+    constraints="operands must be functions of the same int8 tensor, or scalar constants; "
+    "otherwise a constant condition and one constant operand that does not change the shape",
+)
 def _where(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) == 3, f"{len(args)} inputs are not supported")
     constants = [constant_of(arg) for arg in args]
@@ -81,7 +87,7 @@ def _chosen(condition: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.
     return np.where(np.not_equal(condition, 0), first, second)
 
 
-@rule("Trilu")
+@rule("Trilu", constraints="constant diagonal")
 def _triangle(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     shift = context.constant(args, 1, "diagonal")
@@ -91,7 +97,7 @@ def _triangle(context: Context, node: FileNode, args: Args) -> Value:
     return _masked(context, node, x, mask, np.zeros(1))
 
 
-@rule("Cast")
+@rule("Cast", constraints="an int8 or uint8 tensor: to its own type only")
 def _cast(context: Context, node: FileNode, args: Args) -> Value:
     value = operand(args[0])
     kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))

@@ -174,7 +174,11 @@ def _padded_divisor(node: FileNode, window: Window) -> int:
     return taps if padded else 0
 
 
-@rule("ReduceMean", "ReduceSum")
+@rule(
+    "ReduceMean",
+    "ReduceSum",
+    constraints=f"constant axes; at most {MAX_POOL_TAPS:,} elements per sum, channels not counted",
+)
 def _reduce(context: Context, node: FileNode, args: Args) -> Value:
     mean, over = _over_axes(context, node, args, channels=True)
     tensor, window = mean.tensor, mean.window
@@ -192,7 +196,11 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
     return mean.pending(node, make)
 
 
-@rule("AveragePool")
+@rule(
+    "AveragePool",
+    constraints=f"1-D or 2-D; no dilation; at most {MAX_POOL_TAPS:,} elements per window; not "
+    "count_include_pad with a ceil_mode that adds padding",
+)
 def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
     mean = _over_windows(context, node, args)
 
@@ -204,7 +212,9 @@ def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
     return mean.pending(node, make)
 
 
-@rule("GlobalAveragePool")
+@rule(
+    "GlobalAveragePool", constraints=f"1-D or 2-D; at most {MAX_POOL_TAPS:,} elements per channel"
+)
 def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
     """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
     mean = _over_windows(context, node, args)

@@ -42,7 +42,7 @@ def _numbers(
 _SLICED = ((1, "starts"), (2, "ends"))
 
 
-@rule("Slice")
+@rule("Slice", constraints="constant starts, ends, axes and steps")
 def _slice(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     given = [_numbers(context, node, args, place, name) for place, name in _SLICED]
@@ -60,7 +60,7 @@ def _slice(context: Context, node: FileNode, args: Args) -> Value:
     return context.moved(node, x, index[tuple(cut)])
 
 
-@rule("Split")
+@rule("Split", constraints="constant sizes")
 def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
@@ -82,7 +82,7 @@ def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
     ]
 
 
-@rule("Gather")
+@rule("Gather", constraints="constant integer indices")
 def _gather(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
@@ -94,7 +94,7 @@ def _gather(context: Context, node: FileNode, args: Args) -> Value:
     return context.moved(node, x, index.take(picks % size, axis))
 
 
-@rule("GatherND")
+@rule("GatherND", constraints="constant integer indices; batch_dims 0")
 def _gather_nd(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     unfit = "the indices do not match the input's shape"
@@ -118,7 +118,7 @@ def _limit(elements: int) -> None:
     require(elements <= MAX_ELEMENTS, f"the output has {elements} elements")
 
 
-@rule("Expand")
+@rule("Expand", constraints="constant shape")
 def _expand(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     to = present(_numbers(context, node, args, 1, "shape"), "the shape is missing")
@@ -131,7 +131,7 @@ def _expand(context: Context, node: FileNode, args: Args) -> Value:
     return context.moved(node, x, np.broadcast_to(index, shape))
 
 
-@rule("Tile")
+@rule("Tile", constraints="constant repeats")
 def _tile(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     repeats = present(_numbers(context, node, args, 1, "repeats"), "the repeats are missing")
@@ -146,7 +146,7 @@ def _channels_last(index: np.ndarray) -> np.ndarray:
     return index.transpose(0, 2, 3, 1)
 
 
-@rule("DepthToSpace")
+@rule("DepthToSpace", constraints="4-D, batch 1")
 def _depth_to_space(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     block = int(node.attributes.get("blocksize", 0))
@@ -155,7 +155,7 @@ def _depth_to_space(context: Context, node: FileNode, args: Args) -> Value:
     return context.moved(node, x, moved.transpose(0, 3, 1, 2))
 
 
-@rule("SpaceToDepth")
+@rule("SpaceToDepth", constraints="4-D, batch 1")
 def _space_to_depth(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     block = int(node.attributes.get("blocksize", 0))

@@ -118,7 +118,12 @@ def _factor(
     return np.broadcast_to(array.astype(np.float64), shape)
 
 
-@rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+@rule(
+    "LayerNormalization",
+    "RMSNormalization",
+    "SimplifiedLayerNormalization",
+    constraints="constant factors; at most 65,535 elements per group; one output",
+)
 def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
@@ -129,12 +134,20 @@ def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
     return _normalised(context, node, x, _lines(x, axis), factors)
 
 
-@rule("InstanceNormalization")
+@rule(
+    "InstanceNormalization",
+    constraints="3-D or more, batch 1; constant factors; at most 65,535 elements per group; one "
+    "output",
+)
 def _instance_normalization(context: Context, node: FileNode, args: Args) -> Value:
     return _grouped(context, node, args, context.activation(args[0]), None)
 
 
-@rule("GroupNormalization")
+@rule(
+    "GroupNormalization",
+    constraints="3-D or more, batch 1; constant factors; at most 65,535 elements per group; one "
+    "output",
+)
 def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     groups = int(node.attributes.get("num_groups", 0))
@@ -162,7 +175,7 @@ def _grouped(
     return _normalised(context, node, x, file_index(x.shape).reshape(groups, 1, -1), factors)
 
 
-@rule("LpNormalization")
+@rule("LpNormalization", constraints="order 2; at most 65,535 elements")
 def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))

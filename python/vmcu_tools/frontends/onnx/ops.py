@@ -143,7 +143,10 @@ def whole_window(x: Activation) -> Window:
     return Window((x.shape[2], x.shape[3] if len(x.shape) == 4 else 1))
 
 
-@rule("Conv")
+@rule(
+    "Conv",
+    constraints="1-D or 2-D; constant int8 or uint8 weights, per tensor or per output channel",
+)
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     weights, scales = constant_weights(args, 1, 0)
@@ -238,14 +241,14 @@ def spatial(
     )
 
 
-@rule("MaxPool")
+@rule("MaxPool", constraints="1-D or 2-D; no index output; SAME padding must not crop")
 def _max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     require(len(node.outputs) == 1 or not node.outputs[1], "an index output is not supported")
     return _keeping_pool(node, *window_of(context, node, x, node.ints("kernel_shape", [])))
 
 
-@rule("GlobalMaxPool")
+@rule("GlobalMaxPool", constraints="1-D or 2-D")
 def _global_max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     return _keeping_pool(node, x, whole_window(x))
@@ -264,7 +267,11 @@ def natural_of(x: Tensor) -> tuple[float, int]:
     return x.scale, x.zero_point
 
 
-@rule("Pad")
+@rule(
+    "Pad",
+    constraints="modes constant, reflect, edge and wrap; constant amounts; mode constant: not "
+    "the batch axis",
+)
 def _pad(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     rank = len(x.shape)

@@ -47,7 +47,7 @@ FORMS = {
 }
 
 
-@rule(*FORMS)
+@rule(*FORMS, constraints={op: f"as {form.op}; no channels_last" for op, form in FORMS.items()})
 def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     form = FORMS[node.op]
     require(not node.attributes.get("channels_last"), "channels-last layout is not supported")
@@ -59,7 +59,7 @@ def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     return _result(context, node, form.op, operands, args[form.result : form.result + 2])
 
 
-@rule("com.microsoft.QLinearConcat")
+@rule("com.microsoft.QLinearConcat", constraints="as Concat")
 def _qlinear_concat(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) % 3 == 2 and len(args) > 2, f"{len(args)} inputs are not supported")
     operands = [_operand(context, args, start, 1) for start in range(2, len(args), 3)]

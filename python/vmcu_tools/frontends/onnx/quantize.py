@@ -19,7 +19,11 @@ from .file import FileNode
 from .values import Activation, Args, Constant, QuantConstant, Real, Value
 
 
-@rule("QuantizeLinear", "com.microsoft.QuantizeLinear")
+@rule(
+    "QuantizeLinear",
+    "com.microsoft.QuantizeLinear",
+    constraints="constant scale; no block_size; activations: int8 or uint8 with one scale",
+)
 def _quantize(context: Context, node: FileNode, args: Args) -> Value:
     require(
         not node.attributes.get("block_size"),
@@ -60,7 +64,12 @@ def _quantize_constant(
     return Constant(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
 
 
-@rule("DequantizeLinear", "com.microsoft.DequantizeLinear")
+@rule(
+    "DequantizeLinear",
+    "com.microsoft.DequantizeLinear",
+    constraints="constant scale; no block_size; activations: the scale and zero point of their "
+    "QuantizeLinear",
+)
 def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
     require(
         not node.attributes.get("block_size"),

@@ -20,9 +20,14 @@ from .moves import axis_of
 from .values import Args, Pending, Value, arrangement, laid_out, matrices
 
 _MIN_SOFTMAX_SCALE = 2.0**-16
+_CONSTRAINTS = {
+    "Softmax": "any axis; output scale 1/65536 to 1",
+    "LogSoftmax": "any axis",
+    "Hardmax": "any axis",
+}
 
 
-@rule("Softmax", "LogSoftmax", "Hardmax")
+@rule("Softmax", "LogSoftmax", "Hardmax", constraints=_CONSTRAINTS)
 def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     opset = int(node.attributes.get("opset", context.model.opset))

@@ -38,7 +38,7 @@ def _identity(context: Context, node: FileNode, args: Args) -> Value:
     return operand(args[0])
 
 
-@rule("Reshape")
+@rule("Reshape", constraints="constant shape")
 def _reshape(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
     wanted = present(context.constant(args, 1, "shape"), "the shape is missing")
@@ -69,7 +69,7 @@ def _axes(context: Context, node: FileNode, args: Args) -> list[int] | None:
     return None if axes is None else [int(a) for a in axes.ravel()]
 
 
-@rule("Squeeze")
+@rule("Squeeze", constraints="constant axes")
 def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
     axes = _axes(context, node, args)
@@ -83,7 +83,7 @@ def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
     return _regroup(context, node, args[0], to)
 
 
-@rule("Unsqueeze")
+@rule("Unsqueeze", constraints="constant axes")
 def _unsqueeze(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
     axes = present(_axes(context, node, args), "the axes are missing")
@@ -103,7 +103,7 @@ def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShap
     return context.reshape(value, node, to)
 
 
-@rule("Transpose")
+@rule("Transpose", constraints="permutations that three nested loops can copy")
 def _transpose(context: Context, node: FileNode, args: Args) -> Value:
     value = args[0]
     shape = file_shape(value)

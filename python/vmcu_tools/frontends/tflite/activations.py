@@ -15,10 +15,10 @@ from ..common import (
 )
 from ..softmax import tflite_table
 from .file import FileOp
-from .ops import Importer, limits_of, rule
+from .ops import SAME_SCALE, Importer, limits_of, rule
 
 
-@rule("SOFTMAX")
+@rule("SOFTMAX", constraints="last axis; output scale 1/256, zero point -128; beta above 0")
 def _softmax(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.SoftmaxOptions)
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
@@ -46,7 +46,7 @@ def _relu(importer: Importer, op: FileOp) -> None:
     importer.emit(op, Requantize(requant, **limits_of(kind, out)), [x], x.shape)
 
 
-@rule("RELU6")
+@rule("RELU6", constraints=SAME_SCALE)
 def _relu6(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     # TensorFlow Lite Micro ignores the output's quantisation here and LiteRT does not.

@@ -20,13 +20,16 @@ from .file import FileOp
 
 Mover = Callable[..., np.ndarray]
 MOVERS: dict[str, Mover] = {}
+# By operator, for doc/ops.md; its import rule adds those of all movers.
+CONSTRAINTS: dict[str, str] = {}
 
 
-def mover(*names: str) -> Callable[[Mover], Mover]:
-    """Registers a function under the operators' schema names."""
+def mover(name: str, constraints: str = "") -> Callable[[Mover], Mover]:
+    """Registers a function under the operator's schema name."""
 
     def register(function: Mover) -> Mover:
-        MOVERS.update(dict.fromkeys(names, function))
+        MOVERS[name] = function
+        CONSTRAINTS[name] = constraints
         return function
 
     return register
@@ -70,14 +73,14 @@ def _expand_dims(op: FileOp, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
     return np.expand_dims(x, axis_of(numbers(axis)[0], x.ndim + 1))
 
 
-@mover("TRANSPOSE")
+@mover("TRANSPOSE", "constant permutation")
 def _transpose(op: FileOp, x: np.ndarray, order: np.ndarray) -> np.ndarray:
     axes = numbers(order)
     require(sorted(axes) == list(range(x.ndim)), f"invalid permutation {axes}")
     return x.transpose(axes)
 
 
-@mover("SLICE")
+@mover("SLICE", "constant starts and sizes")
 def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     begin, size = numbers(starts), numbers(sizes)
     require(len(begin) == len(size) == x.ndim, f"cannot slice {begin}, {size}")
@@ -87,7 +90,7 @@ def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> 
     return x[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))]
 
 
-@mover("STRIDED_SLICE")
+@mover("STRIDED_SLICE", "constant starts, ends and steps; no ellipsis or new axis")
 def _strided_slice(
     op: FileOp, x: np.ndarray, starts: np.ndarray, ends: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
@@ -113,7 +116,7 @@ def _strided_slice(
     return x[tuple(cut)]
 
 
-@mover("GATHER")
+@mover("GATHER", "constant indices, none negative; batch_dims 0")
 def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     options = op.options(tflite.GatherOptions)
     require(options.BatchDims() == 0, "batch dimensions are not supported")
@@ -124,7 +127,7 @@ def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     return x.take(picks, axis)
 
 
-@mover("GATHER_ND")
+@mover("GATHER_ND", "constant indices, none negative")
 def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     depth = picks.shape[-1] if picks.ndim else 0
     require(0 < depth <= x.ndim, f"the indices have {depth} parts")
@@ -136,7 +139,7 @@ def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     return found
 
 
-@mover("TILE")
+@mover("TILE", "constant multiples")
 def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     counts = numbers(times)
     require(len(counts) == x.ndim and min(counts, default=1) > 0, f"cannot repeat {counts} times")
@@ -144,7 +147,7 @@ def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.tile(x, counts)
 
 
-@mover("BROADCAST_TO")
+@mover("BROADCAST_TO", "constant shape")
 def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     shape = numbers(to)
     limit(math.prod(shape))
@@ -154,13 +157,13 @@ def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     return np.broadcast_to(x, shape)
 
 
-@mover("REVERSE_V2")
+@mover("REVERSE_V2", "constant axes")
 def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
     found: np.ndarray = np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
     return found
 
 
-@mover("MIRROR_PAD")
+@mover("MIRROR_PAD", "constant amounts, none negative")
 def _mirror_pad(op: FileOp, x: np.ndarray, pads: np.ndarray) -> np.ndarray:
     pairs = numbers(pads)
     fits = len(pairs) == 2 * x.ndim and min(pairs, default=0) >= 0
@@ -182,12 +185,12 @@ def _image(x: np.ndarray) -> np.ndarray:
     return x
 
 
-@mover("DEPTH_TO_SPACE")
+@mover("DEPTH_TO_SPACE", "4-D, batch 1")
 def _depth_to_space(op: FileOp, x: np.ndarray) -> np.ndarray:
     return depth_to_space(_image(x), op.options(tflite.DepthToSpaceOptions).BlockSize())
 
 
-@mover("SPACE_TO_DEPTH")
+@mover("SPACE_TO_DEPTH", "4-D, batch 1")
 def _space_to_depth(op: FileOp, x: np.ndarray) -> np.ndarray:
     return space_to_depth(_image(x), op.options(tflite.SpaceToDepthOptions).BlockSize())
 
@@ -203,7 +206,7 @@ def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
     return found
 
 
-@mover("RESIZE_NEAREST_NEIGHBOR")
+@mover("RESIZE_NEAREST_NEIGHBOR", "4-D, batch 1; constant size")
 def _resize_nearest(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     options, size = op.options(tflite.ResizeNearestNeighborOptions), numbers(to)
     require(len(size) == 2 and min(size) > 0, f"invalid size {size}")

@@ -94,7 +94,11 @@ def dilated(importer: Importer, op: FileOp) -> Dilated:
     return Dilated(followers, conv, end, blocks.sizes, _pad(blocks, crops), upright)
 
 
-@rule("SPACE_TO_BATCH_ND")
+@rule(
+    "SPACE_TO_BATCH_ND",
+    constraints="only before one convolution with stride 1 and no padding, and "
+    "BATCH_TO_SPACE_ND: a dilated convolution",
+)
 def _space_to_batch(importer: Importer, op: FileOp) -> None:
     found = dilated(importer, op)
     x = _image(importer, op, found.upright)
@@ -138,6 +142,6 @@ def _pad(blocks: _Blocks, crops: _Blocks) -> tuple[int, int, int, int]:
     return pads[0][0], pads[1][0], pads[0][1], pads[1][1]
 
 
-@rule("BATCH_TO_SPACE_ND")
+@rule("BATCH_TO_SPACE_ND", constraints="only after SPACE_TO_BATCH_ND and a convolution")
 def _batch_to_space(importer: Importer, op: FileOp) -> None:
     require(False, "no SPACE_TO_BATCH_ND and convolution are before it", _ONE_CONVOLUTION)

@@ -82,7 +82,10 @@ def _emit(importer: Importer, op: FileOp, first: _Operand, second: _Operand, **f
     importer.emit_as(op, kind, inputs, (height, width, channels))
 
 
-@rule("ADD")
+_CONSTANTS = "two inputs; constants are int8 with one scale"
+
+
+@rule("ADD", constraints=_CONSTANTS)
 def _add(importer: Importer, op: FileOp) -> None:
     a, b, _ = _operands(importer, op)
     out = importer.activation(op.outputs[0])
@@ -94,7 +97,7 @@ def _add(importer: Importer, op: FileOp) -> None:
     _emit(importer, op, a, b, kind="sum", **vars(total), **limits)
 
 
-@rule("SUB")
+@rule("SUB", constraints=_CONSTANTS)
 def _sub(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/sub_common.cc: the constants of an addition."""
     a, b, swapped = _operands(importer, op)
@@ -104,7 +107,7 @@ def _sub(importer: Importer, op: FileOp) -> None:
     _emit(importer, op, a, b, kind="reversed" if swapped else "difference", **factors, **limits)
 
 
-@rule("SQUARED_DIFFERENCE")
+@rule("SQUARED_DIFFERENCE", constraints=_CONSTANTS)
 def _squared_difference(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/squared_difference.cc."""
     a, b, _ = _operands(importer, op)
@@ -125,7 +128,7 @@ def _squared_difference(importer: Importer, op: FileOp) -> None:
     )
 
 
-@rule("MUL")
+@rule("MUL", constraints=_CONSTANTS)
 def _mul(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/mul_common.cc."""
     a, b, swapped = _operands(importer, op)
@@ -136,7 +139,11 @@ def _mul(importer: Importer, op: FileOp) -> None:
     _emit(importer, op, a, b, kind="product", out=fixed_point(factor), **limits)
 
 
-@rule("DIV")
+@rule(
+    "DIV",
+    constraints=f"{_CONSTANTS}; a constant dividend must be a scalar; scales that TensorFlow Lite "
+    "can compute",
+)
 def _div(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/div.cc. Its last shift is undefined beyond 31 bits."""
     a, b, swapped = _operands(importer, op)
@@ -176,7 +183,11 @@ def _magnitudes(operand: _Operand) -> tuple[int, int]:
     return int(magnitudes.min()), int(magnitudes.max())
 
 
-@rule("MINIMUM", "MAXIMUM")
+@rule(
+    "MINIMUM",
+    "MAXIMUM",
+    constraints=f"{_CONSTANTS}; same scale and zero point for inputs and output",
+)
 def _extreme(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite compares q without regard to scales."""
     a, b, _ = _operands(importer, op)
@@ -186,7 +197,7 @@ def _extreme(importer: Importer, op: FileOp) -> None:
     _emit(importer, op, a, b, kind=op.op.lower())
 
 
-@rule("PRELU")
+@rule("PRELU", constraints=f"{_CONSTANTS}; not a constant input with slopes that are not constant")
 def _prelu(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/prelu_common.cc."""
     a, b, swapped = _operands(importer, op)
@@ -202,12 +213,12 @@ def _lookup(importer: Importer, op: FileOp, table: Callable[[Tensor, Tensor], np
     importer.emit(op, Lookup(table(x, out)), [x], x.shape)
 
 
-@rule("LOGISTIC")
+@rule("LOGISTIC", constraints="output scale 1/256, zero point -128")
 def _logistic(importer: Importer, op: FileOp) -> None:
     _lookup(importer, op, tables.logistic)
 
 
-@rule("TANH")
+@rule("TANH", constraints="output scale 1/128, zero point 0")
 def _tanh(importer: Importer, op: FileOp) -> None:
     _lookup(importer, op, tables.tanh)
 
@@ -222,7 +233,7 @@ def _abs(importer: Importer, op: FileOp) -> None:
     _lookup(importer, op, tables.absolute)
 
 
-@rule("LEAKY_RELU")
+@rule("LEAKY_RELU", constraints="finite alpha")
 def _leaky_relu(importer: Importer, op: FileOp) -> None:
     alpha = float(op.options(tflite.LeakyReluOptions).Alpha())
     require(bool(np.isfinite(alpha)), f"unsupported slope {alpha}")

@@ -346,14 +346,22 @@ def _move(importer: Importer, op: FileOp) -> None:
     importer.move_derived(op, found, MOVERS[op.op](op, places, *others))
 
 
-@rule("DEQUANTIZE")
+@rule(
+    "DEQUANTIZE",
+    constraints="before a model output, or before float operators on single elements of one int8 "
+    "tensor",
+)
 def _dequantize(importer: Importer, op: FileOp) -> None:
     x = importer.activation(op.inputs[0])
     values = real_values(x)
     importer.derived[op.outputs[0]] = Derived(x, values, plain=True)
 
 
-@rule("QUANTIZE")
+@rule(
+    "QUANTIZE",
+    constraints="of a model input, of an int8 or uint8 tensor, or after float operators on "
+    "single elements of one int8 tensor",
+)
 def _quantize(importer: Importer, op: FileOp) -> None:
     out = importer.activation(op.outputs[0])
     found = importer.derived.get(op.inputs[0])

@@ -32,14 +32,14 @@ from .float import TABULATED, float_operator, is_float
 from .fold import fold
 from .kinds import Kind, kind_of
 from .offline import offsets_of
-from .ops import RULES, SEVERAL_OUTPUTS, Importer
+from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
 from .states import read
 
 # What fills RULES.
 import_modules(__package__)
 
-__all__ = ["RULES", "import_model", "load"]
+__all__ = ["CONSTRAINTS", "RULES", "import_model", "load"]
 
 NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"

@@ -25,7 +25,7 @@ from ..common import KEEP_QUANTISATION, double_scale, fixed_point, require, resc
 from ..movement import file_index
 from ..softmax import differences, tflite_table
 from .file import FileOp
-from .ops import Importer, bias_of, dense_scale, image_of, rule, weights_of
+from .ops import SAME_SCALE, WEIGHTS, Importer, bias_of, dense_scale, image_of, rule, weights_of
 from .shapes import place_of
 
 
@@ -80,7 +80,7 @@ def _emit_reduced(
     importer.emit_as(op, kind, [x], (height, width, channels))
 
 
-@rule("MEAN")
+@rule("MEAN", constraints="constant axes")
 def _mean(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, kernels/internal/reference/reduce.h, QuantizedMeanOrSum: the multiplier is
     divided by the count in integers, so the constants differ from those of in / out / count."""
@@ -97,14 +97,14 @@ def _mean(importer: Importer, op: FileOp) -> None:
     _emit_reduced(importer, op, x, over, _summed(x, over, requant))
 
 
-@rule("SUM")
+@rule("SUM", constraints="constant axes")
 def _sum(importer: Importer, op: FileOp) -> None:
     x, over = _reduced(importer, op)
     out = importer.activation(op.outputs[0])
     _emit_reduced(importer, op, x, over, _summed(x, over, rescale(x.scale, out.scale)))
 
 
-@rule("REDUCE_MAX", "REDUCE_MIN")
+@rule("REDUCE_MAX", "REDUCE_MIN", constraints=f"constant axes; {SAME_SCALE}")
 def _reduce_extreme(importer: Importer, op: FileOp) -> None:
     """The minimum is the maximum of -1 - q, whose order is the opposite one."""
     x, over = _reduced(importer, op)
@@ -134,7 +134,7 @@ def _reduce_extreme(importer: Importer, op: FileOp) -> None:
     importer.emit_as(op, opposite, [x], x.shape)
 
 
-@rule("ARG_MAX", "ARG_MIN")
+@rule("ARG_MAX", "ARG_MIN", constraints="constant axis; the result must be a model output")
 def _arg_max(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite takes the first of equal elements."""
     x, out = importer.activation(op.inputs[0]), op.outputs[0]
@@ -167,7 +167,7 @@ def _taps(size: int, target: int, align: bool, half: bool) -> np.ndarray:
     return np.stack([lower, upper, at - 1024 * lower], axis=1).astype(np.int32)
 
 
-@rule("RESIZE_BILINEAR")
+@rule("RESIZE_BILINEAR", constraints=f"4-D, batch 1; constant size; {SAME_SCALE}")
 def _resize_bilinear(importer: Importer, op: FileOp) -> None:
     x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
@@ -180,7 +180,7 @@ def _resize_bilinear(importer: Importer, op: FileOp) -> None:
     importer.emit(op, Resize(rows, columns), [x], (*out.shape[:2], x.shape[2]))
 
 
-@rule("TRANSPOSE_CONV")
+@rule("TRANSPOSE_CONV", constraints=f"4-D, batch 1; {WEIGHTS}; no fused activation")
 def _transpose_conv(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.TransposeConvOptions)
     require(len(op.inputs) >= 3, f"{len(op.inputs)} inputs instead of three")
@@ -219,7 +219,11 @@ def _cut_before(size: int, kernel: int, stride: int, padding: int) -> int:
     return max((windows - 1) * stride + kernel - size, 0) // 2
 
 
-@rule("BATCH_MATMUL")
+@rule(
+    "BATCH_MATMUL",
+    constraints="two activations of equal batch; or one constant int8 matrix for all batches, "
+    "with one scale and zero point 0",
+)
 def _batch_matmul(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/batch_matmul.cc."""
     options = op.options(tflite.BatchMatMulOptions)
@@ -269,7 +273,11 @@ def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) ->
 _MOST_SQUARES, _MOST_EXPONENTIALS = (2**31 - 1) // 255**2, 4095
 
 
-@rule("L2_NORMALIZATION")
+@rule(
+    "L2_NORMALIZATION",
+    constraints=f"last axis, at most {_MOST_SQUARES:,} elements; output scale 1/128, zero point "
+    "0; no fused activation",
+)
 def _l2_normalization(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/l2norm.cc, along the last axis."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
@@ -284,7 +292,11 @@ def _l2_normalization(importer: Importer, op: FileOp) -> None:
     importer.emit(op, L2Norm(), [x], x.shape)
 
 
-@rule("LOG_SOFTMAX")
+@rule(
+    "LOG_SOFTMAX",
+    constraints=f"last axis, at most {_MOST_EXPONENTIALS:,} elements; output scale 1/16, zero "
+    "point 127",
+)
 def _log_softmax(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite, micro/kernels/log_softmax.cc, along the last axis."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])

@@ -16,9 +16,9 @@ from ...ops.pad import Pad
 from ...quant import INT8_MIN
 from ..common import KEEP_QUANTISATION, require
 from ..movement import file_index, move
-from .arrays import MOVERS, axis_of
+from .arrays import CONSTRAINTS, MOVERS, axis_of
 from .file import FileOp, FileTensor
-from .ops import FOLD_CONSTANT, Importer, rule
+from .ops import FOLD_CONSTANT, SAME_SCALE, Importer, rule
 from .shapes import place_of
 
 # What the inputs after the first are called in messages.
@@ -49,7 +49,7 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
     importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
 
 
-@rule(*_OTHERS)
+@rule(*_OTHERS, constraints={op: f"{CONSTRAINTS[op]}; {SAME_SCALE}" for op in _OTHERS})
 def _moved(importer: Importer, op: FileOp) -> None:
     x, index = importer.activation(op.inputs[0]), file_index(importer.shape(op.inputs[0]))
     others = [
@@ -77,7 +77,7 @@ def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[in
             _emit(importer, op, importer.activation(op.inputs[place]), part, output)
 
 
-@rule("SPLIT")
+@rule("SPLIT", constraints=f"constant axis, equal parts; {SAME_SCALE}")
 def _split(importer: Importer, op: FileOp) -> None:
     axis = importer.integers(op, 0, "axis")[0]
     shape, count = importer.shape(op.inputs[1]), len(op.outputs)
@@ -86,7 +86,7 @@ def _split(importer: Importer, op: FileOp) -> None:
     _parts(importer, op, 1, axis, [size // count] * count)
 
 
-@rule("SPLIT_V")
+@rule("SPLIT_V", constraints=f"constant sizes and axis; {SAME_SCALE}")
 def _split_v(importer: Importer, op: FileOp) -> None:
     sizes, axis = importer.integers(op, 1, "sizes"), importer.integers(op, 2, "axis")[0]
     shape = importer.shape(op.inputs[0])
@@ -96,14 +96,19 @@ def _split_v(importer: Importer, op: FileOp) -> None:
     _parts(importer, op, 0, axis, sizes)
 
 
-@rule("UNPACK")
+@rule("UNPACK", constraints=SAME_SCALE)
 def _unpack(importer: Importer, op: FileOp) -> None:
     axis = op.options(tflite.UnpackOptions).Axis()
     shape = importer.shape(op.inputs[0])
     _parts(importer, op, 0, axis, [1] * shape[axis_of(axis, len(shape))])
 
 
-@rule("CONCATENATION")
+_JOINED = (
+    "any axis; same scale and zero point for inputs, constants and output; not all inputs constant"
+)
+
+
+@rule("CONCATENATION", constraints=_JOINED + "; no fused activation")
 def _concat(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.ConcatenationOptions)
     require(options.FusedActivationFunction() == 0, "a fused activation is not supported")
@@ -122,7 +127,7 @@ def _concat(importer: Importer, op: FileOp) -> None:
     _join(importer, op, axis, sizes)
 
 
-@rule("PACK")
+@rule("PACK", constraints=_JOINED)
 def _pack(importer: Importer, op: FileOp) -> None:
     """A concatenation along a new axis."""
     shape = importer.shape(op.outputs[0])

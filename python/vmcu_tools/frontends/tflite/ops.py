@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from ...quant import FixedPoint
 from ..common import (
     KEEP_QUANTISATION,
     GraphBuilder,
+    by_operator,
     check_weight_scales,
     clamp_range,
     double_scale,
@@ -163,13 +164,16 @@ class Importer:
 
 Rule = Callable[[Importer, FileOp], None]
 RULES: dict[str, Rule] = {}
+# By operator, for doc/ops.md; empty where only the general constraints apply.
+CONSTRAINTS: dict[str, str] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule], Rule]:
     """Registers an import rule under the operators' schema names."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
+        CONSTRAINTS.update(by_operator(names, constraints))
         return function
 
     return register
@@ -279,13 +283,16 @@ def _depthwise_of(
     )
 
 
+WEIGHTS = "constant int8 weights with zero point 0, per tensor or per output channel"
+SAME_SCALE = "same scale and zero point for input and output"
+
 CONVOLUTIONS = {
     "CONV_2D": tflite.Conv2DOptions,
     "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
 }
 
 
-@rule(*CONVOLUTIONS)
+@rule(*CONVOLUTIONS, constraints=f"4-D, batch 1; {WEIGHTS}")
 def _convolution(importer: Importer, op: FileOp) -> None:
     options = op.options(CONVOLUTIONS[op.op])
     x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
@@ -301,7 +308,7 @@ def dense_scale(x: Tensor, weights: FileTensor, count: int, out: Tensor) -> Fixe
     return double_scale(x.scale, np.broadcast_to(weights.scales, count), out.scale)
 
 
-@rule("FULLY_CONNECTED")
+@rule("FULLY_CONNECTED", constraints=f"{WEIGHTS}; no shuffled weights")
 def _fully_connected(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.FullyConnectedOptions)
     require(options.WeightsFormat() == 0, "the weights are in a shuffled format")
@@ -337,7 +344,7 @@ def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int
     return x, window, limits_of(options.FusedActivationFunction(), out)
 
 
-@rule("AVERAGE_POOL_2D")
+@rule("AVERAGE_POOL_2D", constraints=f"4-D, batch 1; {SAME_SCALE}")
 def _average_pool(importer: Importer, op: FileOp) -> None:
     x, window, limits = _pool(importer, op)
     low, high = limits["act_min"], limits["act_max"]
@@ -345,13 +352,13 @@ def _average_pool(importer: Importer, op: FileOp) -> None:
     importer.emit(op, kind, [x], windowed(window, x, x.shape[2]))
 
 
-@rule("MAX_POOL_2D")
+@rule("MAX_POOL_2D", constraints=f"4-D, batch 1; {SAME_SCALE}")
 def _max_pool(importer: Importer, op: FileOp) -> None:
     x, window, limits = _pool(importer, op)
     importer.emit(op, MaxPool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
 
 
-@rule("PAD", "PADV2")
+@rule("PAD", "PADV2", constraints="constant amounts, none negative; the batch axis only alone")
 def _pad(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     pairs = importer.constant(op, 1, ("INT32", "INT64"), "padding amounts").values
@@ -389,7 +396,7 @@ def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, va
     importer.emit_as(op, kind, [x], (sizes[0], sizes[1], sizes[2]))
 
 
-@rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+@rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS", constraints="fixed output shape")
 def _reshape(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     require(x.bytes == out.bytes, f"cannot reshape {x.bytes} elements to {out.bytes}")

@@ -25,7 +25,7 @@ extern "C" {
  * @{
  */
 
-/** An inference that a work queue computes. The caller owns it; one at a time per context. */
+/** An inference on a work queue. The caller owns it. Use one job at a time per context. */
 struct vmcu_async {
 	/** @cond INTERNAL_HIDDEN */
 	struct k_work work;
@@ -37,10 +37,10 @@ struct vmcu_async {
 };
 
 /**
- * @brief Prepares an inference; once, before the first vmcu_invoke_async().
+ * @brief Sets up a job. Call it once, before the first vmcu_invoke_async().
  *
- * @param job Is set up. Must not be in use.
- * @param ctx What vmcu_init() has set up, or will have by the time of vmcu_invoke_async().
+ * @param job Job to set up. It must not be in use.
+ * @param ctx Context of the job. Call vmcu_init() for it before vmcu_invoke_async().
  *
  * @retval 0       Ready.
  * @retval -EINVAL A pointer is NULL.
@@ -50,33 +50,32 @@ int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx);
 /**
  * @brief Starts an inference and returns at once.
  *
- * The inputs are there already, see vmcu_input(). Until @a done is raised the context and its pool
- * belong to the queue. May be called from an interrupt. As with any work of Zephyr's, a job that is
- * submitted again before its queue's thread has gone on from raising the signal stays with that
- * queue.
+ * Write the inputs before the call, see vmcu_input(). Do not use the context or its pool until
+ * @a done is raised. You can call this function from an interrupt. If you submit the job again
+ * while its queue's thread still raises the signal, Zephyr submits it to the same queue.
  *
- * @param job   What vmcu_async_init() has prepared.
- * @param queue Whose thread computes it, with a stack of CONFIG_VMCU_THREAD_STACK_SIZE bytes or
- *              more; NULL for the system's.
- * @param done  Is reset, and raised at the end with what vmcu_invoke() returns.
+ * @param job   Job that vmcu_async_init() has set up.
+ * @param queue Queue whose thread computes the job, with a stack of at least
+ *              CONFIG_VMCU_THREAD_STACK_SIZE bytes; NULL: the system work queue.
+ * @param done  Signal. vmcu resets it, and raises it at the end with the result of vmcu_invoke().
  *
  * @retval 0        Submitted.
  * @retval -EINVAL  A pointer is NULL or the context was not set up.
  * @retval -ENOTSUP The model was built with --stream-input.
- * @retval -EBUSY   The job has not ended yet, or the queue takes no more work.
+ * @retval -EBUSY   The job still runs, or the queue accepts no work.
  * @retval -ENODEV  The queue was not started.
  */
 int vmcu_invoke_async(struct vmcu_async *job, struct k_work_q *queue, struct k_poll_signal *done);
 
 /**
- * @brief Stops an inference at its next row; its signal is raised with -ECANCELED.
+ * @brief Stops an inference at its next row and raises its signal with -ECANCELED.
  *
- * From any thread or interrupt. One that waits in its queue ends when the queue comes to it. One
- * that has computed its last row raises what it has.
+ * You can call it from any thread or interrupt. A job that waits in its queue ends when the queue
+ * starts it. A job that has computed its last row raises its signal with its own result.
  *
- * @retval 0         The request was noted.
+ * @retval 0         The request is stored.
  * @retval -EINVAL   @a job is NULL.
- * @retval -EALREADY Nothing is to be cancelled.
+ * @retval -EALREADY The job does not run.
  */
 int vmcu_async_cancel(struct vmcu_async *job);
 

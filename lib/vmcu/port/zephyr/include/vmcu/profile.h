@@ -4,13 +4,13 @@
 
 /**
  * @file
- * @brief What layers cost: CONFIG_VMCU_PROFILE.
+ * @brief Cycles of each layer: CONFIG_VMCU_PROFILE.
  *
- * Counts the calls of each layer's kernel and the cycles that they took, by Zephyr's timing API.
- * A profile has room for CONFIG_VMCU_PROFILE_LAYERS layers, so that it takes under 200 bytes
- * whatever the model: a longer model is profiled by several inferences, each over other layers.
+ * vmcu counts the calls of each layer's kernel and their cycles with Zephyr's timing API. A profile
+ * stores CONFIG_VMCU_PROFILE_LAYERS layers in less than 200 bytes. For a model with more layers,
+ * profile several inferences, each with another first layer.
  *
- * Cycles include interrupts and other threads that ran meanwhile.
+ * Cycles include interrupts and other threads that run during a call.
  */
 
 #ifndef VMCU_PROFILE_H_
@@ -29,40 +29,40 @@ extern "C" {
  * @{
  */
 
-/** Layers that a profile has room for; without CONFIG_VMCU_PROFILE no call here links. */
+/** Layers in a profile. Without CONFIG_VMCU_PROFILE, calls of these functions do not link. */
 #if defined(CONFIG_VMCU_PROFILE)
 #define VMCU_PROFILE_LAYERS CONFIG_VMCU_PROFILE_LAYERS
 #else
 #define VMCU_PROFILE_LAYERS 1
 #endif
 
-/** What the calls of one layer took. */
+/** Calls and cycles of one layer. */
 struct vmcu_layer_profile {
-	uint32_t cycles; /**< of timing_cycles_to_ns(), UINT32_MAX if there were more */
+	uint32_t cycles; /**< for timing_cycles_to_ns(); UINT32_MAX after an overflow */
 	uint32_t calls;  /**< of the kernel: one for each row, or for each tile of a row */
 };
 
-/** Layer @a first of the model and those behind it. */
+/** Figures of consecutive layers, from layer @a first of the model on. The caller owns it. */
 struct vmcu_profile {
 	uint16_t first;
-	uint16_t count; /**< how many entries mean something, CONFIG_VMCU_PROFILE_LAYERS at most */
+	uint16_t count; /**< valid entries, at most CONFIG_VMCU_PROFILE_LAYERS */
 	struct vmcu_layer_profile layers[VMCU_PROFILE_LAYERS];
 };
 
 /**
- * @brief Counts from now on, from zero, over all inferences until vmcu_profile_stop().
+ * @brief Clears a profile and counts all inferences of a context until vmcu_profile_stop().
  *
- * @param ctx     Context that vmcu_init() has set up; another vmcu_init() ends the counting.
- * @param profile Where to; the caller's, as long as it is counted into.
- * @param first   The first layer to count.
+ * @param ctx     Context that vmcu_init() has set up. Another vmcu_init() stops the profile.
+ * @param profile Profile to write. It must exist until the profile stops.
+ * @param first   Index of the first layer to count.
  *
- * @retval 0       @a profile->count layers are counted.
+ * @retval 0       vmcu counts @a profile->count layers.
  * @retval -EINVAL A pointer is NULL or @a ctx was not set up.
  * @retval -ERANGE The model has no layer @a first.
  */
 int vmcu_profile_start(struct vmcu_context *ctx, struct vmcu_profile *profile, uint16_t first);
 
-/** @brief Ends the counting; the profile keeps its figures. */
+/** @brief Stops the profile of a context. The figures stay in the profile. */
 void vmcu_profile_stop(struct vmcu_context *ctx);
 
 /** @} */

@@ -6,8 +6,8 @@
  * @file
  * @brief The models of an image, by name: CONFIG_VMCU_REGISTRY.
  *
- * Every model that vmcu_add_model() compiles enters itself. The list is const and in flash; models
- * in it stay linked, with their kernels, also where nothing else refers to them.
+ * Every model that vmcu_add_model() compiles adds itself to the list. The list is const and in
+ * flash. The linker keeps its models and their kernels even if no other code refers to them.
  */
 
 #ifndef VMCU_REGISTRY_H_
@@ -26,28 +26,28 @@ extern "C" {
  * @{
  */
 
-/** An entry of the list. */
+/** An entry of the list of models. */
 struct vmcu_registered {
 	const struct vmcu_model *model;
 };
 
-/* That of vmcu/vmcu.h, which enters nothing. */
+/* The one of vmcu/vmcu.h adds nothing. */
 #undef VMCU_MODEL_REGISTER
 
-/** Enters the model called @a name; the C file that `vmcu build` writes does so. */
+/** Adds the model called @a name to the list. The C file from `vmcu build` uses this macro. */
 #define VMCU_MODEL_REGISTER(name)                                                                  \
 	extern const struct vmcu_model name##_model;                                               \
 	static const STRUCT_SECTION_ITERABLE(vmcu_registered, vmcu_registered_##name) = {          \
 		.model = &name##_model,                                                            \
 	}
 
-/** Visits all entries in the order of their names; @a entry->model is the model. */
+/** Iterates over all entries in the order of their names. @a entry->model is the model. */
 #define VMCU_MODEL_FOREACH(entry) STRUCT_SECTION_FOREACH(vmcu_registered, entry)
 
-/** @brief The model called @a name, NULL if the image has none. */
+/** @brief Returns the model called @a name, NULL if the image has none. */
 const struct vmcu_model *vmcu_model_find(const char *name);
 
-/** @brief Model number @a index in the order of names, NULL behind the last. */
+/** @brief Returns model @a index in the order of names, from 0; NULL after the last one. */
 const struct vmcu_model *vmcu_model_get(size_t index);
 
 /** @} */

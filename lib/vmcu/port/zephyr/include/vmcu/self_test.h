@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief A test vector behind a container: CONFIG_VMCU_SLOTS.
+ * @brief The test vector of an update: CONFIG_VMCU_SLOTS.
  */
 
 #ifndef VMCU_SELF_TEST_H_
@@ -24,15 +24,16 @@ extern "C" {
  * @{
  */
 
-/** "VMST", little-endian. */
+/** struct vmcu_self_test::magic: "VMST", little-endian. */
 #define VMCU_SELF_TEST_MAGIC 0x54534d56U
 
 /**
- * What `vmcu container update` puts behind a container, at the next multiple of
- * VMCU_CONTAINER_ALIGN. The bytes of all inputs follow: int8, rows of each from the first on.
+ * The header of a test vector. `vmcu container update` appends the vector to a container, at the
+ * next multiple of VMCU_CONTAINER_ALIGN. The bytes of all inputs follow the header: int8, the rows
+ * of each input in order.
  *
- * The digest is d(n) of all rows of all outputs: d(0) is 32 zeros, d(i) the SHA-256 of d(i - 1) and
- * of row i.
+ * The digest is d(n) over the n rows of all outputs: d(0) is 32 zero bytes, d(i) is the SHA-256 of
+ * d(i - 1) and row i.
  */
 struct vmcu_self_test {
 	uint32_t magic;
@@ -42,18 +43,18 @@ struct vmcu_self_test {
 };
 
 /**
- * @brief Runs the model of an update on the update's own vector.
+ * @brief Runs the model of an update on the update's test vector.
  *
- * Writes inputs and outputs in the pool.
+ * Overwrites the inputs and outputs in the pool.
  *
- * @param ctx  Bound to the model that vmcu_model_load() has made of @a data.
- * @param data The container, with the vector behind it.
+ * @param ctx  Context of the model that vmcu_model_load() has loaded from @a data.
+ * @param data The update: a container and its test vector.
  * @param size Bytes at @a data.
  *
- * @retval 0       The outputs are as they should be.
- * @retval -EBADMSG There is no vector, it is cut short, or it is of another model.
- * @retval -EILSEQ The outputs are others.
- * @return What vmcu_invoke() or vmcu_push_row() returns where these fail.
+ * @retval 0        The outputs match the digest.
+ * @retval -EBADMSG The vector is missing, truncated, or of another model.
+ * @retval -EILSEQ  The outputs differ from the digest.
+ * @return The error of vmcu_invoke() or vmcu_push_row() if the inference fails.
  */
 int vmcu_self_test(struct vmcu_context *ctx, const void *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief One pool for models that take turns: CONFIG_VMCU_SHARED_POOL.
+ * @brief One pool that several models use in turn: CONFIG_VMCU_SHARED_POOL.
  */
 
 #ifndef VMCU_SHARED_POOL_H_
@@ -25,7 +25,7 @@ extern "C" {
  * @{
  */
 
-/** A pool and the mutex that guards it. The mutex lends its holder the waiters' priority. */
+/** A pool and its mutex, which inherits the priority of waiting threads. The caller owns it. */
 struct vmcu_shared_pool {
 	/** @cond INTERNAL_HIDDEN */
 	struct k_mutex mutex;
@@ -36,10 +36,10 @@ struct vmcu_shared_pool {
 };
 
 /**
- * @brief Prepares a pool.
+ * @brief Sets up a shared pool.
  *
- * @param shared Is set up.
- * @param pool   As large as the largest model's, see VMCU_POOL_DEFINE().
+ * @param shared Shared pool to set up.
+ * @param pool   At least as large as the largest model's pool, see VMCU_POOL_DEFINE().
  * @param size   Bytes at @a pool.
  *
  * @retval 0       Ready.
@@ -50,30 +50,30 @@ int vmcu_shared_pool_init(struct vmcu_shared_pool *shared, void *pool, size_t si
 /**
  * @brief Waits for the pool, then binds a model to it, as vmcu_init() does.
  *
- * Not from an interrupt. Whatever another model left in the pool is lost.
+ * Do not call it from an interrupt. The model overwrites the data of other models in the pool.
  *
- * @param shared  What vmcu_shared_pool_init() has prepared.
- * @param ctx     Is set up; the thread may use it until vmcu_shared_pool_release().
+ * @param shared  Shared pool that vmcu_shared_pool_init() has set up.
+ * @param ctx     Context to set up. The thread can use it until vmcu_shared_pool_release().
  * @param model   Tables from `vmcu build`.
- * @param timeout How long to wait.
+ * @param timeout Longest time to wait.
  *
- * @retval 0        The pool is the thread's.
+ * @retval 0        The thread owns the pool.
  * @retval -EINVAL  A pointer is NULL.
  * @retval -ENOMEM  The model needs a larger pool.
- * @retval -EAGAIN  Another thread kept the pool all the time.
- * @retval -EDEADLK This thread has the pool already.
+ * @retval -EAGAIN  Another thread owned the pool until the timeout.
+ * @retval -EDEADLK This thread owns the pool already.
  */
 int vmcu_shared_pool_acquire(struct vmcu_shared_pool *shared, struct vmcu_context *ctx,
 			     const struct vmcu_model *model, k_timeout_t timeout);
 
 /**
- * @brief Gives the pool to the next thread.
+ * @brief Releases the pool for the next thread.
  *
- * Read the outputs first. The context is bound to nothing afterwards: calls with it fail.
+ * Read the outputs before this call. After it, calls with the context fail.
  *
  * @retval 0       Released.
  * @retval -EINVAL @a shared is NULL.
- * @retval -EPERM  This thread does not have the pool.
+ * @retval -EPERM  This thread does not own the pool.
  */
 int vmcu_shared_pool_release(struct vmcu_shared_pool *shared);
 

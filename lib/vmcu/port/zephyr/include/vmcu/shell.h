@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief The pool in which shell commands run models: CONFIG_VMCU_SHELL.
+ * @brief The pool of the shell commands: CONFIG_VMCU_SHELL.
  */
 
 #ifndef VMCU_SHELL_H_
@@ -22,11 +22,12 @@ extern "C" {
  */
 
 /**
- * @brief Lends the shell a pool, in place of CONFIG_VMCU_SHELL_POOL_SIZE bytes of its own.
+ * @brief Sets the pool of the shell, instead of its own of CONFIG_VMCU_SHELL_POOL_SIZE bytes.
  *
- * Waits for a command that is running. The pool is the shell's until another call takes it back.
+ * Waits for the end of a running command. The shell owns the pool until the next call of this
+ * function.
  *
- * @param pool Aligned to VMCU_POOL_ALIGN; NULL: commands that need a pool say that there is none.
+ * @param pool Pool aligned to VMCU_POOL_ALIGN; NULL: commands that require a pool fail.
  * @param size Bytes at @a pool.
  *
  * @retval 0       Done.

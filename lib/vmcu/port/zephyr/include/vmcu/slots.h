@@ -4,9 +4,9 @@
 
 /**
  * @file
- * @brief A model in one of two flash partitions, replaced from the other: CONFIG_VMCU_SLOTS.
+ * @brief Updates of a model in two flash partitions: CONFIG_VMCU_SLOTS.
  *
- * doc/updates.md has the design, and what holds when power fails.
+ * doc/updates.md explains the design and its behaviour after a loss of power.
  */
 
 #ifndef VMCU_SLOTS_H_
@@ -27,43 +27,43 @@ extern "C" {
  * @{
  */
 
-/** Bytes at the end of a slot that an update cannot have. */
+/** Bytes at the end of a slot that vmcu reserves; an update cannot use them. */
 #define VMCU_SLOT_RECORD_ROOM 64U
-/** The largest write block of flash that slots may be in. */
+/** Largest supported write block of the flash, in bytes. */
 #define VMCU_SLOT_BLOCK_MAX   32U
-/** Bytes that are written at once. */
+/** Bytes of one write to flash. */
 #define VMCU_SLOT_CHUNK       256U
 
 /** A flash partition. */
 struct vmcu_slot {
-	uint8_t area; /**< by FIXED_PARTITION_ID() */
-	/** Where the core reads it, aligned to VMCU_CONTAINER_ALIGN; NULL: it is read into RAM. */
+	uint8_t area; /**< from FIXED_PARTITION_ID() */
+	/** Memory-mapped address, aligned to VMCU_CONTAINER_ALIGN; NULL: vmcu copies it to RAM. */
 	const void *mapped;
 };
 
-/** Two slots and the model that is in use. */
+/** Two slots and the model in use. The caller owns it; calls for it must not overlap. */
 struct vmcu_slots {
-	/** @name What the application sets
+	/** @name Set by the application
 	 * @{
 	 */
 	struct vmcu_slot slot[2];
-	void *copy;       /**< RAM for updates from slots that are not mapped, aligned likewise */
-	size_t copy_size; /**< its bytes */
+	void *copy;       /**< RAM for slots that are not mapped, aligned to VMCU_CONTAINER_ALIGN */
+	size_t copy_size; /**< bytes at @a copy */
 	void *arena;      /**< see vmcu_model_load() */
 	size_t arena_size;
-	uint32_t product; /**< of this device: updates of another are refused; 0: any is taken */
-	/** The least version of an update. Set it, 0 for any, before vmcu_slots_open(), which
-	 * raises it to the greatest version that this device has ever taken.
+	uint32_t product; /**< of this device; vmcu refuses updates of others; 0: any product */
+	/** Least version of an update, 0 for any. Set it before vmcu_slots_open(), which raises
+	 * it to the greatest version that this device has ever accepted.
 	 */
 	uint32_t minimum;
 	/** @} */
 
-	/** @name What the application reads
+	/** @name Read by the application
 	 * @{
 	 */
 	struct vmcu_model model;     /**< the one in use */
-	struct vmcu_context ctx;     /**< bound to it; its model is NULL where there is none */
-	struct vmcu_refusal refusal; /**< why the last container was refused */
+	struct vmcu_context ctx;     /**< its context; ctx.model is NULL without a model */
+	struct vmcu_refusal refusal; /**< reason why vmcu refused the last container */
 	/** @} */
 
 	/** @cond INTERNAL_HIDDEN */
@@ -71,8 +71,8 @@ struct vmcu_slots {
 	uint32_t used_size;
 	uint32_t written;
 	uint32_t filled;
-	uint32_t reached; /* the greatest version that was ever taken */
-	uint32_t kept[2]; /* what each slot has of it */
+	uint32_t reached; /* the greatest version that was ever accepted */
+	uint32_t kept[2]; /* the same, as each slot stores it */
 	int8_t used;
 	bool writing;
 	uint8_t chunk[VMCU_SLOT_CHUNK];
@@ -80,71 +80,74 @@ struct vmcu_slots {
 };
 
 /**
- * @brief Finds the newest update that is whole, and makes its model the one in use.
+ * @brief Finds the newest complete update and uses its model.
  *
- * Each candidate is loaded, see vmcu_model_load(), and run on its own vector, see vmcu_self_test().
+ * Loads each candidate, see vmcu_model_load(), and runs its test vector, see vmcu_self_test().
  *
- * @retval 0        vmcu_slots::ctx may be used.
- * @retval -ENOENT  Neither slot holds an update.
+ * @retval 0        vmcu_slots::ctx is ready.
+ * @retval -ENOENT  Neither slot contains an update.
  * @retval -ENOTSUP The flash writes in blocks of more than VMCU_SLOT_BLOCK_MAX bytes.
- * @return What kept the last candidate from use, or what the flash driver returned.
+ * @return The error of the last candidate, or of the flash driver.
  */
 int vmcu_slots_open(struct vmcu_slots *slots);
 
 /**
- * @brief Empties the slot that is not in use. The model in use stays usable.
+ * @brief Erases the slot that is not in use. You can still use the current model.
  *
- * @param slots Opened.
+ * @param slots Slots that vmcu_slots_open() has opened.
  * @param size  Bytes of the update.
  *
- * @retval 0      vmcu_slots_write() may follow.
- * @retval -EFBIG It does not fit.
- * @retval -ENOSPC The least version is kept in that slot alone, and there is no room for it beside
- *                the model in use: power has failed too often where it was to be copied.
- * @return What the flash driver returned.
+ * @retval 0       Call vmcu_slots_write().
+ * @retval -EFBIG  The update does not fit into the slot.
+ * @retval -ENOSPC Only that slot stores the least version, and the other slot has no free record
+ *                 for it, because the power failed too often during its copy.
+ * @return The error of the flash driver.
  */
 int vmcu_slots_begin(struct vmcu_slots *slots, size_t size);
 
 /**
- * @brief Writes the next bytes of an update, of whatever length.
+ * @brief Writes the next @a size bytes of an update; any size.
  *
- * @retval 0       Written, or kept for the next write.
- * @retval -EINVAL There was no vmcu_slots_begin().
- * @retval -EFBIG  It has become longer than it was to be.
- * @return What the flash driver returned; the update has to begin again.
+ * @retval 0       Written, or buffered until the next write.
+ * @retval -EINVAL vmcu_slots_begin() was not called.
+ * @retval -EFBIG  The update is longer than the size given to vmcu_slots_begin().
+ * @return The error of the flash driver. Start again with vmcu_slots_begin().
  */
 int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size);
 
 /**
- * @brief Checks an update, runs its vector, and makes its model the one in use.
+ * @brief Checks an update, runs its test vector, and uses its model.
  *
- * The arena is overwritten: outputs of the model in use have been read. Where it fails, the model
- * that was in use is loaded again and still is.
+ * Overwrites the arena: read the outputs of the current model first. If the call fails, vmcu loads
+ * the previous model again.
  *
  * @retval 0        The new model is in use, also after a reset.
- * @retval -EINVAL  There was no vmcu_slots_begin().
- * @retval -EBADMSG As vmcu_model_load() or vmcu_self_test().
- * @retval -ENOTSUP, -EPERM, -ENOMEM As vmcu_model_load().
+ * @retval -EINVAL  vmcu_slots_begin() was not called.
+ * @retval -EBADMSG See vmcu_model_load() and vmcu_self_test().
+ * @retval -ENOTSUP, -EPERM, -ENOMEM See vmcu_model_load().
  * @retval -ENODEV  The update is for another product.
- * @retval -EACCES  Its version is below the least one.
- * @retval -EILSEQ As vmcu_self_test().
- * @return What the flash driver returned.
+ * @retval -EACCES  The version of the update is below the least version.
+ * @retval -EILSEQ  See vmcu_self_test().
+ * @return The error of the flash driver.
  */
 int vmcu_slots_commit(struct vmcu_slots *slots);
 
-/** @brief The three steps with an update in memory. */
+/** @brief Calls vmcu_slots_begin(), _write() and _commit() for an update in memory. */
 int vmcu_slots_update(struct vmcu_slots *slots, const void *data, size_t size);
 
 #if defined(CONFIG_FILE_SYSTEM)
-/** @brief The three steps with an update in a file; errors of fs_open() and fs_read() besides. */
+/** @brief vmcu_slots_update() for a file. Also returns errors of fs_open() and fs_read(). */
 int vmcu_slots_update_file(struct vmcu_slots *slots, const char *path);
 
 /**
- * @brief Reads a container, or an update, into memory, for vmcu_model_load().
+ * @brief Reads a container or an update into memory, for vmcu_model_load().
  *
- * @param buffer Aligned to VMCU_CONTAINER_ALIGN.
+ * @param path   File to read.
+ * @param buffer Memory aligned to VMCU_CONTAINER_ALIGN.
+ * @param size   Bytes at @a buffer.
  *
- * @return Its bytes, -EFBIG if it is larger than @a size, or what fs_open() or fs_read() returned.
+ * @return Bytes of the file, -EFBIG if it is larger than @a size, or the error of fs_open() or
+ *         fs_read().
  */
 int vmcu_container_read_file(const char *path, void *buffer, size_t size);
 #endif

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Where trace events of inferences go: CONFIG_VMCU_TRACING.
+ * @brief Trace events of inferences: CONFIG_VMCU_TRACING.
  */
 
 #ifndef VMCU_TRACE_H_
@@ -21,20 +21,20 @@ extern "C" {
  * @{
  */
 
-#define VMCU_TRACE_BEGIN       "vmcu_begin"       /**< an inference; pool bytes, number of stages */
-#define VMCU_TRACE_END         "vmcu_end"         /**< pool bytes, what the caller gets */
-#define VMCU_TRACE_STAGE_BEGIN "vmcu_stage_begin" /**< number of the stage, its first layer */
-#define VMCU_TRACE_STAGE_END   "vmcu_stage_end"   /**< the same */
+#define VMCU_TRACE_BEGIN       "vmcu_begin"       /**< inference: pool bytes, number of stages */
+#define VMCU_TRACE_END         "vmcu_end"         /**< inference: pool bytes, return value */
+#define VMCU_TRACE_STAGE_BEGIN "vmcu_stage_begin" /**< stage: its index, its first layer */
+#define VMCU_TRACE_STAGE_END   "vmcu_stage_end"   /**< stage: its index, its first layer */
 
 /**
- * @brief Takes an event.
+ * @brief Records an event. The runtime calls it in the thread of the inference.
  *
- * Weak: an application may define its own. This one calls Zephyr's sys_trace_named_event(), which
- * there is from Zephyr 4.0 on, and does nothing in 3.7.
+ * This is a weak function: an application can define its own. The default calls Zephyr's
+ * sys_trace_named_event() from Zephyr 4.0 on, and does nothing on Zephyr 3.7.
  *
  * @param name One of VMCU_TRACE_...
- * @param arg0 The first thing that its comment names.
- * @param arg1 The second.
+ * @param arg0 First value in the comment of @a name.
+ * @param arg1 Second value in the comment of @a name.
  */
 void vmcu_trace_event(const char *name, uint32_t arg0, uint32_t arg1);
 

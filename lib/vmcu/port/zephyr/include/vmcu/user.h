@@ -22,14 +22,14 @@
 /**
  * @brief Defines a pool in a memory partition.
  *
- * The context goes there as well: K_APP_BMEM(partition) static struct vmcu_context ctx. The linker
- * gives the partition the size and alignment that the memory protection unit wants; on ARMv7-M that
- * is a power of two. Pools of user threads lie in ordinary RAM, whatever the devicetree chooses as
- * `vmcu,pool`.
+ * Define the context in the same partition: K_APP_BMEM(partition) static struct vmcu_context ctx.
+ * The linker rounds the partition up to the size and alignment that the memory protection unit
+ * requires: on ARMv7-M, a power of two. The pool is always in ordinary RAM. The macro ignores the
+ * devicetree's chosen node `vmcu,pool`.
  *
  * @param name      Name of the array.
  * @param bytes     Its size, such as VMCU_MODEL_POOL_BYTES(kws).
- * @param partition What K_APPMEM_PARTITION_DEFINE() has defined.
+ * @param partition Partition from K_APPMEM_PARTITION_DEFINE().
  */
 #define VMCU_USER_POOL_DEFINE(name, bytes, partition)                                              \
 	K_APP_BMEM(partition) static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))

@@ -23,7 +23,7 @@ extern "C" {
  * @{
  */
 
-/** Memory for the stacks of workers, and nothing else: VMCU_STACK_HEAP_DEFINE(). */
+/** Memory for the stacks of workers only: see VMCU_STACK_HEAP_DEFINE(). */
 struct vmcu_stack_heap {
 	/** @cond INTERNAL_HIDDEN */
 	uint8_t *memory;
@@ -39,9 +39,9 @@ struct vmcu_stack_heap {
 /**
  * @brief Defines a heap of stacks.
  *
- * @param name  Of the struct vmcu_stack_heap.
- * @param size  Its bytes, rounded up. Ten times a worker's stack spreads its writes over ten times
- *              as much memory.
+ * @param name  Name of the struct vmcu_stack_heap.
+ * @param size  Bytes of the heap. The macro rounds them up. A heap of ten times a worker's stack
+ *              spreads the writes over ten times as much memory.
  */
 #define VMCU_STACK_HEAP_DEFINE(name, size)                                                         \
 	static K_KERNEL_STACK_DEFINE(name##_memory, size);                                         \
@@ -50,7 +50,7 @@ struct vmcu_stack_heap {
 		.setting.bytes = sizeof(name##_memory),                                            \
 	}
 
-/** What a worker does between two of its moves; what it returns is the job's result. */
+/** A job of a worker. Runs in the worker's thread. Returns the job's result. */
 typedef int (*vmcu_job_t)(void *data);
 
 /** A thread that runs one job at a time. The caller owns it. */
@@ -74,7 +74,7 @@ struct vmcu_worker {
 };
 
 /**
- * @brief Empties a heap; once, before its first worker.
+ * @brief Sets up an empty heap. Call it once, before the first vmcu_worker_init() for the heap.
  *
  * @retval 0       Ready.
  * @retval -EINVAL @a heap is NULL.
@@ -82,57 +82,57 @@ struct vmcu_worker {
 int vmcu_stack_heap_init(struct vmcu_stack_heap *heap);
 
 /**
- * @brief Gives a worker a stack in a heap. Its thread starts with its first job.
+ * @brief Sets up a worker and allocates its stack in a heap. Its thread starts with its first job.
  *
- * @param worker   Is set up.
- * @param heap     What vmcu_stack_heap_init() has emptied.
- * @param bytes    Of stack that a job may use, as for K_KERNEL_STACK_DEFINE().
- * @param priority Of the thread.
- * @param options  Of k_thread_create(), such as K_FP_REGS; not K_USER.
+ * @param worker   Worker to set up.
+ * @param heap     Heap that vmcu_stack_heap_init() has set up.
+ * @param bytes    Stack bytes that a job can use, as for K_KERNEL_STACK_DEFINE().
+ * @param priority Priority of the thread.
+ * @param options  Options of k_thread_create(), such as K_FP_REGS; not K_USER.
  *
  * @retval 0       Ready.
  * @retval -EINVAL A pointer is NULL or the options have K_USER.
- * @retval -ENOMEM The heap has no room.
+ * @retval -ENOMEM The heap has no free piece that is large enough.
  */
 int vmcu_worker_init(struct vmcu_worker *worker, struct vmcu_stack_heap *heap, size_t bytes,
 		     int priority, uint32_t options);
 
 /**
- * @brief Lets a worker's stack go on as if it had moved @a moves times; before its first job.
+ * @brief Sets the position of a worker's stack to the one after @a moves moves.
  *
- * Without it each start of a system begins with the same places. With VMCU_STACK_CIRCULAR there is
- * no need: its random numbers begin with the cycle counter.
+ * Call it before the worker's first job. Without it, each start of a system begins at the same
+ * addresses. VMCU_STACK_CIRCULAR does not need it: the cycle counter is its random seed.
  */
 void vmcu_worker_resume(struct vmcu_worker *worker, uint32_t moves);
 
 /**
- * @brief Runs a job and waits for its end. Before it, the stack moves if that is due.
+ * @brief Moves the worker's stack if it is due, runs a job, and waits for its end.
  *
- * The thread begins anew for each job, on a stack that holds nothing: addresses of what a job had
- * on its stack do not survive it. One call at a time for each worker. The caller's own stack, which
- * does not move, is used from another place each time, up to 128 bytes lower.
+ * Each job starts a new thread on an empty stack: pointers to a job's stack are invalid after the
+ * job. Calls for one worker must not overlap. The caller's stack does not move, but each call uses
+ * it up to 128 bytes lower, at a varying address.
  *
- * @param worker  What vmcu_worker_init() has set up.
- * @param job     Runs in the worker's thread.
- * @param data    Handed to @a job.
- * @param timeout How long it may take; it is aborted then.
+ * @param worker  Worker that vmcu_worker_init() has set up.
+ * @param job     Job to run in the worker's thread.
+ * @param data    Argument of @a job.
+ * @param timeout Longest running time. vmcu aborts the job after it.
  *
- * @return What @a job returns, or
+ * @return The result of @a job, or
  * @retval -EINVAL     A pointer is NULL.
- * @retval -EFAULT     The thread ended in the midst of the job: a fault, or k_thread_abort().
- * @retval -ECANCELED  vmcu_worker_cancel() has ended it.
- * @retval -ETIMEDOUT  The timeout has.
+ * @retval -EFAULT     The thread ended before the job: a fault, or k_thread_abort().
+ * @retval -ECANCELED  vmcu_worker_cancel() stopped the job.
+ * @retval -ETIMEDOUT  The job exceeded the timeout.
  */
 int vmcu_worker_run(struct vmcu_worker *worker, vmcu_job_t job, void *data, k_timeout_t timeout);
 
 /**
- * @brief Ends the job that runs, if any, wherever it is. From any thread but the worker's own.
+ * @brief Aborts the running job, if there is one. Call it from any thread but the worker's own.
  *
- * What the job has locked stays locked; an inference is better ended by vmcu_cancel().
+ * Mutexes that the job has locked stay locked. To stop an inference, use vmcu_cancel().
  */
 void vmcu_worker_cancel(struct vmcu_worker *worker);
 
-/** @brief Gives a worker's stack back. No job runs. */
+/** @brief Frees a worker's stack. Do not call it while a job runs. */
 void vmcu_worker_release(struct vmcu_worker *worker);
 
 /** @} */

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What vmcu takes from Zephyr: where pools are placed, where models are listed.
+ * @brief Zephyr's part of pools and of the list of models. Include vmcu/pool.h instead.
  */
 
 #ifndef VMCU_ZEPHYR_H_
@@ -26,11 +26,11 @@
 
 /** @cond INTERNAL_HIDDEN */
 
-/* Sections of their own, since the linker keeps unused arrays in those of the region; pools.ld. */
+/* The linker keeps unused arrays in a region's own sections: pools use others, see pools.ld. */
 #define Z_VMCU_POOL_SECTION(node, name)                                                            \
 	Z_GENERIC_SECTION(UTIL_CAT(LINKER_DT_NODE_REGION_NAME_TOKEN(node), _vmcu).name)
 
-/* It would split strings that are made of pieces. */
+/* clang-format would split concatenated strings. */
 /* clang-format off */
 #define Z_VMCU_POOL_CHECK(node, bytes)                                                             \
 	BUILD_ASSERT(DT_NODE_HAS_COMPAT(node, zephyr_memory_region),                               \
@@ -43,9 +43,9 @@
 /** @endcond */
 
 /**
- * @brief VMCU_POOL_DEFINE() in a memory region of one's choice.
+ * @brief VMCU_POOL_DEFINE() in a memory region of your choice.
  *
- * @param node  Devicetree node, compatible with zephyr,memory-region: DT_NODELABEL(dtcm).
+ * @param node  Devicetree node compatible with zephyr,memory-region: DT_NODELABEL(dtcm).
  * @param name  Name of the array.
  * @param bytes Its size, such as VMCU_MODEL_POOL_BYTES(kws).
  */
