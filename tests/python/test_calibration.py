@@ -123,7 +123,7 @@ def test_bad_data(tmp_path, model, arrays, message):
 
 def test_close_match_of_an_input(tmp_path, model):
     data = save(tmp_path / "data.npz", xx=drawn(), other=drawn())
-    with pytest.raises(UserError, match="Rename 'xx'"):
+    with pytest.raises(UserError, match="rename 'xx'"):
         calibration.read_samples(model, data)
 
 
