@@ -125,7 +125,7 @@ def test_states_that_are_no_rings(spoiled: dict, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "reason"),
     [
-        (["state:nothing"], "it has inputs x, state, and outputs"),
+        (["state:nothing"], "the inputs are x, state, the outputs"),
         (["state:state_out", "state:state_out"], "'state' is named in two states"),
     ],
 )

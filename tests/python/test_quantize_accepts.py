@@ -89,7 +89,7 @@ def classifier(m: OnnxModel) -> str:
     ("build", "said"),
     [
         (gru, "(GRU): recurrent layers are not supported"),
-        (classifier, "(SVMClassifier): this operation is not supported"),
+        (classifier, "SVMClassifier): this operation is not supported"),
         (lambda m: m.node("Einsum", ["x", "x"], equation="bchw,bchw->b"), "Einsum"),
         # Zero divided by zero.
         (lambda m: m.node("Div", [m.node("Relu", ["x"]), "x"]), "not a number"),
@@ -133,7 +133,7 @@ def test_token_ids(tmp_path, capsys, command):
     words = words if command == "quantize" else ["-o", str(tmp_path)]
     assert main([command, str(path), *words]) == 1
     problem = capsys.readouterr().err
-    assert "'x': the input is int64, not float32" in problem and "look its rows up" in problem
+    assert "x: the input is int64, not float32" in problem and "look its rows up" in problem
     assert "onnxruntime" not in problem
 
 
@@ -149,8 +149,8 @@ def test_quantised_by_qonnx(tmp_path, capsys, command, domain):
     words = ["--calibration", str(data), "-o", str(tmp_path / "int8.onnx")]
     words = words if command == "quantize" else ["-o", str(tmp_path)]
     assert main([command, str(path), *words]) == 1
-    said, remedy = capsys.readouterr().err.splitlines()
-    assert "quantised with operators of QONNX" in said and "qonnx-convert" in remedy
+    said, hint = capsys.readouterr().err.split(" hint: ")
+    assert "quantised with operators of QONNX" in said and "qonnx-convert" in hint
 
 
 def test_a_model_without_outputs(tmp_path, capsys):
@@ -185,7 +185,7 @@ def test_samples_that_unpack_to_gigabytes(tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as never:
         never.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked"))
         assert quantize(tmp_path, path, data) == 1
-    assert "unpacks to 1,073,741,9" in capsys.readouterr().err
+    assert "unpack to 1,073,741,9" in capsys.readouterr().err
     assert data.stat().st_size < 1 << 22
     with zipfile.ZipFile(data, "a") as archive:
         archive.writestr("y.npy", b"")
@@ -216,7 +216,7 @@ def test_libraries_are_quiet(tmp_path):
     )
     assert "Warning" not in done.stderr and "[W:" not in done.stderr
     lines = done.stderr.splitlines()
-    assert all(line.startswith(("vmcu", "  remedy", str(path))) for line in lines), lines
+    assert all(line.startswith(("error: ", str(path))) for line in lines), lines
 
 
 @pytest.mark.parametrize("error", [RuntimeError("one\ntwo"), ValueError(), KeyError("x")])
