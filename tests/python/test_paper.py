@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "pap
 import figures
 import run
 from bottlenecks import TABLE_2, modules
-from vmcu_tools.compiler import compile_model
 
 # The estimate for k rows between the layers, computed once by hand from table 2.
 LINES = {"S1": 9344, "S4": 6144, "B1": 97176, "B5": 60632, "B12": 20488, "B16": 21312}
@@ -43,14 +42,6 @@ def test_the_page_has_the_own_networks() -> None:
 def test_the_page_has_the_figures_of_the_own_networks(name: str, tmp_path: Path) -> None:
     [row] = figures.planned("", figures.built([name], str(tmp_path))).rows
     assert row == (name, *rows_of("own")[name]), f"{run.command('own')} --write doc/results.md"
-
-
-@pytest.mark.parametrize("name", rows_of("planners"))
-def test_the_page_has_the_pools_of_real_networks(name: str) -> None:
-    path = present(SHARED / f"{name}.tflite")
-    pools = [f"{compile_model(path, stream_input=s).pool_bytes:,}" for s in (False, True)]
-    again = f"{run.command('planners')} --write doc/results.md, and README.md"
-    assert rows_of("planners")[name][:2] == pools, again
 
 
 def test_estimates_of_rows_between_layers() -> None:
