@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def test_the_page_has_the_own_networks() -> None:
 def test_the_page_has_the_figures_of_the_own_networks(name: str, tmp_path: Path) -> None:
     [row] = figures.planned("", figures.built([name], str(tmp_path))).rows
     assert row == (name, *rows_of("own")[name]), f"{run.command('own')} --write doc/results.md"
+
+
+def test_the_page_of_papers_has_the_figures_of_the_tables() -> None:
+    """Numbers beside the paper's, where one of these commands prints them."""
+    results = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    papers = (run.ROOT / "doc" / "papers.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in papers.splitlines() if run.command("") in line]
+    for claim, _, here, where, _ in rows:
+        name = where.partition(run.command(""))[2].rstrip("`")
+        block = results.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
+        for number in re.findall(r"[\d,]*\d[.,]\d+", here):
+            assert re.search(rf"(?<![\d.,]){number}(?!\d)", block), f"{claim}: {number}"
+    assert len(rows) >= len(figures.TABLES) - 1
 
 
 def test_estimates_of_rows_between_layers() -> None:
