@@ -195,12 +195,18 @@ def largest(fits: Callable[[int], bool], least: int) -> int:
     return low
 
 
-def larger(title: str, unit: str, claim: str, grow: Callable[[Module, int], Module]) -> Table:
+def larger(
+    title: str,
+    unit: str,
+    claim: str,
+    grow: Callable[[Module, int], Module],
+    only: Sequence[str],
+) -> Table:
     """What fits into the RAM that TinyEngine needs for a module, by default and where cycles and
     multiply-accumulates are spent. grow: the module with an image side, or an input depth, of so
-    much."""
+    much. only: names of modules, all by default."""
     rows, ratios, spent = [], [], []
-    for module in (m for m in modules() if m.network == VWW):
+    for module in (m for m in modules() if m.network == VWW and m.name in (only or {m.name})):
         budget = Needs.of(module.graph()).tinyengine
         start = module.side if unit == "pixels" else module.depth
 
@@ -237,16 +243,17 @@ def cheapest(graph: Graph, ram: int) -> Plan | None:
         return None
 
 
-def images() -> Table:
+def images(only: Sequence[str] = ()) -> Table:
     return larger(
         "Larger images at equal RAM (figure 11)",
         "pixels",
         "1.29 to 2.58",
         lambda module, side: replace(module, side=side),
+        only,
     )
 
 
-def channels() -> Table:
+def channels(only: Sequence[str] = ()) -> Table:
     """As the paper has it, input and output channels grow and those between stay."""
     return larger(
         "Wider modules at equal RAM (figure 12)",
@@ -255,6 +262,7 @@ def channels() -> Table:
         lambda module, depth: replace(
             module, depth=depth, out=round(module.out * depth / module.depth)
         ),
+        only,
     )
 
 

@@ -142,8 +142,9 @@ def estimated(file: Path) -> float:
     return milliseconds(sum(cycles_of(compile_model(file))), board)
 
 
-def engines(folder: Path) -> Table:
-    """This library's modelled times beside the shortest that were published."""
+def engines(folder: Path, only: Sequence[str] = ()) -> Table:
+    """This library's modelled times beside the shortest that were published. only: networks, all by
+    default."""
     rows = [
         (
             one.network,
@@ -153,6 +154,7 @@ def engines(folder: Path) -> Table:
             one.best_by,
         )
         for one in published()
+        if one.network in (only or {one.network})
     ]
     columns = ("milliseconds", "vmcu, modelled", "vmcu, estimated", "shortest published", "of")
     files = hashes([FACTS, *(folder / name for name in MODELS.values())])

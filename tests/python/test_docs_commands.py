@@ -134,6 +134,6 @@ def test_blocks_are_found() -> None:
 
 
 def test_a_command_that_fails_is_found(folder: Path) -> None:
-    assert "bytes of RAM" in scratch.execute("vmcu build MODEL", folder)
+    assert "bytes, the pool" in scratch.execute("vmcu build MODEL", folder)
     with pytest.raises(AssertionError, match="no such file"):
         scratch.execute("vmcu build none.onnx | cat\ntrue", folder)

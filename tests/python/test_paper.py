@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from pathlib import Path
 
@@ -14,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "pap
 import figures
 import run
 from bottlenecks import TABLE_2, modules
-from vmcu_tools.compiler import compile_model
 
 # The estimate for k rows between the layers, computed once by hand from table 2.
 LINES = {"S1": 9344, "S4": 6144, "B1": 97176, "B5": 60632, "B12": 20488, "B16": 21312}
@@ -45,12 +45,17 @@ def test_the_page_has_the_figures_of_the_own_networks(name: str, tmp_path: Path)
     assert row == (name, *rows_of("own")[name]), f"{run.command('own')} --write doc/results.md"
 
 
-@pytest.mark.parametrize("name", rows_of("planners"))
-def test_the_page_has_the_pools_of_real_networks(name: str) -> None:
-    path = present(SHARED / f"{name}.tflite")
-    pools = [f"{compile_model(path, stream_input=s).pool_bytes:,}" for s in (False, True)]
-    again = f"{run.command('planners')} --write doc/results.md, and README.md"
-    assert rows_of("planners")[name][:2] == pools, again
+def test_the_page_of_papers_has_the_figures_of_the_tables() -> None:
+    """Numbers beside the paper's, where one of these commands prints them."""
+    results = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    papers = (run.ROOT / "doc" / "papers.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in papers.splitlines() if run.command("") in line]
+    for claim, _, here, where, _ in rows:
+        name = where.partition(run.command(""))[2].rstrip("`")
+        block = results.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
+        for number in re.findall(r"[\d,]*\d[.,]\d+", here):
+            assert re.search(rf"(?<![\d.,]){number}(?!\d)", block), f"{claim}: {number}"
+    assert len(rows) >= len(figures.TABLES) - 1
 
 
 def test_estimates_of_rows_between_layers() -> None:

@@ -42,15 +42,6 @@ def test_the_model_is_a_bound_from_below(benchmark: ModuleType) -> None:
     assert all(0.5 < one.predicted_ms / one.measured_ms <= 1 for one in found)
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-@pytest.mark.parametrize("network", ["ad", "kws"])
-def test_the_page_has_the_times_of_now(network: str, benchmark: ModuleType) -> None:
-    file = present(SHARED / benchmark.MODELS[network])
-    row = f"| {network} | {benchmark.modelled(file):.3g} | "
-    again = f"{benchmark.command('engines')} --write doc/cycles.md"
-    assert row in PAGE.read_text(encoding="utf-8"), again
-
-
 def rows_of(table: str) -> dict[str, dict[str, str]]:
     """Cells of a table of the page, by row and column."""
     text = PAGE.read_text(encoding="utf-8")
