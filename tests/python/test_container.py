@@ -342,7 +342,7 @@ def test_commands(
     assert code == 0 and said.count("_kernel;") == said.count("\t&vmcu_") > 0
     file.write_bytes(file.read_bytes()[:-1])
     code, _, said = vmcu("container", "verify", file)
-    assert code == 1 and str(file) in said and "remedy" in said
+    assert code == 1 and str(file) in said and "hint" in said
     code, _, said = vmcu("container", "show", tmp_path / "none")
     assert code == 1 and "no such file" in said
 

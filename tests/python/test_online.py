@@ -208,7 +208,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and "devices can re-plan it" in said and "version 1.1" in said
     for words in ((), ("--format", "container", "--stream-input"), ("--pareto",)):
         code, said = vmcu(*made, *words)
-        assert code == 1 and "--online" in said and "remedy" in said
+        assert code == 1 and "--online" in said and "hint" in said
 
 
 def test_the_page_has_every_member() -> None:

@@ -122,7 +122,7 @@ def test_what_a_container_cannot_be_asked(
         ),
     ):
         code, _, errors = vmcu(capsys, *words)
-        assert code == 1 and said in errors and "remedy" in errors
+        assert code == 1 and said in errors and "hint" in errors
     file.write_bytes(file.read_bytes()[:-1])
     code, _, errors = vmcu(capsys, "verify", file)
     assert code == 1 and str(file) in errors
