@@ -114,7 +114,7 @@ def test_what_a_container_cannot_be_asked(
 ) -> None:
     file = made(HELLO, tmp_path)
     for words, said in (
-        (("verify", file, "--rotate"), "--rotate is for building"),
+        (("verify", file, "--rotate"), "--rotate does not apply to a container"),
         (("verify", file, "--on", "virtual"), "'virtual' runs no C"),
         (
             ("bench", file, "--board", "nucleo_f411re", "--measure"),
@@ -156,7 +156,7 @@ def test_an_update_holds_what_onnx_runtime_gives(tmp_path: Path) -> None:
 def test_an_update_is_of_its_own_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = made(DIGITS, tmp_path)
     code, _, said = vmcu(capsys, "container", "update", file, "--model", HELLO)
-    assert code == 1 and "its inputs are 8 x 8 x 1" in said
+    assert code == 1 and "the inputs are 8 x 8 x 1" in said
     code, said, _ = vmcu(capsys, "container", "update", file, "--model", DIGITS)
     assert code == 0 and (tmp_path / "digits.update").exists()
 
