@@ -115,7 +115,7 @@ def test_what_a_container_cannot_be_asked(
     file = made(HELLO, tmp_path)
     for words, said in (
         (("verify", file, "--rotate"), "--rotate does not apply to a container"),
-        (("verify", file, "--on", "virtual"), "'virtual' runs no C"),
+        (("verify", file, "--on", "virtual"), "'virtual' does not run C"),
         (
             ("bench", file, "--board", "nucleo_f411re", "--measure"),
             "--measure does not support containers",
