@@ -35,7 +35,7 @@ JOBS = 2
 # A fixture takes seconds, all of them more; a mutant may be slower than what it was.
 GRACE, FIXTURES, SLOWER = 30.0, 120.0, 2.0
 KILLED, TIMEOUT, SURVIVED, UNREACHED = "killed", "timeout", "survived", "in no test"
-SAME = "the same code"
+SAME, NO_OBJECT = "the same code", "not compiled on this computer"
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,15 @@ def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
 
 
 def _judged(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
+    objects = None if mutant.file.endswith(".py") else tree.compiled(mutant.file)
+    if objects == []:
+        # Ports are compiled with the headers of their platform.
+        return Result(mutant, NO_OBJECT)
     tests = within(reach.of(mutant), budget)
     if not tests:
         return Result(mutant, UNREACHED)
     path = tree.folder / mutant.file
     before = path.read_bytes()
-    objects = None if mutant.file.endswith(".py") else tree.compiled(mutant.file)
     path.write_bytes(mutant.applied(before))
     try:
         if objects is not None and tree.compiled(mutant.file) in (None, objects):

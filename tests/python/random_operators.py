@@ -46,7 +46,7 @@ def binary(b: Builder) -> Tensor:
     shape = b.shape()
     first, second = _repeated(b, shape), _repeated(b, shape)
     kind = KINDS[int(b.rng.integers(0, len(KINDS)))]
-    op = _binary_of(b, kind)
+    op = binary_of(b, kind)
     inputs = [b.input(first)]
     if b.rng.random() < 0.5:
         zero = int(b.rng.integers(-128, 128))
@@ -57,7 +57,7 @@ def binary(b: Builder) -> Tensor:
     return b.node(op, inputs, (height, width, channels))
 
 
-def _binary_of(b: Builder, kind: str) -> Binary:
+def binary_of(b: Builder, kind: str) -> Binary:
     if kind in ("minimum", "maximum"):
         if b.rng.random() < 0.5:
             return Binary(kind, **b.limits())

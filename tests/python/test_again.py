@@ -23,7 +23,7 @@ from vmcu_tools.graph import Graph, Tensor, Window
 from vmcu_tools.kernels.targets import named
 from vmcu_tools.machine import between, reference
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.ops import bind
+from vmcu_tools.ops import NEVER, bind
 from vmcu_tools.ops.recomputed import Recomputed, RecomputedLayer
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
@@ -104,6 +104,31 @@ def test_rings_between_are_the_smallest(seed: int) -> None:
     layer = joined(graph, columns)
     sizes = itertools.count(1)
     assert layer.ring_pixels == next(r for r in sizes if keeps_apart(graph, columns, r))
+
+
+def columns_read(graph: Graph, x: int) -> range:
+    """From the first to the last column of the input under the windows of both layers."""
+    inner, outer = map(window_of, graph.nodes[:2])
+    first = outer.first(1, x)
+    last = first + outer.extent(1) - 1
+    return range(inner.first(1, first), inner.first(1, last) + inner.extent(1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_reads_and_writes_in_a_call_are_those_of_its_columns(seed: int) -> None:
+    """Of a call with some columns: all calls that a row can have."""
+    graph = two_layers(seed)
+    layer = joined(graph, COLUMNS[seed % len(COLUMNS)])
+    (_, width, channels), (_, across, made) = layer.ins[0].shape, layer.out.shape
+    for x, stop in itertools.combinations(range(across + 1), 2):
+        reads, writes = np.full(width, NEVER), np.full(across, NEVER)
+        for tick in range(stop - x):
+            seen = columns_read(graph, x + tick)
+            reads[max(seen.start, 0) : max(seen.stop, 0)] = tick
+            writes[x + tick] = tick
+        found = layer.reads_in_call(0, x, stop - x), layer.writes_in_call(x, stop - x)
+        np.testing.assert_array_equal(found[0], np.tile(reads[:, None], channels))
+        np.testing.assert_array_equal(found[1], np.tile(writes[:, None], made))
 
 
 def bottleneck(seed: int = 3) -> Graph:

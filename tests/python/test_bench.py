@@ -415,6 +415,13 @@ def test_qemu_without_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         target.count(tmp_path, refuse)
 
 
+def test_a_plugin_that_does_not_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "count.c").write_text("#error no headers\n")
+    monkeypatch.setattr(counting, "SOURCE", tmp_path / "count.c")
+    with pytest.raises(RunnerError, match=r"does not compile(.|\n)*no headers"):
+        counting._plugin.__wrapped__(1)
+
+
 def test_a_newer_qemu_gets_the_version_it_wants(tmp_path: Path) -> None:
     def run(target: CountingRunner) -> int:
         if target.api < 4:

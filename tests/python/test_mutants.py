@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +92,24 @@ def test_what_loaders_may_be_asked_for_is_compiled() -> None:
         name for file in sources for name in re.findall(r"defined\((VMCU_\w+)\)", file.read_text())
     }
     assert asked == {option.removeprefix("-D") for options in tree.LOADERS for option in options}
+
+
+@pytest.mark.parametrize(
+    ("objects", "outcome"),
+    [(([], []), run.NO_OBJECT), (([b"a"], [b"a"]), run.SAME), (([b"a"], None), run.SAME)],
+)
+def test_c_without_another_object_is_not_judged(
+    objects: tuple[list[bytes], list[bytes] | None], outcome: str, tmp_path: Path
+) -> None:
+    """And none of it counts as killed or as survived."""
+    made = iter(objects)
+    copy = SimpleNamespace(folder=tmp_path, compiled=lambda file: next(made))
+    (tmp_path / "m.c").write_text("1")
+    known = reach.Reach(tmp_path)
+    known.tests["m.c"] |= {1: {reach.Test("a::b", 1)}}
+    result = run.judge(Mutant("m.c", 1, 0, 1, "2", "1", "1 -> 2"), copy, known, 60.0)
+    assert result.outcome == outcome and run.report([result], {}) == 0
+    assert (tmp_path / "m.c").read_text() == "1"
 
 
 def test_the_stand_in_calls_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

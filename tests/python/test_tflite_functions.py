@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel
 from builders.tflite_tables import FUNCTIONS, fitting
+from random_builder import Builder
+from random_operators import binary_of
 from vmcu_tools import oracle
 from vmcu_tools.frontends.softmax import differences
+from vmcu_tools.frontends.tflite.float import table_of
 from vmcu_tools.machine import reference
+from vmcu_tools.ops import bind
 
 BYTES = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
 SHAPE = (1, 256)
+TABULATED = ("sum", "difference", "reversed", "product", "minimum", "maximum")
 
 Real = Callable[[np.ndarray], np.ndarray]
 
@@ -114,6 +119,23 @@ def test_function_equals_tflm(tmp_path, case, in_float, share):
     computed, expected = (values[port.tensor].ravel() for values in found)
     assert int(expected.max()) - int(expected.min()) > 150, "the output's scale does not fit"
     np.testing.assert_array_equal(computed, expected)
+
+
+@pytest.mark.parametrize("kind", TABULATED)
+def test_a_table_is_what_an_operator_with_a_constant_computes(kind: str) -> None:
+    b, tables = Builder(np.random.default_rng(TABULATED.index(kind))), 0
+    for _ in range(8):
+        x = b.input((1, 1, 256))
+        byte, zero = (int(value) for value in b.rng.integers(-128, 128, 2))
+        single = np.full((1, 1, 1), byte, np.int8)
+        op = replace(binary_of(b, kind), constant=single, constant_zero=zero)
+        out = b.node(op, [x], x.shape)
+        table = table_of(op, x, out)
+        if table is not None:
+            found = bind(b.graph([out.name]), b.nodes[-1]).rows([BYTES], 0, 1)
+            np.testing.assert_array_equal(table, found.ravel())
+            tables += 1
+    assert tables > 2
 
 
 @pytest.mark.parametrize("scale", [0.004, 0.3, 1.0, 7.9, 15.99, 16.0, 31.99, 32.0, 40.0, 1000.0])

@@ -172,7 +172,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
         part = reach.span(1, x, x + columns - 1, width)
         last = np.full(width, NEVER, np.int64)
         last[part.start : part.stop] = self._last_columns[part.start : part.stop] - x
-        last = np.minimum(last, columns - 1)
+        # Columns between windows are never read.
+        last = np.clip(last, NEVER, columns - 1)
         return np.broadcast_to(last[:, None], self.ins[0].shape[1:])
 
     def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:

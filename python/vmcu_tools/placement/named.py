@@ -33,13 +33,12 @@ class NamedGraph:
 
 
 def roots_of(tensors: Sequence[NamedTensor]) -> list[int]:
-    """By tensor the one whose place it has in the end: itself, or the first of those that share."""
+    """By tensor the one whose place it has in the end: itself, or the first of a circle."""
     roots = []
     for number in range(len(tensors)):
-        seen = {number}
-        while tensors[number].shares not in seen:
-            number = tensors[number].shares
-            seen.add(number)
+        place = {number: 0}
+        while (shared := tensors[number].shares) not in place:
+            number, place[shared] = shared, len(place)
         # In a circle of tensors that share with each other the first one stands for all.
-        roots.append(number if tensors[number].shares == number else min(seen))
+        roots.append(min(t for t, at in place.items() if at >= place[shared]))
     return roots
