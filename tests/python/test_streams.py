@@ -288,7 +288,7 @@ def test_what_does_not_go_with_hops(
     listener: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
 ) -> None:
     code, _, said = vmcu(capsys, "build", listener, "--hop", 2, *options)
-    assert code == 1 and f"--hop cannot be combined with {options[0]}" in said and "remedy:" in said
+    assert code == 1 and f"--hop cannot be combined with {options[0]}" in said and "hint:" in said
 
 
 def test_windows_that_cannot_move(listener: Path, capsys: pytest.CaptureFixture[str]) -> None:
