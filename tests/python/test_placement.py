@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from vmcu_tools.cli import main
-from vmcu_tools.placement import Gap, files
+from vmcu_tools.placement import Buffer, Gap, files
 
 Rows = list[tuple[int, int, int]]  # lower, upper, size
 
@@ -90,3 +90,9 @@ def test_the_problem_is_written_as_it_was_read(tmp_path: Path) -> None:
     first, second = files.read(path), files.read(copy)
     assert first.buffers[0].gaps == (Gap(-2, 1, 2, 3),)
     assert [replace(b, offset=None) for b in second.buffers] == list(first.buffers)
+
+
+def test_buffers_with_gaps_or_an_offset_are_rigid() -> None:
+    plain = Buffer("a", 0, 4, 8)
+    assert not plain.rigid
+    assert replace(plain, offset=0).rigid and replace(plain, gaps=(Gap(1, 2),)).rigid
