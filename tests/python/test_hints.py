@@ -26,7 +26,7 @@ QUOTED = re.compile(r"`(?:west )?vmcu ([^`]+)`")
 FOLLOWED = (
     ("build net.onnx", "--calibration FILE", "build net.onnx --calibration data.npz"),
     ("build modle.onnx", r"did you mean (\S+) or", "build {1}"),
-    ("buidl model.onnx", r"did you mean '(\w+)'\?", "{1} model.onnx"),
+    ("builds model.onnx", r"did you mean '(\w+)'\?", "{1} model.onnx"),
     ("build model.onnx --planer tflm", "did you mean '(--planner)'", "build model.onnx {1} tflm"),
     (
         "build model.onnx --planner tflite",
