@@ -18,6 +18,7 @@ import onnx
 import pytest
 import refusals_onnx
 import refusals_tflite
+from messages import assert_form
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import common
@@ -46,6 +47,8 @@ def reasons(path: Path) -> list[str]:
     try:
         frontends.load(path)
     except UserError as error:
+        for problem in error.problems:
+            assert_form(problem)
         return [problem.reason for problem in error.problems]
     return []
 
