@@ -12,13 +12,11 @@ NAMES = ("TensorFlow", "ONNX", "Vela", "Zephyr", "DequantizeLinear", "QuantizeLi
 
 
 def assert_form(problem: Problem) -> None:
-    """Lower case after the colon, a hint, no full stop at the end of a single clause, and no pronoun
-    for the node that the message names before."""
+    """Lower case after the colon, a hint, no full stop behind a single clause, and no pronoun for
+    the node that the message names before."""
     for part in (problem.reason, problem.remedy):
         assert part and (part.startswith(NAMES) or not re.match(r"[A-Z][a-z]", part)), problem
-        assert not re.match(r"(it|its|they|this|what|who)\b", part) or part.startswith("this "), (
-            problem
-        )
+        assert not re.match(r"(it|its|they|what|who)\b", part), problem
         assert not part.endswith(".") or ". " in part, problem
     where = f"{problem.node} ({problem.op}): " if problem.op and problem.node else ""
     assert str(problem).startswith(f"{problem.file}: {where}"), problem
