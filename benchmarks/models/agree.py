@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from vmcu_tools import runners
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
+from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.runners.borders import to_file
 
 from build import samples
@@ -43,7 +43,7 @@ def agreement(path: Path, target: str, count: int) -> tuple[int, int]:
     plan = compile_model(path, "vmcu")
     graph = plan.graph
     inputs = [[quantised(graph, sample["input"])] for sample in given]
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = session_of(path, "ORT_ENABLE_EXTENDED")
     agreed = 0
     for sample, outputs in zip(given, runners.get(target).run(plan, inputs), strict=True):
         ours = to_file(np.asarray(outputs[0]), graph, graph.outputs[0])

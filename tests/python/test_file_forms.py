@@ -113,16 +113,16 @@ def test_a_file_without_content_is_known_by_its_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"nothing that anybody knows")
         assert frontends.format_of(tmp_path / name) == wanted
     (tmp_path / "a.h5").write_bytes(bytes(100))
-    with pytest.raises(UserError, match=r"neither a \.tflite nor a \.onnx file"):
+    with pytest.raises(UserError, match=r"neither \.tflite nor \.onnx"):
         frontends.format_of(tmp_path / "a.h5")
 
 
 def test_a_missing_file_brings_those_that_are_there_to_mind(tmp_path: Path) -> None:
     for name in ("speech.onnx", "vision.tflite", "notes.txt"):
         (tmp_path / name).touch()
-    with pytest.raises(UserError, match=r"Did you mean \S*speech\.onnx\?"):
+    with pytest.raises(UserError, match=r"did you mean \S*speech\.onnx\?"):
         frontends.load(tmp_path / "spech.onnx")
-    with pytest.raises(UserError, match=r"Did you mean \S*speech\.onnx or \S*vision\.tflite\?"):
+    with pytest.raises(UserError, match=r"did you mean \S*speech\.onnx or \S*vision\.tflite\?"):
         frontends.load(tmp_path / "quite another")
     shutil.rmtree(tmp_path)
     with pytest.raises(UserError, match=r"give the path of a \.onnx or \.tflite file"):

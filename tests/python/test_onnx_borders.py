@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops
 from builders.onnx_models import OnnxModel, single
@@ -15,6 +14,7 @@ from builders.onnx_options import INDICES, index_of_extreme
 from vmcu_tools import frontends, passes
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
+from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.runners.borders import read_input, to_file
 
 FLOAT = onnx.TensorProto.FLOAT
@@ -32,7 +32,7 @@ def outputs(path: Path, values: dict[str, np.ndarray], folder: Path) -> tuple[Gr
         sample.append(read_input(folder / "values.npy", graph, port))
     found = reference.run(graph, sample)
     ours = [to_file(found[port.tensor], graph, port) for port in graph.outputs]
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = session_of(path, "ORT_ENABLE_EXTENDED")
     return graph, ours, session.run(None, values)
 
 

@@ -124,7 +124,7 @@ def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found, costs = reordered(graph, whole_cost), costs_of(graph, whole_cost)
     assert not found.proven
     assert f"{found.peak:,} bytes" in found.notes[0]
-    assert found.notes[0].endswith(f"down to {found.bound:,}.")
+    assert found.notes[0].endswith(f"over all orders is {found.bound:,} bytes.")
     assert found.bound <= reordered(graph, whole_cost, 3_000_000).peak
     assert found.peak == peak_of(found.graph, costs) < peak_of(graph, costs)
     assert found.notes[0] in make_plan("hmcos", graph).notes

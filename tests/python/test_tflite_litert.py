@@ -81,5 +81,5 @@ def test_verification_says_what_micro_lacks(tmp_path):
     m.op("DEQUANTIZE", [x], f)
     m.op("POW", [f, m.constant(np.array(3, np.float32))], g, "Pow")
     y = m.op("QUANTIZE", [g], m.activation((1, 8)))
-    with pytest.raises(UserError, match="no kernel of POW"):
+    with pytest.raises(UserError, match="no kernel for POW"):
         oracle.open(m.save(tmp_path / "m.tflite", [x], [y]))

@@ -13,10 +13,11 @@ import pytest
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
+from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.runners.borders import to_file
 from vmcu_tools.verify import verify
 
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 MODELS = Path(__file__).resolve().parents[2] / "benchmarks" / "models"
 SMALL = ("ds-cnn", "heartbeat", "resnet8", "transformer", "unet-48")
@@ -56,7 +57,7 @@ def test_equal_to_onnxruntime_as_it_comes(build, agree, tmp_path):
         pytest.skip("ONNX Runtime adds in another way off x86-64")
     path = build.write("resnet8", tmp_path)
     graph = load(path)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = session_of(path, "ORT_ENABLE_EXTENDED")
     for sample in build.samples(onnx.load(path), 5, 3):
         values = reference.run(graph, [agree.quantised(graph, sample["input"])])
         ours = to_file(values[graph.outputs[0].tensor], graph, graph.outputs[0])

@@ -254,7 +254,7 @@ def _board(text: str) -> Board:
     try:
         board = board_of(known_board(text))
     except argparse.ArgumentTypeError as error:
-        print(f"vmcu bench: error: argument --board: {error}", file=sys.stderr)
+        print(f"error: argument --board: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     reason = board.lacks(TIMINGS)
     if reason:

@@ -24,7 +24,7 @@ ASCII = str.maketrans({ELLIPSIS: "~", RULE: "-"})
 def table(*columns: str, left: int = 2, keys: int | None = None, whole: int = 0) -> ReportTable:
     """A table whose first `left` columns are text and the others figures. Where it is wider than
     the terminal, each part of it has the first `keys` columns (default: `left`). Texts of the first
-    `whole` columns, which a reader types again, are never shortened."""
+    `whole` columns, which a reader types again, are folded and never shortened."""
     return ReportTable(columns, left, left if keys is None else keys, whole)
 
 
@@ -69,8 +69,6 @@ class ReportTable:
         return max(map(cell_len, (self.headers[column], *(row[column] for row in self.rows))))
 
     def _least(self, column: int) -> int:
-        if column < self.whole:
-            return self._natural(column)
         if column < self.left:
             return min(self._natural(column), LEAST_TEXT)
         words = self.headers[column].split()
@@ -105,7 +103,10 @@ class ReportTable:
         self, row: Sequence[str], part: Sequence[int], widths: Sequence[int], bottom: bool = False
     ) -> Iterator[str]:
         """The lines of a row; bottom: its shorter cells are in the last of them."""
-        cells = [wrapped(row[c], width) for c, width in zip(part, widths, strict=True)]
+        cells = [
+            (chop_cells if c < self.whole else wrapped)(row[c], width)
+            for c, width in zip(part, widths, strict=True)
+        ]
         height = max(map(len, cells), default=0)
         for number in range(height):
             line = []
