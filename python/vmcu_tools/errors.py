@@ -38,7 +38,8 @@ class Problem:
     op: str = ""
 
     def __str__(self) -> str:
-        node = f"{self.node} ({self.op})" if self.node and self.op else self.node or self.op
+        # A damaged file can have bytes for a name.
+        node = f"{self.node} ({self.op})" if self.node and self.op else f"{self.node or self.op}"
         return message(
             ": ".join(part for part in (self.file, node, self.reason) if part), self.remedy
         )

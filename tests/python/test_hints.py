@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from builders import scratch
@@ -170,4 +171,5 @@ def test_the_form_of_a_message() -> None:
     problem = Problem("weights are float", "quantise them", "m.onnx", "conv1", "Conv")
     assert str(problem) == "m.onnx: conv1 (Conv): weights are float. hint: quantise them"
     assert str(Problem("no such file", file="m.onnx")) == "m.onnx: no such file"
+    assert "m.onnx: b'\\xff': no" in str(Problem("no", file="m.onnx", node=cast(str, b"\xff")))
     assert str(Problem("it failed:\nlast line", "look")) == "it failed:\nlast line\nhint: look"
