@@ -50,6 +50,8 @@ class TableMean(Op):
     """
 
     clamps = True
+    # As an average's: of two taps, every second mean may be half way between two bytes.
+    differing_share = 0.3
 
     table: np.ndarray
     window: Window
