@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
-from ..exits import EXIT_DONE
+from ..exits import EXIT_DONE, EXIT_USAGE
 from . import wear
 from .limits import board_of, known_board
 from .options import (
@@ -255,7 +255,7 @@ def _board(text: str) -> Board:
         board = board_of(known_board(text))
     except argparse.ArgumentTypeError as error:
         print(f"error: argument --board: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        raise SystemExit(EXIT_USAGE) from None
     reason = board.lacks(TIMINGS)
     if reason:
         remedy = "count on a core with --on, or on the board itself with --measure"
