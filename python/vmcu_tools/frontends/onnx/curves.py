@@ -24,9 +24,8 @@ def range_scale(low: float, high: float) -> tuple[float, int]:
 
 def table_of(curve: Curve, out: Tensor) -> np.ndarray:
     """The bytes of a function's values, int8 (256,)."""
-    if curve.integers is None:
-        return tables.quantised(curve.real, out)
-    return tables.as_table(curve.integers(out))
+    integers = curve.integers and curve.integers(out)
+    return tables.quantised(curve.real, out) if integers is None else tables.as_table(integers)
 
 
 def tabulated(curve: Curve, node: str) -> Pending:

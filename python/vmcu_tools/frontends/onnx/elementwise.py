@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from ...graph import Op, Tensor
 from ...ops.add import Add
 from ...ops.binary import Binary
 from ...ops.requantize import Requantize
-from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
+from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
-from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, present, require
+from ..common import KEEP_QUANTISATION, fixed_sum, present, require
 from ..movement import file_index
+from .arithmetic import Operator, as_int8, binary_op, table_of_integers
 from .channels import broadcast, by_element, narrowed, per_channel
 from .context import Context, clamp, common_root, outputs, rule
 from .curves import range_scale
@@ -41,11 +42,6 @@ from .values import (
     constant_of,
     laid_out,
     of_rank,
-)
-
-_FOLD = (
-    "run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
-    "constants into the layer before"
 )
 
 
@@ -188,7 +184,7 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
             return value.rebias(constant, node.outputs[0])
     one = one_curve(context, args, constants, FLOAT[node.op])
     if one is not None:
-        one = replace(one, integers=_of_integers(node, args))
+        one = replace(one, integers=table_of_integers(context, node, args))
     found = one or _folded(node, args, constants)
     if found is not None:
         return found
@@ -206,36 +202,6 @@ def _is_bias(constant: np.ndarray, value: Pending) -> bool:
     return fits and (
         constant.size == 1 or constant.shape[-1:] == (constant.size,) == value.shape[-1:]
     )
-
-
-def _of_integers(node: FileNode, args: Args) -> Callable[[Tensor], np.ndarray] | None:
-    """Curve.integers of a sum or a product of a dequantised activation with itself or with a number
-    that the file has in int8."""
-    x = next((arg.activation for arg in args if isinstance(arg, Real)), None)
-    known = all(isinstance(arg, (Real, QuantConstant)) for arg in args)
-    if x is None or not known or node.op not in ("Add", "Mul"):
-        return None
-    operator = _Operator.of(node, x)
-    sides = [_as_int8(arg) if isinstance(arg, QuantConstant) else None for arg in args]
-    if any(isinstance(arg, Real) and arg.activation is not x for arg in args):
-        return None
-
-    def of_output(out: Tensor) -> np.ndarray:
-        q = np.arange(INT8_MIN, INT8_MAX + 1)
-        values = [q if s is None else np.full_like(q, int(s.ints.ravel()[0])) for s in sides]
-        own = x.tensor.scale, x.tensor.zero_point
-        pairs = [own if s is None else (float(s.scale[0]), int(s.zero_point[0])) for s in sides]
-        first = replace(x.tensor, scale=pairs[0][0], zero_point=pairs[0][1])
-        op = _binary_op(operator, first, pairs[1], out)
-        if op.sum is not None:
-            return op.sum.apply(*values)
-        if op.product is not None:
-            product = (values[0] - pairs[0][1]) * (values[1] - pairs[1][1])
-            return op.product.apply(product, out.zero_point)
-        real = [(v - z) * s for v, (s, z) in zip(values, pairs, strict=True)]
-        return tables.quantised(sum(real[1:], real[0]).astype(np.float32), out)
-
-    return of_output
 
 
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
@@ -278,7 +244,7 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
     first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
     order, memory = arrangement(shape, laid)
     same = first.shape == second.shape == memory
-    operator = _Operator.of(node, a)
+    operator = Operator.of(node, a)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         operand = second.scale, second.zero_point
@@ -286,7 +252,7 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
             exact = operator.sum(first, operand, out)
             total = exact or fixed_sum(first.scale, second.scale, out.scale)
             return Add(total, act_min=act_min, act_max=act_max)
-        op = _binary_op(operator, first, operand, out)
+        op = binary_op(operator, first, operand, out)
         return replace(op, act_min=act_min, act_max=act_max)
 
     inputs = (first, second)
@@ -336,72 +302,6 @@ def _distance(context: Context, node: FileNode, a: Activation, b: Activation) ->
     return replace(pending, resolve=resolve, natural=(scale, INT8_MIN), terms=None)
 
 
-@dataclass(frozen=True)
-class _Operator:
-    """One of FLOAT, its second operand first if `swapped`. ONNX Runtime computes with the int8
-    values plus `offset`: on x86 it makes uint8 of what is int8 between QuantizeLinear and
-    DequantizeLinear, but not of a QOperator's operands."""
-
-    op: str
-    offset: int
-    swapped: bool = False
-
-    @staticmethod
-    def of(node: FileNode, x: Activation, swapped: bool = False) -> _Operator:
-        unsigned = x.dtype == "uint8" or not node.qoperator
-        return _Operator(node.op, 128 if unsigned else 0, swapped)
-
-    def sum(self, x: Tensor, operand: tuple[float, int], out: Tensor) -> FloatSum | None:
-        """The sum of x and an operand, given its scale and zero point, unless factors are
-        absurd."""
-        scale, zero = operand
-        scales, zeros = (x.scale, scale, out.scale), (x.zero_point, zero, out.zero_point)
-        total = FloatSum.of(scales, zeros, self.offset)
-        return total if total.usable else None
-
-
-def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: Tensor) -> Binary:
-    """The operator between x and an operand, given its scale and zero point."""
-    op, swapped, (scale, zero) = operator.op, operator.swapped, operand
-    if op == "Add":
-        total = operator.sum(x, operand, out)
-        if total is not None:
-            return Binary("float_sum", sum=total)
-    if op in ("Add", "Sub"):
-        kind = "sum" if op == "Add" else "reversed" if swapped else "difference"
-        return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)))
-    if op == "Mul":
-        factor = np.float32(x.scale) * np.float32(scale) / np.float32(out.scale)
-        require(bool(np.isfinite(factor)), "the scales are out of range", KEEP_QUANTISATION)
-        return Binary("float_product", product=FloatProduct(float(factor), operator.offset))
-    product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
-    ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
-    a, b = (fixed_point(ratio) for ratio in ratios)
-    if op == "PRelu":
-        require(not swapped, "the slopes are not constant and the input is")
-        return Binary("prelu", a=a, out=fixed_point(product))
-    require(op in ("Min", "Max"), f"{op} of two activations is not supported")
-    kind = "minimum" if op == "Min" else "maximum"
-    same = {(x.scale, x.zero_point), (scale, zero)} == {(out.scale, out.zero_point)}
-    return Binary(kind) if same else Binary(kind, a=a, b=b)
-
-
-def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
-    """A constant operand with one int8 scale; a float one is quantised here."""
-    if isinstance(value, QuantConstant):
-        require(value.is_int8, "the constant operand is not int8 with one scale", _FOLD)
-        if value.ints.dtype == np.int8:
-            return value
-        ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
-        return replace(value, ints=ints, zero_point=value.zero_point.astype(np.int16) - 128)
-    real = value.real()
-    reach = float(np.abs(real).max()) if real.size else 0.0
-    require(bool(np.isfinite(reach)), "the constant operand is not a number")
-    scale = np.array([reach / 127 if reach > 0 else 1.0], np.float32)
-    ints = np.clip(np.rint(real / scale), INT8_MIN, INT8_MAX).astype(np.int8)
-    return QuantConstant(ints, scale, np.zeros(1, np.int64), 0)
-
-
 def _with_constant(
     context: Context, node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
 ) -> Pending:
@@ -415,13 +315,13 @@ def _with_constant(
     scaled = None if integers else per_channel(node, x, real.real(), swapped)
     if scaled is not None:
         return scaled
-    constant = _as_int8(real)
+    constant = as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
     index = constant_index.ravel()[laid_out(x)]
     values = constant.ints.ravel()[narrowed(index)]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
-    operator = _Operator.of(node, x, swapped)
+    operator = Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         operand, ints = (scale, zero), values
@@ -429,7 +329,7 @@ def _with_constant(
             # Both are monotone: the constant's byte is that of the result.
             operand = out.scale, out.zero_point
             ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
-        op = _binary_op(operator, x.tensor, operand, out)
+        op = binary_op(operator, x.tensor, operand, out)
         op = replace(op, constant=ints, constant_zero=operand[1])
         return replace(op, act_min=act_min, act_max=act_max)
 

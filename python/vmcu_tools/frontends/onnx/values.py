@@ -105,12 +105,12 @@ class Curve:
     """A float function of one activation's value: real float32 (256,) for q = -128 .. 127.
 
     integers: what ONNX Runtime makes of it where QuantizeLinear follows at once and it computes
-    with integers, int64 (256,) by the output's tensor.
+    with integers, int64 (256,) by the output's tensor, or None for that output.
     """
 
     activation: Activation
     real: np.ndarray
-    integers: Callable[[Tensor], np.ndarray] | None = None
+    integers: Callable[[Tensor], np.ndarray | None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
