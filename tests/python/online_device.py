@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,11 +109,23 @@ def host(flags: Sequence[str], loads: bool, target: str = "host:sanitize") -> Co
 
 
 def library(folder: Path, *flags: str) -> ctypes.CDLL:
-    """The runtime in this process, with all kernels and the loader."""
+    """The runtime in this process, with all kernels and the loader. Attributes have the names of
+    the headers, which VMCU_CONFIGURED() changes."""
     made, target = folder / "libvmcu.so", host((*OPTIONS, "-fPIC", *flags), True, "host")
     whole = ["-Wl,--whole-archive", str(target.archive()), "-Wl,--no-whole-archive"]
     target.gcc(["-shared", str(KERNELS), *whole, "-o", str(made)], folder)
-    return ctypes.CDLL(str(made))
+    loaded = ctypes.CDLL(str(made))
+    for name in configured_names(made):
+        plain = re.sub(r"_with(out)?_.*", "", name)
+        setattr(loaded, plain, getattr(loaded, name))
+    return loaded
+
+
+def configured_names(made: Path) -> list[str]:
+    """The configured names that a shared library exports."""
+    command = ["nm", "-D", "--defined-only", str(made)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return re.findall(r"\bvmcu_\w+?_with\w+", text)
 
 
 def damager(folder: Path) -> Path:

@@ -27,6 +27,9 @@ PARTS = (POOL, CONTEXT, WEIGHTS, TABLES, KERNELS, EXECUTOR, PORT)
 # Arrays that bring their own guards are larger than the pool inside them.
 POOL_SLACK = 256
 WORD = 4
+# A model's name in C is configured, see VMCU_CONFIGURED in vmcu/config.h.
+_MODEL = r"model(?:_with(?:out)?_\w+)?"
+_MODEL_SYMBOL = re.compile(rf"(\w+?)_{_MODEL}")
 # Of struct vmcu_stream.
 _STATE_WORD = STREAM.members["state_bytes"].start // WORD
 
@@ -150,9 +153,10 @@ def find_models(elf: Elf) -> Iterator[LinkedModel]:
     """The models that an image holds, by the names of their tables. UserError where it is for
     another version of vmcu."""
     for symbol in elf.symbols:
-        name = symbol.name.removesuffix("_model")
-        if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
+        named = _MODEL_SYMBOL.fullmatch(symbol.name)
+        if symbol.kind != OBJECT or named is None or elf.find(f"{named[1]}_tensors") is None:
             continue
+        name = named[1]
         if symbol.size - MODEL.size not in (0, ROTATION_BYTES, STREAM_BYTES):
             raise UserError(
                 Problem(
@@ -172,7 +176,7 @@ def find_models(elf: Elf) -> Iterator[LinkedModel]:
 def model_symbols(elf: Elf, model: LinkedModel) -> Iterator[SizedSymbol]:
     """Arrays are weights; everything else that the model's C file defines is tables."""
     array = re.compile(rf"{re.escape(model.name)}_\d+_\w+")
-    tables = "model|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
+    tables = f"{_MODEL}|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
     tables += "|stream|calls|again"
     table = re.compile(rf"{re.escape(model.name)}_({tables})|vmcu_registered_{model.name}")
     for symbol in elf.symbols:

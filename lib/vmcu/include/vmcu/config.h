@@ -67,4 +67,70 @@
 
 #endif /* __ZEPHYR__ */
 
+/*
+ * VMCU_CONFIGURED(name) is the name with the options that change structs or kernels. Functions that
+ * set up structs, and models, have such names: if the library, a model and the application were
+ * compiled with different options, the linker prints an undefined reference to
+ * vmcu_init_with_rotate or the like. Each header of a model defines its name so.
+ */
+#if defined(VMCU_POOL_GUARD)
+#define VMCU_NAME_GUARD _with_guard
+#else
+#define VMCU_NAME_GUARD
+#endif
+
+#if defined(VMCU_POOL_ROTATE)
+#define VMCU_NAME_ROTATE _with_rotate
+#else
+#define VMCU_NAME_ROTATE
+#endif
+
+#if defined(VMCU_PROFILE)
+#define VMCU_NAME_PROFILE _with_profile
+#else
+#define VMCU_NAME_PROFILE
+#endif
+
+#if defined(VMCU_SEVERAL_POOLS)
+#define VMCU_NAME_POOLS _with_several_pools
+#else
+#define VMCU_NAME_POOLS
+#endif
+
+#if defined(VMCU_STREAMS)
+#define VMCU_NAME_STREAMS _with_streams
+#else
+#define VMCU_NAME_STREAMS
+#endif
+
+#if defined(VMCU_CONTAINERS)
+#define VMCU_NAME_CONTAINERS _with_containers
+#else
+#define VMCU_NAME_CONTAINERS
+#endif
+
+#if defined(VMCU_NO_REQUANT_FIXED)
+#define VMCU_NAME_REQUANT _without_fixed
+#elif defined(VMCU_NO_REQUANT_FLOAT)
+#define VMCU_NAME_REQUANT _without_float
+#else
+#define VMCU_NAME_REQUANT
+#endif
+
+#define VMCU_CONFIGURED(name)                                                                      \
+	VMCU_EXPANDED(name, VMCU_NAME_GUARD, VMCU_NAME_ROTATE, VMCU_NAME_PROFILE, VMCU_NAME_POOLS, \
+		      VMCU_NAME_STREAMS, VMCU_NAME_CONTAINERS, VMCU_NAME_REQUANT)
+#define VMCU_EXPANDED(name, a, b, c, d, e, f, g) VMCU_JOINED(name, a, b, c, d, e, f, g)
+#define VMCU_JOINED(name, a, b, c, d, e, f, g)   name##a##b##c##d##e##f##g
+
+#define vmcu_init              VMCU_CONFIGURED(vmcu_init)
+#define vmcu_init_pools        VMCU_CONFIGURED(vmcu_init_pools)
+#define vmcu_model_load        VMCU_CONFIGURED(vmcu_model_load)
+#define vmcu_model_load_saying VMCU_CONFIGURED(vmcu_model_load_saying)
+#define vmcu_model_load_as     VMCU_CONFIGURED(vmcu_model_load_as)
+
+#if defined(VMCU_AUDIO_CMSIS_DSP)
+#define vmcu_audio_init vmcu_audio_init_with_cmsis_dsp
+#endif
+
 #endif /* VMCU_CONFIG_H_ */
