@@ -123,11 +123,8 @@
 #define VMCU_EXPANDED(name, a, b, c, d, e, f, g) VMCU_JOINED(name, a, b, c, d, e, f, g)
 #define VMCU_JOINED(name, a, b, c, d, e, f, g)   name##a##b##c##d##e##f##g
 
-#define vmcu_init              VMCU_CONFIGURED(vmcu_init)
-#define vmcu_init_pools        VMCU_CONFIGURED(vmcu_init_pools)
-#define vmcu_model_load        VMCU_CONFIGURED(vmcu_model_load)
-#define vmcu_model_load_saying VMCU_CONFIGURED(vmcu_model_load_saying)
-#define vmcu_model_load_as     VMCU_CONFIGURED(vmcu_model_load_as)
+#define vmcu_init       VMCU_CONFIGURED(vmcu_init)
+#define vmcu_init_pools VMCU_CONFIGURED(vmcu_init_pools)
 
 #if defined(VMCU_AUDIO_CMSIS_DSP)
 #define vmcu_audio_init vmcu_audio_init_with_cmsis_dsp

@@ -27,6 +27,10 @@ extern "C" {
 /* A call fails to link, and the linker prints what to define for the library and its callers. */
 #define vmcu_model_load    vmcu_model_load_needs_VMCU_CONTAINERS
 #define vmcu_model_load_as vmcu_model_load_as_needs_VMCU_CONTAINERS
+#else
+#define vmcu_model_load        VMCU_CONFIGURED(vmcu_model_load)
+#define vmcu_model_load_saying VMCU_CONFIGURED(vmcu_model_load_saying)
+#define vmcu_model_load_as     VMCU_CONFIGURED(vmcu_model_load_as)
 #endif
 
 /**
