@@ -29,7 +29,7 @@ from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import DEFAULT
+from vmcu_tools.planner.options import DEFAULT, CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report.costs import print_bench
 from vmcu_tools.report.terminal import console
@@ -270,7 +270,7 @@ def test_the_kept_image_runs(tmp_path: Path, options: list[str]) -> None:
     subprocess.run([kept / "run.sh"], cwd=tmp_path, check=True, timeout=60)
     given = np.fromfile(kept / "inputs.bin", np.int8)
     if options:
-        plan = compile_model(model, hop=4)
+        plan = compile_model(model, CompileOptions(hop=4))
         _, width, channels = plan.model.tensors[plan.model.inputs[0].tensor].shape
         wanted = streamed(RUNNERS["virtual"], plan, given.reshape(-1, width, channels))
     else:
