@@ -47,7 +47,8 @@ def page() -> str:
 
 def exclusions() -> Iterator[str]:
     """The table of options that cannot be combined."""
-    yield "## Options that exclude each other\n\n| option | cannot be combined with |\n| --- | --- |\n"
+    yield "## Options that exclude each other\n\n"
+    yield "| option | cannot be combined with |\n| --- | --- |\n"
     for one in EXCLUSIONS:
         others = ", ".join(f"`{spelled(other)}`" for other in one.reasons)
         yield f"| `{spelled(one.option)}` | {others} |\n"
