@@ -98,7 +98,7 @@ class Way:
         if self.divided:
             size = plan.pool_bytes * 3 // 4 + 8
             regions = (Region("fast", size, 0.0), Region("slow", size, 1.0))
-            return make_plan(given, replace(options, regions=regions, planner=self.planner))
+            return make_plan(given, replace(options, memory=regions, planner=self.planner))
         return rotate(plan) if self.rotated else plan
 
 

@@ -270,7 +270,7 @@ def test_containers_and_rotating_pools_do_without() -> None:
         container.build(plan, "m")
     with pytest.raises((UserError, PlanError), match="rotate"):
         emit(rotate(plan), "m")
-    plain = CompileOptions(stream_input=True, extra_macs=2.0, again=False)
+    plain = CompileOptions(stream_input=True, extra_macs=2.0, container=True)
     assert container.build(make_plan(bottleneck(), plain), "m")
 
 

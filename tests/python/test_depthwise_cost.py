@@ -50,7 +50,7 @@ def layer(shape: tuple[int, int, int], window: Window) -> Graph:
     ],
 )
 def test_any_window_is_fast(shape: tuple[int, int, int], window: Window, limit: float) -> None:
-    plan = make_plan(DEFAULT, layer(shape, window))
+    plan = make_plan(layer(shape, window))
     (found,) = bench(plan, "dw", M4).layers
     assert found.instructions_per_mac is not None
     assert found.instructions_per_mac <= limit

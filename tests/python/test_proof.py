@@ -69,7 +69,7 @@ def divided(one: Plan, options: CompileOptions) -> Plan:
     UserError if that was not found."""
     size = max(one.pool_bytes * 3 // 4, 8)
     regions = (Region("fast", size, 0.0), Region("slow", size, 1.0))
-    found = make_plan(one.model, replace(options, regions=regions))
+    found = make_plan(one.model, replace(options, memory=regions))
     if any(region.pool_bytes == 0 for region in found.regions):
         raise UserError(Problem("all of it is in one memory"))
     return found
