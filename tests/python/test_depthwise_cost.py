@@ -11,7 +11,6 @@ from vmcu_tools.bench import kernels
 from vmcu_tools.bench.model import bench
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
-from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
 
 M4 = "qemu:m4"
