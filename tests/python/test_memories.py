@@ -104,7 +104,7 @@ def test_the_same_plan_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "rest", [{"planner": "single"}, {"ram": 4096}, {"rotated": True}, {"plan_seconds": 3.0}]
+    "rest", [{"planner": "single"}, {"ram": 4096}, {"rotate": True}, {"plan_seconds": 3.0}]
 )
 def test_what_does_not_go_with_memories(rest: dict) -> None:
     with pytest.raises(UserError, match="--memory cannot be combined with --"):
