@@ -44,8 +44,6 @@ LITTLE = 0.0005
 EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
-# Layers of stages that are looked at before longer ones.
-SHORT = (24, 48)
 # After so many stages without places the others are looked at with so many times less effort.
 MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
@@ -78,19 +76,17 @@ class Cutter(Needs):
         self.cut_short = False
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
-        """As least_peak(). Few layers together, in rows first, soon need little; what they need
-        refuses most of the larger stages before they are traced."""
-        for longest in (*(length for length in SHORT if length < self.count), LONGEST):
-            for some in dict.fromkeys((tuple(tiles[:1]), tuple(tiles))):
-                known = self.least_peak(some, known, longest)
+        """As least_peak(). Stages in rows first: what they need refuses most of those in tiles
+        before they are traced."""
+        for some in dict.fromkeys((tuple(tiles[:1]), tuple(tiles))):
+            known = self.least_peak(some, known)
         return known
 
-    def least_peak(self, tiles: Sequence[Tile], known: int, longest: int = LONGEST) -> int:
-        """The smallest peak over all ways to cut into stages of at most `longest` layers; `known`:
-        one that is reached."""
+    def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
+        """The smallest peak over all ways to cut into stages; `known`: one that is reached."""
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - longest, 0) - 1, -1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
                 if best[first] >= best[stop] or self.beyond(first, stop, best[stop] - 1):
                     continue
                 # The small tiles first: what they need is hard to beat.
