@@ -17,8 +17,6 @@ from .cuts import Cutter
 
 # Of more nodes in bands, no solver is asked for the places of all at once.
 MOST_SOLVED = 20
-# Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
-EASES = (1.0, 0.9, 0.8, 0.65)
 # Of a solver, in seconds, before more bytes are allowed.
 IN_LINE = 0.3
 # By cuts, their layout and the bytes in which no places were found for it.
@@ -96,15 +94,11 @@ def placed_within(
     """A plan within a limit; None if there is none. layouts: those without places, those tried here
     added, and the limit that they were tried in. Many bands have many pieces: what is found for
     some at a time, and not what a solver may find for all, in minutes."""
-    for part in EASES:
-        cuts = cutter.cheapest(limit, int(part * limit))
-        plan = plan_in(cutter, cuts, limit, options, layouts)
-        if plan is None:
-            others = cutter.loosened(cuts, limit)
-            plan = plan_in(cutter, others, limit, options, layouts)
-        if plan is not None:
-            return plan
-    return None
+    cuts = cutter.cheapest(limit)
+    plan = plan_in(cutter, cuts, limit, options, layouts)
+    if plan is None:
+        plan = plan_in(cutter, cutter.loosened(cuts, limit), limit, options, layouts)
+    return plan
 
 
 def plan_in(
