@@ -4,8 +4,7 @@
 In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
 everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
 constraint solver takes over: first for a circle of that size (circle.py), then for the smallest
-linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first. Of
-more pieces than a solver can look at together it is asked for some at a time (rolling.py).
+linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ...graph import Graph
 from ...plan.plan import Plan
-from . import circle, rolling
+from . import circle
 from .cpsat import can_solve
 from .layout import Layout
 from .order import reordered
@@ -102,14 +101,6 @@ def walked(
         return None
     size = max(bound, limit)
     found = circle.fits(free, size) if hopeful(size) else None
-    return None if found is None else plan_of(planner, layout, found, bound)
-
-
-def rolled(planner: str, layout: Layout, size: int) -> Plan | None:
-    """A plan in `size` bytes, if the solver finds one for some pieces at a time."""
-    pieces = pieces_of(layout, both_ways=True)
-    bound = max(piece.bound() for piece in pieces)
-    found = rolling.fits(pieces, size) if bound <= size else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

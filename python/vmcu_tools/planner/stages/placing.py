@@ -10,7 +10,7 @@ from ...plan.plan import Plan
 from ..options import Options
 from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
-from ..places.swing import packed, rolled, walked, walked_least
+from ..places.swing import packed, walked, walked_least
 from ..places.walk import Walk, plan_of
 from .closing import closest, lodged_cuts
 from .cuts import Cutter
@@ -113,8 +113,6 @@ def plan_in(
     plan = roomy(layout, limit) if cutter.bands else None
     if plan is None and len(cutter.bands) <= MOST_SOLVED:
         plan = walked("vmcu", layout, limit, partial(cutter.lodged, cuts))
-    if plan is None and cutter.lodged(cuts, limit):
-        plan = rolled("vmcu", layout, limit)
     if plan is None:
         layouts[cuts] = layout, limit
     return plan
