@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
 from .cpsat import can_solve, new_solver, solved
 from .overlap import Clearance
@@ -115,11 +116,14 @@ def smallest(pieces: Sequence[Piece], least: int, most: int, effort: float) -> W
     """A placement in the smallest circle found of less than `most` bytes, by bisection; None if
     there is none."""
     best = None
-    while least < most:
-        size = (least + most) // 2
-        found = fits(pieces, size, effort)
-        if found is None:
-            least = size + 1
-        else:
-            best, most = found, size
+    with progress.clock("solving", effort * max(most - least, 1).bit_length()) as watch:
+        bound = least
+        while least < most:
+            watch(bound, most)
+            size = (least + most) // 2
+            found = fits(pieces, size, effort)
+            if found is None:
+                least = size + 1
+            else:
+                best, most = found, size
     return best

@@ -3,18 +3,18 @@
 
 In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
 everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
-constraint solver takes over: first for a circle of that size (circle.py), then for the smallest
-linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first.
+constraint solver takes over: first for a circle of that size (circle.py), then for ever smaller
+ones from the smallest pool that the walk finds. A linear pool is tried first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.plan import Plan
 from . import circle
-from .cpsat import can_solve
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
@@ -46,41 +46,36 @@ def place(planner: str, layout: Layout, seconds: float, below: int | None = None
 
 def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     """The smallest pool found whose end no tensor reaches around."""
-    free = pieces_of(layout, both_ways=True)
-    bound = max(piece.bound() for piece in free)
-    search = Walk(free, bound, False)
-    if search.run():
-        return plan_of(planner, layout, search, bound)
-    if len(free) > MOST_PIECES:
-        return plan_of(planner, layout, walked_least(free, bound, WRAPS[:1]), bound)
-    search, proven = solved(free, bound, seconds)
-    return plan_of(planner, layout, search, proven)
+    rigid = [replace(piece, whole=True) for piece in pieces_of(layout, both_ways=True)]
+    bound = max(piece.bound() for piece in rigid)
+    return plan_of(planner, layout, smallest_found(rigid, bound, seconds / CIRCLES), bound)
 
 
 def packed(
-    planner: str,
-    layout: Layout,
-    seconds: float,
-    below: int | None = None,
-    worth: int | None = None,
+    planner: str, layout: Layout, seconds: float, below: int | None = None
 ) -> Plan:
-    """The constraint solver's plan. below: bytes that another plan takes: of a pool that needs as
-    many, no solver is asked for more than whether it can be smaller. worth: the same of circles
-    alone."""
-    free = pieces_of(layout, both_ways=True)
-    bound = max(piece.bound() for piece in free)
-    if len(free) > MOST_PIECES:
-        return plan_of(planner, layout, walked_least(free, bound), bound)
-    search, _ = solved(free, bound, seconds, below)
-    least = min(size for size in (search.pool, below, worth) if size is not None)
-    effort = seconds / CIRCLES
+    """The smallest pool that sequential placement or the constraint solver finds. below: bytes of
+    another plan: the solver is asked for fewer only."""
+    pieces = pieces_of(layout, both_ways=True)
+    bound = max(piece.bound() for piece in pieces)
+    found = smallest_found(pieces, bound, seconds / CIRCLES, below)
+    return plan_of(planner, layout, found, bound)
+
+
+def smallest_found(
+    pieces: list[Piece], bound: int, effort: float, below: int | None = None
+) -> Walk:
+    """The smallest pool that sequential placement finds, or the solver with so much effort for each
+    size that it is asked for, in fewer than `below` bytes."""
+    known = walked_least(pieces, bound)
+    if len(pieces) > MOST_PIECES:
+        return known
+    most = known.pool if below is None else min(known.pool, below)
     # Where one byte less is too little, a smaller circle is not worth the time that it takes.
-    round_ = circle.fits(free, least - 1, effort) if least > bound else None
-    if round_ is None:
-        # What is proven of lines is no bound for circles.
-        return plan_of(planner, layout, search, bound)
-    round_ = circle.smallest(free, bound, round_.pool, effort) or round_
-    return plan_of(planner, layout, round_, bound)
+    first = circle.fits(pieces, most - 1, effort) if most > bound else None
+    if first is None:
+        return known
+    return circle.smallest(pieces, bound, first.pool, effort) or first
 
 
 def walked(
@@ -123,28 +118,3 @@ def least(plan: Plan) -> int:
     """The bytes of the worst step of a plan's order, below which no placement of layers one by one
     can go."""
     return max(piece.bound() for piece in pieces_of(plan.graph, both_ways=True))
-
-
-def solved(
-    pieces: list[Piece], bound: int, seconds: float, below: int | None = None
-) -> tuple[Walk, int]:
-    """The solver's placement as a finished search, and the bound it proved: none in fewer than
-    `below` bytes found, the walk's placement."""
-    known = walked_least(pieces, bound, WRAPS[:1])
-    most = known.pool if below is None else min(known.pool, below - 1)
-    if most < bound or not can_solve():
-        return known, bound
-    # OR-tools takes longer to load than most plans take, which ask no solver.
-    from .solve import ConstraintModel
-
-    model = ConstraintModel(pieces, bound, most)
-    if most == known.pool:
-        # A solver that begins high up comes down in many steps, and not far.
-        model.begin_with(known)
-    solution = model.solve(seconds)
-    if solution is None:
-        return known, bound
-    search = Walk(pieces, solution.pool, False)
-    search.bases, search.descending = solution.bases, solution.descending
-    search.scratch = solution.scratch
-    return search, max(bound, solution.bound)
