@@ -51,9 +51,7 @@ def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     return plan_of(planner, layout, smallest_found(rigid, bound, seconds / CIRCLES), bound)
 
 
-def packed(
-    planner: str, layout: Layout, seconds: float, below: int | None = None
-) -> Plan:
+def packed(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
     """The smallest pool that sequential placement or the constraint solver finds. below: bytes of
     another plan: the solver is asked for fewer only."""
     pieces = pieces_of(layout, both_ways=True)
@@ -88,13 +86,14 @@ def walked(
     solver finds one. hopeful: whether the solver is worth asking for so many bytes."""
     free, ascending = pieces_of(layout, both_ways=True), pieces_of(layout, both_ways=False)
     bound = max(piece.bound() for piece in free)
-    for pieces, wraps in ((free, False), (free, True), (ascending, True)):
-        search = Walk(pieces, bound, wraps)
-        if search.run():
-            return plan_of(planner, layout, search, bound)
+    size = max(bound, limit)
+    for tried in dict.fromkeys((bound, size)):
+        for pieces, wraps in ((free, False), (free, True), (ascending, True)):
+            search = Walk(pieces, tried, wraps)
+            if search.run():
+                return plan_of(planner, layout, search, bound)
     if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
         return None
-    size = max(bound, limit)
     found = circle.fits(free, size) if hopeful(size) else None
     return None if found is None else plan_of(planner, layout, found, bound)
 

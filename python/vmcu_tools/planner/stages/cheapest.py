@@ -8,7 +8,7 @@ traced, until none of them turns out to need more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 from ..places.layout import Cut
@@ -18,7 +18,6 @@ from .needs import Option, Shape
 LONGEST = 96
 # More than any stage costs.
 UNEASE = 1 << 40
-Span = tuple[int, int]
 
 
 class Stages(Protocol):
@@ -44,7 +43,7 @@ class Cheapest:
 
     Unless `thorough`, it looks at stages that seem worth having: one that is followed by a layer
     which fits by itself gains nothing by taking that layer in, as long as what comes after it fits
-    too. without: nodes [first, stop) that shall be no stage.
+    too.
     """
 
     def __init__(
@@ -53,10 +52,8 @@ class Cheapest:
         limit: int,
         ease: int,
         thorough: bool = False,
-        without: Collection[Span] = (),
     ):
         self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
-        self.without = without
         self.chosen: dict[tuple[int, int, int], Option | None] = {}
         self.cuts: dict[tuple[int, int], list[Cut]] = {}
         # How many of these are known to need too much: what is known of them stays so.
@@ -119,8 +116,6 @@ class Cheapest:
         """Stages that begin at a node."""
         count, single = self.stages.count, self.stages.single
         for stop in range(first + 1, min(first + LONGEST, count) + 1):
-            if (first, stop) in self.without:
-                continue
             found = self.between.get((first, stop))
             if found is None:
                 found = self.between[first, stop] = self._between(first, stop)

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
-from ..places import circle
 from ..places.layout import Cut
-from ..places.pieces import Piece, pieces_in, pieces_of
-from ..places.walk import Walk
 from . import bands
-from .cheapest import LONGEST, Cheapest, Span
+from .cheapest import LONGEST, Cheapest
 from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option
 from .tiles import Descent, pareto, relaxed
@@ -42,10 +39,6 @@ TILED_WORK = 10_000_000
 # Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
 LITTLE = 0.0005
 EASING_WORK = 20_000_000
-# By how much more than the peak a stage may need since its tensors are in one piece each.
-STRETCH = 0.1
-# After so many stages without places the others are looked at with so many times less effort.
-MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
 
 
@@ -70,9 +63,7 @@ class Cutter(Needs):
         self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
-        self.lonely: dict[tuple[tuple[Cut, ...], int | None], dict[int, tuple[Piece, ...]]] = {}
-        self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
-        self.easing = self.failed = 0
+        self.easing = 0
         self.cut_short = False
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
@@ -198,18 +189,16 @@ class Cutter(Needs):
     def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
         """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
         where they can."""
-        found = self.cheapest_without(limit, (), ease)
-        assert found is not None, "the peak was reached by some cut"
-        return found
-
-    def cheapest_without(
-        self, limit: int, without: Collection[Span], ease: int | None = None
-    ) -> tuple[Cut, ...] | None:
-        """As cheapest(), with no stage of these nodes; None if there are none."""
         ease = limit if ease is None else ease
-        searches = (Cheapest(self, limit, ease, full, without) for full in (False, True))
+        searches = (Cheapest(self, limit, ease, full) for full in (False, True))
         found = next(filter(None, (search.run() for search in searches)), None)
-        return None if found is None else tuple(self.relaxed(cut, ease) for cut in found)
+        assert found is not None, "the peak was reached by some cut"
+        return tuple(self.relaxed(cut, ease) for cut in found)
+
+    def can_be_ahead(self, cut: Cut) -> bool:
+        """Whether a stage's first layer can fill its ring before any other layer is called."""
+        source = self.source if cut.first == 0 else None
+        return not cut.ahead and self.binder.ahead(cut, source) > 0
 
     def ahead(self, cut: Cut) -> Cut:
         """The stage with its first layer ahead. It needs no more bytes: where the first ring is
@@ -297,75 +286,11 @@ class Cutter(Needs):
                 least, best = peak, ends
         return None if best is None else bands.banded(stretch, best)
 
-    def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
-        """The cuts with other stages of the same layers for those whose tensors, each in one piece,
-        do not fit into `limit` bytes by themselves; where there are such."""
-        found = list(cuts)
-        for number, pieces in self.alone(cuts).items():
-            if self.places(pieces, limit):
-                continue
-            for cut in self.others(cuts, number, limit):
-                if cut != cuts[number] and self.places(self.with_other(cuts, number, cut), limit):
-                    found[number] = cut
-                    break
-        return tuple(found)
-
-    def lodged(self, cuts: tuple[Cut, ...], limit: int) -> bool:
-        """True if each stage, by itself, has places for its tensors in `limit` bytes."""
-        return all(self.places(pieces, limit) for pieces in self.alone(cuts).values())
-
-    def stretched(self, cuts: tuple[Cut, ...], limit: int, enough: int) -> int:
-        """The least bytes, from `limit` on, in which each stage, by itself, has places for its
-        tensors; in these cuts or with other tiles. `enough` if that takes as many."""
-        for number, pieces in self.alone(cuts).items():
-            if self.places(pieces, limit):
-                continue
-            choices = [
-                self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
-            ]
-            most = min(int(limit * (1 + STRETCH)), enough)
-            if most == enough and not any(self.places(choice, enough - 1) for choice in choices):
-                return enough
-            while limit < most:
-                size = (limit + most) // 2
-                if any(self.places(choice, size) for choice in choices):
-                    most = size
-                else:
-                    limit = size + 1
-        return limit
-
-    def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
-        """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
-        tried = self.cuts_of(cuts[number].first, cuts[number].stop)
-        within = filter(None, (self.within(cut, limit) for cut in tried))
+    def stages_within(self, first: int, stop: int, limit: int) -> list[Cut]:
+        """The stages that nodes [first, stop) can form within `limit` bytes, the cheap ones
+        first."""
+        within = filter(None, (self.within(cut, limit) for cut in self.cuts_of(first, stop)))
         return [option.cut for option in sorted(within, key=lambda option: option.cost)]
-
-    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Piece, ...]:
-        """What is alive in stage `number` if it is `cut`."""
-        return self.alone((*cuts[:number], cut, *cuts[number + 1 :]), number)[number]
-
-    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
-        """By stage of several layers, all of them by default, what is alive in it."""
-        if (cuts, only) not in self.lonely:
-            layout = self.layout(cuts)
-            pieces = pieces_of(layout, both_ways=True)
-            self.lonely[cuts, only] = {
-                number: pieces_in(layout, pieces, number)
-                for number, cut in enumerate(cuts)
-                if cut.stop - cut.first > 1 and only in (None, number)
-            }
-        return self.lonely[cuts, only]
-
-    def places(self, pieces: tuple[Piece, ...], limit: int, part: float = 1.0) -> bool:
-        """True if there are places for all of them. part: of the effort that is usual."""
-        if (pieces, limit) not in self.placed:
-            effort = part * circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
-            # The walk is soon over, and mostly finds places where there are any.
-            walked = any(Walk(pieces, limit, wraps).run() for wraps in (False, True))
-            there = walked or circle.fits(pieces, limit, effort) is not None
-            self.placed[pieces, limit] = there
-            self.failed += not self.placed[pieces, limit]
-        return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, cycles."""

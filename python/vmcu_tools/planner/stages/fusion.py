@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default planner: which layers run together, and where their tensors live.
 
-cuts.py looks for stages, placing.py for their places. Where the fewest bytes cost more cycles than
-is allowed, a larger peak is taken that does not; where they are still too many, and multiply-
+cuts.py looks for stages, allocation.py for their offsets. Where the fewest bytes cost more cycles
+than is allowed, a larger peak is taken that does not; where they are still too many, and multiply-
 accumulates may be done twice, the stage with the peak is put in bands (bands.py).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
@@ -23,10 +24,10 @@ from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import again, bands
+from .allocation import Allocator
 from .costs import bargain, extra_cost, unbargained
 from .cuts import TILES, UNLIMITED, Cutter
 from .elsewhere import fetched
-from .placing import Tried, placed, placed_within
 from .spending import Bands, Spender, applied
 
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
@@ -47,13 +48,16 @@ TRIED, HOPE = 3, 1.5
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A graph, maybe with layers in bands, and the search over its cuts: the smallest peak, and
-    the multiply-accumulates beyond those of the graph without bands. tried: layouts without places
-    within options.ram, see placed_within()."""
+    the multiply-accumulates beyond those of the graph without bands."""
 
     cutter: Cutter
     least: int
     macs_extra: int
-    tried: Tried = field(default_factory=dict)
+
+    @functools.cached_property
+    def allocator(self) -> Allocator:
+        """What is known of its offsets."""
+        return Allocator(self.cutter)
 
 
 def plan(graph: Graph, options: Options) -> Plan:
@@ -148,7 +152,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Opti
         if variant.least > ram:
             continue
         if variant.macs_extra:
-            plan = placed_within(variant.cutter, ram, options, variant.tried)
+            plan = variant.allocator.plan_within(ram)
             plans += [] if plan is None else [as_variant(plan, variant, graph)]
         else:
             plans.append(of_variant(variant, graph, options))
@@ -182,41 +186,35 @@ def bytes_and_macs(plan: Plan) -> tuple[int, int]:
 
 def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
-    cutter, least = variant.cutter, variant.least
+    cutter, least, allocator = variant.cutter, variant.least, variant.allocator
     if cutter.bands:
-        return placed(cutter, max(least, options.ram or 0), options, variant.tried)
+        return allocator.smallest_plan(max(least, options.ram or 0))
     if options.ram is not None:
-        fits = options.ram > least
-        found = placed_within(cutter, options.ram, options, variant.tried) if fits else None
-        plan = found or placed(cutter, least, options)
+        found = allocator.plan_within(options.ram) if options.ram > least else None
+        plan = found or allocator.smallest_plan(least)
     elif options.tile_cost is None:
-        plan = bargained(cutter, least, options)
+        plan = bargained(variant)
     else:
-        plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
+        plan = allocator.smallest_plan(cutter.within_budget(least, options.tile_cost))
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if options.choices:
         plan = replace(plan, choices=tuple(cutter.front(least)))
-    if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
-        from ..places import joint
-
-        # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = joint.in_order(cutter.graph, options.seconds, plan.pool_bytes)
-        plan = min(plan, replace(single, planner="vmcu"), key=lambda plan: plan.pool_bytes)
     return plan
 
 
-def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
+def bargained(variant: Variant) -> Plan:
     """The better bargain of a plan within the balanced peak and one within the smallest: which it
     is shows when tensors have their places."""
+    cutter, least = variant.cutter, variant.least
     peak = cutter.balanced(least)
-    plan = placed(cutter, peak, options)
+    plan = variant.allocator.smallest_plan(peak)
     cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
     if peak == least or price(plan, cutter) <= bargain(least, cost):
         return plan
     # Of more bytes, at no fewer cycles, it would be no better bargain.
     worth = int(unbargained(price(plan, cutter), cost)) + 1
-    smaller = placed(cutter, least, options, worth=worth)
+    smaller = variant.allocator.smallest_plan(least, worth)
     return min(plan, smaller, key=lambda plan: price(plan, cutter))
 
 
