@@ -30,7 +30,6 @@ from vmcu_tools.planner.places import circle
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages import cuts
 from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import UNEASE, Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
@@ -53,15 +52,11 @@ def ways_to_feed(graph: Graph) -> list[bool]:
 
 
 @pytest.mark.parametrize("seed", SEEDS[:8])
-def test_short_stages_first_end_in_the_same_peak(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuts, "SHORT", (2, 3))
+def test_small_tiles_first_end_in_the_same_peak(seed: int) -> None:
     graph = network(seed)
     for streamed in ways_to_feed(graph):
         least = Cutter(graph, streamed).least(TILES, UNLIMITED)
         assert least == Cutter(graph, streamed).least_peak(TILES, UNLIMITED)
-        assert least <= Cutter(graph, streamed).least_peak(TILES, UNLIMITED, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

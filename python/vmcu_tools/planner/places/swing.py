@@ -46,22 +46,29 @@ def place(planner: str, layout: Layout, seconds: float, below: int | None = None
 
 def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     """The smallest pool found whose end no tensor reaches around."""
-    rigid = [replace(piece, whole=True) for piece in pieces_of(layout, both_ways=True)]
+    rigid = linear_pieces(pieces_of(layout, both_ways=True))
     bound = max(piece.bound() for piece in rigid)
     return plan_of(planner, layout, smallest_found(rigid, bound, seconds / CIRCLES), bound)
 
 
+def linear_pieces(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces for a linear pool: a circular one in which none may be split."""
+    return [replace(piece, whole=True) for piece in pieces]
+
+
 def packed(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
-    """The smallest pool that sequential placement or the constraint solver finds. below: bytes of
-    another plan: the solver is asked for fewer only."""
+    """The smallest pool found by sequential placement, or by the solver for a linear, then for a
+    circular pool. below: bytes of another plan: the solver is asked for fewer only."""
     pieces = pieces_of(layout, both_ways=True)
     bound = max(piece.bound() for piece in pieces)
-    found = smallest_found(pieces, bound, seconds / CIRCLES, below)
-    return plan_of(planner, layout, found, bound)
+    most, effort = below or most_of(pieces), seconds / CIRCLES
+    line = smallest_found(linear_pieces(pieces), bound, effort, most)
+    circle_ = smallest_found(pieces, bound, effort, min(line.pool, most))
+    return plan_of(planner, layout, min(circle_, line, key=lambda found: found.pool), bound)
 
 
 def smallest_found(
-    pieces: list[Piece], bound: int, effort: float, below: int | None = None
+    pieces: Sequence[Piece], bound: int, effort: float, below: int | None = None
 ) -> Walk:
     """The smallest pool that sequential placement finds, or the solver with so much effort for each
     size that it is asked for, in fewer than `below` bytes."""
@@ -69,7 +76,7 @@ def smallest_found(
     if len(pieces) > MOST_PIECES:
         return known
     most = known.pool if below is None else min(known.pool, below)
-    # Where one byte less is too little, a smaller circle is not worth the time that it takes.
+    # Where one byte less is too little, a smaller pool is not worth the time that it takes.
     first = circle.fits(pieces, most - 1, effort) if most > bound else None
     if first is None:
         return known
@@ -98,7 +105,7 @@ def walked(
     return None if found is None else plan_of(planner, layout, found, bound)
 
 
-def walked_least(pieces: list[Piece], bound: int, wraps: Sequence[bool] = WRAPS) -> Walk:
+def walked_least(pieces: Sequence[Piece], bound: int, wraps: Sequence[bool] = WRAPS) -> Walk:
     """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
     best = None
     low, high = bound, most_of(pieces)

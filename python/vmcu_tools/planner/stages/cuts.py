@@ -67,9 +67,9 @@ class Cutter(Needs):
         self.cut_short = False
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
-        """As least_peak(). Stages in rows first: what they need refuses most of those in tiles
+        """As least_peak(). Stages in the smallest tiles first: what they need refuses most others
         before they are traced."""
-        for some in dict.fromkeys((tuple(tiles[:1]), tuple(tiles))):
+        for some in dict.fromkeys((tuple(tiles[-1:]), tuple(tiles))):
             known = self.least_peak(some, known)
         return known
 
