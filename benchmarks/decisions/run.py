@@ -31,7 +31,8 @@ from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
 from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.planner.options import Options  # noqa: E402
-from vmcu_tools.planner.places import circle, swing  # noqa: E402
+from vmcu_tools.planner.params import DEFAULT_PARAMS, SearchParams  # noqa: E402
+from vmcu_tools.planner.places import swing  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
 from vmcu_tools.planner.places.pieces import pieces_of  # noqa: E402
@@ -65,7 +66,7 @@ def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) ->
 
 def in_rows(graph: Graph) -> int:
     """The smallest pool of stages whose calls compute whole rows."""
-    cutter = Cutter(graph, False, (None,))
+    cutter = Cutter(graph, False, SearchParams(tiles=(None,)))
     least = cutter.least_peak((None,), UNLIMITED)
     return fusion.smallest(fusion.Variant(cutter, least, 0), Options()).pool_bytes
 
@@ -132,7 +133,7 @@ def places() -> Table:
         bound = max(piece.bound() for piece in free)
         if Walk(free, bound, False).run() or Walk(free, bound, True).run():
             over["walk"].append(1.0)
-        line = swing.smallest_found(swing.linear_pieces(free), bound, circle.EFFORT)
+        line = swing.smallest_found(swing.linear_pieces(free), bound, DEFAULT_PARAMS.pool_effort)
         over["line"].append(line.pool / bound)
         over["circle"].append(swing.packed("vmcu", layout, SECONDS).pool_bytes / bound)
     rows = [("walk alone", f"{len(over['walk'])} of {DAGS}", "-")]

@@ -17,10 +17,11 @@ from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.params import TILES
 from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.allocation import Allocator, Cuts
-from vmcu_tools.planner.stages.cuts import TILES, Cutter
+from vmcu_tools.planner.stages.cuts import Cutter
 from vmcu_tools.runners import get
 
 

@@ -26,13 +26,14 @@ from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.params import TILES, SearchParams
 from vmcu_tools.planner.places import circle
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import UNEASE, Cheapest
-from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
+from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter
 from vmcu_tools.planner.stages.floors import Floors
 from vmcu_tools.planner.stages.needs import Option
 from vmcu_tools.planner.stages.tiles import Descent, pareto, relaxed
@@ -66,7 +67,7 @@ def test_more_tiles_never_need_more(seed: int) -> None:
     for streamed in ways_to_feed(graph):
         peaks = []
         for tiles in ((None,), some, TILES, (*TILES, 8, ONE_COLUMN)):
-            cutter = Cutter(graph, streamed, tiles)
+            cutter = Cutter(graph, streamed, SearchParams(tiles=tiles))
             least = cutter.least_peak(tiles, UNLIMITED)
             peaks.append(least)
             if least != UNLIMITED:
@@ -168,6 +169,7 @@ def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
 
     stages: Any = SimpleNamespace(
         count=2,
+        longest=96,
         single=[100, 100],
         cuts_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
         within=within,

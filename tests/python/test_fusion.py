@@ -29,12 +29,13 @@ from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.params import TILES
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
-from vmcu_tools.planner.stages.cuts import TILES, Cutter
+from vmcu_tools.planner.stages.cuts import Cutter
 from vmcu_tools.quant import FixedSum
 from vmcu_tools.runners import get
 

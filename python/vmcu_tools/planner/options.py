@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..plan.pools import Region
+from .params import DEFAULT_PARAMS, SearchParams
 
 DEFAULT = "vmcu"
 # The planners of registry.py, for who chooses one.
@@ -35,7 +36,7 @@ class Options:
     inference to the next, 0 where nothing is kept, see stages/endless.py. choices: note down in the
     plan what else the search has found, which costs little. again: layers may be made part of those
     that compute them again, which containers and pools that rotate cannot have, see
-    stages/again.py."""
+    stages/again.py. params: of the search."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -49,3 +50,4 @@ class Options:
     hop: int = 0
     choices: bool = False
     again: bool = True
+    params: SearchParams = DEFAULT_PARAMS

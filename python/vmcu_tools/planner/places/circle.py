@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
+from ..params import DEFAULT_PARAMS
 from .cpsat import can_solve, new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     # It takes longer to load than most plans take, which ask no solver.
     from .constraints import cp_model
 
-# In the solver's deterministic measure of time, about seconds on a desktop computer. Where there is
-# a placement it is nearly always found with a third of it.
-EFFORT = 0.1
+POOL_EFFORT = DEFAULT_PARAMS.pool_effort
 
 
 class Circle:
@@ -105,7 +104,9 @@ class Circle:
         return search
 
 
-def fits(pieces: Sequence[Piece], size: int, effort: float = EFFORT) -> Walk | None:
+def fits(
+    pieces: Sequence[Piece], size: int, effort: float = DEFAULT_PARAMS.pool_effort
+) -> Walk | None:
     """A placement in a circle of `size` bytes, if one is found with so much effort."""
     if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
         return None

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.plan import Plan
+from ..params import DEFAULT_PARAMS, SearchParams
 from . import circle
 from .layout import Layout
 from .order import reordered
@@ -56,12 +57,18 @@ def linear_pieces(pieces: Sequence[Piece]) -> list[Piece]:
     return [replace(piece, whole=True) for piece in pieces]
 
 
-def packed(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
+def packed(
+    planner: str,
+    layout: Layout,
+    seconds: float,
+    below: int | None = None,
+    params: SearchParams = DEFAULT_PARAMS,
+) -> Plan:
     """The smallest pool found by sequential placement, or by the solver for a linear, then for a
     circular pool. below: bytes of another plan: the solver is asked for fewer only."""
-    pieces = pieces_of(layout, both_ways=True)
+    pieces = pieces_of(layout, params.descending)
     bound = max(piece.bound() for piece in pieces)
-    most, effort = below or most_of(pieces), seconds / CIRCLES
+    most, effort = below or most_of(pieces), seconds / CIRCLES if params.solver else 0.0
     line = smallest_found(linear_pieces(pieces), bound, effort, most)
     circle_ = smallest_found(pieces, bound, effort, min(line.pool, most))
     return plan_of(planner, layout, min(circle_, line, key=lambda found: found.pool), bound)
@@ -73,7 +80,7 @@ def smallest_found(
     """The smallest pool that sequential placement finds, or the solver with so much effort for each
     size that it is asked for, in fewer than `below` bytes."""
     known = walked_least(pieces, bound)
-    if len(pieces) > MOST_PIECES:
+    if len(pieces) > MOST_PIECES or not effort:
         return known
     most = known.pool if below is None else min(known.pool, below)
     # Where one byte less is too little, a smaller pool is not worth the time that it takes.
@@ -88,10 +95,11 @@ def walked(
     layout: Layout,
     limit: int = 0,
     hopeful: Callable[[int], bool] = lambda size: True,
+    params: SearchParams = DEFAULT_PARAMS,
 ) -> Plan | None:
     """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
     solver finds one. hopeful: whether the solver is worth asking for so many bytes."""
-    free, ascending = pieces_of(layout, both_ways=True), pieces_of(layout, both_ways=False)
+    free, ascending = pieces_of(layout, params.descending), pieces_of(layout, both_ways=False)
     bound = max(piece.bound() for piece in free)
     size = max(bound, limit)
     for tried in dict.fromkeys((bound, size)):
@@ -101,7 +109,8 @@ def walked(
                 return plan_of(planner, layout, search, bound)
     if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
         return None
-    found = circle.fits(free, size) if hopeful(size) else None
+    asked = params.solver and hopeful(size)
+    found = circle.fits(free, size, params.pool_effort) if asked else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

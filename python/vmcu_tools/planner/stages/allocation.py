@@ -21,10 +21,6 @@ from ..places.swing import packed, walked
 from ..places.walk import Walk
 from .cuts import Cutter
 
-# Of the solver for the offsets of one stage, in its deterministic seconds.
-STAGE_EFFORT = 0.03
-# Of the solver for all offsets, in about seconds, where they do not fit into the limit.
-PACKING_SECONDS = 1.0
 Cuts = tuple[Cut, ...]
 Pieces = tuple[Piece, ...]
 
@@ -34,7 +30,7 @@ class Allocator:
     most bytes in which no placement was found."""
 
     def __init__(self, cutter: Cutter):
-        self.cutter = cutter
+        self.cutter, self.params = cutter, cutter.params
         self.unplaced: dict[Cuts, tuple[Layout, int]] = {}
         self.pieces: dict[tuple[Cuts, int], Pieces] = {}
         self.placeable: dict[tuple[Pieces, int], bool] = {}
@@ -67,7 +63,7 @@ class Allocator:
         if without >= limit:
             return None
         layout = layout or self.cutter.layout(cuts)
-        plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size))
+        plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size), self.params)
         if plan is None:
             self.unplaced[cuts] = layout, limit
         return plan
@@ -75,12 +71,12 @@ class Allocator:
     def packed(self, limit: int, worth: int | None = None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
         `limit` bytes. worth: as smallest_plan() has it."""
-        share, best = PACKING_SECONDS / len(self.unplaced), None
+        share, best = self.params.packing_seconds / len(self.unplaced), None
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
                 continue
-            below = [size for size in (worth, best and best.pool_bytes) if size is not None]
-            plan = packed("vmcu", layout, share, min(below, default=None))
+            below = worth if best is None else min(best.pool_bytes, worth or best.pool_bytes)
+            plan = packed("vmcu", layout, share, below, self.params)
             best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
             if best.pool_bytes <= limit:
                 break
@@ -96,6 +92,8 @@ class Allocator:
         `limit` bytes, and the fewest bytes from there on in which each has one; None if they are
         `most` or more."""
         found, size = list(cuts), limit
+        if not self.params.gap_repair:
+            return None
         for number in fused(cuts):
             if self.has_placement(self.pieces_of(cuts, number), size):
                 continue
@@ -118,13 +116,14 @@ class Allocator:
         cutter = self.cutter
         found = [*dict.fromkeys((own, *cutter.stages_within(own.first, own.stop, limit)))]
         yield from found
-        yield from (cutter.ahead(cut) for cut in found if cutter.can_be_ahead(cut))
+        if self.params.full_ring_first:
+            yield from (cutter.ahead(cut) for cut in found if cutter.can_be_ahead(cut))
 
     def pieces_of(self, cuts: Cuts, number: int) -> Pieces:
         """What is alive in a stage."""
         if (cuts, number) not in self.pieces:
             layout = self.cutter.layout(cuts)
-            pieces = pieces_in(layout, pieces_of(layout, both_ways=True), number)
+            pieces = pieces_in(layout, pieces_of(layout, both_ways=self.params.descending), number)
             self.pieces[cuts, number] = pieces
         return self.pieces[cuts, number]
 
@@ -133,8 +132,9 @@ class Allocator:
         if (pieces, size) not in self.placeable:
             # The walk is soon over, and mostly finds a placement if there is one.
             walked = any(Walk(pieces, size, wraps).run() for wraps in (False, True))
-            found = walked or circle.fits(pieces, size, STAGE_EFFORT) is not None
-            self.placeable[pieces, size] = found
+            asked = self.params.solver and not walked
+            solved = asked and circle.fits(pieces, size, self.params.stage_effort) is not None
+            self.placeable[pieces, size] = walked or solved
         return self.placeable[pieces, size]
 
     def fewest_bytes(self, pieces: Pieces, least: int, most: int) -> int:

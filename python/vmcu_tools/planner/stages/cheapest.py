@@ -14,14 +14,15 @@ from typing import Protocol
 from ..places.layout import Cut
 from .needs import Option, Shape
 
-# The most layers of a stage.
-LONGEST = 96
 # More than any stage costs.
 UNEASE = 1 << 40
 
 
 class Stages(Protocol):
     """What is known of stages, see Cutter. single: bytes that each of `count` nodes needs."""
+
+    @property
+    def longest(self) -> int: ...
 
     @property
     def count(self) -> int: ...
@@ -115,7 +116,7 @@ class Cheapest:
     def _from(self, first: int) -> Iterator[Option]:
         """Stages that begin at a node."""
         count, single = self.stages.count, self.stages.single
-        for stop in range(first + 1, min(first + LONGEST, count) + 1):
+        for stop in range(first + 1, min(first + self.stages.longest, count) + 1):
             found = self.between.get((first, stop))
             if found is None:
                 found = self.between[first, stop] = self._between(first, stop)

@@ -17,46 +17,35 @@ from dataclasses import replace
 from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
+from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
 from . import bands
-from .cheapest import LONGEST, Cheapest
+from .cheapest import Cheapest
 from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option
 from .tiles import Descent, pareto, relaxed
 
-# Tiles that are tried, the large before the small.
-TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
-# Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
-DIRECT = (0, 1)
-FRONT_STEP, BALANCE_STEP = 0.03, 0.01
-# Bargains that differ by no more are equally good, as far as estimates go.
-ALIKE = 0.02
-# A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
-# the part of the smallest peak that is worth the search, and how far above the best stage with one
-# tile it begins; the work for it, all together.
-HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
-TILED_WORK = 10_000_000
-# Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
-LITTLE = 0.0005
-EASING_WORK = 20_000_000
+# More than any stage needs.
 UNLIMITED = 1 << 62
 
 
 class Cutter(Needs):
-    """The search over cuts of one graph in its order of nodes. tiles: those to try; bands: nodes
-    that are one stage, or each on its own; cut_short: whether a search for tiles ended before its
+    """The search over cuts of one graph in its order of nodes. bands: nodes that
+    are one stage, or each on its own; cut_short: whether a search for tiles ended before its
     time."""
 
     def __init__(
         self,
         graph: Graph,
         streamed: bool,
-        tiles: Sequence[Tile] = TILES,
+        params: SearchParams = DEFAULT_PARAMS,
         bands: Sequence[range] = (),
         brief: bool = False,
     ):
-        super().__init__(graph, streamed, brief)
-        self.tiles = tiles
+        super().__init__(graph, streamed, params, brief)
+        self.tiles, self.longest = params.tiles, params.longest_stage
+        # Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
+        self.direct = (0, 1) if params.scratch_free_kernels else (0,)
         self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
         self.alike: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
@@ -69,7 +58,8 @@ class Cutter(Needs):
     def least(self, tiles: Sequence[Tile], known: int) -> int:
         """As least_peak(). Stages in the smallest tiles first: what they need refuses most others
         before they are traced."""
-        for some in dict.fromkeys((tuple(tiles[-1:]), tuple(tiles))):
+        small = tuple(tiles[-1:]) if self.params.smallest_tiles_first else tuple(tiles)
+        for some in dict.fromkeys((small, tuple(tiles))):
             known = self.least_peak(some, known)
         return known
 
@@ -77,7 +67,7 @@ class Cutter(Needs):
         """The smallest peak over all ways to cut into stages; `known`: one that is reached."""
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+            for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
                 if best[first] >= best[stop] or self.beyond(first, stop, best[stop] - 1):
                     continue
                 # The small tiles first: what they need is hard to beat.
@@ -105,7 +95,7 @@ class Cutter(Needs):
         key = first, stop, tried
         if key not in self.different:
             seen: dict[object, Cut] = {}
-            choices = itertools.product(tried, DIRECT)
+            choices = itertools.product(tried, self.direct)
             for (tile, direct), same in zip(choices, self._alike(first, stop, tried), strict=True):
                 if same not in seen:
                     seen[same] = Cut(first, stop, tile, direct)
@@ -120,7 +110,7 @@ class Cutter(Needs):
     def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
         """By tile, and whether without scratch: what is equal where nodes [first, stop) are the
         same layers as a stage."""
-        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(DIRECT)])
+        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(self.direct)])
         while len(fronts) < stop - first:
             numbers: dict[object, int] = {}
             pairs = zip(
@@ -130,7 +120,7 @@ class Cutter(Needs):
         taken = [0] * len(fronts[0])
         if first == 0 and self.source is not None:
             sizes = [taken_columns(self.graph, self.source, tile) for tile in tiles]
-            taken = [size for size in sizes for _ in DIRECT]
+            taken = [size for size in sizes for _ in self.direct]
         lasts = self._members(stop - 1, tiles, True)
         return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
 
@@ -138,7 +128,7 @@ class Cutter(Needs):
         """As _alike(), of one node."""
         key = number, tiles, last
         if key not in self.members:
-            choices = itertools.product(tiles, DIRECT)
+            choices = itertools.product(tiles, self.direct)
             layers = [self.binder.member(number, tile, direct, last) for tile, direct in choices]
             # The binder keeps them, so that no two of them have one address.
             self.members[key] = [id(layer) for layer in layers]
@@ -190,7 +180,8 @@ class Cutter(Needs):
         """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
         where they can."""
         ease = limit if ease is None else ease
-        searches = (Cheapest(self, limit, ease, full) for full in (False, True))
+        thorough = (False, True) if self.params.skip_placeable else (True,)
+        searches = (Cheapest(self, limit, ease, full) for full in thorough)
         found = next(filter(None, (search.run() for search in searches)), None)
         assert found is not None, "the peak was reached by some cut"
         return tuple(self.relaxed(cut, ease) for cut in found)
@@ -211,12 +202,12 @@ class Cutter(Needs):
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
-        if cut not in self.traced:
+        if cut not in self.traced or not self.params.larger_tiles:
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            before, little = self.work, LITTLE * self.cycles
-            most = before + EASING_WORK - self.easing
+            before, little = self.work, self.params.larger_tile_gain * self.cycles
+            most = before + self.params.larger_tile_work - self.easing
             self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, little, most)
             self.easing += self.work - before
             self.cut_short |= self.work >= most
@@ -225,7 +216,9 @@ class Cutter(Needs):
     def refined(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
-        search = Descent(self, self.tiles, self.work + TILED_WORK)
+        if not self.params.tile_per_layer:
+            return least
+        search = Descent(self, self.tiles, self.work + self.params.tile_work)
         while not search.over and (hopeful := self.hopeful(least)):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
@@ -235,11 +228,12 @@ class Cutter(Needs):
 
     def hopeful(self, least: int) -> list[tuple[int, int]]:
         """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
-        than a part HOPE of what they do."""
+        than the part of it that is hoped for."""
+        hope = self.params.tile_hope
         best = [0] + [least] * self.count
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+            for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
                 if max(best[first], held) >= best[stop]:
@@ -247,13 +241,13 @@ class Cutter(Needs):
                 for cut in reversed(self.cuts_of(first, stop)):
                     if max(best[first], held) >= best[stop]:
                         break
-                    limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
+                    limit = best[stop] - 1 if fixed else int(best[stop] / hope) - 1
                     option = self.within(cut, limit)
                     peak = best[stop] if option is None else option.peak
-                    peak = max(best[first], held, peak if fixed else int(HOPE * peak))
+                    peak = max(best[first], held, peak if fixed else int(hope * peak))
                     if option is not None and peak < best[stop]:
                         best[stop], came[stop] = peak, (first, option.peak)
-        found, stop = [], self.count if best[self.count] < WORTH_IT * least else 0
+        found, stop = [], self.count if best[self.count] < self.params.tile_worth * least else 0
         while stop:
             first, peak = came[stop]
             if peak >= least:
@@ -265,7 +259,7 @@ class Cutter(Needs):
         """The stages of nodes [first, stop) with tiles of several sizes that need little."""
         options = [self.known(cut, UNLIMITED) for cut in self.cuts_of(first, stop)]
         starts = sorted(filter(None, options), key=lambda option: option.peak)
-        limit = NEAR * starts[0].peak
+        limit = self.params.tile_start * starts[0].peak
         found = [one for start in starts if start.peak <= limit for one in search.run(start)]
         return [option.cut for option in pareto(found) if option.cut.larger]
 
@@ -280,7 +274,7 @@ class Cutter(Needs):
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.together(stretch, ends), False, self.tiles, brief=True)
+            cutter = Cutter(bands.together(stretch, ends), False, self.params, brief=True)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least:
                 least, best = peak, ends
@@ -309,7 +303,7 @@ class Cutter(Needs):
         )
 
     def front(self, least: int) -> list[Choice]:
-        """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
+        """Ever smaller peaks at ever higher cost, each a step below the one before, down to
         the smallest."""
         found: list[Choice] = []
         limit = UNLIMITED
@@ -319,21 +313,24 @@ class Cutter(Needs):
             found.append(Choice(peak, extra, 0, count_of(cuts)))
             if peak <= least:
                 return found
-            limit = max(least, int(peak * (1 - FRONT_STEP)))
+            limit = max(least, int(peak * (1 - self.params.pareto_step)))
 
     def balanced(self, least: int) -> int:
         """The peak from `least` on with the best bargain of bytes and cycles."""
+        if not self.params.trade_off:
+            return least
+        alike = self.params.trade_off_equal
         best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit, product = int(unbargained(product, 1)), product / (1 + ALIKE)
+        limit, product = int(unbargained(product, 1)), product / (1 + alike)
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
             found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
             # Of those that are alike the smaller.
-            if found <= product * (1 + ALIKE if best > least else 1):
+            if found <= product * (1 + alike if best > least else 1):
                 best, product = peak, min(found, product)
-            limit = int(peak / (1 + BALANCE_STEP))
+            limit = int(peak / (1 + self.params.trade_off_step))
         return best
 
     def within_budget(self, least: int, tile_cost: float) -> int:

@@ -18,31 +18,27 @@ from ...graph import Graph
 from ...kernels.targets import named
 from ...plan.choice import Choice
 from ...plan.plan import Plan
-from ...plan.schedule import ONE_COLUMN, Tile
+from ...plan.schedule import ONE_COLUMN
 from ..options import Options
+from ..params import SearchParams
 from ..places.layout import Cut, Layout
-from ..places.order import reordered
+from ..places.order import Ordered, reordered
 from ..places.swing import packed, place, walked
 from . import again, bands
 from .allocation import Allocator
 from .costs import bargain, extra_cost, unbargained
-from .cuts import TILES, UNLIMITED, Cutter
+from .cuts import UNLIMITED, Cutter
 from .elsewhere import fetched
 from .spending import Bands, Spender, applied
 
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
+# Tiles that are whole rows.
+ROWS = (None,)
 # Of solvers, in seconds, where a plan is to come soon.
 SOON = 1.0
-# The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
-MOST_EXTRA = 2.0
-# The same where windows are computed again: the vMCU paper's pixels take up to 20 times as many.
-MOST_WINDOWS = 20.0
 # How much less is tried where tensors have no places, how many times as much next, and how often;
 # how exact the fewest bytes are; by how much more than it should a graph with bands may need.
 ROOM, FARTHER, TRIES, EXACT, FAR = 0.015, 1.5, 8, 0.01, 1.25
-# Of the layers that may be computed again, so many are looked at closely; with other layers at all
-# where the rest needs less than so many times the bytes that there are.
-TRIED, HOPE = 3, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +62,7 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError if the input cannot be streamed, or be elsewhere.
     """
-    order = reordered(graph)
+    order = reordered(graph) if options.params.reorder else Ordered(graph, 0, 0)
     if not order.graph.nodes:
         return place("vmcu", Layout(order.graph, ()), options.seconds)
     if options.input_elsewhere:
@@ -81,8 +77,8 @@ def plan(graph: Graph, options: Options) -> Plan:
 def in_rows(graph: Graph, options: Options) -> Plan:
     """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
     the input cannot be streamed."""
-    cutter = Cutter(graph, options.stream_input, TILES[:1])
-    least = checked(graph, cutter.least(TILES[:1], UNLIMITED))
+    cutter = Cutter(graph, options.stream_input, replace(options.params, tiles=ROWS))
+    least = checked(graph, cutter.least(ROWS, UNLIMITED))
     layout = Layout(graph, cutter.cheapest(least), options.stream_input)
     return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
@@ -91,8 +87,8 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
     """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
     if sum(graph.tensors[port.tensor].bytes for port in graph.inputs) >= streamed.pool_bytes:
         return streamed
-    cutter = Cutter(graph, False)
-    if cutter.least_peak(TILES, streamed.pool_bytes) >= streamed.pool_bytes:
+    cutter = Cutter(graph, False, options.params)
+    if cutter.least_peak(cutter.tiles, streamed.pool_bytes) >= streamed.pool_bytes:
         return streamed
     whole = best_of_variants(graph, replace(options, stream_input=False))
     if whole.pool_bytes >= streamed.pool_bytes:
@@ -106,11 +102,12 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
     if options.ram is None:
         best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
         return with_fewer_macs(best, graph, options)
-    base, most = usual(graph, options), max(options.extra_macs, MOST_EXTRA)
+    params = options.params
+    base, most = usual(graph, options), max(options.extra_macs, params.band_macs)
     tried = itertools.chain([base], beyond(graph, base, options, most))
     best = first_within(options.ram, tried, graph, options)
-    if options.ram < best.pool_bytes < HOPE * options.ram:
-        most = max(options.extra_macs, MOST_WINDOWS)
+    if options.ram < best.pool_bytes < params.recomputation_reach * options.ram:
+        most = max(options.extra_macs, params.recomputation_macs)
         for variant in lower_peaks(graph, base, options, most, banded=False):
             if variant.least <= options.ram:
                 best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
@@ -259,6 +256,7 @@ def lower_peaks(
         cuts = cutter.cheapest(least)
         worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
         limit = int(macs * (1 + most))
+        banded = banded and options.params.column_bands
         better = cutter.in_bands(worst, least, limit) if banded else None
         found = None if better is None else searched(better, options, least)
         if found is None or found[1] >= least:
@@ -278,9 +276,11 @@ def computed_again(
     options.ram what computes the least of it."""
     best: tuple[Cutter, int] | None = None
     fits: list[tuple[int, tuple[Cutter, int]]] = []
-    if not options.again:
+    if not (options.again and options.params.recomputation):
         return None
-    for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[:TRIED]:
+    for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[
+        : options.params.recomputation_tries
+    ]:
         found = searched(graph, options, least)
         if found[1] >= least:
             continue
@@ -295,7 +295,7 @@ def computed_again(
 def many_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
     """Bands that fit into options.ram, or, without that, into the fewest bytes."""
     spender = Spender(variant.cutter, int(bands.macs(graph) * most))
-    if spender.most <= 0:
+    if spender.most <= 0 or not options.params.band_search:
         return
     limit, step, spent = options.ram or 0, ROOM, None
     if options.ram is not None:
@@ -343,28 +343,27 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: Options) -> Vari
     """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
     more, with what joins them."""
     better, regions = applied(graph, spent)
-    tiles = tiles_of(options)
-    cutter = Cutter(better, options.stream_input, tiles, regions)
+    cutter = Cutter(better, options.stream_input, params_of(options), regions)
     most = int(limit * FAR)
-    least = cutter.least_peak(tiles, most)
+    least = cutter.least_peak(cutter.tiles, most)
     if least >= most:
         return None
     return Variant(cutter, least, max(bands.macs(better) - bands.macs(graph), 0))
 
 
-def tiles_of(options: Options) -> tuple[Tile, ...]:
-    """The tiles to try."""
+def params_of(options: Options) -> SearchParams:
+    """What is asked of the search."""
     # Single columns waste half and more of what kernels compute: only for who would pay any price.
     narrow = options.tile_cost is not None and options.tile_cost > 1
-    return (*TILES, ONE_COLUMN) if narrow else TILES
+    params = options.params
+    return replace(params, tiles=(*params.tiles, ONE_COLUMN)) if narrow else params
 
 
 def searched(graph: Graph, options: Options, known: int = UNLIMITED) -> tuple[Cutter, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
     that is reached otherwise, of no use unless there is a smaller one."""
-    tiles = tiles_of(options)
-    cutter = Cutter(graph, options.stream_input, tiles)
-    least = cutter.least(tiles, known)
+    cutter = Cutter(graph, options.stream_input, params_of(options))
+    least = cutter.least(cutter.tiles, known)
     least = cutter.refined(least) if least < UNLIMITED else least
     return cutter, checked(graph, least)
 
@@ -414,6 +413,6 @@ def front(graph: Graph, options: Options) -> list[Choice]:
 def limits(graph: Graph, options: Options) -> Iterator[int]:
     """The pools of the choices by estimate, before tensors have places."""
     graph = fetched(graph) if options.input_elsewhere else graph
-    base, *others = variants(graph, options, max(options.extra_macs, MOST_EXTRA))
+    base, *others = variants(graph, options, max(options.extra_macs, options.params.band_macs))
     yield from (choice.pool_bytes for choice in base.cutter.front(base.least))
     yield from (variant.least for variant in others)

@@ -14,6 +14,7 @@ from ...graph import Graph
 from ...ops import Layer
 from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile, taken_columns
+from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import MOST_KEPT, pieces_of
 from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
@@ -82,10 +83,16 @@ class Needs:
     by how much stages need too much is nobody's question.
     """
 
-    def __init__(self, graph: Graph, streamed: bool, brief: bool = False):
-        self.graph, self.streamed, self.brief = graph, streamed, brief
+    def __init__(
+        self,
+        graph: Graph,
+        streamed: bool,
+        params: SearchParams = DEFAULT_PARAMS,
+        brief: bool = False,
+    ):
+        self.graph, self.streamed, self.params, self.brief = graph, streamed, params, brief
         self.count = len(graph.nodes)
-        self.binder, self.tokens = Binder(graph), Tokens(graph)
+        self.binder, self.tokens = Binder(graph, params.in_place_alias), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
@@ -108,7 +115,7 @@ class Needs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
         self.floors = Floors(graph, lives, self.source)
-        self.peaks = Peaks(graph, self.last, self.source)
+        self.peaks = Peaks(graph, self.last, self.source, params.in_place_alias)
 
     @functools.cached_property
     def single(self) -> list[int]:
@@ -170,7 +177,7 @@ class Needs:
             return None
         around = self.surroundings(cut)
         facts = self.facts(around, shape)
-        if not near:
+        if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
@@ -207,6 +214,8 @@ class Needs:
 
     def facts(self, around: Surroundings, shape: Shape) -> StageFacts:
         """What is known of stages that are alike."""
+        if not self.params.equal_stages:
+            return StageFacts()
         layers = tuple(map(self.tokens.of, shape.layers))
         return facts_of(around.wiring, shape.taken, self.graph.hop > 0, layers)
 

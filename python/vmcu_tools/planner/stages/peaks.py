@@ -197,10 +197,18 @@ def grid_of(layer: Layer[Any]) -> Grid:
 
 
 class Peaks:
-    """Of the stages of one graph. last: by tensor, the last node that reads it, -1 for none."""
+    """Of the stages of one graph. last: by tensor, the last node that reads it, -1 for none.
+    in_place_alias: see Binder."""
 
-    def __init__(self, graph: Graph, last: Mapping[str, int], source: Tensor | None):
+    def __init__(
+        self,
+        graph: Graph,
+        last: Mapping[str, int],
+        source: Tensor | None,
+        in_place_alias: bool = True,
+    ):
         self.graph, self.last, self.source = graph, last, source
+        self.in_place_alias = in_place_alias
         self.makers = {node.outputs[0]: number for number, node in enumerate(graph.nodes)}
         self.ends: dict[int, dict[Layer[Any], Tail]] = {}
         self.kept = 0
@@ -274,7 +282,7 @@ class Peaks:
         owners: dict[int, int] = {}
         for number in reversed(range(tail.number + 1)):
             its = tail.tail(number)
-            if not its.kept and not its.layer.sums:
+            if self.in_place_alias and not its.kept and not its.layer.sums:
                 for index, tensor in enumerate(its.layer.ins):
                     maker = self.makers.get(tensor.name, -1)
                     if maker < first:

@@ -20,8 +20,7 @@ from ...graph import Graph
 from ..places.layout import Cut
 from . import bands
 from .bands import Banding, Stretch
-from .cheapest import LONGEST
-from .cuts import DIRECT, Cutter
+from .cuts import Cutter
 from .needs import Needs
 
 
@@ -85,7 +84,7 @@ class Spender:
             if first not in reached:
                 continue
             yield first
-            for stop in range(first + 1, min(first + LONGEST, cutter.count) + 1):
+            for stop in range(first + 1, min(first + cutter.longest, cutter.count) + 1):
                 if stop not in reached and stop not in known:
                     cuts = reversed(cutter.cuts_of(first, stop))
                     if any(cutter.within(cut, limit) is not None for cut in cuts):
@@ -93,7 +92,7 @@ class Spender:
 
     def _choices(self, first: int) -> Iterator[tuple[int, Banding]]:
         """The stretches that begin at a node, in bands, with what each does twice."""
-        for stop in range(first + 2, min(first + LONGEST, self.cutter.count) + 1):
+        for stop in range(first + 2, min(first + self.cutter.longest, self.cutter.count) + 1):
             if (first, stop) not in self.choices:
                 self.choices[first, stop] = list(self._bandings(first, stop))
             yield from self.choices[first, stop]
@@ -151,9 +150,11 @@ class Spender:
         if known.exact or known.peak > limit:
             return known.peak <= limit
         if known.needs is None:
-            known.needs = Needs(bands.alone(stretch, part), False, brief=True)
+            known.needs = Needs(bands.alone(stretch, part), False, self.cutter.params, brief=True)
         needs, least = known.needs, limit + 1
-        for tile, direct in itertools.product(reversed(self.cutter.tiles), reversed(DIRECT)):
+        for tile, direct in itertools.product(
+            reversed(self.cutter.tiles), reversed(self.cutter.direct)
+        ):
             cut = Cut(0, needs.count, tile, direct)
             if needs.shape(cut).possible:
                 option = needs.known(cut, least - 1)
