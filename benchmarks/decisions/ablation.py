@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each technique of the planner's search is worth: pools and CPU seconds with it switched off.
+"""What each technique of the planner is worth: pools and CPU seconds with it switched off.
 
-python benchmarks/decisions/ablation.py [--models DIR] [--only TECHNIQUE...] [--write doc/planner.md]
+python benchmarks/decisions/ablation.py [--models DIR] [--only TECHNIQUE...] [--write FILE]
 
-Each plan is made in a process of its own, so that none profits from what another has found. Takes
-minutes.
+Each column is planned in a process of its own, so that none profits from what another has found.
+Takes minutes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import Options  # noqa: E402
 from vmcu_tools.planner.params import DEFAULT_PARAMS, TILES, SearchParams  # noqa: E402
-from vmcu_tools.planner.registry import make_plan  # noqa: E402
+from vmcu_tools.planner.registry import DEFAULTS, make_plan  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 TABLE = "ablation"
 REAL = ("mcunet-imagenet-320kb", "mlperf-tiny-vww", "mlperf-tiny-kws")
-OWN = ("resnet8",)
+OWN = ("ds-cnn",)
 # Modules of MCUNet, and random graphs, whose bytes and seconds are added up.
-MODULES, DAGS, DAG_NODES = 8, 8, 16
+MODULES, DAGS, DAG_NODES = 3, 4, 16
 EXTRA_MACS = 0.2
 # After so many seconds of CPU time, a plan is given up.
 MOST_SECONDS = 120
@@ -75,7 +75,7 @@ class Case:
     """Graphs that are planned with the same options; their figures are added up."""
 
     graphs: Callable[[], Sequence[Graph]]
-    options: Options = Options()
+    options: Options = DEFAULTS
 
 
 def read(file: Path) -> list[Graph]:
@@ -158,9 +158,8 @@ def ablation(models: Path, only: Sequence[str]) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         found = cases(models, folder)
         usual = {name: figures(case, DEFAULT_PARAMS) for name, case in found.items()}
-        rows = [
-            ("everything", *(f"{one.bytes:,} B, {one.seconds:.1f} s" for one in usual.values()))
-        ]
+        cells = (f"{one.bytes:,} B, {one.seconds:.1f} s" for one in usual.values())
+        rows = [("all techniques", *cells)]
         for technique in only or OFF:
             params = replace(DEFAULT_PARAMS, **OFF[technique])  # type: ignore[arg-type]
             cells = (cell(figures(case, params), usual[name]) for name, case in found.items())
