@@ -21,7 +21,7 @@ from vmcu_tools.planner.params import TILES
 from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.allocation import Allocator, Cuts
-from vmcu_tools.planner.stages.cuts import Cutter
+from vmcu_tools.planner.stages.partition import Partitioner
 from vmcu_tools.runners import get
 
 
@@ -51,7 +51,7 @@ def test_a_full_ring_lets_the_output_lie_in_the_input(
     meaning = reference.run(graph, inputs)
     for outputs in get("host:sanitize").run(plan, [inputs, inputs]):
         np.testing.assert_array_equal(outputs[0], meaning[graph.outputs[0].tensor])
-    monkeypatch.setattr(Cutter, "can_be_ahead", lambda *_: False)
+    monkeypatch.setattr(Partitioner, "can_fill_ring_first", lambda *_: False)
     assert make_plan("vmcu", graph, Options()).pool_bytes == most
 
 
@@ -61,22 +61,22 @@ def test_no_ring_is_filled_beyond_what_it_holds_on_demand() -> None:
         binder, cut = Binder(graph), Cut(0, 3, tile)
         trace = binder.trace(cut, None)
         made = trace.made[0].pixels
-        calls = binder.ahead(cut, None)
+        calls = binder.full_ring_calls(cut, None)
         assert 0 < calls < len(made) and made[calls - 1] <= trace.rings[0] < made[calls]
-    assert binder.ahead(Cut(0, 2), graph.tensors[graph.inputs[0].tensor]) == 0
+    assert binder.full_ring_calls(Cut(0, 2), graph.tensors[graph.inputs[0].tensor]) == 0
 
 
 class Repair(Allocator):
     """Of one stage: by tile the bytes in which it has a placement. The questions are counted."""
 
     def __init__(self, fewest: Mapping[int, int]):
-        cutter: Any = SimpleNamespace(
+        partitioner: Any = SimpleNamespace(
             cycles=100,
             cost=lambda cuts: 0,
             stages_within=lambda first, stop, limit: [Cut(0, 2, tile) for tile in fewest],
-            can_be_ahead=lambda cut: False,
+            can_fill_ring_first=lambda cut: False,
         )
-        super().__init__(cutter)
+        super().__init__(partitioner)
         self.fewest, self.asked = fewest, 0
 
     def pieces_of(self, cuts: Cuts, number: int) -> Any:

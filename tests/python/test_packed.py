@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from builders.dags import Dag
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.planner.places import circle, joint, swing
+from vmcu_tools.planner.places import circular_pool, joint, smallest_pool
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.places.order import Ordered, reordered
 from vmcu_tools.planner.places.pieces import Piece, pieces_of
-from vmcu_tools.planner.places.walk import Walk
+from vmcu_tools.planner.places.sequential import SequentialPlacement
 
 # Of the solver; whoever wants nothing but a gap needs less than who wants it as small as can be.
 SECONDS = 0.2
@@ -32,31 +32,31 @@ def pieces() -> tuple[list[Piece], int]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """The sizes of circles that are asked for, and whether they had places."""
     sizes: list[tuple[int, bool]] = []
-    fits = circle.fits
+    fits = circular_pool.fits
 
-    def logged(pieces: list[Piece], size: int, effort: float = 0.1) -> Walk | None:
+    def logged(pieces: list[Piece], size: int, effort: float = 0.1) -> SequentialPlacement | None:
         found = fits(pieces, size, effort)
         sizes.append((size, found is not None))
         return found
 
-    monkeypatch.setattr(circle, "fits", logged)
+    monkeypatch.setattr(circular_pool, "fits", logged)
     return sizes
 
 
 def test_the_solver_is_not_asked_for_what_is_known(asked: list[tuple[int, bool]]) -> None:
-    plan = swing.packed("vmcu", singles(), SECONDS)
-    assert plan.pool_bytes > swing.least(plan), "this one has no gap any more"
+    plan = smallest_pool.packed("vmcu", singles(), SECONDS)
+    assert plan.pool_bytes > smallest_pool.least(plan), "this one has no gap any more"
     free, bound = pieces()
-    walked = swing.walked_least(swing.linear_pieces(free), bound).pool
+    walked = smallest_pool.smallest_sequential(smallest_pool.linear_pieces(free), bound).pool
     assert asked[0][0] == walked - 1 and all(bound <= size < walked for size, _ in asked)
     asked.clear()
-    swing.packed("vmcu", singles(), SECONDS, plan.pool_bytes)
+    smallest_pool.packed("vmcu", singles(), SECONDS, plan.pool_bytes)
     assert asked == [(plan.pool_bytes - 1, False)] * 2, "a linear, then a circular pool"
 
 
 def test_nothing_reaches_around_the_end_of_a_linear_pool() -> None:
-    plan = swing.linear("vmcu", singles(), SECONDS)
-    bound = swing.walked_least(*pieces(), (False,)).pool
+    plan = smallest_pool.linear("vmcu", singles(), SECONDS)
+    bound = smallest_pool.smallest_sequential(*pieces(), (False,)).pool
     assert plan.pool_bytes <= bound
     for placement in plan.placements.values():
         assert 0 <= placement.base <= plan.pool_bytes - placement.ring
@@ -66,13 +66,13 @@ def test_nothing_reaches_around_the_end_of_a_linear_pool() -> None:
 def test_one_order_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     order = reordered(Dag(*WITH_GAP).graph())
     orders = []
-    place = swing.place
+    place = smallest_pool.place
 
     def logged(planner: str, layout: Layout, *others: object) -> object:
         orders.append(layout.graph.nodes)
         return place(planner, layout, *others)
 
-    monkeypatch.setattr(swing, "place", logged)
+    monkeypatch.setattr(smallest_pool, "place", logged)
     monkeypatch.setattr(joint, "reordered", lambda *_: Ordered(order.graph, 0, 0))
     monkeypatch.setattr(joint, "MOST_NODES", 0)
     joint.plan(order.graph, SECONDS)

@@ -26,17 +26,17 @@ SOLVER_SECONDS = 10.0
 class Options:
     """seconds: for solvers, where one is needed; ram: bytes the pool may have, None for as few as
     possible; stream_input: the only input is delivered row by row; input_elsewhere: it is read
-    where the caller has it, see stages/elsewhere.py; tile_cost: the part of a model's cycles that
-    working in tiles may cost, by estimate, None for what they save of the RAM, see costs.bargain;
+    where the caller has it, see stages/external_input.py; tile_cost: the part of a model's cycles
+    that tiles may cost, by estimate, None for what they save of the RAM, see costs.trade_off;
     extra_macs: the part of its multiply-accumulates that a model may do twice, see bands.py. Where
     `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
     for when the planner ends by itself. regions: memories to put pools in, those first that
     accesses cost least in; none for one pool. online: layers one by one, which a device can place
     anew, see places/online.py. hop: rows of the only input by which its window moves from one
-    inference to the next, 0 where nothing is kept, see stages/endless.py. choices: note down in the
+    inference to the next, 0 where nothing is kept, see stages/unbounded.py. choices: note in the
     plan what else the search has found, which costs little. again: layers may be made part of those
     that compute them again, which containers and pools that rotate cannot have, see
-    stages/again.py. params: of the search."""
+    stages/recomputation.py. params: of the search."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None

@@ -56,7 +56,7 @@ class SearchParams:
     """The share of a model's cycles that a larger tile has to save."""
 
     trade_off: bool = True
-    """Without a limit, weigh bytes against cycles (costs.bargain); off: the smallest peak."""
+    """Without a limit, weigh bytes against cycles (costs.trade_off); off: the smallest peak."""
     trade_off_step: float = 0.01
     """Between the peaks that are weighed, a share."""
     trade_off_equal: float = 0.02

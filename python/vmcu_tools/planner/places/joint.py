@@ -19,7 +19,7 @@ from ...graph import Graph
 from ...ops import bind
 from ...placement.highs import quieten
 from ...plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
-from . import swing
+from . import smallest_pool
 
 # OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
 # order do their libraries get along.
@@ -28,7 +28,7 @@ from .layout import Layout
 from .order import Ordered, reordered, whole_cost
 from .overlap import Clearance, clearance
 from .pieces import pieces_of
-from .walk import Walk, plan_of
+from .sequential import SequentialPlacement, plan_of
 
 import pulp as pulp  # isort: skip
 
@@ -314,13 +314,13 @@ def plan(graph: Graph, seconds: float) -> Plan:
     best for whole tensors, whose overlap may be easier to have, and the integer program's."""
     order = reordered(graph)
     known = placed(order, seconds)
-    if known.pool_bytes > swing.least(known):
+    if known.pool_bytes > smallest_pool.least(known):
         whole = reordered(graph, whole_cost)
         if whole.graph.nodes != order.graph.nodes:
             other = placed(whole, seconds, known.pool_bytes)
             known = min(known, other, key=lambda plan: plan.pool_bytes)
     most = known.pool_bytes
-    if most <= swing.least(known) or len(graph.nodes) > MOST_NODES:
+    if most <= smallest_pool.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
     program = IntegerProgram(problem, 0, most)
@@ -331,15 +331,17 @@ def plan(graph: Graph, seconds: float) -> Plan:
 
 def placed(order: Ordered, seconds: float, below: int | None = None) -> Plan:
     """The plan of an order, its places found by the walk and its solvers in `seconds`. below: as
-    swing.packed() has it."""
+    smallest_pool.packed() has it."""
     layout = Layout.singles(order.graph)
-    return order.noted(swing.place("model", layout, seconds, below))
+    return order.noted(smallest_pool.place("model", layout, seconds, below))
 
 
 def plan_from(graph: Graph, program: IntegerProgram) -> Plan:
     """The plan of a solved program."""
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
-    search = Walk(pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
+    search = SequentialPlacement(
+        pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False
+    )
     for piece in search.pieces:
         name = piece.name
         search.bases[name] = round(pulp.value(program.base[name]))

@@ -206,11 +206,13 @@ class Binder:
         if cut not in self.traces:
             stage = self.scheduled(cut, self.stage(cut), source)
             if cut.ahead:
-                stage = replace(stage, ahead=self.ahead(replace(cut, ahead=False), source))
+                stage = replace(
+                    stage, ahead=self.full_ring_calls(replace(cut, ahead=False), source)
+                )
             self.traces[cut] = traced(stage) if self.in_place_alias else trace_of(stage)
         return self.traces[cut]
 
-    def ahead(self, cut: Cut, source: Tensor | None) -> int:
+    def full_ring_calls(self, cut: Cut, source: Tensor | None) -> int:
         """How many calls of a stage's first layer fill its ring, which is as large anyway.
 
         On demand, a ring is filled while the output already grows. Where it is full before, the

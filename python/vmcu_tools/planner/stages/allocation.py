@@ -6,7 +6,7 @@ or the smallest plan found. Peak live bytes are no placement: each tensor is con
 may have none within its peak. Gap repair then looks for another stage of the same layers that has
 one: with other tiles, or with the first layer ahead (layout.Cut). It bisects the fewest bytes in
 which one has, stage by stage. Each question is a sequential placement, then a constraint solver
-for a circular pool (walk.py, circle.py), so repair takes time in stages times tiles.
+for a circular pool (sequential.py, circular_pool.py), so repair takes time in stages times tiles.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...plan.plan import Plan
-from ..places import circle
+from ..places import circular_pool
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
-from ..places.swing import packed, walked
-from ..places.walk import Walk
-from .cuts import Cutter
+from ..places.sequential import SequentialPlacement
+from ..places.smallest_pool import packed, walked
+from .partition import Partitioner
 
 Cuts = tuple[Cut, ...]
 Pieces = tuple[Piece, ...]
@@ -29,8 +29,8 @@ class Allocator:
     """The search for offsets of one graph's partitions. unplaced: by partition its layout, and the
     most bytes in which no placement was found."""
 
-    def __init__(self, cutter: Cutter):
-        self.cutter, self.params = cutter, cutter.params
+    def __init__(self, partitioner: Partitioner):
+        self.partitioner, self.params = partitioner, partitioner.params
         self.unplaced: dict[Cuts, tuple[Layout, int]] = {}
         self.pieces: dict[tuple[Cuts, int], Pieces] = {}
         self.placeable: dict[tuple[Pieces, int], bool] = {}
@@ -38,7 +38,7 @@ class Allocator:
     def plan_within(self, limit: int) -> Plan | None:
         """The plan of the cheapest partition within a limit, repaired if need be; None if no
         placement is found."""
-        cuts = self.cutter.cheapest(limit)
+        cuts = self.partitioner.cheapest(limit)
         plan = self.plan_of(cuts, limit)
         if plan is None:
             repaired = self.repaired(cuts, limit, limit + 1)
@@ -53,7 +53,7 @@ class Allocator:
             return plan
         best = self.packed(limit, worth)
         most = best.pool_bytes if worth is None else min(best.pool_bytes, worth)
-        repaired = self.repaired(self.cutter.cheapest(limit), limit, most)
+        repaired = self.repaired(self.partitioner.cheapest(limit), limit, most)
         plan = None if repaired is None else self.plan_of(*repaired)
         return best if plan is None else min(best, plan, key=lambda plan: plan.pool_bytes)
 
@@ -62,7 +62,7 @@ class Allocator:
         layout, without = self.unplaced.get(cuts, (None, 0))
         if without >= limit:
             return None
-        layout = layout or self.cutter.layout(cuts)
+        layout = layout or self.partitioner.layout(cuts)
         plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size), self.params)
         if plan is None:
             self.unplaced[cuts] = layout, limit
@@ -113,16 +113,20 @@ class Allocator:
     def alternatives(self, own: Cut, limit: int) -> Iterator[Cut]:
         """Stages of the same layers within `limit` bytes, the cheap ones first; then those with
         their first layers ahead."""
-        cutter = self.cutter
-        found = [*dict.fromkeys((own, *cutter.stages_within(own.first, own.stop, limit)))]
+        partitioner = self.partitioner
+        found = [*dict.fromkeys((own, *partitioner.stages_within(own.first, own.stop, limit)))]
         yield from found
         if self.params.full_ring_first:
-            yield from (cutter.ahead(cut) for cut in found if cutter.can_be_ahead(cut))
+            yield from (
+                partitioner.with_full_ring(cut)
+                for cut in found
+                if partitioner.can_fill_ring_first(cut)
+            )
 
     def pieces_of(self, cuts: Cuts, number: int) -> Pieces:
         """What is alive in a stage."""
         if (cuts, number) not in self.pieces:
-            layout = self.cutter.layout(cuts)
+            layout = self.partitioner.layout(cuts)
             pieces = pieces_in(layout, pieces_of(layout, both_ways=self.params.descending), number)
             self.pieces[cuts, number] = pieces
         return self.pieces[cuts, number]
@@ -131,9 +135,11 @@ class Allocator:
         """Whether a placement of all of them is found in `size` bytes."""
         if (pieces, size) not in self.placeable:
             # The walk is soon over, and mostly finds a placement if there is one.
-            walked = any(Walk(pieces, size, wraps).run() for wraps in (False, True))
+            walked = any(SequentialPlacement(pieces, size, wraps).run() for wraps in (False, True))
             asked = self.params.solver and not walked
-            solved = asked and circle.fits(pieces, size, self.params.stage_effort) is not None
+            solved = (
+                asked and circular_pool.fits(pieces, size, self.params.stage_effort) is not None
+            )
             self.placeable[pieces, size] = walked or solved
         return self.placeable[pieces, size]
 

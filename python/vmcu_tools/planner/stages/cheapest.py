@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..places.layout import Cut
-from .needs import Option, Shape
+from .footprint import Option, Shape
 
 # More than any stage costs.
-UNEASE = 1 << 40
+EXCESS_COST = 1 << 40
 
 
 class Stages(Protocol):
-    """What is known of stages, see Cutter. single: bytes that each of `count` nodes needs."""
+    """What is known of stages, see Partitioner. single: bytes that each of `count` nodes needs."""
 
     @property
     def longest(self) -> int: ...
@@ -30,13 +30,13 @@ class Stages(Protocol):
     @property
     def single(self) -> list[int]: ...
 
-    def cuts_of(self, first: int, stop: int) -> list[Cut]: ...
+    def stages_of(self, first: int, stop: int) -> list[Cut]: ...
 
     def shape(self, cut: Cut) -> Shape: ...
 
     def likely(self, cut: Cut, limit: int) -> Option | None: ...
 
-    def within(self, cut: Cut, limit: int) -> Option | None: ...
+    def option_within(self, cut: Cut, limit: int) -> Option | None: ...
 
 
 class Cheapest:
@@ -82,7 +82,7 @@ class Cheapest:
         difference."""
         if option.cut in self.right:
             return True
-        found = self.stages.within(option.cut, self.limit)
+        found = self.stages.option_within(option.cut, self.limit)
         right = found is not None and (found.peak <= self.ease or option.peak > self.ease)
         if right:
             self.right.add(option.cut)
@@ -101,7 +101,7 @@ class Cheapest:
                 self.options[first] = list(self._from(first))
             for option in self.options[first]:
                 stop = option.cut.stop
-                cost = here + option.cost + (UNEASE if option.peak > self.ease else 0)
+                cost = here + option.cost + (EXCESS_COST if option.peak > self.ease else 0)
                 there = best[stop]
                 if there is None or cost < there:
                     best[stop], last[stop] = cost, option
@@ -152,7 +152,7 @@ class Cheapest:
     def _cuts(self, first: int, stop: int) -> list[Cut]:
         """The stages of nodes [first, stop), the cheap ones first."""
         if (first, stop) not in self.cuts:
-            cuts = self.stages.cuts_of(first, stop)
+            cuts = self.stages.stages_of(first, stop)
             if len(cuts) > 1:
                 cuts = sorted(cuts, key=lambda cut: self.stages.shape(cut).cost)
             self.cuts[first, stop] = cuts

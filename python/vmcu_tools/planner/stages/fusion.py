@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default planner: which layers run together, and where their tensors live.
 
-cuts.py looks for stages, allocation.py for their offsets. Where the fewest bytes cost more cycles
-than is allowed, a larger peak is taken that does not; where they are still too many, and multiply-
-accumulates may be done twice, the stage with the peak is put in bands (bands.py).
+partition.py looks for stages, allocation.py for their offsets. Where the fewest bytes cost more
+cycles than is allowed, a larger peak is taken that does not; where they are still too many, and
+multiply-accumulates may be done twice, the stage with the peak is put in bands (bands.py).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from ..options import Options
 from ..params import SearchParams
 from ..places.layout import Cut, Layout
 from ..places.order import Ordered, reordered
-from ..places.swing import packed, place, walked
-from . import again, bands
+from ..places.smallest_pool import packed, place, walked
+from . import bands, recomputation
 from .allocation import Allocator
-from .costs import bargain, extra_cost, unbargained
-from .cuts import UNLIMITED, Cutter
-from .elsewhere import fetched
-from .spending import Bands, Spender, applied
+from .band_search import Bands, BandSearch, applied
+from .costs import bytes_of_trade_off, extra_cost, trade_off
+from .external_input import fetched
+from .partition import UNLIMITED, Partitioner
 
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
 # Tiles that are whole rows.
 ROWS = (None,)
 # Of solvers, in seconds, where a plan is to come soon.
-SOON = 1.0
+QUICK_SECONDS = 1.0
 # How much less is tried where tensors have no places, how many times as much next, and how often;
 # how exact the fewest bytes are; by how much more than it should a graph with bands may need.
-ROOM, FARTHER, TRIES, EXACT, FAR = 0.015, 1.5, 8, 0.01, 1.25
+BAND_STEP, BAND_STEP_GROWTH, BAND_TRIES, BAND_PRECISION, BAND_EXCESS = 0.015, 1.5, 8, 0.01, 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,14 @@ class Variant:
     """A graph, maybe with layers in bands, and the search over its cuts: the smallest peak, and
     the multiply-accumulates beyond those of the graph without bands."""
 
-    cutter: Cutter
+    partitioner: Partitioner
     least: int
     macs_extra: int
 
     @functools.cached_property
     def allocator(self) -> Allocator:
         """What is known of its offsets."""
-        return Allocator(self.cutter)
+        return Allocator(self.partitioner)
 
 
 def plan(graph: Graph, options: Options) -> Plan:
@@ -77,18 +77,18 @@ def plan(graph: Graph, options: Options) -> Plan:
 def in_rows(graph: Graph, options: Options) -> Plan:
     """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
     the input cannot be streamed."""
-    cutter = Cutter(graph, options.stream_input, replace(options.params, tiles=ROWS))
-    least = checked(graph, cutter.least(ROWS, UNLIMITED))
-    layout = Layout(graph, cutter.cheapest(least), options.stream_input)
-    return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
+    partitioner = Partitioner(graph, options.stream_input, replace(options.params, tiles=ROWS))
+    least = check_streamable(graph, partitioner.least(ROWS, UNLIMITED))
+    layout = Layout(graph, partitioner.cheapest(least), options.stream_input)
+    return walked("vmcu", layout, least) or packed("vmcu", layout, QUICK_SECONDS)
 
 
 def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
     """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
     if sum(graph.tensors[port.tensor].bytes for port in graph.inputs) >= streamed.pool_bytes:
         return streamed
-    cutter = Cutter(graph, False, options.params)
-    if cutter.least_peak(cutter.tiles, streamed.pool_bytes) >= streamed.pool_bytes:
+    partitioner = Partitioner(graph, False, options.params)
+    if partitioner.least_peak(partitioner.tiles, streamed.pool_bytes) >= streamed.pool_bytes:
         return streamed
     whole = best_of_variants(graph, replace(options, stream_input=False))
     if whole.pool_bytes >= streamed.pool_bytes:
@@ -103,8 +103,8 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
         best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
         return with_fewer_macs(best, graph, options)
     params = options.params
-    base, most = usual(graph, options), max(options.extra_macs, params.band_macs)
-    tried = itertools.chain([base], beyond(graph, base, options, most))
+    base, most = without_extra_macs(graph, options), max(options.extra_macs, params.band_macs)
+    tried = itertools.chain([base], with_extra_macs(graph, base, options, most))
     best = first_within(options.ram, tried, graph, options)
     if options.ram < best.pool_bytes < params.recomputation_reach * options.ram:
         most = max(options.extra_macs, params.recomputation_macs)
@@ -172,7 +172,7 @@ def of_variant(variant: Variant, graph: Graph, options: Options) -> Plan:
 
 def as_variant(plan: Plan, variant: Variant, graph: Graph) -> Plan:
     """The plan with what a variant of the graph computes twice."""
-    before = None if variant.cutter.graph is graph else graph
+    before = None if variant.partitioner.graph is graph else graph
     return replace(plan, macs_extra=variant.macs_extra, original=before)
 
 
@@ -183,41 +183,43 @@ def bytes_and_macs(plan: Plan) -> tuple[int, int]:
 
 def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
-    cutter, least, allocator = variant.cutter, variant.least, variant.allocator
-    if cutter.bands:
+    partitioner, least, allocator = variant.partitioner, variant.least, variant.allocator
+    if partitioner.bands:
         return allocator.smallest_plan(max(least, options.ram or 0))
     if options.ram is not None:
         found = allocator.plan_within(options.ram) if options.ram > least else None
         plan = found or allocator.smallest_plan(least)
     elif options.tile_cost is None:
-        plan = bargained(variant)
+        plan = plan_by_trade_off(variant)
     else:
-        plan = allocator.smallest_plan(cutter.within_budget(least, options.tile_cost))
+        plan = allocator.smallest_plan(partitioner.within_budget(least, options.tile_cost))
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
-    plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
+    plan = replace(
+        plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if partitioner.cut_short else ()))
+    )
     if options.choices:
-        plan = replace(plan, choices=tuple(cutter.front(least)))
+        plan = replace(plan, choices=tuple(partitioner.front(least)))
     return plan
 
 
-def bargained(variant: Variant) -> Plan:
+def plan_by_trade_off(variant: Variant) -> Plan:
     """The better bargain of a plan within the balanced peak and one within the smallest: which it
     is shows when tensors have their places."""
-    cutter, least = variant.cutter, variant.least
-    peak = cutter.balanced(least)
+    partitioner, least = variant.partitioner, variant.least
+    peak = partitioner.best_trade_off(least)
     plan = variant.allocator.smallest_plan(peak)
-    cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
-    if peak == least or price(plan, cutter) <= bargain(least, cost):
+    cost = partitioner.cycles + partitioner.cost(partitioner.cheapest(least))
+    if peak == least or price(plan, partitioner) <= trade_off(least, cost):
         return plan
     # Of more bytes, at no fewer cycles, it would be no better bargain.
-    worth = int(unbargained(price(plan, cutter), cost)) + 1
+    worth = int(bytes_of_trade_off(price(plan, partitioner), cost)) + 1
     smaller = variant.allocator.smallest_plan(least, worth)
-    return min(plan, smaller, key=lambda plan: price(plan, cutter))
+    return min(plan, smaller, key=lambda plan: price(plan, partitioner))
 
 
-def price(plan: Plan, cutter: Cutter) -> float:
+def price(plan: Plan, partitioner: Partitioner) -> float:
     """The bargain of bytes and cycles, by estimate."""
-    return bargain(plan.pool_bytes, cutter.cycles + extra_cycles(plan))
+    return trade_off(plan.pool_bytes, partitioner.cycles + extra_cycles(plan))
 
 
 def extra_cycles(plan: Plan) -> int:
@@ -229,17 +231,19 @@ def extra_cycles(plan: Plan) -> int:
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
     """The graph, then, for at most this part of its multiply-accumulates done twice, what
     beyond() has."""
-    base = usual(graph, options)
+    base = without_extra_macs(graph, options)
     yield base
-    yield from beyond(graph, base, options, most)
+    yield from with_extra_macs(graph, base, options, most)
 
 
-def usual(graph: Graph, options: Options) -> Variant:
+def without_extra_macs(graph: Graph, options: Options) -> Variant:
     """The graph as it is; UserError as plan()."""
-    return Variant(*searched(graph, options), 0)
+    return Variant(*search_partition(graph, options), 0)
 
 
-def beyond(graph: Graph, base: Variant, options: Options, most: float) -> Iterator[Variant]:
+def with_extra_macs(
+    graph: Graph, base: Variant, options: Options, most: float
+) -> Iterator[Variant]:
     """Ever smaller peaks as the stage with the peak is put in a few bands, then any stages in any
     bands."""
     yield from lower_peaks(graph, base, options, most)
@@ -251,41 +255,41 @@ def lower_peaks(
 ) -> Iterator[Variant]:
     """The stage with the peak in a few bands, if they shall be `banded`, else with layers of it
     computed again for windows, and again, while that lowers the peak."""
-    cutter, least, macs = variant.cutter, variant.least, bands.macs(graph)
+    partitioner, least, macs = variant.partitioner, variant.least, bands.macs(graph)
     while most > 0:
-        cuts = cutter.cheapest(least)
-        worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
+        cuts = partitioner.cheapest(least)
+        worst = max(cuts, key=lambda cut: partitioner.peak((cut,)))
         limit = int(macs * (1 + most))
         banded = banded and options.params.column_bands
-        better = cutter.in_bands(worst, least, limit) if banded else None
-        found = None if better is None else searched(better, options, least)
+        better = partitioner.in_bands(worst, least, limit) if banded else None
+        found = None if better is None else search_partition(better, options, least)
         if found is None or found[1] >= least:
-            found = computed_again(cutter, worst, least, limit, options)
+            found = computed_again(partitioner, worst, least, limit, options)
         if found is None:
             return
-        cutter, least = found
-        yield Variant(cutter, least, max(bands.macs(cutter.graph) - macs, 0))
+        partitioner, least = found
+        yield Variant(partitioner, least, max(bands.macs(partitioner.graph) - macs, 0))
 
 
 def computed_again(
-    cutter: Cutter, worst: Cut, least: int, most: int, options: Options
-) -> tuple[Cutter, int] | None:
+    partitioner: Partitioner, worst: Cut, least: int, most: int, options: Options
+) -> tuple[Partitioner, int] | None:
     """The search over the graph with two layers of a stage as one that computes again what lies
-    between, where that needs the fewest bytes, fewer than `least` by a part EXACT or within
-    options.ram; None if there is none, with at most so many multiply-accumulates. Within
+    between, where that needs the fewest bytes, fewer than `least` by a part BAND_PRECISION or
+    within options.ram; None if there is none, with at most so many multiply-accumulates. Within
     options.ram what computes the least of it."""
-    best: tuple[Cutter, int] | None = None
-    fits: list[tuple[int, tuple[Cutter, int]]] = []
+    best: tuple[Partitioner, int] | None = None
+    fits: list[tuple[int, tuple[Partitioner, int]]] = []
     if not (options.again and options.params.recomputation):
         return None
-    for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[
+    for graph in recomputation.candidates(partitioner.graph, worst.first, worst.stop, most)[
         : options.params.recomputation_tries
     ]:
-        found = searched(graph, options, least)
+        found = search_partition(graph, options, least)
         if found[1] >= least:
             continue
         # What is saved by less is soon lost to a gap, for which solvers look long.
-        if found[1] <= (1 - EXACT) * least and (best is None or found[1] < best[1]):
+        if found[1] <= (1 - BAND_PRECISION) * least and (best is None or found[1] < best[1]):
             best = found
         if options.ram is not None and found[1] <= options.ram:
             fits.append((bands.macs(graph), found))
@@ -294,16 +298,16 @@ def computed_again(
 
 def many_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
     """Bands that fit into options.ram, or, without that, into the fewest bytes."""
-    spender = Spender(variant.cutter, int(bands.macs(graph) * most))
+    spender = BandSearch(variant.partitioner, int(bands.macs(graph) * most))
     if spender.most <= 0 or not options.params.band_search:
         return
-    limit, step, spent = options.ram or 0, ROOM, None
+    limit, step, spent = options.ram or 0, BAND_STEP, None
     if options.ram is not None:
         spent = spender.within(options.ram)
     if spent is None:
         limit, spent = fewest_bytes(spender, variant.least)
     tried: set[Bands] = set()
-    while spent is not None and spent.bandings and len(tried) < TRIES:
+    while spent is not None and spent.bandings and len(tried) < BAND_TRIES:
         if spent not in tried:
             tried.add(spent)
             found = with_bands(graph, spent, limit, options)
@@ -315,21 +319,21 @@ def many_bands(graph: Graph, variant: Variant, options: Options, most: float) ->
         limit, step, spent = tighter(spender, limit, step)
 
 
-def tighter(spender: Spender, limit: int, step: float) -> tuple[int, float, Bands | None]:
+def tighter(spender: BandSearch, limit: int, step: float) -> tuple[int, float, Bands | None]:
     """Fewer bytes by about a part `step`, the part to go on with, and the bands; the less is found,
     the farther it goes, as far as there are bands."""
-    while step >= ROOM / 2:
+    while step >= BAND_STEP / 2:
         spent = spender.within(int(limit * (1 - step)))
         if spent is not None:
-            return int(limit * (1 - step)), FARTHER * step, spent
+            return int(limit * (1 - step)), BAND_STEP_GROWTH * step, spent
         step /= 2
     return limit, step, None
 
 
-def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:
-    """Bytes that bands spare of `least`, down to a part EXACT, and the bands."""
+def fewest_bytes(spender: BandSearch, least: int) -> tuple[int, Bands | None]:
+    """Bytes that bands spare of `least`, down to a part BAND_PRECISION, and the bands."""
     low, high, found = 0, least, None
-    while high - low > max(EXACT * high, 1):
+    while high - low > max(BAND_PRECISION * high, 1):
         limit = (low + high) // 2
         spent = spender.within(limit)
         if spent is None:
@@ -343,12 +347,12 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: Options) -> Vari
     """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
     more, with what joins them."""
     better, regions = applied(graph, spent)
-    cutter = Cutter(better, options.stream_input, params_of(options), regions)
-    most = int(limit * FAR)
-    least = cutter.least_peak(cutter.tiles, most)
+    partitioner = Partitioner(better, options.stream_input, params_of(options), regions)
+    most = int(limit * BAND_EXCESS)
+    least = partitioner.least_peak(partitioner.tiles, most)
     if least >= most:
         return None
-    return Variant(cutter, least, max(bands.macs(better) - bands.macs(graph), 0))
+    return Variant(partitioner, least, max(bands.macs(better) - bands.macs(graph), 0))
 
 
 def params_of(options: Options) -> SearchParams:
@@ -359,16 +363,18 @@ def params_of(options: Options) -> SearchParams:
     return replace(params, tiles=(*params.tiles, ONE_COLUMN)) if narrow else params
 
 
-def searched(graph: Graph, options: Options, known: int = UNLIMITED) -> tuple[Cutter, int]:
+def search_partition(
+    graph: Graph, options: Options, known: int = UNLIMITED
+) -> tuple[Partitioner, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
     that is reached otherwise, of no use unless there is a smaller one."""
-    cutter = Cutter(graph, options.stream_input, params_of(options))
-    least = cutter.least(cutter.tiles, known)
-    least = cutter.refined(least) if least < UNLIMITED else least
-    return cutter, checked(graph, least)
+    partitioner = Partitioner(graph, options.stream_input, params_of(options))
+    least = partitioner.least(partitioner.tiles, known)
+    least = partitioner.least_by_tile_per_layer(least) if least < UNLIMITED else least
+    return partitioner, check_streamable(graph, least)
 
 
-def checked(graph: Graph, least: int) -> int:
+def check_streamable(graph: Graph, least: int) -> int:
     """The smallest peak; UserError if there is none."""
     if least == UNLIMITED:
         raise UserError(
@@ -391,7 +397,7 @@ def front(graph: Graph, options: Options) -> list[Choice]:
     """
     found: list[Choice] = []
     graph = reordered(graph).graph
-    cycles = Cutter(graph, options.stream_input).cycles
+    cycles = Partitioner(graph, options.stream_input).cycles
     for limit in limits(graph, options):
         best = plan(graph, replace(options, ram=limit))
         if best.pool_bytes > limit:
@@ -414,5 +420,5 @@ def limits(graph: Graph, options: Options) -> Iterator[int]:
     """The pools of the choices by estimate, before tensors have places."""
     graph = fetched(graph) if options.input_elsewhere else graph
     base, *others = variants(graph, options, max(options.extra_macs, options.params.band_macs))
-    yield from (choice.pool_bytes for choice in base.cutter.front(base.least))
+    yield from (choice.pool_bytes for choice in base.partitioner.front(base.least))
     yield from (variant.least for variant in others)

@@ -25,7 +25,7 @@ from ...plan.trace import joined as joined_lives
 from ..places.in_place import Counted, Ring, behind, joined, may_follow
 
 # Calls, in all, of tails that are kept.
-MOST_KEPT = 10_000_000
+TAIL_CALLS_KEPT = 10_000_000
 # By number of a layer from the end, whose output is in a ring, and how many pixels behind the
 # first of them, who is the owner.
 Tenants = tuple[tuple[int, int], ...]
@@ -234,7 +234,7 @@ class Peaks:
         return counts.peak, len(placed.makers)
 
     def _tail(self, first: int, layers: Sequence[Layer[Any]]) -> Tail:
-        if self.kept > MOST_KEPT:
+        if self.kept > TAIL_CALLS_KEPT:
             self.ends.clear()
             self.kept = 0
         stop, tail = first + len(layers), None

@@ -24,7 +24,7 @@ from ..options import Options
 from ..params import TILES
 from ..places.hops import in_hop
 from ..places.layout import Binder, Cut, Layout
-from ..places.swing import linear, place
+from ..places.smallest_pool import linear, place
 from .costs import extra_cost
 from .windows import planned as behind
 

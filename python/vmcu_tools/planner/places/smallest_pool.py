@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing a layout's tensors in the smallest pool, by order, directions and overlap.
+"""The smallest pool for a layout, by sequential placement and a constraint solver.
 
-In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
-everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
-constraint solver takes over: first for a circle of that size (circle.py), then for ever smaller
-ones from the smallest pool that the walk finds. A linear pool is tried first.
+Input: a layout. Output: a plan. Sequential placement (sequential.py) tries to fit everything into
+the peak live bytes; for chains it does. Else the constraint solver (circular_pool.py) is asked for
+a circular pool of that size, then for ever smaller ones, linear before circular, by bisection from
+the smallest pool of sequential placement.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dataclasses import replace
 from ...graph import Graph
 from ...plan.plan import Plan
 from ..params import DEFAULT_PARAMS, SearchParams
-from . import circle
+from . import circular_pool
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
-from .walk import Walk, plan_of
+from .sequential import SequentialPlacement, plan_of
 
 # About how many circles are tried.
-CIRCLES = 10
+SOLVER_SIZES = 10
 # Of more pieces the solver finds no linear pool within seconds; of more pairs that are alive
 # together, each counted in both directions of a step, no circular one either.
-MOST_PIECES, MOST_PAIRS = 160, 4000
+SOLVER_PIECES, SOLVER_PAIRS = 160, 4000
 # How exact the walk's smallest pool is; whether tensors may reach around its end.
-STEP, WRAPS = 0.002, (False, True)
+POOL_STEP, WRAPS = 0.002, (False, True)
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
@@ -49,7 +49,7 @@ def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     """The smallest pool found whose end no tensor reaches around."""
     rigid = linear_pieces(pieces_of(layout, both_ways=True))
     bound = max(piece.bound() for piece in rigid)
-    return plan_of(planner, layout, smallest_found(rigid, bound, seconds / CIRCLES), bound)
+    return plan_of(planner, layout, smallest_found(rigid, bound, seconds / SOLVER_SIZES), bound)
 
 
 def linear_pieces(pieces: Sequence[Piece]) -> list[Piece]:
@@ -68,7 +68,7 @@ def packed(
     circular pool. below: bytes of another plan: the solver is asked for fewer only."""
     pieces = pieces_of(layout, params.descending)
     bound = max(piece.bound() for piece in pieces)
-    most, effort = below or most_of(pieces), seconds / CIRCLES if params.solver else 0.0
+    most, effort = below or most_of(pieces), seconds / SOLVER_SIZES if params.solver else 0.0
     line = smallest_found(linear_pieces(pieces), bound, effort, most)
     circle_ = smallest_found(pieces, bound, effort, min(line.pool, most))
     return plan_of(planner, layout, min(circle_, line, key=lambda found: found.pool), bound)
@@ -76,18 +76,18 @@ def packed(
 
 def smallest_found(
     pieces: Sequence[Piece], bound: int, effort: float, below: int | None = None
-) -> Walk:
+) -> SequentialPlacement:
     """The smallest pool that sequential placement finds, or the solver with so much effort for each
     size that it is asked for, in fewer than `below` bytes."""
-    known = walked_least(pieces, bound)
-    if len(pieces) > MOST_PIECES or not effort:
+    known = smallest_sequential(pieces, bound)
+    if len(pieces) > SOLVER_PIECES or not effort:
         return known
     most = known.pool if below is None else min(known.pool, below)
     # Where one byte less is too little, a smaller pool is not worth the time that it takes.
-    first = circle.fits(pieces, most - 1, effort) if most > bound else None
+    first = circular_pool.fits(pieces, most - 1, effort) if most > bound else None
     if first is None:
         return known
-    return circle.smallest(pieces, bound, first.pool, effort) or first
+    return circular_pool.smallest(pieces, bound, first.pool, effort) or first
 
 
 def walked(
@@ -104,23 +104,28 @@ def walked(
     size = max(bound, limit)
     for tried in dict.fromkeys((bound, size)):
         for pieces, wraps in ((free, False), (free, True), (ascending, True)):
-            search = Walk(pieces, tried, wraps)
+            search = SequentialPlacement(pieces, tried, wraps)
             if search.run():
                 return plan_of(planner, layout, search, bound)
-    if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
+    if sum(len(way.live) for piece in free for way in piece.ways) > SOLVER_PAIRS:
         return None
     asked = params.solver and hopeful(size)
-    found = circle.fits(free, size, params.pool_effort) if asked else None
+    found = circular_pool.fits(free, size, params.pool_effort) if asked else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 
-def walked_least(pieces: Sequence[Piece], bound: int, wraps: Sequence[bool] = WRAPS) -> Walk:
-    """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
+def smallest_sequential(
+    pieces: Sequence[Piece], bound: int, wraps: Sequence[bool] = WRAPS
+) -> SequentialPlacement:
+    """Sequential placement in the smallest pool that bisection finds, exact to POOL_STEP."""
     best = None
     low, high = bound, most_of(pieces)
-    while best is None or high - low > max(low * STEP, 1):
+    while best is None or high - low > max(low * POOL_STEP, 1):
         size = high if best is None else (low + high) // 2
-        found = next((w for w in (Walk(pieces, size, wrap) for wrap in wraps) if w.run()), None)
+        found = next(
+            (w for w in (SequentialPlacement(pieces, size, wrap) for wrap in wraps) if w.run()),
+            None,
+        )
         assert found is not None or best is not None, "side by side is a placement"
         if found is None:
             low = size

@@ -18,7 +18,7 @@ from ..params import DEFAULT_PARAMS
 from .cpsat import can_solve, new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
-from .walk import Walk
+from .sequential import SequentialPlacement
 
 if TYPE_CHECKING:
     # It takes longer to load than most plans take, which ask no solver.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 POOL_EFFORT = DEFAULT_PARAMS.pool_effort
 
 
-class Circle:
+class CircularPool:
     """The constraint model of a list of pieces in a pool of `size` bytes."""
 
     def __init__(self, pieces: Sequence[Piece], size: int):
@@ -92,12 +92,12 @@ class Circle:
         if above < below:
             self.model.add_bool_or([literal.negated() for literal in when])
 
-    def solve(self, effort: float) -> Walk | None:
+    def solve(self, effort: float) -> SequentialPlacement | None:
         """A placement, None if there is none or none was found."""
         solver = new_solver(effort)
         if not solved(solver, self.model):
             return None
-        search = Walk(self.pieces, self.size, True)
+        search = SequentialPlacement(self.pieces, self.size, True)
         search.bases = {name: solver.value(base) for name, base in self.bases.items()}
         search.descending = {name: bool(solver.value(lit)) for name, lit in self.turned.items()}
         search.scratch = {name: solver.value(offset) for name, offset in self.scratch.items()}
@@ -106,14 +106,16 @@ class Circle:
 
 def fits(
     pieces: Sequence[Piece], size: int, effort: float = DEFAULT_PARAMS.pool_effort
-) -> Walk | None:
+) -> SequentialPlacement | None:
     """A placement in a circle of `size` bytes, if one is found with so much effort."""
     if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
         return None
-    return Circle(pieces, size).solve(effort)
+    return CircularPool(pieces, size).solve(effort)
 
 
-def smallest(pieces: Sequence[Piece], least: int, most: int, effort: float) -> Walk | None:
+def smallest(
+    pieces: Sequence[Piece], least: int, most: int, effort: float
+) -> SequentialPlacement | None:
     """A placement in the smallest circle found of less than `most` bytes, by bisection; None if
     there is none."""
     best = None

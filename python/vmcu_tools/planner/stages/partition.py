@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts of the execution order into stages of layers that run together.
+"""Partition of the execution order into fused stages.
 
-A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
-needs.py says what a stage needs. First the smallest peak over all cuts, then, among the cuts that
-stay within it, the one that costs the fewest cycles: single layers before stages, rows before
-tiles.
+Input: a graph in its order of nodes. Output: its stages with their tiles. A dynamic program over
+the places where a stage may end (vMCU paper, section 5.2, generalised): first the smallest peak
+over all partitions, then, among those that stay within it, the one with the fewest cycles. It
+looks at nodes times the longest stage times the tiles; footprint.py says what a stage needs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
 from . import bands
 from .cheapest import Cheapest
-from .costs import bargain, calls_of, unbargained
-from .needs import Needs, Option
+from .costs import bytes_of_trade_off, calls_of, trade_off
+from .footprint import Footprints, Option
 from .tiles import Descent, pareto, relaxed
 
 # More than any stage needs.
 UNLIMITED = 1 << 62
 
 
-class Cutter(Needs):
+class Partitioner(Footprints):
     """The search over cuts of one graph in its order of nodes. bands: nodes that
     are one stage, or each on its own; cut_short: whether a search for tiles ended before its
     time."""
@@ -68,25 +68,25 @@ class Cutter(Needs):
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
-                if best[first] >= best[stop] or self.beyond(first, stop, best[stop] - 1):
+                if best[first] >= best[stop] or self.exceeds(first, stop, best[stop] - 1):
                     continue
                 # The small tiles first: what they need is hard to beat.
-                for cut in reversed(self.cuts_of(first, stop, tiles)):
+                for cut in reversed(self.stages_of(first, stop, tiles)):
                     if best[first] >= best[stop]:
                         break
-                    option = self.within(cut, best[stop] - 1)
+                    option = self.option_within(cut, best[stop] - 1)
                     if option is not None:
                         best[stop] = max(best[first], option.peak)
         return best[self.count]
 
-    def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
+    def stages_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
         """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
         if self.source is not None and streams and stop <= self.last[self.source.name]:
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
-        if self.bands and not self.apart(first, stop):
+        if self.bands and not self.is_in_one_band(first, stop):
             return []
         if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
@@ -102,10 +102,10 @@ class Cutter(Needs):
             self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]
         return [*self.different[key], *self.tiled.get((first, stop), ())]
 
-    def beyond(self, first: int, stop: int, limit: int) -> bool:
+    def exceeds(self, first: int, stop: int, limit: int) -> bool:
         """True if nodes [first, stop) need more than `limit` bytes as a stage in whatever tiles."""
         cut = Cut(first, stop)
-        return not self.alone_in(cut) and self.least_held(cut) > limit
+        return not self.is_single_layer(cut) and self.least_held(cut) > limit
 
     def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
         """By tile, and whether without scratch: what is equal where nodes [first, stop) are the
@@ -134,14 +134,14 @@ class Cutter(Needs):
             self.members[key] = [id(layer) for layer in layers]
         return self.members[key]
 
-    def apart(self, first: int, stop: int) -> bool:
+    def is_in_one_band(self, first: int, stop: int) -> bool:
         """True if nodes [first, stop) are one band, or of none."""
         band = self.bands.get(first)
         if band is not None:
             return band == range(first, stop)
         return all(number not in self.bands for number in range(first, stop))
 
-    def alone_in(self, cut: Cut) -> bool:
+    def is_single_layer(self, cut: Cut) -> bool:
         """True for one layer on its own."""
         return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
 
@@ -157,9 +157,9 @@ class Cutter(Needs):
                 start = number + 1
         return found
 
-    def within(self, cut: Cut, limit: int) -> Option | None:
+    def option_within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
-        if self.alone_in(cut):
+        if self.is_single_layer(cut):
             single = self.single[cut.first]
             return Option(cut, single, 0) if single <= limit else None
         if self.least_held(cut) > limit:
@@ -170,8 +170,8 @@ class Cutter(Needs):
     def likely(self, cut: Cut, limit: int) -> Option | None:
         """A stage's cost, and its needs as far as they are known; None if they are known to be more
         than `limit` bytes."""
-        if cut in self.traced or self.alone_in(cut):
-            return self.within(cut, limit)
+        if cut in self.traced or self.is_single_layer(cut):
+            return self.option_within(cut, limit)
         shape = self.shape(cut)
         least = max(self.least_held(cut), shape.memory.bytes + self.known_floor(shape))
         return Option(cut, least, shape.cost) if least <= limit else None
@@ -184,14 +184,14 @@ class Cutter(Needs):
         searches = (Cheapest(self, limit, ease, full) for full in thorough)
         found = next(filter(None, (search.run() for search in searches)), None)
         assert found is not None, "the peak was reached by some cut"
-        return tuple(self.relaxed(cut, ease) for cut in found)
+        return tuple(self.with_larger_tiles(cut, ease) for cut in found)
 
-    def can_be_ahead(self, cut: Cut) -> bool:
+    def can_fill_ring_first(self, cut: Cut) -> bool:
         """Whether a stage's first layer can fill its ring before any other layer is called."""
         source = self.source if cut.first == 0 else None
-        return not cut.ahead and self.binder.ahead(cut, source) > 0
+        return not cut.ahead and self.binder.full_ring_calls(cut, source) > 0
 
-    def ahead(self, cut: Cut) -> Cut:
+    def with_full_ring(self, cut: Cut) -> Cut:
         """The stage with its first layer ahead. It needs no more bytes: where the first ring is
         full, there is less of the output than there would be on demand."""
         found = replace(cut, ahead=True)
@@ -199,7 +199,7 @@ class Cutter(Needs):
             self.traced[found] = replace(self.traced[cut], cut=found)
         return found
 
-    def relaxed(self, cut: Cut, ease: int) -> Cut:
+    def with_larger_tiles(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
         if cut not in self.traced or not self.params.larger_tiles:
@@ -213,20 +213,20 @@ class Cutter(Needs):
             self.cut_short |= self.work >= most
         return self.eased[cut, limit]
 
-    def refined(self, least: int) -> int:
+    def least_by_tile_per_layer(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
         if not self.params.tile_per_layer:
             return least
         search = Descent(self, self.tiles, self.work + self.params.tile_work)
-        while not search.over and (hopeful := self.hopeful(least)):
-            for first, stop in hopeful:
+        while not search.over and (promising_stages := self.promising_stages(least)):
+            for first, stop in promising_stages:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
         self.cut_short |= search.over
         return least
 
-    def hopeful(self, least: int) -> list[tuple[int, int]]:
+    def promising_stages(self, least: int) -> list[tuple[int, int]]:
         """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
         than the part of it that is hoped for."""
         hope = self.params.tile_hope
@@ -238,11 +238,11 @@ class Cutter(Needs):
                 held = 0 if fixed else self.least_held(Cut(first, stop))
                 if max(best[first], held) >= best[stop]:
                     continue
-                for cut in reversed(self.cuts_of(first, stop)):
+                for cut in reversed(self.stages_of(first, stop)):
                     if max(best[first], held) >= best[stop]:
                         break
                     limit = best[stop] - 1 if fixed else int(best[stop] / hope) - 1
-                    option = self.within(cut, limit)
+                    option = self.option_within(cut, limit)
                     peak = best[stop] if option is None else option.peak
                     peak = max(best[first], held, peak if fixed else int(hope * peak))
                     if option is not None and peak < best[stop]:
@@ -257,7 +257,7 @@ class Cutter(Needs):
 
     def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
         """The stages of nodes [first, stop) with tiles of several sizes that need little."""
-        options = [self.known(cut, UNLIMITED) for cut in self.cuts_of(first, stop)]
+        options = [self.known(cut, UNLIMITED) for cut in self.stages_of(first, stop)]
         starts = sorted(filter(None, options), key=lambda option: option.peak)
         limit = self.params.tile_start * starts[0].peak
         found = [one for start in starts if start.peak <= limit for one in search.run(start)]
@@ -274,8 +274,8 @@ class Cutter(Needs):
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.together(stretch, ends), False, self.params, brief=True)
-            peak = besides + cutter.least_peak(self.tiles, least - besides)
+            partitioner = Partitioner(bands.together(stretch, ends), False, self.params, brief=True)
+            peak = besides + partitioner.least_peak(self.tiles, least - besides)
             if peak < least:
                 least, best = peak, ends
         return None if best is None else bands.banded(stretch, best)
@@ -283,7 +283,9 @@ class Cutter(Needs):
     def stages_within(self, first: int, stop: int, limit: int) -> list[Cut]:
         """The stages that nodes [first, stop) can form within `limit` bytes, the cheap ones
         first."""
-        within = filter(None, (self.within(cut, limit) for cut in self.cuts_of(first, stop)))
+        within = filter(
+            None, (self.option_within(cut, limit) for cut in self.stages_of(first, stop))
+        )
         return [option.cut for option in sorted(within, key=lambda option: option.cost)]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
@@ -315,18 +317,18 @@ class Cutter(Needs):
                 return found
             limit = max(least, int(peak * (1 - self.params.pareto_step)))
 
-    def balanced(self, least: int) -> int:
+    def best_trade_off(self, least: int) -> int:
         """The peak from `least` on with the best bargain of bytes and cycles."""
         if not self.params.trade_off:
             return least
         alike = self.params.trade_off_equal
-        best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
+        best, product = least, trade_off(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit, product = int(unbargained(product, 1)), product / (1 + alike)
+        limit, product = int(bytes_of_trade_off(product, 1)), product / (1 + alike)
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
-            found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
+            found = trade_off(peak, 1 + self.cost(cuts) / self.cycles)
             # Of those that are alike the smaller.
             if found <= product * (1 + alike if best > least else 1):
                 best, product = peak, min(found, product)

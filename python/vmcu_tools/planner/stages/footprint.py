@@ -16,10 +16,10 @@ from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile, taken_columns
 from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Binder, Cut, Layout, Memory
-from ..places.pieces import MOST_KEPT, pieces_of
-from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
+from ..places.pieces import LAYOUTS_KEPT, pieces_of
 from .costs import calls_of, extra_cost
-from .floors import Floors
+from .equal_stages import StageFacts, Tokens, Wiring, facts_of, wiring_of
+from .lower_bounds import LowerBounds
 from .peaks import Peaks
 
 # What a layer costs in a bound and in a trace, whatever its calls, in calls.
@@ -74,7 +74,7 @@ class Shape:
         return Shape((*self.layers, layer), self.taken, cost, possible, memory)
 
 
-class Needs:
+class Footprints:
     """Of the stages that the nodes of a graph may form in their order, each found out once.
 
     streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
@@ -114,7 +114,7 @@ class Needs:
         for port in graph.outputs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
-        self.floors = Floors(graph, lives, self.source)
+        self.floors = LowerBounds(graph, lives, self.source)
         self.peaks = Peaks(graph, self.last, self.source, params.in_place_alias)
 
     @functools.cached_property
@@ -196,7 +196,7 @@ class Needs:
     def layout(self, cuts: tuple[Cut, ...]) -> Layout:
         """The graph in these stages; the last few are kept."""
         if cuts not in self.layouts:
-            if len(self.layouts) >= MOST_KEPT:
+            if len(self.layouts) >= LAYOUTS_KEPT:
                 del self.layouts[next(iter(self.layouts))]
             self.layouts[cuts] = Layout(self.graph, cuts, self.streamed, self.binder)
         return self.layouts[cuts]
