@@ -31,14 +31,15 @@ from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
 from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
-from vmcu_tools.planner.places import circle, swing  # noqa: E402
+from vmcu_tools.planner.params import DEFAULT_PARAMS, SearchParams  # noqa: E402
+from vmcu_tools.planner.places import smallest_pool  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
 from vmcu_tools.planner.places.pieces import pieces_of  # noqa: E402
-from vmcu_tools.planner.places.walk import Walk  # noqa: E402
+from vmcu_tools.planner.places.sequential import SequentialPlacement  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.planner.stages import fusion  # noqa: E402
-from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter  # noqa: E402
+from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 BUILD = ROOT / "benchmarks" / "models" / "build.py"
@@ -47,6 +48,8 @@ NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
 ANY_TILES = 9.0
 DAGS, SHORT, LONG = 40, 16, 48
 BEAM = 3
+# Of the solver.
+SECONDS = 1.0
 
 
 def networks() -> Iterator[Graph]:
@@ -63,9 +66,9 @@ def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) ->
 
 def in_rows(graph: Graph) -> int:
     """The smallest pool of stages whose calls compute whole rows."""
-    cutter = Cutter(graph, False, (None,))
-    least = cutter.least_peak((None,), UNLIMITED)
-    return fusion.smallest(fusion.Variant(cutter, least, 0), CompileOptions()).pool_bytes
+    partitioner = Partitioner(graph, False, SearchParams(tiles=(None,)))
+    least = partitioner.least_peak((None,), UNLIMITED)
+    return fusion.smallest(fusion.Variant(partitioner, least, 0), CompileOptions()).pool_bytes
 
 
 def tiles() -> Table:
@@ -128,19 +131,22 @@ def places() -> Table:
         layout = Layout.singles(reordered(graph).graph)
         free = pieces_of(layout, both_ways=True)
         bound = max(piece.bound() for piece in free)
-        walked = Walk(free, bound, False).run() or Walk(free, bound, True).run()
-        line, _ = swing.solved(free, bound, 1.0)
-        round_ = circle.smallest(free, bound, line.pool, 1.0)
-        if walked:
+        if (
+            SequentialPlacement(free, bound, False).run()
+            or SequentialPlacement(free, bound, True).run()
+        ):
             over["walk"].append(1.0)
+        line = smallest_pool.smallest_found(
+            smallest_pool.linear_pieces(free), bound, DEFAULT_PARAMS.pool_effort
+        )
         over["line"].append(line.pool / bound)
-        over["circle"].append((round_.pool if round_ else line.pool) / bound)
+        over["circle"].append(smallest_pool.packed("vmcu", layout, SECONDS).pool_bytes / bound)
     rows = [("walk alone", f"{len(over['walk'])} of {DAGS}", "-")]
-    for name, title in (("line", "solver, linear pool"), ("circle", "solver, circular pool")):
+    for name, title in (("line", "solver, linear pool"), ("circle", "then for a circular pool")):
         at = sum(value == 1.0 for value in over[name])
         rows.append((title, f"{at} of {DAGS}", f"{100 * (np.mean(over[name]) - 1):.2f} %"))
     columns = ("placement", "graphs at their bound", "above it on average")
-    return Table("Walk, line or circle", columns, tuple(rows))
+    return Table("SequentialPlacement, line or circle", columns, tuple(rows))
 
 
 def orders() -> Table:

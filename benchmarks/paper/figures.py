@@ -37,7 +37,7 @@ ANY_TILES = 9.0
 
 
 @dataclass(frozen=True)
-class Needs:
+class Footprints:
     """One graph under the planners compared. `tensors`: TinyEngine without its scratch, as the
     paper's formula for it; the formula for HMCOS has none either. vmcu's has everything."""
 
@@ -48,14 +48,14 @@ class Needs:
     macs_extra: int
 
     @staticmethod
-    def of(graph: Graph) -> Needs:
+    def of(graph: Graph) -> Footprints:
         tinyengine = make_plan(
             graph, CompileOptions(planner="tinyengine", original=True)
         ).pool_bytes
         hmcos = make_plan(graph, CompileOptions(planner="hmcos", original=True)).pool_bytes
         plan = make_plan(graph)
         tensors = tinyengine - scratch_bytes(graph)
-        return Needs(tensors, tinyengine, hmcos, plan.pool_bytes, plan.macs_extra)
+        return Footprints(tensors, tinyengine, hmcos, plan.pool_bytes, plan.macs_extra)
 
 
 def less(vmcu: int, other: int) -> float:
@@ -128,7 +128,7 @@ def pointwise(models: Path) -> Table:
     layers = single_layers(models)
     rows, saved = [], []
     for layer in layers:
-        figures = Needs.of(layer.graph())
+        figures = Footprints.of(layer.graph())
         saved.append(less(figures.vmcu, figures.tinyengine))
         rows.append(
             (
@@ -154,7 +154,7 @@ def pointwise(models: Path) -> Table:
 def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]) -> Table:
     """Figures 9 and 10. claims: the paper's percentages against TinyEngine and HMCOS, a note."""
     rows, by_te, by_hm, tiled = [], [], [], []
-    figures = {m: Needs.of(m.graph()) for m in modules() if m.network == network}
+    figures = {m: Footprints.of(m.graph()) for m in modules() if m.network == network}
     for module, found in figures.items():
         by_te.append(less(found.vmcu, found.tinyengine))
         by_hm.append(less(found.vmcu, found.hmcos))
@@ -212,7 +212,7 @@ def larger(
     much. only: names of modules, all by default."""
     rows, ratios, spent = [], [], []
     for module in (m for m in modules() if m.network == VWW and m.name in (only or {m.name})):
-        budget = Needs.of(module.graph()).tinyengine
+        budget = Footprints.of(module.graph()).tinyengine
         start = module.side if unit == "pixels" else module.depth
 
         def fits(size: int, module: Module = module, budget: int = budget) -> bool:

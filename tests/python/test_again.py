@@ -29,7 +29,14 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed, saved, window_of
+from vmcu_tools.planner.stages.recomputation import (
+    COLUMNS,
+    Pair,
+    pairs_of,
+    recomputed,
+    saved,
+    window_of,
+)
 from vmcu_tools.quant import FixedPoint, FloatScale
 from vmcu_tools.runners import get
 

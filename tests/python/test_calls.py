@@ -18,8 +18,8 @@ from vmcu_tools.plan.schedule import ONE_COLUMN, READY, STREAMED, Call, Stage
 from vmcu_tools.plan.trace import Trace, trace_of
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.order import reordered
-from vmcu_tools.planner.stages.alike import StageFacts
-from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter
+from vmcu_tools.planner.stages.equal_stages import StageFacts
+from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
 from vmcu_tools.quant import FixedSum
 
 from scripts import script
@@ -69,18 +69,18 @@ class Demand:
                 self.make(feed.producer)
 
 
-def stages(cutter: Cutter) -> list[tuple[Cut, Stage]]:
+def stages(partitioner: Partitioner) -> list[tuple[Cut, Stage]]:
     """All stages of two to six layers that a search may try, in some tiles."""
     found = []
-    for first, stop in itertools.combinations(range(cutter.count + 1), 2):
-        reads = cutter.source is not None and cutter.last[cutter.source.name]
-        possible = cutter.source is None or (stop > reads and (first == 0 or first > reads))
+    for first, stop in itertools.combinations(range(partitioner.count + 1), 2):
+        reads = partitioner.source is not None and partitioner.last[partitioner.source.name]
+        possible = partitioner.source is None or (stop > reads and (first == 0 or first > reads))
         if possible and 2 <= stop - first <= 6:
             for tile in (None, 64, 16, ONE_COLUMN):
                 cut = Cut(first, stop, tile)
-                source = cutter.source if first == 0 else None
-                layers = cutter.binder.stage(cut)
-                found.append((cut, cutter.binder.scheduled(cut, layers, source)))
+                source = partitioner.source if first == 0 else None
+                layers = partitioner.binder.stage(cut)
+                found.append((cut, partitioner.binder.scheduled(cut, layers, source)))
     return found
 
 
@@ -90,14 +90,16 @@ def test_calls_are_made_when_they_are_wanted(seed: int, streamed: bool) -> None:
     graph = AnyNetwork(seed).made
     if streamed and len(graph.inputs) > 1:
         return
-    for _, stage in stages(Cutter(graph, streamed)):
+    for _, stage in stages(Partitioner(graph, streamed)):
         assert list(stage.calls()) == Demand(stage).run()
 
 
 def test_what_comes_ahead_is_not_made_again() -> None:
     moved = 0
     graphs = (AnyNetwork(seed).made for seed in SEEDS[::4])
-    for _, stage in itertools.chain.from_iterable(stages(Cutter(one, False)) for one in graphs):
+    for _, stage in itertools.chain.from_iterable(
+        stages(Partitioner(one, False)) for one in graphs
+    ):
         count = len(stage.order.at[0])
         for calls in (1, count // 2, count):
             early = replace(stage, ahead=calls)
@@ -130,7 +132,7 @@ def first_reads(stage: Stage, trace: Trace) -> list[list[int | None]]:
 def test_what_is_dead_is_not_read_and_rings_hold_what_is() -> None:
     smaller = 0
     every = itertools.chain.from_iterable(
-        stages(Cutter(AnyNetwork(seed).made, False)) for seed in SEEDS
+        stages(Partitioner(AnyNetwork(seed).made, False)) for seed in SEEDS
     )
     for number, (_, stage) in enumerate(every):
         if number % 4 == 0:
@@ -150,28 +152,32 @@ def test_what_is_dead_is_not_read_and_rings_hold_what_is() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_no_stage_is_refused_within_its_peak(streamed: bool) -> None:
     graphs = [AnyNetwork(seed).made for seed in SEEDS]
-    cutters = [Cutter(graph, streamed) for graph in graphs if not streamed or len(graph.inputs) < 2]
+    partitioners = [
+        Partitioner(graph, streamed) for graph in graphs if not streamed or len(graph.inputs) < 2
+    ]
     close = count = 0
-    every = ((cutter, cut) for cutter in cutters for cut, _ in stages(cutter))
-    for cutter, cut in every:
-        floors, peak = floors_of(cutter, cut)
+    every = ((partitioner, cut) for partitioner in partitioners for cut, _ in stages(partitioner))
+    for partitioner, cut in every:
+        floors, peak = floors_of(partitioner, cut)
         assert floors[0] > 0 and max(floors) <= peak
         close += floors[-1] > peak // 2
         count += 1
     assert close > 0.8 * count
 
 
-def floors_of(cutter: Cutter, cut: Cut) -> tuple[list[int], int]:
+def floors_of(partitioner: Partitioner, cut: Cut) -> tuple[list[int], int]:
     """Bounds that a stage gets where ever more bytes are allowed, and what it needs."""
-    shape = cutter.shape(cut)
-    option = cutter.known(cut, UNLIMITED)
+    shape = partitioner.shape(cut)
+    option = partitioner.known(cut, UNLIMITED)
     assert option is not None
-    peak, besides = cutter.held[shape], cutter.surroundings(cut).besides
+    peak, besides = partitioner.held[shape], partitioner.surroundings(cut).besides
     floors = []
     for room in (limit - besides for limit in (0, peak // 2, peak, UNLIMITED)):
         # Those of a stage alone: of no other is anything known.
         least, brief = (
-            cutter.floors.floor(cut.first, shape.layers, shape.taken, StageFacts(), room, short)
+            partitioner.floors.floor(
+                cut.first, shape.layers, shape.taken, StageFacts(), room, short
+            )
             for short in (False, True)
         )
         assert brief <= least and (brief > room) == (least > room)
@@ -202,13 +208,13 @@ class Shortcuts(Builder):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nor_one_with_a_tile_for_each_layer(seed: int) -> None:
-    cutter, dice = Cutter(Shortcuts(seed).made, False), np.random.default_rng(seed)
+    partitioner, dice = Partitioner(Shortcuts(seed).made, False), np.random.default_rng(seed)
     sizes = (None, 64, 16, ONE_COLUMN)
     for _ in range(60):
-        tiles = [sizes[int(number)] for number in dice.integers(0, len(sizes), cutter.count)]
-        first = int(dice.integers(0, cutter.count - 2))
-        cut = Cut(first, cutter.count, None, False, tuple(enumerate(tiles)))
-        floors, peak = floors_of(cutter, cut)
+        tiles = [sizes[int(number)] for number in dice.integers(0, len(sizes), partitioner.count)]
+        first = int(dice.integers(0, partitioner.count - 2))
+        cut = Cut(first, partitioner.count, None, False, tuple(enumerate(tiles)))
+        floors, peak = floors_of(partitioner, cut)
         assert max(floors) <= peak
 
 
@@ -216,11 +222,11 @@ def test_nor_one_of_cells_with_many_ends() -> None:
     """What is kept is finished when the last layer is done; sums may be in the ring of either side.
     The floor nearly tells what such stages need."""
     graphs = script("graphs", "benchmarks/graphs/run.py")
-    cutter = Cutter(reordered(graphs.NETWORKS["NASNet, 2 cells"]()).graph, False)
+    partitioner = Partitioner(reordered(graphs.NETWORKS["NASNet, 2 cells"]()).graph, False)
     ends = [((44, 64), 128), ((2, 41), None), ((28, 58), 64), ((25, 61), 32), ((12, 43), 64)]
     close = 0.0
     for nodes, tile in ends:
-        floors, peak = floors_of(cutter, Cut(*nodes, tile))
+        floors, peak = floors_of(partitioner, Cut(*nodes, tile))
         assert max(floors) <= peak
         close += floors[-1] / peak
     assert close > 0.95 * len(ends)

@@ -26,17 +26,16 @@ from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.places import circle
+from vmcu_tools.planner.params import TILES, SearchParams
+from vmcu_tools.planner.places import circular_pool
 from vmcu_tools.planner.places.layout import Cut
-from vmcu_tools.planner.places.solve import ConstraintModel, Solution
-from vmcu_tools.planner.places.walk import Walk
+from vmcu_tools.planner.places.sequential import SequentialPlacement
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages import cuts
-from vmcu_tools.planner.stages.alike import facts_of
-from vmcu_tools.planner.stages.cheapest import UNEASE, Cheapest
-from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
-from vmcu_tools.planner.stages.floors import Floors
-from vmcu_tools.planner.stages.needs import Option
+from vmcu_tools.planner.stages.cheapest import EXCESS_COST, Cheapest
+from vmcu_tools.planner.stages.equal_stages import facts_of
+from vmcu_tools.planner.stages.footprint import Option
+from vmcu_tools.planner.stages.lower_bounds import LowerBounds
+from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
 from vmcu_tools.planner.stages.tiles import Descent, pareto, relaxed
 
 from scripts import script
@@ -54,15 +53,11 @@ def ways_to_feed(graph: Graph) -> list[bool]:
 
 
 @pytest.mark.parametrize("seed", SEEDS[:8])
-def test_short_stages_first_end_in_the_same_peak(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuts, "SHORT", (2, 3))
+def test_small_tiles_first_end_in_the_same_peak(seed: int) -> None:
     graph = network(seed)
     for streamed in ways_to_feed(graph):
-        least = Cutter(graph, streamed).least(TILES, UNLIMITED)
-        assert least == Cutter(graph, streamed).least_peak(TILES, UNLIMITED)
-        assert least <= Cutter(graph, streamed).least_peak(TILES, UNLIMITED, 2)
+        least = Partitioner(graph, streamed).least(TILES, UNLIMITED)
+        assert least == Partitioner(graph, streamed).least_peak(TILES, UNLIMITED)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -72,11 +67,11 @@ def test_more_tiles_never_need_more(seed: int) -> None:
     for streamed in ways_to_feed(graph):
         peaks = []
         for tiles in ((None,), some, TILES, (*TILES, 8, ONE_COLUMN)):
-            cutter = Cutter(graph, streamed, tiles)
-            least = cutter.least_peak(tiles, UNLIMITED)
+            partitioner = Partitioner(graph, streamed, SearchParams(tiles=tiles))
+            least = partitioner.least_peak(tiles, UNLIMITED)
             peaks.append(least)
             if least != UNLIMITED:
-                assert cutter.peak(cutter.cheapest(least)) <= least
+                assert partitioner.peak(partitioner.cheapest(least)) <= least
         assert peaks == sorted(peaks, reverse=True)
 
 
@@ -105,10 +100,10 @@ def searched(graph: Graph) -> list[tuple[int, int, dict]]:
     """What a search finds, and what it has done for that."""
     found = []
     for streamed in ways_to_feed(graph):
-        cutter = Cutter(graph, streamed)
-        least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], UNLIMITED))
-        least = cutter.refined(least) if least < UNLIMITED else least
-        found.append((least, cutter.work, cutter.traced))
+        partitioner = Partitioner(graph, streamed)
+        least = partitioner.least_peak(TILES, partitioner.least_peak(TILES[:1], UNLIMITED))
+        least = partitioner.least_by_tile_per_layer(least) if least < UNLIMITED else least
+        found.append((least, partitioner.work, partitioner.traced))
     return found
 
 
@@ -129,11 +124,11 @@ def test_what_is_known_of_stages_that_are_alike_changes_nothing() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) -> None:
     graph = network(seed)
-    used = Cutter(graph, False)
+    used = Partitioner(graph, False)
     used.least_peak(TILES, used.least_peak(TILES[:1], UNLIMITED))
     for cut, option in used.traced.items():
         facts_of.cache_clear()
-        alone = Cutter(graph, False).known(cut, UNLIMITED)
+        alone = Partitioner(graph, False).known(cut, UNLIMITED)
         assert alone == option
 
 
@@ -142,23 +137,23 @@ def test_no_cuts_are_cheaper_than_the_cheapest(seed: int) -> None:
     """Of all that stay within the limit, with as few as can be beyond what is easy, each stage
     traced."""
     graph = AnyNetwork(seed, layers=5).made
-    cutter, other = Cutter(graph, False), Cutter(graph, False)
+    partitioner, other = Partitioner(graph, False), Partitioner(graph, False)
     count = len(graph.nodes)
-    least = cutter.least_peak(TILES, UNLIMITED)
+    least = partitioner.least_peak(TILES, UNLIMITED)
     more = least + least // 8
     for limit, ease in ((least, least), (more, least), (2 * least, 2 * least), (2 * least, least)):
         cheapest = [0] + [UNLIMITED] * count
         for first, stop in itertools.combinations(range(count + 1), 2):
-            traced = (other.within(cut, UNLIMITED) for cut in other.cuts_of(first, stop))
+            traced = (other.option_within(cut, UNLIMITED) for cut in other.stages_of(first, stop))
             within = [option for option in traced if option and option.peak <= limit]
-            costs = [option.cost + UNEASE * (option.peak > ease) for option in within]
+            costs = [option.cost + EXCESS_COST * (option.peak > ease) for option in within]
             cheapest[stop] = min([cheapest[stop], *(cheapest[first] + cost for cost in costs)])
         # Where little is known, much turns out to need more than it was taken for.
-        for one in (cutter, Cutter(graph, False)):
+        for one in (partitioner, Partitioner(graph, False)):
             cuts = Cheapest(one, limit, ease, thorough=True).run()
             assert cuts is not None and one.peak(cuts) <= limit
             uneasy = sum(one.peak([cut]) > ease for cut in cuts)
-            assert one.cost(cuts) + UNEASE * uneasy == cheapest[count]
+            assert one.cost(cuts) + EXCESS_COST * uneasy == cheapest[count]
 
 
 def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
@@ -174,8 +169,9 @@ def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
 
     stages: Any = SimpleNamespace(
         count=2,
+        longest=96,
         single=[100, 100],
-        cuts_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
+        stages_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
         within=within,
         likely=likely,
     )
@@ -204,28 +200,28 @@ def test_rows_never_need_more_than_a_whole_input() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_tile_for_each_layer_needs_less(streamed: bool) -> None:
     graph = optimize(load(network_file("mlperf-tiny-resnet8")))
-    cutter = Cutter(graph, streamed)
-    one = cutter.least_peak(TILES, UNLIMITED)
-    several = cutter.refined(one)
-    assert several <= 0.95 * one and cutter.peak(cutter.cheapest(several)) <= several
+    partitioner = Partitioner(graph, streamed)
+    one = partitioner.least_peak(TILES, UNLIMITED)
+    several = partitioner.least_by_tile_per_layer(one)
+    assert several <= 0.95 * one and partitioner.peak(partitioner.cheapest(several)) <= several
     plan = make_plan(graph, CompileOptions(stream_input=streamed))
     assert plan.pool_bytes < one
 
 
 def test_a_stage_like_one_that_is_known_is_traced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its floor takes as long as its trace, and hardly ever tells that it needs too much."""
-    cutter = Cutter(chain(16, 8, 3), False)
-    start = cutter.known(Cut(0, cutter.count, 32), UNLIMITED)
+    partitioner = Partitioner(chain(16, 8, 3), False)
+    start = partitioner.known(Cut(0, partitioner.count, 32), UNLIMITED)
     assert start is not None
 
     def floor(*_: object) -> int:
         raise AssertionError("a floor is asked for")
 
-    monkeypatch.setattr(Floors, "floor", floor)
-    assert len(Descent(cutter, TILES, UNLIMITED).run(start)) > 1
-    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0, UNLIMITED) != start.cut
+    monkeypatch.setattr(LowerBounds, "floor", floor)
+    assert len(Descent(partitioner, TILES, UNLIMITED).run(start)) > 1
+    assert relaxed(partitioner, start.cut, UNLIMITED, TILES, 0, UNLIMITED) != start.cut
     # With no work left it stays as it is.
-    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0, cutter.work) == start.cut
+    assert relaxed(partitioner, start.cut, UNLIMITED, TILES, 0, partitioner.work) == start.cut
 
 
 @pytest.mark.parametrize("seed", range(100, 130))
@@ -263,20 +259,20 @@ def needed(graph: Graph, streamed: bool, first: int, stop: int) -> int:
 def test_what_is_there_before_and_after_a_stage(seed: int) -> None:
     graph = network(seed)
     for streamed in ways_to_feed(graph):
-        cutter = Cutter(graph, streamed)
+        partitioner = Partitioner(graph, streamed)
         for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
-            held = cutter.least_held(Cut(first, stop))
+            held = partitioner.least_held(Cut(first, stop))
             assert held == needed(graph, streamed, first, stop)
 
 
 def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """In as much effort: a stage by itself is asked for with less."""
     failed: list[tuple[set[tuple[str, int]], int]] = []
-    lines: list[int] = []
-    solve, in_line = circle.Circle.solve, ConstraintModel.solve
+    solve = circular_pool.CircularPool.solve
 
-    def watched(self: circle.Circle, effort: float) -> Walk | None:
+    def watched(self: circular_pool.CircularPool, effort: float) -> SequentialPlacement | None:
         pieces = {(piece.name, piece.size) for piece in self.pieces}
         assert not any(part < pieces and self.size <= size for part, size in failed)
         found = solve(self, effort)
@@ -284,19 +280,12 @@ def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
             failed.append((pieces, self.size))
         return found
 
-    def counted(self: ConstraintModel, effort: float) -> Solution | None:
-        lines.append(self.most)
-        return in_line(self, effort)
-
-    monkeypatch.setattr(circle.Circle, "solve", watched)
-    monkeypatch.setattr(ConstraintModel, "solve", counted)
+    monkeypatch.setattr(circular_pool.CircularPool, "solve", watched)
     # It says where the other finds what it imports.
     script("graphs", "benchmarks/graphs/run.py")
     networks = script("graph_networks", "benchmarks/graphs/networks.py")
     make_plan(networks.ghostnet(blocks=4, size=32))
     assert failed
-    # In fewer bytes than the first layout takes, none of the others has places for that part.
-    assert len(lines) == 1
 
 
 @settings(deadline=None)

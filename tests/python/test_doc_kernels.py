@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distance_program import smallest_distance
 from vmcu_tools import paths
 from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.kernels.language.c_source import function, instruction_function
 from vmcu_tools.kernels.language.evaluate import Machine, run
 from vmcu_tools.kernels.language.passes import lower
-from vmcu_tools.planner.places.offsets import smallest_distance
 
 PAGE = Path(__file__).parents[2] / "doc" / "kernels.md"
 SHIFT = 9

@@ -27,7 +27,7 @@ from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.values import Array, Struct, StructArray
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import STREAMED, stage_at
-from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout
 
 # Arrays of numbers that say how to run a model; all others are weights.
@@ -95,7 +95,7 @@ def test_two_stages_have_schedules_of_their_own() -> None:
     """What is emitted is proven, each stage by its own calls."""
     graph = wide(1)
     cuts = (Cut(0, 2, 64), Cut(2, 4, 32), Cut(4, 5), Cut(5, 6), Cut(6, 7))
-    emitted = emit(swing.place("vmcu", Layout(graph, cuts), 1.0), "m")
+    emitted = emit(smallest_pool.place("vmcu", Layout(graph, cuts), 1.0), "m")
     first, second = tables.read(emitted.files, "m").values["m_stages"][:2]
     assert 0 == first["parts"].index < second["parts"].index == first["part_count"]
     assert 0 == first["schedule"].index < second["schedule"].index

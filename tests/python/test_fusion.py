@@ -29,12 +29,13 @@ from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.params import TILES
+from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
-from vmcu_tools.planner.stages.cuts import TILES, Cutter
+from vmcu_tools.planner.stages.partition import Partitioner
 from vmcu_tools.quant import FixedSum
 from vmcu_tools.runners import get
 
@@ -95,7 +96,7 @@ class Network(Builder):
 def whole_network(graph: Graph, tile: Tile, streamed: bool) -> Plan:
     """All layers in one stage."""
     layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), streamed)
-    return swing.place("vmcu", layout, 5.0)
+    return smallest_pool.place("vmcu", layout, 5.0)
 
 
 def narrow_chain() -> Graph:
@@ -176,7 +177,7 @@ def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
     for tile in TILES:
         stops = [*sorted(rng.choice(np.arange(1, count), 2, replace=False).tolist()), count]
         cuts = (Cut(*ends, tile) for ends in itertools.pairwise([0, *stops]))
-        plan = swing.place("vmcu", Layout(graph, tuple(cuts)), 1.0)
+        plan = smallest_pool.place("vmcu", Layout(graph, tuple(cuts)), 1.0)
         VirtualMcu(plan).prove()
         expect_every_tensor(plan)
 
@@ -272,7 +273,7 @@ def test_rings_are_tight() -> None:
 def test_the_search_finds_the_best_cut(seed: int) -> None:
     """All ways to cut a short chain, one by one."""
     graph = Network(500 + seed, layers=5).made
-    cutter = Cutter(graph, False)
+    partitioner = Partitioner(graph, False)
     count = len(graph.nodes)
     peaks = []
     for mask in range(1 << (count - 1)):
@@ -280,14 +281,14 @@ def test_the_search_finds_the_best_cut(seed: int) -> None:
         firsts = [0, *stops[:-1]]
         worst = 0
         for first, stop in zip(firsts, stops, strict=True):
-            tried = cutter.cuts_of(first, stop)
-            options = list(filter(None, (cutter.within(cut, 1 << 40) for cut in tried)))
+            tried = partitioner.stages_of(first, stop)
+            options = list(filter(None, (partitioner.option_within(cut, 1 << 40) for cut in tried)))
             # Layers that are called once are no stage.
             worst = max(worst, min((option.peak for option in options), default=1 << 40))
         peaks.append(worst)
-    least = cutter.least_peak(TILES, 1 << 40)
+    least = partitioner.least_peak(TILES, 1 << 40)
     assert least == min(peaks)
-    layout = Layout(graph, cutter.cheapest(least))
+    layout = Layout(graph, partitioner.cheapest(least))
     floors = [
         stage_floor(layout, number)
         for number, group in enumerate(layout.groups)

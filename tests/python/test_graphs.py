@@ -7,11 +7,12 @@ import re
 from types import ModuleType
 
 import pytest
-from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.params import TILES, SearchParams
+from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.places.order import reordered
 from vmcu_tools.planner.places.pieces import pieces_of
-from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
+from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
 
 from scripts import ROOT, script
 
@@ -55,13 +56,13 @@ def test_the_walk_ends_in_pools_of_few_bytes(benchmark: ModuleType) -> None:
     layout = Layout.singles(benchmark.NETWORKS["GRU, 16 steps"]())
     pieces = pieces_of(layout, both_ways=True)
     bound = max(piece.bound() for piece in pieces)
-    assert bound <= swing.walked_least(pieces, bound).pool <= 1.2 * bound
+    assert bound <= smallest_pool.smallest_sequential(pieces, bound).pool <= 1.2 * bound
 
 
 def test_a_stage_goes_over_the_branches_of_two_cells(benchmark: ModuleType) -> None:
     graph = reordered(benchmark.NETWORKS["NASNet, 2 cells"]()).graph
-    cutter = Cutter(graph, False, TILES[:1])
-    least = cutter.least_peak(TILES[:1], UNLIMITED)
-    longest = max(cut.stop - cut.first for cut in cutter.cheapest(least))
+    partitioner = Partitioner(graph, False, SearchParams(tiles=TILES[:1]))
+    least = partitioner.least_peak(TILES[:1], UNLIMITED)
+    longest = max(cut.stop - cut.first for cut in partitioner.cheapest(least))
     # Cell by cell it takes 36,604 bytes at least, with whatever tiles.
     assert longest > 64 and least < 36_500

@@ -85,10 +85,10 @@ import importlib.util, sys
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name == "ortools" else find(name, *more)
 sys.modules["ortools"] = None
-from vmcu_tools.planner.places import circle
+from vmcu_tools.planner.places import circular_pool
 from vmcu_tools.planner.places.pieces import Piece
-assert circle.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
-assert circle.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
+assert circular_pool.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
+assert circular_pool.fits([Piece("a", 4, 4, (), True, 1)], 8) is None
 from vmcu_tools.cli import main
 print(main(["build", sys.argv[1], "--memory", "a=64K,b=64K", "-o", sys.argv[2], "--quiet"]))
 """

@@ -12,7 +12,7 @@ from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import MOST_SPLIT, Concat
-from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.runners import get
 
@@ -46,7 +46,7 @@ def test_tiles(count: int, axis: int, in_tiles: bool) -> None:
     assert (layout.ring_bytes(joined.name) < 3 * joined.row_bytes) == in_tiles
     for part in parts:
         assert (layout.ring_bytes(part.name) < part.row_bytes) == in_tiles
-    plan = swing.place("vmcu", layout, 5.0)
+    plan = smallest_pool.place("vmcu", layout, 5.0)
     VirtualMcu(plan).prove()
     inputs = random_inputs(graph, 1)
     wanted = reference.run(graph, inputs)[graph.outputs[0].tensor]

@@ -5,23 +5,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from distance_program import Link, chain_distance, gemm, pulp, smallest_distance, solver
 from random_graphs import LAYERS, overlapped, random_layers
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Node
 from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import ProgramLayer, bind
-from vmcu_tools.planner.places.offsets import (
-    Link,
-    chain_distance,
-    gemm,
-    pulp,
-    smallest_distance,
-    solver,
-)
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 
 GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
@@ -90,10 +84,9 @@ def test_either_solver_finds_it(monkeypatch: pytest.MonkeyPatch, highs: bool) ->
 
 def test_the_solver_leaves_standard_output_alone() -> None:
     """In a process of its own: HiGHS says who it is in C, once."""
-    script = f"from {solver.__module__} import *; print(smallest_distance(gemm(2, 2, 3)))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    script = "from distance_program import *; print(smallest_distance(gemm(2, 2, 3)))"
+    command, here = [sys.executable, "-c", script], Path(__file__).parent
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
     assert done.stdout == f"{smallest_distance(gemm(2, 2, 3))}\n"
 
 

@@ -31,7 +31,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others import tflm
-from vmcu_tools.planner.places import online, swing
+from vmcu_tools.planner.places import online, smallest_pool
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import make_samples
 
@@ -139,7 +139,7 @@ def test_greedy_plans_are_as_large_as_the_recorded_one(
 def test_segments_need_no_more_than_the_worst_layer() -> None:
     plan = digits()
     found = online.segments(plan.graph)
-    assert found is not None and found.pool_bytes == swing.least(found)
+    assert found is not None and found.pool_bytes == smallest_pool.least(found)
     assert found.pool_bytes < tflm.plan(plan.graph).pool_bytes
 
 

@@ -121,7 +121,7 @@ def test_large_graphs_are_never_worse_than_a_beam(seed: int) -> None:
 
 def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = shuffled(dag(5, 60, 8), 1)
-    monkeypatch.setattr(order, "EFFORT", 1000)
+    monkeypatch.setattr(order, "ORDER_MOVES", 1000)
     found, costs = reordered(graph, whole_cost), costs_of(graph, whole_cost)
     assert not found.proven
     assert f"{found.peak:,} bytes" in found.notes[0]

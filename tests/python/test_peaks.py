@@ -10,14 +10,14 @@ import pytest
 from random_networks import AnyNetwork
 from vmcu_tools.planner.places.in_place import traced
 from vmcu_tools.planner.places.layout import Cut
-from vmcu_tools.planner.stages.needs import Needs
+from vmcu_tools.planner.stages.footprint import Footprints
 
 TILES = (None, 64, 8)
 # The most layers of a stage that is looked at.
 LAYERS = 7
 
 
-def stages(needs: Needs) -> Iterator[Cut]:
+def stages(needs: Footprints) -> Iterator[Cut]:
     """In tiles of one size and of several, such that neighbours have most of them in common."""
     for first, stop in itertools.combinations(range(needs.count + 1), 2):
         unread = needs.source is not None and first == 0 and stop <= needs.last[needs.source.name]
@@ -33,7 +33,7 @@ def stages(needs: Needs) -> Iterator[Cut]:
 def test_a_stage_takes_what_it_takes_by_itself(seed: int) -> None:
     graph = AnyNetwork(seed).made
     for streamed in [False, True] if len(graph.inputs) == 1 else [False]:
-        needs = Needs(graph, streamed)
+        needs = Footprints(graph, streamed)
         for cut in stages(needs):
             layers = needs.binder.stage(cut)
             source = needs.source if cut.first == 0 else None

@@ -21,7 +21,7 @@ from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.planner.options import SOLVER_SECONDS, CompileOptions
-from vmcu_tools.planner.places import joint, swing
+from vmcu_tools.planner.places import joint, smallest_pool
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.quant import FixedPoint, FixedSum
@@ -142,10 +142,10 @@ def test_plans_of_branching_networks_hold(planner: str, seed: int) -> None:
 def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     """Order search and constraint model, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
-    known = swing.plan(graph, SOLVER_SECONDS)
+    known = smallest_pool.plan(graph, SOLVER_SECONDS)
     program = joint.IntegerProgram(joint.problem_of(graph), 0, known.pool_bytes + 50)
     assert program.solve(60)
-    assert round(program.pool.value()) == known.pool_bytes == swing.least(known)
+    assert round(program.pool.value()) == known.pool_bytes == smallest_pool.least(known)
 
 
 def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:

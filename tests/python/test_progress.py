@@ -9,7 +9,7 @@ import pytest
 from builders.dags import Dag
 from rich.console import Console
 from vmcu_tools import progress
-from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.places import smallest_pool
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
@@ -20,8 +20,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
         return Console(file=out, force_terminal=terminal, width=100)
 
     monkeypatch.setattr(progress, "Console", console)
-    plan = swing.plan(Dag(19, 28).graph(), 0.5)
-    assert plan.pool_bytes > swing.least(plan), "this one needs no solver any more"
+    plan = smallest_pool.plan(Dag(19, 28).graph(), 0.5)
+    assert plan.pool_bytes > smallest_pool.least(plan), "this one needs no solver any more"
     return out.getvalue()
 
 

@@ -12,8 +12,14 @@ import pytest
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import fusion
-from vmcu_tools.planner.stages.fusion import EXACT, ROOM, Variant, fewest_bytes, tighter
-from vmcu_tools.planner.stages.spending import Bands
+from vmcu_tools.planner.stages.band_search import Bands
+from vmcu_tools.planner.stages.fusion import (
+    BAND_PRECISION,
+    BAND_STEP,
+    Variant,
+    fewest_bytes,
+    tighter,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module
@@ -42,17 +48,17 @@ def test_it_ends_near_the_least(size: int, part: float) -> None:
     assert (spent is None) == all(asked < search.least for asked in search.asked)
     if spent is None:
         assert limit == size
-        assert search.least > size - max(EXACT * size, 1) - 1
+        assert search.least > size - max(BAND_PRECISION * size, 1) - 1
     else:
         assert spent.macs == limit
-        assert limit - search.least <= max(EXACT * limit, 1)
+        assert limit - search.least <= max(BAND_PRECISION * limit, 1)
 
 
 @pytest.mark.parametrize("least", [1, 700, 950, 989, 999])
 def test_bands_are_looked_for_in_ever_fewer_bytes(least: int) -> None:
     """Down to near the least, farther each time there are some."""
     search = Threshold(least)
-    limit, step = 1000, ROOM
+    limit, step = 1000, BAND_STEP
     limits: list[int] = []
     while len(limits) < MOST_ASKED:
         limit, step, spent = tighter(search, limit, step)  # type: ignore[arg-type]
@@ -62,7 +68,7 @@ def test_bands_are_looked_for_in_ever_fewer_bytes(least: int) -> None:
         limits.append(limit)
     assert sorted(limits, reverse=True) == limits
     # As many whole bytes less as the smallest step has are one too many, or there was none left.
-    assert int(limit * (1 - ROOM / 2)) <= least + 1 or limit < 1 / ROOM
+    assert int(limit * (1 - BAND_STEP / 2)) <= least + 1 or limit < 1 / BAND_STEP
     if least == 700:
         assert limits[:3] == [985, 962, 929]
 
@@ -90,7 +96,7 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
         asked.append(limit)
         return spent.macs + room if spent.macs + room <= (ram or 1000) else None
 
-    monkeypatch.setattr(fusion, "Spender", lambda cutter, most: Searched(700, most=most))
+    monkeypatch.setattr(fusion, "BandSearch", lambda partitioner, most: Searched(700, most=most))
     monkeypatch.setattr(fusion, "with_bands", with_bands)
     monkeypatch.setattr(fusion.bands, "macs", lambda graph: 100)
     base: Any = Variant(None, 1000, 0)  # type: ignore[arg-type]

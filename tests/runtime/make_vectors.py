@@ -26,7 +26,7 @@ from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages.again import Pair, recomputed
+from vmcu_tools.planner.stages.recomputation import Pair, recomputed
 
 OF_STREAMS = {"vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember"}
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.

@@ -27,14 +27,14 @@ from ..placement.child import end, start
 from ..plan.plan import Plan
 from .options import CompileOptions
 from .others import single
-from .places import swing
+from .places import smallest_pool
 from .stages import fusion
 
 INTERRUPTED = "The search for a plan was interrupted: this is the best plan found."
 OVER = "The search for a plan ended after {:g} seconds: this is the best plan found."
 # Writing a plan down, which proves it again as it is written, takes up to so many times what its
 # first proof took, and the rest of the command so many seconds.
-PROOFS, REST = 5.0, 0.5
+PROOF_TIMES, REST_SECONDS = 5.0, 0.5
 
 Planning = Callable[[Graph, CompileOptions], Plan]
 
@@ -59,7 +59,7 @@ def quick(graph: Graph, options: CompileOptions) -> Iterator[Plan]:
         yield fusion.in_rows(graph, options)
         return
     yield replace(single.plan(graph), planner="vmcu")
-    yield swing.plan(graph, min(options.solver_seconds, fusion.SOON))
+    yield smallest_pool.plan(graph, min(options.solver_seconds, fusion.QUICK_SECONDS))
 
 
 def offers(graph: Graph, options: CompileOptions, best: Planning) -> Iterator[Offer]:
@@ -126,7 +126,7 @@ def plan_within(graph: Graph, options: CompileOptions, best: Planning, deadline:
     found: Plan | None = None
     error: tuple[Problem, ...] = ()
     left = deadline - time.monotonic()
-    reserve, over = REST, OVER.format(options.plan_seconds or 0)
+    reserve, over = REST_SECONDS, OVER.format(options.plan_seconds or 0)
     with progress.clock("planning", left) as watch, served(graph, options, best) as arrived:
         while True:
             try:
@@ -142,7 +142,7 @@ def plan_within(graph: Graph, options: CompileOptions, best: Planning, deadline:
             error = offer.error
             if offer.plan is not None and (found is None or preferred(offer.plan, found, options)):
                 found = offer.plan
-                reserve = REST + PROOFS * offer.seconds
+                reserve = REST_SECONDS + PROOF_TIMES * offer.seconds
                 watch(found.pool_bytes - found.gap, found.pool_bytes)
     if found is None or (error and options.ram is not None and found.pool_bytes > options.ram):
         raise UserError(*(error or (nothing(graph, options, over == INTERRUPTED),)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..plan.pools import Region
+from .params import DEFAULT_PARAMS, SearchParams
 
 DEFAULT = "vmcu"
 # The planners of registry.py, for who chooses one.
@@ -33,7 +34,7 @@ class CompileOptions:
     far is returned, None: the planner ends by itself. stream_input: the caller pushes the only
     input row by row. external_input: the input is outside the pool. tile_cost: the part of a
     model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
-    (costs.bargain). extra_macs: the part of a model's multiply-accumulates that may be computed
+    (costs.trade_off). extra_macs: the part of a model's multiply-accumulates that may be computed
     twice; with `ram`, more where necessary. rotate: the pool's origin advances with each inference.
     target: the core family for which weights are laid out, by its folder in kernels/targets; None:
     the default. memory: memories with a pool each, the fast ones first; a single one is the same as
@@ -45,7 +46,7 @@ class CompileOptions:
 
     container: the plan is for a container. original: of a planner that comes from elsewhere, the
     plan as that tool makes and counts it, which is to be compared and cannot be emitted. choices:
-    the plan lists what else the search has found.
+    the plan lists what else the search has found. params: of the search.
     """
 
     planner: str = DEFAULT
@@ -66,11 +67,12 @@ class CompileOptions:
     container: bool = False
     original: bool = False
     choices: bool = False
+    params: SearchParams = DEFAULT_PARAMS
 
     @property
     def merges_recomputation(self) -> bool:
-        """Whether a layer can be part of those that recompute it (stages/again.py): containers and
-        rotating pools do not support it."""
+        """Whether a layer can be part of those that recompute it (stages/recomputation.py):
+        containers and rotating pools do not support it."""
         return not (self.rotate or self.container)
 
     def given(self) -> set[str]:

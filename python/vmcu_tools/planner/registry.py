@@ -17,7 +17,7 @@ from .options import CompileOptions
 from .others import hmcos, single, tflm, tinyengine
 from .places import online
 from .places.widen import widened
-from .stages import endless, fusion
+from .stages import fusion, unbounded
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def make_plan(
     if options.online:
         planned_by = _one_by_one
     if options.hop:
-        planned_by = endless.plan
+        planned_by = unbounded.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
         plan = planned_by(graph, options)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import Problem, UserError
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
-from ..planner.stages.endless import over
+from ..planner.stages.unbounded import over
 from .base import Runner
 from .compiled import CompiledRunner
 from .virtual import VirtualRunner

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...graph import Graph
 from ...plan.plan import Plan
 from ..places.pieces import pieces_of
-from ..places.walk import Walk, plan_of, sizes_from
+from ..places.sequential import SequentialPlacement, plan_of, sizes_from
 
 
 def plan(graph: Graph) -> Plan:
@@ -20,7 +20,7 @@ def plan(graph: Graph) -> Plan:
     pieces = pieces_of(graph, both_ways=False)
     bound = max(piece.bound() for piece in pieces)
     for size in sizes_from(bound):
-        search = Walk(pieces, size, wraps=True)
+        search = SequentialPlacement(pieces, size, wraps=True)
         if search.run():
             return plan_of("single", graph, search, bound)
     raise AssertionError("sizes_from() does not end")

@@ -22,7 +22,7 @@ from ...plan.schedule import Stage
 from ...plan.trace import Home, Steps, Trace, trace_of
 
 # More than any number of pixels.
-FAR = 1 << 40
+NO_PIXEL = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Guest:
 @dataclass(frozen=True, eq=False)
 class Ring:
     """Who lives in the ring of one tensor. low, high: by call, what all of them together need,
-    from the oldest to the newest; FAR and -FAR for nothing."""
+    from the oldest to the newest; NO_PIXEL and -NO_PIXEL for nothing."""
 
     guests: tuple[Guest, ...]
     low: np.ndarray
@@ -56,7 +56,9 @@ class Ring:
     def of(guest: Guest) -> Ring:
         """The ring of one tensor alone."""
         used = guest.low < guest.high
-        return Ring((guest,), np.where(used, guest.low, FAR), np.where(used, guest.high, -FAR))
+        return Ring(
+            (guest,), np.where(used, guest.low, NO_PIXEL), np.where(used, guest.high, -NO_PIXEL)
+        )
 
     def with_also(self, guest: Guest) -> Ring:
         """The ring with one more."""

@@ -17,22 +17,26 @@ from typing import Any
 from ... import progress
 from ...graph import Graph
 from ...ops import bind
+from ...placement.highs import quieten
 from ...plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
-from . import swing
+from . import smallest_pool
+
+# OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
+# order do their libraries get along.
+from .constraints import cp_model  # noqa: F401
 from .layout import Layout
-from .offsets import pulp, solver
-from .order import EFFORT, Ordered, reordered, whole_cost
+from .order import Ordered, reordered, whole_cost
 from .overlap import Clearance, clearance
 from .pieces import pieces_of
-from .walk import Walk, plan_of
+from .sequential import SequentialPlacement, plan_of
+
+import pulp as pulp  # isort: skip
 
 Variable = Any
 # The program of a larger graph takes longer to write down than a planner may take.
 MOST_NODES = 24
 # By how much a solver may miss an integer or a condition.
 TOLERANCE = 1e-3
-# Part of the usual effort for an order that is best for whole tensors, where another is known.
-OTHERS = 10
 
 
 @dataclass(frozen=True)
@@ -296,31 +300,27 @@ class IntegerProgram:
         return sorted(range(self.problem.nodes), key=step)
 
 
+def solver(seconds: float | None = None) -> pulp.LpSolver:
+    """HiGHS where its Python package is installed, else the CBC that comes with pulp."""
+    highs = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds)
+    if highs.available():
+        quieten()
+        return highs
+    return pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds)
+
+
 def plan(graph: Graph, seconds: float) -> Plan:
     """The best of three: placed in the order with the smallest bound, placed in the order that is
     best for whole tensors, whose overlap may be easier to have, and the integer program's."""
-    return best_of(graph, reordered(graph), seconds, EFFORT)
-
-
-def in_order(graph: Graph, seconds: float, below: int) -> Plan:
-    """As plan(), of a graph that is in the order with the smallest bound, with less effort for
-    another, and where there is a plan of `below` bytes."""
-    return best_of(graph, Ordered(graph, 0, 0), seconds, EFFORT // OTHERS, below)
-
-
-def best_of(
-    graph: Graph, order: Ordered, seconds: float, effort: int, below: int | None = None
-) -> Plan:
-    """As plan(). order: the one with the smallest bound; effort: for the other order; below: bytes
-    of another plan, which a solver has to do with less than."""
-    known = placed(order, seconds, below)
-    most = known.pool_bytes if below is None else min(known.pool_bytes, below)
-    if most > swing.least(known):
-        whole = reordered(graph, whole_cost, effort)
+    order = reordered(graph)
+    known = placed(order, seconds)
+    if known.pool_bytes > smallest_pool.least(known):
+        whole = reordered(graph, whole_cost)
         if whole.graph.nodes != order.graph.nodes:
-            known = min(known, placed(whole, seconds, most), key=lambda plan: plan.pool_bytes)
-            most = min(most, known.pool_bytes)
-    if most <= swing.least(known) or len(graph.nodes) > MOST_NODES:
+            other = placed(whole, seconds, known.pool_bytes)
+            known = min(known, other, key=lambda plan: plan.pool_bytes)
+    most = known.pool_bytes
+    if most <= smallest_pool.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
     program = IntegerProgram(problem, 0, most)
@@ -331,15 +331,17 @@ def best_of(
 
 def placed(order: Ordered, seconds: float, below: int | None = None) -> Plan:
     """The plan of an order, its places found by the walk and its solvers in `seconds`. below: as
-    swing.packed() has it."""
+    smallest_pool.packed() has it."""
     layout = Layout.singles(order.graph)
-    return order.noted(swing.place("model", layout, seconds, below))
+    return order.noted(smallest_pool.place("model", layout, seconds, below))
 
 
 def plan_from(graph: Graph, program: IntegerProgram) -> Plan:
     """The plan of a solved program."""
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
-    search = Walk(pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
+    search = SequentialPlacement(
+        pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False
+    )
     for piece in search.pieces:
         name = piece.name
         search.bases[name] = round(pulp.value(program.base[name]))

@@ -19,7 +19,7 @@ from ...ops import Form, Layer, bind, serves
 from ...plan.calls import ends
 from ...plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ...plan.schedule import Stage, Tile, kept_outputs, stage_of, taken_columns, tile_width
-from ...plan.trace import Home, Trace
+from ...plan.trace import Home, Trace, trace_of
 from .hops import in_hop
 from .in_place import traced
 from .overlap import Clearance
@@ -168,10 +168,11 @@ class Cut:
 
 
 class Binder:
-    """The layers of a graph as stages use them, each bound once."""
+    """The layers of a graph as stages use them, each bound once. in_place_alias: outputs may take
+    the place of inputs in their rings."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, in_place_alias: bool = True):
+        self.graph, self.in_place_alias = graph, in_place_alias
         self.bound: dict[tuple[int, int | None, Form], Layer[Any]] = {}
         self.chosen: dict[tuple[int, Tile, int, bool], Layer[Any]] = {}
         self.turned: dict[int, Layer[Any]] = {}
@@ -205,11 +206,13 @@ class Binder:
         if cut not in self.traces:
             stage = self.scheduled(cut, self.stage(cut), source)
             if cut.ahead:
-                stage = replace(stage, ahead=self.ahead(replace(cut, ahead=False), source))
-            self.traces[cut] = traced(stage)
+                stage = replace(
+                    stage, ahead=self.full_ring_calls(replace(cut, ahead=False), source)
+                )
+            self.traces[cut] = traced(stage) if self.in_place_alias else trace_of(stage)
         return self.traces[cut]
 
-    def ahead(self, cut: Cut, source: Tensor | None) -> int:
+    def full_ring_calls(self, cut: Cut, source: Tensor | None) -> int:
         """How many calls of a stage's first layer fill its ring, which is as large anyway.
 
         On demand, a ring is filled while the output already grows. Where it is full before, the

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.plan import Plan
-from . import swing
+from . import smallest_pool
 from .layout import Layout
 from .lifetimes import lifetimes
 from .pieces import pieces_of
-from .walk import Walk, plan_of
+from .sequential import SequentialPlacement, plan_of
 
 # The most tensors that may be alive beside one that is placed: MOST_LIVE there.
 MOST_LIVE = 16
@@ -20,7 +20,7 @@ MOST_LIVE = 16
 def plan(graph: Graph, seconds: float) -> Plan:
     """The smallest pool found for layers one by one, with the tensors in the graph's order, which
     is what TensorFlow Lite Micro's planner goes by among tensors of one size."""
-    return in_file_order(swing.plan(graph, seconds))
+    return in_file_order(smallest_pool.plan(graph, seconds))
 
 
 def segments(graph: Graph) -> Plan | None:
@@ -31,7 +31,7 @@ def segments(graph: Graph) -> Plan | None:
     if any(len(piece.ways[0].live) > MOST_LIVE for piece in pieces):
         return None
     bound = max(piece.bound() for piece in pieces)
-    search = Walk(pieces, bound, wraps=False)
+    search = SequentialPlacement(pieces, bound, wraps=False)
     return in_file_order(plan_of("vmcu", layout, search, bound)) if search.run() else None
 
 

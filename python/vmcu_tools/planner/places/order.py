@@ -19,7 +19,7 @@ from ...plan.plan import Plan, pool_scratch
 from .overlap import clearance
 
 # Moves that the search may weigh; about a million take a second.
-EFFORT = 3_000_000
+ORDER_MOVES = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ def reordered(graph: Graph, cost: CostOf = cost_of, effort: int | None = None) -
     """The graph with its nodes in the best order found, the file's where no better one is.
 
     `cost`: what a step needs, by default with this library's kernels and all their overlap.
-    `effort`: moves that the search may weigh, EFFORT if None.
+    `effort`: moves that the search may weigh, ORDER_MOVES if None.
     """
     if is_chain(graph):
         return Ordered(graph, 0, 0)
-    found = best_order(task_graph(graph, cost), EFFORT if effort is None else effort)
+    found = best_order(task_graph(graph, cost), ORDER_MOVES if effort is None else effort)
     nodes = tuple(graph.nodes[number] for number in found.order)
     return Ordered(replace(graph, nodes=nodes), found.peak, found.bound)
 

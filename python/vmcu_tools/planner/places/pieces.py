@@ -17,7 +17,7 @@ from .layout import Group, Layout, Memory, Profile, apart
 from .overlap import Clearance, clearance
 
 # Layouts whose pieces are kept: those that are tried one after the other are often the same.
-MOST_KEPT = 8
+LAYOUTS_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def pieces_of(graph: Graph | Layout, both_ways: bool) -> list[Piece]:
     return _Builder(Layout.singles(graph), both_ways).run()
 
 
-@functools.lru_cache(maxsize=MOST_KEPT)
+@functools.lru_cache(maxsize=LAYOUTS_KEPT)
 def _of_layout(layout: Layout, both_ways: bool) -> list[Piece]:
     return _Builder(layout, both_ways).run()
 

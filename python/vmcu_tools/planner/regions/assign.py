@@ -25,7 +25,7 @@ from .accesses import accesses, scratch_of
 
 # In the solver's deterministic measure of time, about seconds on a desktop computer, a round;
 # and how near the best an assignment has to be proven, a part.
-EFFORT, NEAR = 1.0, 0.001
+ASSIGN_EFFORT, ASSIGN_GAP = 1.0, 0.001
 # Costs are added up as integers, in such parts of a cycle.
 FINE = 16
 
@@ -166,8 +166,8 @@ class Assigner:
                 if cost
             )
         )
-        solver = new_solver(EFFORT)
-        solver.parameters.relative_gap_limit = NEAR
+        solver = new_solver(ASSIGN_EFFORT)
+        solver.parameters.relative_gap_limit = ASSIGN_GAP
         if not solved(solver, model):
             return None
         chosen_memory = {

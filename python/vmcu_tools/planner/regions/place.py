@@ -10,19 +10,18 @@ import numpy as np
 
 from ...plan.plan import Plan
 from ...plan.pools import Region, pools_of
-from ..places import circle
+from ..places import circular_pool
 from ..places.layout import Layout
 from ..places.pieces import Piece, pieces_of
-from ..places.walk import Walk, plan_of
+from ..places.sequential import SequentialPlacement, plan_of
+from ..places.smallest_pool import SOLVER_PIECES
 from .accesses import scratch_of
 from .assign import Assigner, Assignment, Problem, restricted
 
-# Of more pieces the solver does not even read its constraints within seconds.
-MOST_PIECES = 160
 # In the solver's deterministic measure of time, for each pool.
-EFFORT = 3.0
+MEMORY_EFFORT = 3.0
 # By which part less of a memory is used each time that there are no places in it, and how often.
-LESS, TIMES = 0.03, 12
+MEMORY_STEP, MEMORY_TRIES = 0.03, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +29,14 @@ class Places:
     """An assignment, and by memory where its pieces are: a finished search."""
 
     assignment: Assignment
-    walks: tuple[Walk, ...]
+    walks: tuple[SequentialPlacement, ...]
 
 
 def placed(problem: Problem, regions: Sequence[Region]) -> Places | None:
     """The best assignment that has places; None if none was found."""
     assigner = Assigner(problem, regions)
     sizes = [region.capacity for region in regions]
-    for _ in range(TIMES):
+    for _ in range(MEMORY_TRIES):
         found = assigner.solve(sizes)
         if found is None:
             return None
@@ -49,7 +48,7 @@ def placed(problem: Problem, regions: Sequence[Region]) -> Places | None:
         if not short:
             return Places(found, tuple(walk for walk in walks if walk is not None))
         for memory in short:
-            sizes[memory] -= int(LESS * regions[memory].capacity)
+            sizes[memory] -= int(MEMORY_STEP * regions[memory].capacity)
     return None
 
 
@@ -64,26 +63,33 @@ def of_memory(problem: Problem, chosen: Mapping[str, int], memory: int) -> list[
     return restricted(problem.pieces, names, floors)
 
 
-def in_one(pieces: Sequence[Piece], capacity: int) -> Walk | None:
+def in_one(pieces: Sequence[Piece], capacity: int) -> SequentialPlacement | None:
     """Places in a circle of at most `capacity` bytes, of few where that is easy."""
     if not pieces:
-        return Walk(pieces, 0, False)
+        return SequentialPlacement(pieces, 0, False)
     bound = max(piece.bound() for piece in pieces)
     if bound > capacity:
         return None
     ascending = [_ascending(piece) for piece in pieces]
     for tried, wraps in ((pieces, False), (pieces, True), (ascending, True)):
-        search = Walk(tried, bound, wraps)
+        search = SequentialPlacement(tried, bound, wraps)
         if search.run():
             return search
-    if len(pieces) <= MOST_PIECES:
-        found = circle.fits(pieces, bound) or circle.fits(pieces, capacity, EFFORT)
+    if len(pieces) <= SOLVER_PIECES:
+        found = circular_pool.fits(pieces, bound) or circular_pool.fits(
+            pieces, capacity, MEMORY_EFFORT
+        )
         if found is not None and found.pool == capacity:
-            return circle.smallest(pieces, bound, capacity, EFFORT / 10) or found
+            return circular_pool.smallest(pieces, bound, capacity, MEMORY_EFFORT / 10) or found
         if found is not None:
             return found
     return next(
-        (w for w in (Walk(pieces, capacity, wraps) for wraps in (False, True)) if w.run()), None
+        (
+            w
+            for w in (SequentialPlacement(pieces, capacity, wraps) for wraps in (False, True))
+            if w.run()
+        ),
+        None,
     )
 
 
@@ -96,7 +102,7 @@ def plan_from(layout: Layout, places: Places, regions: Sequence[Region]) -> Plan
     pools = [walk.pool for walk in places.walks]
     pieces = pieces_of(layout, both_ways=True)
     circles = pools_of(pools)
-    whole = Walk(pieces, circles[-1].stop, False)
+    whole = SequentialPlacement(pieces, circles[-1].stop, False)
     for pool, walk in zip(circles, places.walks, strict=True):
         whole.bases |= {name: pool.start + base for name, base in walk.bases.items()}
         whole.descending |= walk.descending

@@ -19,16 +19,16 @@ from ...plan.pools import Region
 from ..options import CompileOptions
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
-from ..stages.cuts import Cutter
-from ..stages.fusion import Variant, searched, variants
+from ..stages.fusion import Variant, search_partition, variants
+from ..stages.partition import Partitioner
 from .assign import Assigner, problem_of
 from .place import Places, placed, plan_from
 
 # How many limits between the fewest bytes and all that there are.
-LIMITS = 6
+LIMIT_COUNT = 6
 WHOLE = "The pool has the whole input, which costs fewer cycles. You can still push it row by row."
 # Parts of the first memory that stages are kept within where they can.
-EASES = (1.0, 0.8)
+FIRST_MEMORY_SHARES = (1.0, 0.8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
             if options.stream_input and not finished.input_streamed:
                 finished = replace(finished, notes=(*finished.notes, WHOLE))
             return order.noted(finished)
-    least = searched(order.graph, options)[1]
+    least = search_partition(order.graph, options)[1]
     raise UserError(
         Complaint(
             f"does not fit: no placement was found in {_said(regions)}; in one memory, its worst "
@@ -72,33 +72,40 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
 
 def candidates_of(variant: Variant, regions: Sequence[Region]) -> Iterator[Candidate]:
     """The layouts of a variant that fit, as far as bytes can tell."""
-    cutter = variant.cutter
-    twice = cutter.binder.layer(0).target.costs.mac * variant.macs_extra if cutter.count else 0
-    for cuts in dict.fromkeys(_cuts(cutter, variant.least, regions)):
-        layout = Layout(cutter.graph, cuts, cutter.streamed, cutter.binder)
+    partitioner = variant.partitioner
+    twice = (
+        partitioner.binder.layer(0).target.costs.mac * variant.macs_extra
+        if partitioner.count
+        else 0
+    )
+    for cuts in dict.fromkeys(_cuts(partitioner, variant.least, regions)):
+        layout = Layout(partitioner.graph, cuts, partitioner.streamed, partitioner.binder)
         assigned = Assigner(problem_of(layout), regions).solve([one.capacity for one in regions])
         if assigned is not None:
-            yield Candidate(variant, layout, cutter.cost(cuts) + twice + assigned.waits)
+            yield Candidate(variant, layout, partitioner.cost(cuts) + twice + assigned.waits)
 
 
-def _cuts(cutter: Cutter, least: int, regions: Sequence[Region]) -> Iterator[tuple[Cut, ...]]:
-    if not cutter.count:
+def _cuts(
+    partitioner: Partitioner, least: int, regions: Sequence[Region]
+) -> Iterator[tuple[Cut, ...]]:
+    if not partitioner.count:
         yield ()
         return
     first, total = regions[0].capacity, sum(region.capacity for region in regions)
     limits = [
-        round(least * (max(total, least) / least) ** (n / (LIMITS - 1))) for n in range(LIMITS)
+        round(least * (max(total, least) / least) ** (n / (LIMIT_COUNT - 1)))
+        for n in range(LIMIT_COUNT)
     ]
     for limit in sorted({*limits, max(first, least)}):
-        for ease in EASES:
-            yield cutter.cheapest(limit, min(limit, int(ease * first)))
+        for ease in FIRST_MEMORY_SHARES:
+            yield partitioner.cheapest(limit, min(limit, int(ease * first)))
 
 
 def _finished(
     graph: Graph, candidate: Candidate, places: Places, regions: Sequence[Region]
 ) -> Plan:
     variant = candidate.variant
-    before = None if variant.cutter.graph is graph else graph
+    before = None if variant.partitioner.graph is graph else graph
     found = plan_from(candidate.layout, places, regions)
     return replace(found, macs_extra=variant.macs_extra, original=before)
 

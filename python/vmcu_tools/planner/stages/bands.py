@@ -170,7 +170,7 @@ def together(piece: Stretch, ends: Sequence[int]) -> Graph:
     )
 
 
-def alone(piece: Stretch, columns: range) -> Graph:
+def band_graph(piece: Stretch, columns: range) -> Graph:
     """A graph of one band by itself, which makes some columns of the piece's output; its copy of
     the source, if it has one, is an input."""
     graph, band = piece.graph, _Band(piece, 0, columns)

@@ -8,21 +8,21 @@ traced, until none of them turns out to need more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 from ..places.layout import Cut
-from .needs import Option, Shape
+from .footprint import Option, Shape
 
-# The most layers of a stage.
-LONGEST = 96
 # More than any stage costs.
-UNEASE = 1 << 40
-Span = tuple[int, int]
+EXCESS_COST = 1 << 40
 
 
 class Stages(Protocol):
-    """What is known of stages, see Cutter. single: bytes that each of `count` nodes needs."""
+    """What is known of stages, see Partitioner. single: bytes that each of `count` nodes needs."""
+
+    @property
+    def longest(self) -> int: ...
 
     @property
     def count(self) -> int: ...
@@ -30,13 +30,13 @@ class Stages(Protocol):
     @property
     def single(self) -> list[int]: ...
 
-    def cuts_of(self, first: int, stop: int) -> list[Cut]: ...
+    def stages_of(self, first: int, stop: int) -> list[Cut]: ...
 
     def shape(self, cut: Cut) -> Shape: ...
 
     def likely(self, cut: Cut, limit: int) -> Option | None: ...
 
-    def within(self, cut: Cut, limit: int) -> Option | None: ...
+    def option_within(self, cut: Cut, limit: int) -> Option | None: ...
 
 
 class Cheapest:
@@ -44,7 +44,7 @@ class Cheapest:
 
     Unless `thorough`, it looks at stages that seem worth having: one that is followed by a layer
     which fits by itself gains nothing by taking that layer in, as long as what comes after it fits
-    too. without: nodes [first, stop) that shall be no stage.
+    too.
     """
 
     def __init__(
@@ -53,10 +53,8 @@ class Cheapest:
         limit: int,
         ease: int,
         thorough: bool = False,
-        without: Collection[Span] = (),
     ):
         self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
-        self.without = without
         self.chosen: dict[tuple[int, int, int], Option | None] = {}
         self.cuts: dict[tuple[int, int], list[Cut]] = {}
         # How many of these are known to need too much: what is known of them stays so.
@@ -84,7 +82,7 @@ class Cheapest:
         difference."""
         if option.cut in self.right:
             return True
-        found = self.stages.within(option.cut, self.limit)
+        found = self.stages.option_within(option.cut, self.limit)
         right = found is not None and (found.peak <= self.ease or option.peak > self.ease)
         if right:
             self.right.add(option.cut)
@@ -103,7 +101,7 @@ class Cheapest:
                 self.options[first] = list(self._from(first))
             for option in self.options[first]:
                 stop = option.cut.stop
-                cost = here + option.cost + (UNEASE if option.peak > self.ease else 0)
+                cost = here + option.cost + (EXCESS_COST if option.peak > self.ease else 0)
                 there = best[stop]
                 if there is None or cost < there:
                     best[stop], last[stop] = cost, option
@@ -118,9 +116,7 @@ class Cheapest:
     def _from(self, first: int) -> Iterator[Option]:
         """Stages that begin at a node."""
         count, single = self.stages.count, self.stages.single
-        for stop in range(first + 1, min(first + LONGEST, count) + 1):
-            if (first, stop) in self.without:
-                continue
+        for stop in range(first + 1, min(first + self.stages.longest, count) + 1):
             found = self.between.get((first, stop))
             if found is None:
                 found = self.between[first, stop] = self._between(first, stop)
@@ -156,7 +152,7 @@ class Cheapest:
     def _cuts(self, first: int, stop: int) -> list[Cut]:
         """The stages of nodes [first, stop), the cheap ones first."""
         if (first, stop) not in self.cuts:
-            cuts = self.stages.cuts_of(first, stop)
+            cuts = self.stages.stages_of(first, stop)
             if len(cuts) > 1:
                 cuts = sorted(cuts, key=lambda cut: self.stages.shape(cut).cost)
             self.cuts[first, stop] = cuts

@@ -12,13 +12,13 @@ from ...ops import Layer
 RAM_WEIGHT = 1.5
 
 
-def bargain(pool_bytes: float, cycles: float) -> float:
+def trade_off(pool_bytes: float, cycles: float) -> float:
     """What the default makes least."""
     found: float = pool_bytes**RAM_WEIGHT * cycles
     return found
 
 
-def unbargained(product: float, cycles: float) -> float:
+def bytes_of_trade_off(product: float, cycles: float) -> float:
     """The bytes with which so many cycles are that bargain."""
     found: float = (product / cycles) ** (1 / RAM_WEIGHT)
     return found

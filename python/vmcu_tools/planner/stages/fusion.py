@@ -1,59 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default planner: which layers run together, and where their tensors live.
 
-cuts.py looks for stages, placing.py for their places. Where the fewest bytes cost more cycles than
-is allowed, a larger peak is taken that does not; where they are still too many, and multiply-
-accumulates may be done twice, the stage with the peak is put in bands (bands.py).
+partition.py looks for stages, allocation.py for their offsets. Where the fewest bytes cost more
+cycles than is allowed, a larger peak is taken that does not; where they are still too many, and
+multiply-accumulates may be done twice, the stage with the peak is put in bands (bands.py).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
 from ...kernels.targets import named
 from ...plan.choice import Choice
 from ...plan.plan import Plan
-from ...plan.schedule import ONE_COLUMN, Tile
+from ...plan.schedule import ONE_COLUMN
 from ..options import CompileOptions
+from ..params import SearchParams
 from ..places.layout import Cut, Layout
-from ..places.order import reordered
-from ..places.swing import packed, place, walked
-from . import again, bands
-from .costs import bargain, extra_cost, unbargained
-from .cuts import TILES, UNLIMITED, Cutter
-from .elsewhere import fetched
-from .placing import Tried, placed, placed_within
-from .spending import Bands, Spender, applied
+from ..places.order import Ordered, reordered
+from ..places.smallest_pool import packed, place, walked
+from . import bands, recomputation
+from .allocation import Allocator
+from .band_search import Bands, BandSearch, applied
+from .costs import bytes_of_trade_off, extra_cost, trade_off
+from .external_input import fetched
+from .partition import UNLIMITED, Partitioner
 
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
+# Tiles that are whole rows.
+ROWS = (None,)
 # Of solvers, in seconds, where a plan is to come soon.
-SOON = 1.0
-# The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
-MOST_EXTRA = 2.0
-# The same where windows are computed again: the vMCU paper's pixels take up to 20 times as many.
-MOST_WINDOWS = 20.0
+QUICK_SECONDS = 1.0
 # How much less is tried where tensors have no places, how many times as much next, and how often;
 # how exact the fewest bytes are; by how much more than it should a graph with bands may need.
-ROOM, FARTHER, TRIES, EXACT, FAR = 0.015, 1.5, 8, 0.01, 1.25
-# Of the layers that may be computed again, so many are looked at closely; with other layers at all
-# where the rest needs less than so many times the bytes that there are.
-TRIED, HOPE = 3, 1.5
+BAND_STEP, BAND_STEP_GROWTH, BAND_TRIES, BAND_PRECISION, BAND_EXCESS = 0.015, 1.5, 8, 0.01, 1.25
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A graph, maybe with layers in bands, and the search over its cuts: the smallest peak, and
-    the multiply-accumulates beyond those of the graph without bands. tried: layouts without places
-    within options.ram, see placed_within()."""
+    the multiply-accumulates beyond those of the graph without bands."""
 
-    cutter: Cutter
+    partitioner: Partitioner
     least: int
     macs_extra: int
-    tried: Tried = field(default_factory=dict)
+
+    @functools.cached_property
+    def allocator(self) -> Allocator:
+        """What is known of its offsets."""
+        return Allocator(self.partitioner)
 
 
 def plan(graph: Graph, options: CompileOptions) -> Plan:
@@ -62,7 +62,7 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
 
     Raises UserError if the input cannot be streamed, or be elsewhere.
     """
-    order = reordered(graph)
+    order = reordered(graph) if options.params.reorder else Ordered(graph, 0, 0)
     if not order.graph.nodes:
         return place("vmcu", Layout(order.graph, ()), options.solver_seconds)
     if options.external_input:
@@ -77,18 +77,18 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
 def in_rows(graph: Graph, options: CompileOptions) -> Plan:
     """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
     the input cannot be streamed."""
-    cutter = Cutter(graph, options.stream_input, TILES[:1])
-    least = checked(graph, cutter.least(TILES[:1], UNLIMITED))
-    layout = Layout(graph, cutter.cheapest(least), options.stream_input)
-    return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
+    partitioner = Partitioner(graph, options.stream_input, replace(options.params, tiles=ROWS))
+    least = check_streamable(graph, partitioner.least(ROWS, UNLIMITED))
+    layout = Layout(graph, partitioner.cheapest(least), options.stream_input)
+    return walked("vmcu", layout, least) or packed("vmcu", layout, QUICK_SECONDS)
 
 
 def with_whole_input(graph: Graph, options: CompileOptions, streamed: Plan) -> Plan:
     """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
     if sum(graph.tensors[port.tensor].bytes for port in graph.inputs) >= streamed.pool_bytes:
         return streamed
-    cutter = Cutter(graph, False)
-    if cutter.least_peak(TILES, streamed.pool_bytes) >= streamed.pool_bytes:
+    partitioner = Partitioner(graph, False, options.params)
+    if partitioner.least_peak(partitioner.tiles, streamed.pool_bytes) >= streamed.pool_bytes:
         return streamed
     whole = best_of_variants(graph, replace(options, stream_input=False))
     if whole.pool_bytes >= streamed.pool_bytes:
@@ -102,11 +102,12 @@ def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
     if options.ram is None:
         best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
         return with_fewer_macs(best, graph, options)
-    base, most = usual(graph, options), max(options.extra_macs, MOST_EXTRA)
-    tried = itertools.chain([base], beyond(graph, base, options, most))
+    params = options.params
+    base, most = without_extra_macs(graph, options), max(options.extra_macs, params.band_macs)
+    tried = itertools.chain([base], with_extra_macs(graph, base, options, most))
     best = first_within(options.ram, tried, graph, options)
-    if options.ram < best.pool_bytes < HOPE * options.ram:
-        most = max(options.extra_macs, MOST_WINDOWS)
+    if options.ram < best.pool_bytes < params.recomputation_reach * options.ram:
+        most = max(options.extra_macs, params.recomputation_macs)
         for variant in lower_peaks(graph, base, options, most, banded=False):
             if variant.least <= options.ram:
                 best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
@@ -148,7 +149,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Comp
         if variant.least > ram:
             continue
         if variant.macs_extra:
-            plan = placed_within(variant.cutter, ram, options, variant.tried)
+            plan = variant.allocator.plan_within(ram)
             plans += [] if plan is None else [as_variant(plan, variant, graph)]
         else:
             plans.append(of_variant(variant, graph, options))
@@ -171,7 +172,7 @@ def of_variant(variant: Variant, graph: Graph, options: CompileOptions) -> Plan:
 
 def as_variant(plan: Plan, variant: Variant, graph: Graph) -> Plan:
     """The plan with what a variant of the graph computes twice."""
-    before = None if variant.cutter.graph is graph else graph
+    before = None if variant.partitioner.graph is graph else graph
     return replace(plan, macs_extra=variant.macs_extra, original=before)
 
 
@@ -182,47 +183,43 @@ def bytes_and_macs(plan: Plan) -> tuple[int, int]:
 
 def smallest(variant: Variant, options: CompileOptions) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
-    cutter, least = variant.cutter, variant.least
-    if cutter.bands:
-        return placed(cutter, max(least, options.ram or 0), options, variant.tried)
+    partitioner, least, allocator = variant.partitioner, variant.least, variant.allocator
+    if partitioner.bands:
+        return allocator.smallest_plan(max(least, options.ram or 0))
     if options.ram is not None:
-        fits = options.ram > least
-        found = placed_within(cutter, options.ram, options, variant.tried) if fits else None
-        plan = found or placed(cutter, least, options)
+        found = allocator.plan_within(options.ram) if options.ram > least else None
+        plan = found or allocator.smallest_plan(least)
     elif options.tile_cost is None:
-        plan = bargained(cutter, least, options)
+        plan = plan_by_trade_off(variant)
     else:
-        plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
+        plan = allocator.smallest_plan(partitioner.within_budget(least, options.tile_cost))
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
-    plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
+    plan = replace(
+        plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if partitioner.cut_short else ()))
+    )
     if options.choices:
-        plan = replace(plan, choices=tuple(cutter.front(least)))
-    if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
-        from ..places import joint
-
-        # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = joint.in_order(cutter.graph, options.solver_seconds, plan.pool_bytes)
-        plan = min(plan, replace(single, planner="vmcu"), key=lambda plan: plan.pool_bytes)
+        plan = replace(plan, choices=tuple(partitioner.front(least)))
     return plan
 
 
-def bargained(cutter: Cutter, least: int, options: CompileOptions) -> Plan:
+def plan_by_trade_off(variant: Variant) -> Plan:
     """The better bargain of a plan within the balanced peak and one within the smallest: which it
     is shows when tensors have their places."""
-    peak = cutter.balanced(least)
-    plan = placed(cutter, peak, options)
-    cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
-    if peak == least or price(plan, cutter) <= bargain(least, cost):
+    partitioner, least = variant.partitioner, variant.least
+    peak = partitioner.best_trade_off(least)
+    plan = variant.allocator.smallest_plan(peak)
+    cost = partitioner.cycles + partitioner.cost(partitioner.cheapest(least))
+    if peak == least or price(plan, partitioner) <= trade_off(least, cost):
         return plan
     # Of more bytes, at no fewer cycles, it would be no better bargain.
-    worth = int(unbargained(price(plan, cutter), cost)) + 1
-    smaller = placed(cutter, least, options, worth=worth)
-    return min(plan, smaller, key=lambda plan: price(plan, cutter))
+    worth = int(bytes_of_trade_off(price(plan, partitioner), cost)) + 1
+    smaller = variant.allocator.smallest_plan(least, worth)
+    return min(plan, smaller, key=lambda plan: price(plan, partitioner))
 
 
-def price(plan: Plan, cutter: Cutter) -> float:
+def price(plan: Plan, partitioner: Partitioner) -> float:
     """The bargain of bytes and cycles, by estimate."""
-    return bargain(plan.pool_bytes, cutter.cycles + extra_cycles(plan))
+    return trade_off(plan.pool_bytes, partitioner.cycles + extra_cycles(plan))
 
 
 def extra_cycles(plan: Plan) -> int:
@@ -234,17 +231,19 @@ def extra_cycles(plan: Plan) -> int:
 def variants(graph: Graph, options: CompileOptions, most: float) -> Iterator[Variant]:
     """The graph, then, for at most this part of its multiply-accumulates done twice, what
     beyond() has."""
-    base = usual(graph, options)
+    base = without_extra_macs(graph, options)
     yield base
-    yield from beyond(graph, base, options, most)
+    yield from with_extra_macs(graph, base, options, most)
 
 
-def usual(graph: Graph, options: CompileOptions) -> Variant:
+def without_extra_macs(graph: Graph, options: CompileOptions) -> Variant:
     """The graph as it is; UserError as plan()."""
-    return Variant(*searched(graph, options), 0)
+    return Variant(*search_partition(graph, options), 0)
 
 
-def beyond(graph: Graph, base: Variant, options: CompileOptions, most: float) -> Iterator[Variant]:
+def with_extra_macs(
+    graph: Graph, base: Variant, options: CompileOptions, most: float
+) -> Iterator[Variant]:
     """Ever smaller peaks as the stage with the peak is put in a few bands, then any stages in any
     bands."""
     yield from lower_peaks(graph, base, options, most)
@@ -256,38 +255,41 @@ def lower_peaks(
 ) -> Iterator[Variant]:
     """The stage with the peak in a few bands, if they shall be `banded`, else with layers of it
     computed again for windows, and again, while that lowers the peak."""
-    cutter, least, macs = variant.cutter, variant.least, bands.macs(graph)
+    partitioner, least, macs = variant.partitioner, variant.least, bands.macs(graph)
     while most > 0:
-        cuts = cutter.cheapest(least)
-        worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
+        cuts = partitioner.cheapest(least)
+        worst = max(cuts, key=lambda cut: partitioner.peak((cut,)))
         limit = int(macs * (1 + most))
-        better = cutter.in_bands(worst, least, limit) if banded else None
-        found = None if better is None else searched(better, options, least)
+        banded = banded and options.params.column_bands
+        better = partitioner.in_bands(worst, least, limit) if banded else None
+        found = None if better is None else search_partition(better, options, least)
         if found is None or found[1] >= least:
-            found = computed_again(cutter, worst, least, limit, options)
+            found = computed_again(partitioner, worst, least, limit, options)
         if found is None:
             return
-        cutter, least = found
-        yield Variant(cutter, least, max(bands.macs(cutter.graph) - macs, 0))
+        partitioner, least = found
+        yield Variant(partitioner, least, max(bands.macs(partitioner.graph) - macs, 0))
 
 
 def computed_again(
-    cutter: Cutter, worst: Cut, least: int, most: int, options: CompileOptions
-) -> tuple[Cutter, int] | None:
+    partitioner: Partitioner, worst: Cut, least: int, most: int, options: CompileOptions
+) -> tuple[Partitioner, int] | None:
     """The search over the graph with two layers of a stage as one that computes again what lies
-    between, where that needs the fewest bytes, fewer than `least` by a part EXACT or within
-    options.ram; None if there is none, with at most so many multiply-accumulates. Within
+    between, where that needs the fewest bytes, fewer than `least` by a part BAND_PRECISION or
+    within options.ram; None if there is none, with at most so many multiply-accumulates. Within
     options.ram what computes the least of it."""
-    best: tuple[Cutter, int] | None = None
-    fits: list[tuple[int, tuple[Cutter, int]]] = []
-    if not options.merges_recomputation:
+    best: tuple[Partitioner, int] | None = None
+    fits: list[tuple[int, tuple[Partitioner, int]]] = []
+    if not (options.merges_recomputation and options.params.recomputation):
         return None
-    for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[:TRIED]:
-        found = searched(graph, options, least)
+    for graph in recomputation.candidates(partitioner.graph, worst.first, worst.stop, most)[
+        : options.params.recomputation_tries
+    ]:
+        found = search_partition(graph, options, least)
         if found[1] >= least:
             continue
         # What is saved by less is soon lost to a gap, for which solvers look long.
-        if found[1] <= (1 - EXACT) * least and (best is None or found[1] < best[1]):
+        if found[1] <= (1 - BAND_PRECISION) * least and (best is None or found[1] < best[1]):
             best = found
         if options.ram is not None and found[1] <= options.ram:
             fits.append((bands.macs(graph), found))
@@ -298,16 +300,16 @@ def many_bands(
     graph: Graph, variant: Variant, options: CompileOptions, most: float
 ) -> Iterator[Variant]:
     """Bands that fit into options.ram, or, without that, into the fewest bytes."""
-    spender = Spender(variant.cutter, int(bands.macs(graph) * most))
-    if spender.most <= 0:
+    spender = BandSearch(variant.partitioner, int(bands.macs(graph) * most))
+    if spender.most <= 0 or not options.params.band_search:
         return
-    limit, step, spent = options.ram or 0, ROOM, None
+    limit, step, spent = options.ram or 0, BAND_STEP, None
     if options.ram is not None:
         spent = spender.within(options.ram)
     if spent is None:
         limit, spent = fewest_bytes(spender, variant.least)
     tried: set[Bands] = set()
-    while spent is not None and spent.bandings and len(tried) < TRIES:
+    while spent is not None and spent.bandings and len(tried) < BAND_TRIES:
         if spent not in tried:
             tried.add(spent)
             found = with_bands(graph, spent, limit, options)
@@ -319,21 +321,21 @@ def many_bands(
         limit, step, spent = tighter(spender, limit, step)
 
 
-def tighter(spender: Spender, limit: int, step: float) -> tuple[int, float, Bands | None]:
+def tighter(spender: BandSearch, limit: int, step: float) -> tuple[int, float, Bands | None]:
     """Fewer bytes by about a part `step`, the part to go on with, and the bands; the less is found,
     the farther it goes, as far as there are bands."""
-    while step >= ROOM / 2:
+    while step >= BAND_STEP / 2:
         spent = spender.within(int(limit * (1 - step)))
         if spent is not None:
-            return int(limit * (1 - step)), FARTHER * step, spent
+            return int(limit * (1 - step)), BAND_STEP_GROWTH * step, spent
         step /= 2
     return limit, step, None
 
 
-def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:
-    """Bytes that bands spare of `least`, down to a part EXACT, and the bands."""
+def fewest_bytes(spender: BandSearch, least: int) -> tuple[int, Bands | None]:
+    """Bytes that bands spare of `least`, down to a part BAND_PRECISION, and the bands."""
     low, high, found = 0, least, None
-    while high - low > max(EXACT * high, 1):
+    while high - low > max(BAND_PRECISION * high, 1):
         limit = (low + high) // 2
         spent = spender.within(limit)
         if spent is None:
@@ -347,33 +349,34 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: CompileOptions) 
     """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
     more, with what joins them."""
     better, regions = applied(graph, spent)
-    tiles = tiles_of(options)
-    cutter = Cutter(better, options.stream_input, tiles, regions)
-    most = int(limit * FAR)
-    least = cutter.least_peak(tiles, most)
+    partitioner = Partitioner(better, options.stream_input, params_of(options), regions)
+    most = int(limit * BAND_EXCESS)
+    least = partitioner.least_peak(partitioner.tiles, most)
     if least >= most:
         return None
-    return Variant(cutter, least, max(bands.macs(better) - bands.macs(graph), 0))
+    return Variant(partitioner, least, max(bands.macs(better) - bands.macs(graph), 0))
 
 
-def tiles_of(options: CompileOptions) -> tuple[Tile, ...]:
-    """The tiles to try."""
+def params_of(options: CompileOptions) -> SearchParams:
+    """What is asked of the search."""
     # Single columns waste half and more of what kernels compute: only for who would pay any price.
     narrow = options.tile_cost is not None and options.tile_cost > 1
-    return (*TILES, ONE_COLUMN) if narrow else TILES
+    params = options.params
+    return replace(params, tiles=(*params.tiles, ONE_COLUMN)) if narrow else params
 
 
-def searched(graph: Graph, options: CompileOptions, known: int = UNLIMITED) -> tuple[Cutter, int]:
+def search_partition(
+    graph: Graph, options: CompileOptions, known: int = UNLIMITED
+) -> tuple[Partitioner, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
     that is reached otherwise, of no use unless there is a smaller one."""
-    tiles = tiles_of(options)
-    cutter = Cutter(graph, options.stream_input, tiles)
-    least = cutter.least(tiles, known)
-    least = cutter.refined(least) if least < UNLIMITED else least
-    return cutter, checked(graph, least)
+    partitioner = Partitioner(graph, options.stream_input, params_of(options))
+    least = partitioner.least(partitioner.tiles, known)
+    least = partitioner.least_by_tile_per_layer(least) if least < UNLIMITED else least
+    return partitioner, check_streamable(graph, least)
 
 
-def checked(graph: Graph, least: int) -> int:
+def check_streamable(graph: Graph, least: int) -> int:
     """The smallest peak; UserError if there is none."""
     if least == UNLIMITED:
         raise UserError(
@@ -396,7 +399,7 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     """
     found: list[Choice] = []
     graph = reordered(graph).graph
-    cycles = Cutter(graph, options.stream_input).cycles
+    cycles = Partitioner(graph, options.stream_input).cycles
     for limit in limits(graph, options):
         best = plan(graph, replace(options, ram=limit))
         if best.pool_bytes > limit:
@@ -418,6 +421,6 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
 def limits(graph: Graph, options: CompileOptions) -> Iterator[int]:
     """The pools of the choices by estimate, before tensors have places."""
     graph = fetched(graph) if options.external_input else graph
-    base, *others = variants(graph, options, max(options.extra_macs, MOST_EXTRA))
-    yield from (choice.pool_bytes for choice in base.cutter.front(base.least))
+    base, *others = variants(graph, options, max(options.extra_macs, options.params.band_macs))
+    yield from (choice.pool_bytes for choice in base.partitioner.front(base.least))
     yield from (variant.least for variant in others)

@@ -25,7 +25,7 @@ from ...plan.trace import joined as joined_lives
 from ..places.in_place import Counted, Ring, behind, joined, may_follow
 
 # Calls, in all, of tails that are kept.
-MOST_KEPT = 10_000_000
+TAIL_CALLS_KEPT = 10_000_000
 # By number of a layer from the end, whose output is in a ring, and how many pixels behind the
 # first of them, who is the owner.
 Tenants = tuple[tuple[int, int], ...]
@@ -197,10 +197,18 @@ def grid_of(layer: Layer[Any]) -> Grid:
 
 
 class Peaks:
-    """Of the stages of one graph. last: by tensor, the last node that reads it, -1 for none."""
+    """Of the stages of one graph. last: by tensor, the last node that reads it, -1 for none.
+    in_place_alias: see Binder."""
 
-    def __init__(self, graph: Graph, last: Mapping[str, int], source: Tensor | None):
+    def __init__(
+        self,
+        graph: Graph,
+        last: Mapping[str, int],
+        source: Tensor | None,
+        in_place_alias: bool = True,
+    ):
         self.graph, self.last, self.source = graph, last, source
+        self.in_place_alias = in_place_alias
         self.makers = {node.outputs[0]: number for number, node in enumerate(graph.nodes)}
         self.ends: dict[int, dict[Layer[Any], Tail]] = {}
         self.kept = 0
@@ -226,7 +234,7 @@ class Peaks:
         return counts.peak, len(placed.makers)
 
     def _tail(self, first: int, layers: Sequence[Layer[Any]]) -> Tail:
-        if self.kept > MOST_KEPT:
+        if self.kept > TAIL_CALLS_KEPT:
             self.ends.clear()
             self.kept = 0
         stop, tail = first + len(layers), None
@@ -274,7 +282,7 @@ class Peaks:
         owners: dict[int, int] = {}
         for number in reversed(range(tail.number + 1)):
             its = tail.tail(number)
-            if not its.kept and not its.layer.sums:
+            if self.in_place_alias and not its.kept and not its.layer.sums:
                 for index, tensor in enumerate(its.layer.ins):
                     maker = self.makers.get(tensor.name, -1)
                     if maker < first:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...plan.schedule import Tile
 from ..places.layout import Cut
 from .costs import extra_cost
-from .needs import Needs, Option
+from .footprint import Footprints, Option
 
 
 def with_tile(cut: Cut, number: int, tile: Tile) -> Cut:
@@ -30,7 +30,7 @@ class Descent:
     """A search for ever fewer bytes, or as many and fewer cycles, by another tile in one layer at a
     time. most: `work` of the needs at which it ends."""
 
-    needs: Needs
+    needs: Footprints
     tiles: Sequence[Tile]
     most: int
 
@@ -60,7 +60,7 @@ class Descent:
         return None if best is option else best
 
 
-def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterator[Cut]:
+def others(needs: Footprints, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterator[Cut]:
     """The stage with other tiles in one layer, as far as its calls differ."""
     seen = {needs.binder.stage(cut)}
     for tile in tiles:
@@ -72,7 +72,7 @@ def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterat
 
 
 def relaxed(
-    needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: float, most: int
+    needs: Footprints, cut: Cut, limit: int, tiles: Sequence[Tile], little: float, most: int
 ) -> Cut:
     """A stage with tiles that cost less in the layers that need no small ones to keep it within
     `limit` bytes, the dearest layers first. little: cycles that are not worth a trace; most: `work`

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans for a window that moves along time where some layers want all of it anew for each hop.
 
-The layers that go on and on are a stage that never ends (endless.py); those behind it are planned
+The layers that go on and on are a stage that never ends (unbounded.py); those behind it are planned
 as any other model whose input lies outside of its memory: they look back at rows that the stage
 keeps. All bytes of the stage together are one piece, which no other layer may touch.
 """

@@ -21,11 +21,11 @@ from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
 from ..options import CompileOptions
+from ..params import TILES
 from ..places.hops import in_hop
 from ..places.layout import Binder, Cut, Layout
-from ..places.swing import linear, place
+from ..places.smallest_pool import linear, place
 from .costs import extra_cost
-from .cuts import TILES
 from .windows import planned as behind
 
 MOST_HOPS = 4096

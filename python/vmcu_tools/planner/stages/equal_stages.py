@@ -20,7 +20,7 @@ from ...ops.likeness import likeness
 from ...plan.schedule import kept_outputs
 
 # Stages of which something is kept, some hundred bytes each.
-MOST_KEPT = 1 << 17
+STAGES_KEPT = 1 << 17
 # By layer whose its inputs are and whether its output is kept; by tensor from outside whether it
 # dies, and is streamed.
 Wiring = tuple[tuple[tuple[int, ...], ...], tuple[bool, ...], tuple[tuple[bool, bool], ...]]
@@ -42,7 +42,7 @@ class StageFacts:
     calls: int = 0
 
 
-@functools.lru_cache(maxsize=MOST_KEPT)
+@functools.lru_cache(maxsize=STAGES_KEPT)
 def facts_of(wiring: Wiring, taken: int, endless: bool, layers: tuple[bytes, ...]) -> StageFacts:
     """Those of all stages that are so. taken: columns of a streamed input at a time; layers: see
     Tokens."""

@@ -22,7 +22,7 @@ from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
-from .alike import StageFacts
+from .equal_stages import StageFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Prefix:
     behind: dict[object, Prefix] = field(default_factory=dict)
 
 
-class Floors:
+class LowerBounds:
     """Of the stages of one graph. lives: by tensor, the node that makes it, -1 for an input, and
     the last one that reads it, -1 if nobody does; source: the streamed input, if there is one."""
 

@@ -9,35 +9,33 @@ That makes the question for a given size much easier than the search for the sma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
+from ..params import DEFAULT_PARAMS
 from .cpsat import can_solve, new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
-from .walk import Walk
+from .sequential import SequentialPlacement
 
 if TYPE_CHECKING:
     # It takes longer to load than most plans take, which ask no solver.
     from .constraints import cp_model
 
-# In the solver's deterministic measure of time, about seconds on a desktop computer. Where there is
-# a placement it is nearly always found with a third of it.
-EFFORT = 0.1
+POOL_EFFORT = DEFAULT_PARAMS.pool_effort
 
 
-class Circle:
-    """The constraint model of a list of pieces in a pool of `size` bytes. fixed: bases of other
-    pieces, by name."""
+class CircularPool:
+    """The constraint model of a list of pieces in a pool of `size` bytes."""
 
-    def __init__(self, pieces: Sequence[Piece], size: int, fixed: Mapping[str, int] | None = None):
+    def __init__(self, pieces: Sequence[Piece], size: int):
         from .constraints import cp_model
 
         self.pieces, self.size = pieces, size
         self.model = cp_model.CpModel()
         self.bases = {piece.name: self.base(piece) for piece in pieces}
-        self.fixed = fixed or {}
         self.turned = {piece.name: self.model.new_bool_var("") for piece in pieces}
         self.scratch: dict[str, cp_model.IntVar] = {}
         for piece in pieces:
@@ -88,41 +86,47 @@ class Circle:
         """Keeps something new as far from a live piece as `clearance` says, both ways round, where
         all of `when` hold."""
         round_ = self.model.new_int_var(-1, 1, "")
-        held = self.fixed[live] if live in self.fixed else self.bases[live]
-        distance = held - new + round_ * self.size
+        distance = self.bases[live] - new + round_ * self.size
         below, above = clearance.below, self.size + clearance.above
         self.model.add_linear_constraint(distance, below, max(above, below)).only_enforce_if(*when)
         if above < below:
             self.model.add_bool_or([literal.negated() for literal in when])
 
-    def solve(self, effort: float) -> Walk | None:
+    def solve(self, effort: float) -> SequentialPlacement | None:
         """A placement, None if there is none or none was found."""
         solver = new_solver(effort)
         if not solved(solver, self.model):
             return None
-        search = Walk(self.pieces, self.size, True)
+        search = SequentialPlacement(self.pieces, self.size, True)
         search.bases = {name: solver.value(base) for name, base in self.bases.items()}
         search.descending = {name: bool(solver.value(lit)) for name, lit in self.turned.items()}
         search.scratch = {name: solver.value(offset) for name, offset in self.scratch.items()}
         return search
 
 
-def fits(pieces: Sequence[Piece], size: int, effort: float = EFFORT) -> Walk | None:
+def fits(
+    pieces: Sequence[Piece], size: int, effort: float = DEFAULT_PARAMS.pool_effort
+) -> SequentialPlacement | None:
     """A placement in a circle of `size` bytes, if one is found with so much effort."""
     if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
         return None
-    return Circle(pieces, size).solve(effort)
+    return CircularPool(pieces, size).solve(effort)
 
 
-def smallest(pieces: Sequence[Piece], least: int, most: int, effort: float) -> Walk | None:
+def smallest(
+    pieces: Sequence[Piece], least: int, most: int, effort: float
+) -> SequentialPlacement | None:
     """A placement in the smallest circle found of less than `most` bytes, by bisection; None if
     there is none."""
     best = None
-    while least < most:
-        size = (least + most) // 2
-        found = fits(pieces, size, effort)
-        if found is None:
-            least = size + 1
-        else:
-            best, most = found, size
+    with progress.clock("solving", effort * max(most - least, 1).bit_length()) as watch:
+        bound = least
+        while least < most:
+            watch(bound, most)
+            size = (least + most) // 2
+            found = fits(pieces, size, effort)
+            if found is None:
+                least = size + 1
+            else:
+                best, most = found, size
     return best

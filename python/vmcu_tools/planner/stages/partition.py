@@ -1,115 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts of the execution order into stages of layers that run together.
+"""Partition of the execution order into fused stages.
 
-A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
-needs.py says what a stage needs. First the smallest peak over all cuts, then, among the cuts that
-stay within it, the one that costs the fewest cycles: single layers before stages, rows before
-tiles.
+Input: a graph in its order of nodes. Output: its stages with their tiles. A dynamic program over
+the places where a stage may end (vMCU paper, section 5.2, generalised): first the smallest peak
+over all partitions, then, among those that stay within it, the one with the fewest cycles. It
+looks at nodes times the longest stage times the tiles; footprint.py says what a stage needs.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
-from ..places import circle
+from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
-from ..places.pieces import Piece, pieces_in, pieces_of
-from ..places.walk import Walk
 from . import bands
-from .cheapest import LONGEST, Cheapest, Span
-from .costs import bargain, calls_of, unbargained
-from .needs import Needs, Option
+from .cheapest import Cheapest
+from .costs import bytes_of_trade_off, calls_of, trade_off
+from .footprint import Footprints, Option
 from .tiles import Descent, pareto, relaxed
 
-# Tiles that are tried, the large before the small.
-TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
-# Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
-DIRECT = (0, 1)
-FRONT_STEP, BALANCE_STEP = 0.03, 0.01
-# Bargains that differ by no more are equally good, as far as estimates go.
-ALIKE = 0.02
-# A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
-# the part of the smallest peak that is worth the search, and how far above the best stage with one
-# tile it begins; the work for it, all together.
-HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
-TILED_WORK = 10_000_000
-# Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
-LITTLE = 0.0005
-EASING_WORK = 20_000_000
-# By how much more than the peak a stage may need since its tensors are in one piece each.
-STRETCH = 0.1
-# Layers of stages that are looked at before longer ones.
-SHORT = (24, 48)
-# After so many stages without places the others are looked at with so many times less effort.
-MOST_FAILED, LESS = 20, 10
+# More than any stage needs.
 UNLIMITED = 1 << 62
 
 
-class Cutter(Needs):
-    """The search over cuts of one graph in its order of nodes. tiles: those to try; bands: nodes
-    that are one stage, or each on its own; cut_short: whether a search for tiles ended before its
+class Partitioner(Footprints):
+    """The search over cuts of one graph in its order of nodes. bands: nodes that
+    are one stage, or each on its own; cut_short: whether a search for tiles ended before its
     time."""
 
     def __init__(
         self,
         graph: Graph,
         streamed: bool,
-        tiles: Sequence[Tile] = TILES,
+        params: SearchParams = DEFAULT_PARAMS,
         bands: Sequence[range] = (),
         brief: bool = False,
     ):
-        super().__init__(graph, streamed, brief)
-        self.tiles = tiles
+        super().__init__(graph, streamed, params, brief)
+        self.tiles, self.longest = params.tiles, params.longest_stage
+        # Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
+        self.direct = (0, 1) if params.scratch_free_kernels else (0,)
         self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
         self.alike: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
         self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
-        self.lonely: dict[tuple[tuple[Cut, ...], int | None], dict[int, tuple[Piece, ...]]] = {}
-        self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
-        self.easing = self.failed = 0
+        self.easing = 0
         self.cut_short = False
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
-        """As least_peak(). Few layers together, in rows first, soon need little; what they need
-        refuses most of the larger stages before they are traced."""
-        for longest in (*(length for length in SHORT if length < self.count), LONGEST):
-            for some in dict.fromkeys((tuple(tiles[:1]), tuple(tiles))):
-                known = self.least_peak(some, known, longest)
+        """As least_peak(). Stages in the smallest tiles first: what they need refuses most others
+        before they are traced."""
+        small = tuple(tiles[-1:]) if self.params.smallest_tiles_first else tuple(tiles)
+        for some in dict.fromkeys((small, tuple(tiles))):
+            known = self.least_peak(some, known)
         return known
 
-    def least_peak(self, tiles: Sequence[Tile], known: int, longest: int = LONGEST) -> int:
-        """The smallest peak over all ways to cut into stages of at most `longest` layers; `known`:
-        one that is reached."""
+    def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
+        """The smallest peak over all ways to cut into stages; `known`: one that is reached."""
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - longest, 0) - 1, -1):
-                if best[first] >= best[stop] or self.beyond(first, stop, best[stop] - 1):
+            for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
+                if best[first] >= best[stop] or self.exceeds(first, stop, best[stop] - 1):
                     continue
                 # The small tiles first: what they need is hard to beat.
-                for cut in reversed(self.cuts_of(first, stop, tiles)):
+                for cut in reversed(self.stages_of(first, stop, tiles)):
                     if best[first] >= best[stop]:
                         break
-                    option = self.within(cut, best[stop] - 1)
+                    option = self.option_within(cut, best[stop] - 1)
                     if option is not None:
                         best[stop] = max(best[first], option.peak)
         return best[self.count]
 
-    def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
+    def stages_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
         """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
         if self.source is not None and streams and stop <= self.last[self.source.name]:
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
-        if self.bands and not self.apart(first, stop):
+        if self.bands and not self.is_in_one_band(first, stop):
             return []
         if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
@@ -118,22 +95,22 @@ class Cutter(Needs):
         key = first, stop, tried
         if key not in self.different:
             seen: dict[object, Cut] = {}
-            choices = itertools.product(tried, DIRECT)
+            choices = itertools.product(tried, self.direct)
             for (tile, direct), same in zip(choices, self._alike(first, stop, tried), strict=True):
                 if same not in seen:
                     seen[same] = Cut(first, stop, tile, direct)
             self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]
         return [*self.different[key], *self.tiled.get((first, stop), ())]
 
-    def beyond(self, first: int, stop: int, limit: int) -> bool:
+    def exceeds(self, first: int, stop: int, limit: int) -> bool:
         """True if nodes [first, stop) need more than `limit` bytes as a stage in whatever tiles."""
         cut = Cut(first, stop)
-        return not self.alone_in(cut) and self.least_held(cut) > limit
+        return not self.is_single_layer(cut) and self.least_held(cut) > limit
 
     def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
         """By tile, and whether without scratch: what is equal where nodes [first, stop) are the
         same layers as a stage."""
-        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(DIRECT)])
+        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(self.direct)])
         while len(fronts) < stop - first:
             numbers: dict[object, int] = {}
             pairs = zip(
@@ -143,7 +120,7 @@ class Cutter(Needs):
         taken = [0] * len(fronts[0])
         if first == 0 and self.source is not None:
             sizes = [taken_columns(self.graph, self.source, tile) for tile in tiles]
-            taken = [size for size in sizes for _ in DIRECT]
+            taken = [size for size in sizes for _ in self.direct]
         lasts = self._members(stop - 1, tiles, True)
         return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
 
@@ -151,20 +128,20 @@ class Cutter(Needs):
         """As _alike(), of one node."""
         key = number, tiles, last
         if key not in self.members:
-            choices = itertools.product(tiles, DIRECT)
+            choices = itertools.product(tiles, self.direct)
             layers = [self.binder.member(number, tile, direct, last) for tile, direct in choices]
             # The binder keeps them, so that no two of them have one address.
             self.members[key] = [id(layer) for layer in layers]
         return self.members[key]
 
-    def apart(self, first: int, stop: int) -> bool:
+    def is_in_one_band(self, first: int, stop: int) -> bool:
         """True if nodes [first, stop) are one band, or of none."""
         band = self.bands.get(first)
         if band is not None:
             return band == range(first, stop)
         return all(number not in self.bands for number in range(first, stop))
 
-    def alone_in(self, cut: Cut) -> bool:
+    def is_single_layer(self, cut: Cut) -> bool:
         """True for one layer on its own."""
         return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
 
@@ -180,9 +157,9 @@ class Cutter(Needs):
                 start = number + 1
         return found
 
-    def within(self, cut: Cut, limit: int) -> Option | None:
+    def option_within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
-        if self.alone_in(cut):
+        if self.is_single_layer(cut):
             single = self.single[cut.first]
             return Option(cut, single, 0) if single <= limit else None
         if self.least_held(cut) > limit:
@@ -193,8 +170,8 @@ class Cutter(Needs):
     def likely(self, cut: Cut, limit: int) -> Option | None:
         """A stage's cost, and its needs as far as they are known; None if they are known to be more
         than `limit` bytes."""
-        if cut in self.traced or self.alone_in(cut):
-            return self.within(cut, limit)
+        if cut in self.traced or self.is_single_layer(cut):
+            return self.option_within(cut, limit)
         shape = self.shape(cut)
         least = max(self.least_held(cut), shape.memory.bytes + self.known_floor(shape))
         return Option(cut, least, shape.cost) if least <= limit else None
@@ -202,20 +179,19 @@ class Cutter(Needs):
     def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
         """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
         where they can."""
-        found = self.cheapest_without(limit, (), ease)
-        assert found is not None, "the peak was reached by some cut"
-        return found
-
-    def cheapest_without(
-        self, limit: int, without: Collection[Span], ease: int | None = None
-    ) -> tuple[Cut, ...] | None:
-        """As cheapest(), with no stage of these nodes; None if there are none."""
         ease = limit if ease is None else ease
-        searches = (Cheapest(self, limit, ease, full, without) for full in (False, True))
+        thorough = (False, True) if self.params.skip_placeable else (True,)
+        searches = (Cheapest(self, limit, ease, full) for full in thorough)
         found = next(filter(None, (search.run() for search in searches)), None)
-        return None if found is None else tuple(self.relaxed(cut, ease) for cut in found)
+        assert found is not None, "the peak was reached by some cut"
+        return tuple(self.with_larger_tiles(cut, ease) for cut in found)
 
-    def ahead(self, cut: Cut) -> Cut:
+    def can_fill_ring_first(self, cut: Cut) -> bool:
+        """Whether a stage's first layer can fill its ring before any other layer is called."""
+        source = self.source if cut.first == 0 else None
+        return not cut.ahead and self.binder.full_ring_calls(cut, source) > 0
+
+    def with_full_ring(self, cut: Cut) -> Cut:
         """The stage with its first layer ahead. It needs no more bytes: where the first ring is
         full, there is less of the output than there would be on demand."""
         found = replace(cut, ahead=True)
@@ -223,52 +199,55 @@ class Cutter(Needs):
             self.traced[found] = replace(self.traced[cut], cut=found)
         return found
 
-    def relaxed(self, cut: Cut, ease: int) -> Cut:
+    def with_larger_tiles(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
-        if cut not in self.traced:
+        if cut not in self.traced or not self.params.larger_tiles:
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            before, little = self.work, LITTLE * self.cycles
-            most = before + EASING_WORK - self.easing
+            before, little = self.work, self.params.larger_tile_gain * self.cycles
+            most = before + self.params.larger_tile_work - self.easing
             self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, little, most)
             self.easing += self.work - before
             self.cut_short |= self.work >= most
         return self.eased[cut, limit]
 
-    def refined(self, least: int) -> int:
+    def least_by_tile_per_layer(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
-        search = Descent(self, self.tiles, self.work + TILED_WORK)
-        while not search.over and (hopeful := self.hopeful(least)):
-            for first, stop in hopeful:
+        if not self.params.tile_per_layer:
+            return least
+        search = Descent(self, self.tiles, self.work + self.params.tile_work)
+        while not search.over and (promising_stages := self.promising_stages(least)):
+            for first, stop in promising_stages:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
         self.cut_short |= search.over
         return least
 
-    def hopeful(self, least: int) -> list[tuple[int, int]]:
+    def promising_stages(self, least: int) -> list[tuple[int, int]]:
         """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
-        than a part HOPE of what they do."""
+        than the part of it that is hoped for."""
+        hope = self.params.tile_hope
         best = [0] + [least] * self.count
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+            for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
                 if max(best[first], held) >= best[stop]:
                     continue
-                for cut in reversed(self.cuts_of(first, stop)):
+                for cut in reversed(self.stages_of(first, stop)):
                     if max(best[first], held) >= best[stop]:
                         break
-                    limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
-                    option = self.within(cut, limit)
+                    limit = best[stop] - 1 if fixed else int(best[stop] / hope) - 1
+                    option = self.option_within(cut, limit)
                     peak = best[stop] if option is None else option.peak
-                    peak = max(best[first], held, peak if fixed else int(HOPE * peak))
+                    peak = max(best[first], held, peak if fixed else int(hope * peak))
                     if option is not None and peak < best[stop]:
                         best[stop], came[stop] = peak, (first, option.peak)
-        found, stop = [], self.count if best[self.count] < WORTH_IT * least else 0
+        found, stop = [], self.count if best[self.count] < self.params.tile_worth * least else 0
         while stop:
             first, peak = came[stop]
             if peak >= least:
@@ -278,9 +257,9 @@ class Cutter(Needs):
 
     def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
         """The stages of nodes [first, stop) with tiles of several sizes that need little."""
-        options = [self.known(cut, UNLIMITED) for cut in self.cuts_of(first, stop)]
+        options = [self.known(cut, UNLIMITED) for cut in self.stages_of(first, stop)]
         starts = sorted(filter(None, options), key=lambda option: option.peak)
-        limit = NEAR * starts[0].peak
+        limit = self.params.tile_start * starts[0].peak
         found = [one for start in starts if start.peak <= limit for one in search.run(start)]
         return [option.cut for option in pareto(found) if option.cut.larger]
 
@@ -295,81 +274,19 @@ class Cutter(Needs):
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.together(stretch, ends), False, self.tiles, brief=True)
-            peak = besides + cutter.least_peak(self.tiles, least - besides)
+            partitioner = Partitioner(bands.together(stretch, ends), False, self.params, brief=True)
+            peak = besides + partitioner.least_peak(self.tiles, least - besides)
             if peak < least:
                 least, best = peak, ends
         return None if best is None else bands.banded(stretch, best)
 
-    def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
-        """The cuts with other stages of the same layers for those whose tensors, each in one piece,
-        do not fit into `limit` bytes by themselves; where there are such."""
-        found = list(cuts)
-        for number, pieces in self.alone(cuts).items():
-            if self.places(pieces, limit):
-                continue
-            for cut in self.others(cuts, number, limit):
-                if cut != cuts[number] and self.places(self.with_other(cuts, number, cut), limit):
-                    found[number] = cut
-                    break
-        return tuple(found)
-
-    def lodged(self, cuts: tuple[Cut, ...], limit: int) -> bool:
-        """True if each stage, by itself, has places for its tensors in `limit` bytes."""
-        return all(self.places(pieces, limit) for pieces in self.alone(cuts).values())
-
-    def stretched(self, cuts: tuple[Cut, ...], limit: int, enough: int) -> int:
-        """The least bytes, from `limit` on, in which each stage, by itself, has places for its
-        tensors; in these cuts or with other tiles. `enough` if that takes as many."""
-        for number, pieces in self.alone(cuts).items():
-            if self.places(pieces, limit):
-                continue
-            choices = [
-                self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
-            ]
-            most = min(int(limit * (1 + STRETCH)), enough)
-            if most == enough and not any(self.places(choice, enough - 1) for choice in choices):
-                return enough
-            while limit < most:
-                size = (limit + most) // 2
-                if any(self.places(choice, size) for choice in choices):
-                    most = size
-                else:
-                    limit = size + 1
-        return limit
-
-    def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
-        """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
-        tried = self.cuts_of(cuts[number].first, cuts[number].stop)
-        within = filter(None, (self.within(cut, limit) for cut in tried))
+    def stages_within(self, first: int, stop: int, limit: int) -> list[Cut]:
+        """The stages that nodes [first, stop) can form within `limit` bytes, the cheap ones
+        first."""
+        within = filter(
+            None, (self.option_within(cut, limit) for cut in self.stages_of(first, stop))
+        )
         return [option.cut for option in sorted(within, key=lambda option: option.cost)]
-
-    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Piece, ...]:
-        """What is alive in stage `number` if it is `cut`."""
-        return self.alone((*cuts[:number], cut, *cuts[number + 1 :]), number)[number]
-
-    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
-        """By stage of several layers, all of them by default, what is alive in it."""
-        if (cuts, only) not in self.lonely:
-            layout = self.layout(cuts)
-            pieces = pieces_of(layout, both_ways=True)
-            self.lonely[cuts, only] = {
-                number: pieces_in(layout, pieces, number)
-                for number, cut in enumerate(cuts)
-                if cut.stop - cut.first > 1 and only in (None, number)
-            }
-        return self.lonely[cuts, only]
-
-    def places(self, pieces: tuple[Piece, ...], limit: int, part: float = 1.0) -> bool:
-        """True if there are places for all of them. part: of the effort that is usual."""
-        if (pieces, limit) not in self.placed:
-            effort = part * circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
-            # The walk is soon over, and mostly finds places where there are any.
-            walked = any(Walk(pieces, limit, wraps).run() for wraps in (False, True))
-            there = walked or circle.fits(pieces, limit, effort) is not None
-            self.placed[pieces, limit] = there
-            self.failed += not self.placed[pieces, limit]
-        return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, cycles."""
@@ -388,7 +305,7 @@ class Cutter(Needs):
         )
 
     def front(self, least: int) -> list[Choice]:
-        """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
+        """Ever smaller peaks at ever higher cost, each a step below the one before, down to
         the smallest."""
         found: list[Choice] = []
         limit = UNLIMITED
@@ -398,21 +315,24 @@ class Cutter(Needs):
             found.append(Choice(peak, extra, 0, count_of(cuts)))
             if peak <= least:
                 return found
-            limit = max(least, int(peak * (1 - FRONT_STEP)))
+            limit = max(least, int(peak * (1 - self.params.pareto_step)))
 
-    def balanced(self, least: int) -> int:
+    def best_trade_off(self, least: int) -> int:
         """The peak from `least` on with the best bargain of bytes and cycles."""
-        best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
+        if not self.params.trade_off:
+            return least
+        alike = self.params.trade_off_equal
+        best, product = least, trade_off(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit, product = int(unbargained(product, 1)), product / (1 + ALIKE)
+        limit, product = int(bytes_of_trade_off(product, 1)), product / (1 + alike)
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
-            found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
+            found = trade_off(peak, 1 + self.cost(cuts) / self.cycles)
             # Of those that are alike the smaller.
-            if found <= product * (1 + ALIKE if best > least else 1):
+            if found <= product * (1 + alike if best > least else 1):
                 best, product = peak, min(found, product)
-            limit = int(peak / (1 + BALANCE_STEP))
+            limit = int(peak / (1 + self.params.trade_off_step))
         return best
 
     def within_budget(self, least: int, tile_cost: float) -> int:

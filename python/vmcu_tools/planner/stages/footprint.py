@@ -14,11 +14,12 @@ from ...graph import Graph
 from ...ops import Layer
 from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile, taken_columns
+from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Binder, Cut, Layout, Memory
-from ..places.pieces import MOST_KEPT, pieces_of
-from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
+from ..places.pieces import LAYOUTS_KEPT, pieces_of
 from .costs import calls_of, extra_cost
-from .floors import Floors
+from .equal_stages import StageFacts, Tokens, Wiring, facts_of, wiring_of
+from .lower_bounds import LowerBounds
 from .peaks import Peaks
 
 # What a layer costs in a bound and in a trace, whatever its calls, in calls.
@@ -73,7 +74,7 @@ class Shape:
         return Shape((*self.layers, layer), self.taken, cost, possible, memory)
 
 
-class Needs:
+class Footprints:
     """Of the stages that the nodes of a graph may form in their order, each found out once.
 
     streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
@@ -82,10 +83,16 @@ class Needs:
     by how much stages need too much is nobody's question.
     """
 
-    def __init__(self, graph: Graph, streamed: bool, brief: bool = False):
-        self.graph, self.streamed, self.brief = graph, streamed, brief
+    def __init__(
+        self,
+        graph: Graph,
+        streamed: bool,
+        params: SearchParams = DEFAULT_PARAMS,
+        brief: bool = False,
+    ):
+        self.graph, self.streamed, self.params, self.brief = graph, streamed, params, brief
         self.count = len(graph.nodes)
-        self.binder, self.tokens = Binder(graph), Tokens(graph)
+        self.binder, self.tokens = Binder(graph, params.in_place_alias), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
@@ -107,8 +114,8 @@ class Needs:
         for port in graph.outputs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
-        self.floors = Floors(graph, lives, self.source)
-        self.peaks = Peaks(graph, self.last, self.source)
+        self.floors = LowerBounds(graph, lives, self.source)
+        self.peaks = Peaks(graph, self.last, self.source, params.in_place_alias)
 
     @functools.cached_property
     def single(self) -> list[int]:
@@ -170,7 +177,7 @@ class Needs:
             return None
         around = self.surroundings(cut)
         facts = self.facts(around, shape)
-        if not near:
+        if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
@@ -189,7 +196,7 @@ class Needs:
     def layout(self, cuts: tuple[Cut, ...]) -> Layout:
         """The graph in these stages; the last few are kept."""
         if cuts not in self.layouts:
-            if len(self.layouts) >= MOST_KEPT:
+            if len(self.layouts) >= LAYOUTS_KEPT:
                 del self.layouts[next(iter(self.layouts))]
             self.layouts[cuts] = Layout(self.graph, cuts, self.streamed, self.binder)
         return self.layouts[cuts]
@@ -207,6 +214,8 @@ class Needs:
 
     def facts(self, around: Surroundings, shape: Shape) -> StageFacts:
         """What is known of stages that are alike."""
+        if not self.params.equal_stages:
+            return StageFacts()
         layers = tuple(map(self.tokens.of, shape.layers))
         return facts_of(around.wiring, shape.taken, self.graph.hop > 0, layers)
 

@@ -9,7 +9,7 @@ written must lie below the byte read: the distance has to exceed
 
 "Before" is lexicographic, so it is a union of polyhedra, one for each depth at which j and i may
 part; each is a small integer program. `overlap.clearance` enumerates the same distances and is what
-planners call; this is the formulation it is checked against.
+planners call; this is the formulation that tests check it against.
 """
 
 from __future__ import annotations
@@ -18,15 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from ...kernels.language.access import Access
-from ...placement.highs import quieten
-
-# OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
-# order do their libraries get along.
-from .constraints import cp_model  # noqa: F401
-
-import pulp as pulp  # isort: skip
+from vmcu_tools.kernels.language.access import Access
+from vmcu_tools.planner.places.joint import pulp, solver
 
 
 @dataclass(frozen=True)
@@ -54,15 +47,6 @@ def partings(before: Access, after: Access) -> Iterator[Parting]:
             continue
         yield Parting(tuple(equal), mine)
         equal.append(mine)
-
-
-def solver(seconds: float | None = None) -> pulp.LpSolver:
-    """HiGHS where its Python package is installed, else the CBC that comes with pulp."""
-    highs = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds)
-    if highs.available():
-        quieten()
-        return highs
-    return pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds)
 
 
 def _iteration(

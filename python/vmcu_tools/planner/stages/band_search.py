@@ -20,9 +20,8 @@ from ...graph import Graph
 from ..places.layout import Cut
 from . import bands
 from .bands import Banding, Stretch
-from .cheapest import LONGEST
-from .cuts import DIRECT, Cutter
-from .needs import Needs
+from .footprint import Footprints
+from .partition import Partitioner
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,15 @@ class Known:
 
     peak: int = 0
     exact: bool = False
-    needs: Needs | None = None
+    needs: Footprints | None = None
 
 
 @dataclass
-class Spender:
-    """Searches for one graph, whose stages `cutter` knows; at most `most` multiply-accumulates are
-    done twice."""
+class BandSearch:
+    """Searches for one graph, whose stages `partitioner` knows; at most `most` multiply-accumulates
+    are done twice."""
 
-    cutter: Cutter
+    partitioner: Partitioner
     most: int
     known: dict[tuple[Any, ...], Known] = field(default_factory=dict)
     stretches: dict[tuple[int, int], Stretch | None] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class Spender:
     def within(self, limit: int) -> Bands | None:
         """The bands that do the fewest multiply-accumulates twice and make all stages fit into
         `limit` bytes; None if there are none."""
-        count = self.cutter.count
+        count = self.partitioner.count
         came: dict[int, tuple[Banding, ...]] = {}
         order = itertools.count()
         heap: list[tuple[int, int, int, Banding | None]] = [(0, next(order), 0, None)]
@@ -79,21 +78,23 @@ class Spender:
 
     def _reached(self, start: int, limit: int, known: dict[int, tuple[Any, ...]]) -> Iterator[int]:
         """Where stages that fit may end, one after the other from a node on; that node first."""
-        cutter = self.cutter
+        partitioner = self.partitioner
         reached = {start}
-        for first in range(start, cutter.count + 1):
+        for first in range(start, partitioner.count + 1):
             if first not in reached:
                 continue
             yield first
-            for stop in range(first + 1, min(first + LONGEST, cutter.count) + 1):
+            for stop in range(first + 1, min(first + partitioner.longest, partitioner.count) + 1):
                 if stop not in reached and stop not in known:
-                    cuts = reversed(cutter.cuts_of(first, stop))
-                    if any(cutter.within(cut, limit) is not None for cut in cuts):
+                    cuts = reversed(partitioner.stages_of(first, stop))
+                    if any(partitioner.option_within(cut, limit) is not None for cut in cuts):
                         reached.add(stop)
 
     def _choices(self, first: int) -> Iterator[tuple[int, Banding]]:
         """The stretches that begin at a node, in bands, with what each does twice."""
-        for stop in range(first + 2, min(first + LONGEST, self.cutter.count) + 1):
+        for stop in range(
+            first + 2, min(first + self.partitioner.longest, self.partitioner.count) + 1
+        ):
             if (first, stop) not in self.choices:
                 self.choices[first, stop] = list(self._bandings(first, stop))
             yield from self.choices[first, stop]
@@ -102,7 +103,7 @@ class Spender:
         stretch = self._stretch(first, stop)
         if stretch is None:
             return
-        macs = [self.cutter.binder.layer(number).macs for number in range(first, stop)]
+        macs = [self.partitioner.binder.layer(number).macs for number in range(first, stop)]
         usual = sum(macs)
         for ends in bands.splits(stretch.out.shape[1]):
             extra = max(stretch.macs(macs, ends) - usual, 0)
@@ -111,8 +112,8 @@ class Spender:
 
     def _stretch(self, first: int, stop: int) -> Stretch | None:
         if (first, stop) not in self.stretches:
-            found = bands.stretch_of(self.cutter.graph, first, stop)
-            source = self.cutter.source
+            found = bands.stretch_of(self.partitioner.graph, first, stop)
+            source = self.partitioner.source
             if found is not None and source is not None and found.source == source.name:
                 # Its bands would all be worked at once, so that no line buffer were smaller.
                 found = None
@@ -131,12 +132,12 @@ class Spender:
         height, _, channels = stretch.out.shape
         copies = []
         if stretch.source:
-            source = self.cutter.graph.tensors[stretch.source]
+            source = self.partitioner.graph.tensors[stretch.source]
             rows, _, depth = source.shape
             copies = [rows * depth * len(stretch.needed(part)[stretch.source]) for part in parts]
             if besides + source.bytes + sum(copies[:-1]) > limit:
                 return False
-            if self.cutter.last[stretch.source] >= banding.stop:
+            if self.partitioner.last[stretch.source] >= banding.stop:
                 besides += source.bytes
         # The last have most beside them where nothing is copied.
         for number, part in reversed([*enumerate(parts)]):
@@ -151,9 +152,13 @@ class Spender:
         if known.exact or known.peak > limit:
             return known.peak <= limit
         if known.needs is None:
-            known.needs = Needs(bands.alone(stretch, part), False, brief=True)
+            known.needs = Footprints(
+                bands.band_graph(stretch, part), False, self.partitioner.params, brief=True
+            )
         needs, least = known.needs, limit + 1
-        for tile, direct in itertools.product(reversed(self.cutter.tiles), reversed(DIRECT)):
+        for tile, direct in itertools.product(
+            reversed(self.partitioner.tiles), reversed(self.partitioner.direct)
+        ):
             cut = Cut(0, needs.count, tile, direct)
             if needs.shape(cut).possible:
                 option = needs.known(cut, least - 1)
@@ -163,13 +168,13 @@ class Spender:
 
     def _held(self, banding: Banding, stretch: Stretch) -> Iterator[int]:
         """Bytes of tensors that outlive the stretch without being its own."""
-        cutter = self.cutter
+        partitioner = self.partitioner
         own = {stretch.source, stretch.out.name}
-        for name, first in cutter.first.items():
-            streamed = cutter.source is not None and name == cutter.source.name
-            alive = first < banding.first and cutter.last[name] >= banding.first
+        for name, first in partitioner.first.items():
+            streamed = partitioner.source is not None and name == partitioner.source.name
+            alive = first < banding.first and partitioner.last[name] >= banding.first
             if alive and name not in own and not streamed:
-                yield cutter.graph.tensors[name].bytes
+                yield partitioner.graph.tensors[name].bytes
 
 
 def applied(graph: Graph, spent: Bands) -> tuple[Graph, tuple[range, ...]]:

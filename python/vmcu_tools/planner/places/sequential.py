@@ -29,7 +29,7 @@ EXHAUSTED = object()
 
 
 @dataclass
-class Walk:
+class SequentialPlacement:
     """Depth-first search for bases in a pool of `pool` bytes; `wraps` allows tensors around the
     pool's end."""
 
@@ -125,7 +125,7 @@ def sizes_from(bound: int) -> Iterator[int]:
         size *= 1.002
 
 
-def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Plan:
+def plan_of(planner: str, graph: Graph | Layout, search: SequentialPlacement, bound: int) -> Plan:
     """The plan that a finished search found."""
     layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
     graph = layout.graph

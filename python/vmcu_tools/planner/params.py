@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The techniques and limits of the default planner's search, which can be switched off one by one.
+
+benchmarks/decisions/ablation.py prints the effect of each technique. No limit is a time: the same
+graph gives the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan.schedule import Tile
+
+TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """`_work` counts calls of layers: ten million take about a second. `_effort` is the constraint
+    solver's deterministic time, about a second on a desktop computer. `_share` is a part of 1."""
+
+    reorder: bool = True
+    """Search the execution order with the smallest peak; off: the file's order."""
+
+    longest_stage: int = 96
+    """Layers of a fused stage, at most; 1: layers one by one."""
+    tiles: tuple[Tile, ...] = TILES
+    """Bytes of output that a call computes, the large before the small; None: a whole row."""
+    smallest_tiles_first: bool = True
+    """Find the peak of the smallest tile first, which rejects most stages in larger ones."""
+    scratch_free_kernels: bool = True
+    """Also try the slower kernels without scratch."""
+    in_place_alias: bool = True
+    """Let an output overwrite the pixels of its input's ring buffer that are read."""
+
+    lower_bounds: bool = True
+    """Reject stages by a lower bound before their schedule is traced."""
+    equal_stages: bool = True
+    """Reuse the footprint of a stage for all that are equal, of this and of other graphs."""
+    skip_placeable: bool = True
+    """Do not extend a stage by a layer that fits by itself, unless nothing else is found."""
+
+    tile_per_layer: bool = True
+    """Lower the peak with a tile for each layer of a stage, by coordinate descent."""
+    tile_work: int = 10_000_000
+    tile_hope: float = 0.92
+    """The share of its footprint that a stage is hoped to keep with a tile for each layer."""
+    tile_worth: float = 0.995
+    """The share of the smallest peak that has to be in reach."""
+    tile_start: float = 1.15
+    """Descents begin at equal tiles that need at most so many times the best ones' bytes."""
+    larger_tiles: bool = True
+    """Enlarge tiles where that keeps the peak and costs fewer cycles."""
+    larger_tile_work: int = 20_000_000
+    larger_tile_gain: float = 0.0005
+    """The share of a model's cycles that a larger tile has to save."""
+
+    trade_off: bool = True
+    """Without a limit, weigh bytes against cycles (costs.trade_off); off: the smallest peak."""
+    trade_off_step: float = 0.01
+    """Between the peaks that are weighed, a share."""
+    trade_off_equal: float = 0.02
+    """Trade-offs that differ by this share are equally good: the smaller pool is taken."""
+    pareto_step: float = 0.03
+    """Between the peaks of --pareto, a share."""
+
+    descending: bool = True
+    """Layers on their own may run from their last row to their first."""
+    solver: bool = True
+    """Ask the constraint solver where sequential placement fails."""
+    pool_effort: float = 0.1
+    """For all offsets of a pool of given size. A placement is mostly found in a third of it."""
+    packing_seconds: float = 1.0
+    """For the smallest pool, if there is no placement within the limit."""
+    gap_repair: bool = True
+    """For a stage without a placement, try other tiles, and the fewest bytes that have one."""
+    full_ring_first: bool = True
+    """Gap repair also lets a stage's first layer fill its ring buffer before other calls."""
+    stage_effort: float = 0.03
+    """For the offsets of one stage."""
+
+    column_bands: bool = True
+    """With extra MACs: split the stage with the peak into a few column bands."""
+    band_search: bool = True
+    """With extra MACs: search all stretches of layers and numbers of bands (Dijkstra)."""
+    recomputation: bool = True
+    """With extra MACs: recompute the input of windows instead of keeping a line buffer."""
+    band_macs: float = 2.0
+    """--ram may add so many times a model's MACs by bands,"""
+    recomputation_macs: float = 20.0
+    """and so many times by recomputation, if the rest needs"""
+    recomputation_reach: float = 1.5
+    """at most so many times the bytes of the limit."""
+    recomputation_tries: int = 3
+    """The most promising pairs of layers that are looked at closely, each time."""
+
+
+DEFAULT_PARAMS = SearchParams()
