@@ -210,3 +210,12 @@ def test_a_reshape_reads_the_rows_of_its_bytes() -> None:
             rows = np.unique(layer.rows([places], y, y + 1) // tensor.row_bytes)
             assert list(layer.input_rows(0, y)) == rows.tolist()
         np.testing.assert_array_equal(layer.last_reads(0), places)
+
+
+@pytest.mark.parametrize("kind", ["conv2d", "pointwise", "column", "depthwise", "fully_connected"])
+def test_macs_are_those_of_each_output_byte(kind: str) -> None:
+    """Of images that are wider than high, too."""
+    for node in (graph := random_layers(kind, 8, seed=2)).nodes:
+        layer = bind(graph, node)
+        taps = layer.op.weights.size // layer.out.shape[2]
+        assert layer.macs == taps * layer.out.bytes
