@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from drawn import CASES
 from edge_graphs import EDGES, edge_layers
+from random_builder import Builder
 from random_graphs import (
     LAYERS,
     disjoint,
@@ -19,6 +20,7 @@ from random_graphs import (
     with_copies,
     wrapped,
 )
+from random_operators import KINDS, binary_of
 from vmcu_tools import runners
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference
@@ -76,6 +78,15 @@ def test_board(kind: str, board: str, cases: int) -> None:
 def test_edges(first: int, target: str) -> None:
     graph = edge_layers(first, BATCH)
     expect_reference(disjoint(graph), target, [random_inputs(graph, seed) for seed in range(2)])
+
+
+def test_all_pairs_of_bytes() -> None:
+    """Of which two are zero, too: 0 / 0 is 0."""
+    b = Builder(np.random.default_rng(3))
+    inputs = [b.input((256, 256, 1)) for _ in range(2)]
+    answers = [b.node(binary_of(b, kind), inputs, (256, 256, 1)).name for kind in KINDS]
+    every = np.mgrid[-128:128, -128:128].astype(np.int8)[..., None]
+    expect_reference(disjoint(b.graph(answers)), HOST, [list(every)])
 
 
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise", "fully_connected"])

@@ -16,6 +16,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
+from vmcu_tools.image.calls import has_call_through_pointer
 from vmcu_tools.image.size import size
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
@@ -317,3 +318,17 @@ def test_command(image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     }
     assert figures["flash"] == sum(sizes["flash"] for sizes in figures["parts"].values())
     assert "net_memory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("7047", False),  # bx lr
+        ("1847", True),  # bx r3
+        ("9847", True),  # blx r3
+        ("00f0 9847", False),  # bl: its second half looks like blx r3
+        ("00bf 1847", True),  # nop, bx r3
+    ],
+)
+def test_calls_through_pointers_are_told_from_returns(code: str, calls: bool) -> None:
+    assert has_call_through_pointer(bytes.fromhex(code)) == calls
