@@ -13,7 +13,7 @@ import pytest
 from vmcu_tools.placement.ordering import Ordering, best_order
 from vmcu_tools.placement.ordering.bounds import least_peak
 from vmcu_tools.placement.ordering.direction import Direction
-from vmcu_tools.placement.ordering.search import Hunt
+from vmcu_tools.placement.ordering.search import OrderSearch
 from vmcu_tools.placement.ordering.sweep import Sweep
 from vmcu_tools.placement.ordering.windows import Smoother
 from vmcu_tools.placement.tasks import CycleError, GraphTask, TaskGraph, usage
@@ -219,10 +219,10 @@ def test_wide_beams_are_gone_where_no_effort_is_left(seed: int) -> None:
     graph = wide(seed, 60, "any")
     peaks = []
     for thorough in (False, True):
-        hunt = Hunt(graph, 2_000, lambda bound, peak: None, thorough)
-        hunt.run()
-        peaks.append(hunt.peak)
-        assert hunt.left <= 0
+        search = OrderSearch(graph, 2_000, lambda bound, peak: None, thorough)
+        search.run()
+        peaks.append(search.peak)
+        assert search.left <= 0
     assert peaks[1] < peaks[0] and peaks[1] <= plain_beam(graph, 300)
 
 
@@ -258,10 +258,10 @@ def test_a_cycle_is_named() -> None:
 
 
 def test_an_interruption_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Hunt, width: int) -> None:
+    def interrupted(self: OrderSearch, width: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Hunt, "beams", interrupted)
+    monkeypatch.setattr(OrderSearch, "beams", interrupted)
     graph = wide(0, 60, "any")
     with pytest.raises(KeyboardInterrupt):
         best_order(graph)
@@ -271,7 +271,7 @@ def test_an_interruption_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) 
 
 def test_bound_and_peak_are_told_as_they_get_better() -> None:
     told: list[tuple[int, int]] = []
-    found = best_order(wide(0, 60, "layers"), told=lambda bound, peak: told.append((bound, peak)))
+    found = best_order(wide(0, 60, "layers"), watch=lambda bound, peak: told.append((bound, peak)))
     assert told[-1] == (found.bound, found.peak)
     assert all(a[0] <= b[0] and a[1] >= b[1] for a, b in itertools.pairwise(told))
 

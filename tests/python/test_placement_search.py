@@ -30,12 +30,11 @@ from vmcu_tools.placement import (
     files,
     place,
 )
-from vmcu_tools.placement.bounds import live_bound
-from vmcu_tools.placement.greedy import best_first_fit, by_time
-from vmcu_tools.placement.partial import Geometry
-from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, components_of, luby
-from vmcu_tools.placement.search import LimitError, Search
-from vmcu_tools.placement.strategy import Strategy
+from vmcu_tools.placement.best_fit import best_fit
+from vmcu_tools.placement.bounds import lower_bound
+from vmcu_tools.placement.geometry import Geometry
+from vmcu_tools.placement.portfolio import components_of, luby
+from vmcu_tools.placement.search import VALLEYS, LimitError, Search
 
 from scripts import script
 
@@ -73,32 +72,32 @@ def test_small_problems_are_solved_and_proven(problem: Instance) -> None:
     placement = place(problem, seconds=20, workers=1)
     assert placement.height == check(problem, placement.offsets) == least_height(problem.buffers)
     assert placement.optimal
-    assert live_bound(problem.buffers) <= placement.height
+    assert lower_bound(problem.buffers) <= placement.height
 
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(0, 99))
-def test_every_strategy_is_exhaustive(problem: Instance, seed: int) -> None:
+def test_every_valley_rule_is_exhaustive(problem: Instance, seed: int) -> None:
     """None gives up where there is a placement, none finds one where there is not."""
     for part in components_of(problem.buffers):
         geometry, lowest = Geometry(part), least_height(tuple(part))
         order = random.Random(seed).sample(range(len(part)), len(part))
-        for strategy in (*STRATEGIES, *NEARBY):
-            offsets = Search(geometry, lowest, order, strategy).run(NODES)
-            assert offsets, strategy
+        for valley in VALLEYS:
+            offsets = Search(geometry, lowest, order, valley).run(NODES)
+            assert offsets, valley
             named = {b.id: o for b, o in zip(part, offsets, strict=True)}
             assert check(Instance(tuple(part)), named) == lowest
-            assert Search(geometry, lowest - 1, order, strategy).run(NODES) is None, strategy
+            assert Search(geometry, lowest - 1, order, valley).run(NODES) is None, valley
 
 
 def test_a_search_stops_at_its_limit() -> None:
     geometry = Geometry([Buffer(str(n), 0, 1, 1 + n) for n in range(9)])
     with pytest.raises(LimitError):
-        Search(geometry, 45, range(9), STRATEGIES[0]).run(3)
+        Search(geometry, 45, range(9), "lowest").run(3)
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES[:4], *NEARBY], ids=str)
-def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
+@pytest.mark.parametrize("valley", VALLEYS)
+def test_a_search_may_be_deeper_than_the_stack(valley: str) -> None:
     count = 1500
     dice = random.Random(5)
     starts = [dice.randrange(20) for _ in range(count)]
@@ -107,25 +106,17 @@ def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
         for n, t in enumerate(starts)
     ]
     # Enough room that the search seldom has to go back: one node or more for each buffer.
-    height = 2 * live_bound(buffers)
+    height = 2 * lower_bound(buffers)
     before, frames = sys.getrecursionlimit(), len(inspect.stack(0))
     sys.setrecursionlimit(frames + 60)
     try:
-        search = Search(Geometry(buffers), height, range(count), strategy)
+        search = Search(Geometry(buffers), height, range(count), valley)
         offsets = search.run(NODES)
     finally:
         sys.setrecursionlimit(before)
     assert offsets and search.nodes >= count
     named = {b.id: o for b, o in zip(buffers, offsets, strict=True)}
     assert check(Instance(tuple(buffers)), named) <= height
-
-
-@settings(max_examples=50, deadline=None)
-@given(problems(most=12))
-def test_first_fit_is_a_placement(problem: Instance) -> None:
-    offsets = best_first_fit(problem.buffers)
-    named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
-    assert check(problem, named) >= live_bound(problem.buffers)
 
 
 def test_check_catches_wrong_offsets() -> None:
@@ -319,9 +310,9 @@ def test_the_clock_is_kept_however_many_buffers(
 @settings(max_examples=100, deadline=None)
 @given(problems(most=12))
 def test_the_quick_placement_is_one(problem: Instance) -> None:
-    offsets = by_time(problem.buffers)
+    offsets = best_fit(problem.buffers)
     named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
-    assert check(problem, named) >= live_bound(problem.buffers)
+    assert check(problem, named) >= lower_bound(problem.buffers)
 
 
 @settings(max_examples=100, deadline=None)

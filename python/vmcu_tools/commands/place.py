@@ -184,15 +184,17 @@ def distribution(args: argparse.Namespace) -> int:
 def graph(args: argparse.Namespace) -> int:
     """Orders and places the tensors of a graph."""
     from .. import progress
-    from ..placement import SECONDS, graphs
+    from ..placement import SECONDS, graphs, program
     from ..report import placements
     from ..report.terminal import console, write_json
 
     problem = graphs.read(args.graph)
+    if args.solver:
+        program.require(args.solver, problem)
     with progress.clock("ordering and placing", args.seconds or SECONDS) as watch:
-        plan = graphs.solve(
-            problem, args.seconds, told=watch, only=args.only, keep=True, solver=args.solver
-        )
+        plan = graphs.solve(problem, args.seconds, watch=watch, only=args.only, keep=True)
+        if args.solver and not plan.interrupted:
+            plan = graphs.prove(problem, plan, args.solver, args.seconds or SECONDS)
     placements.print_plan(problem, plan, console())
     write_json(placements.plan_figures(plan), args.json)
     if args.output and plan.offsets is not None:

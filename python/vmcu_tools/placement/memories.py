@@ -26,14 +26,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import place
+from .params import DEFAULT, SearchParams
 from .problem import Buffer, Instance
 
-SEED = 1
-# Orders that are tried, fewer where there are many buffers; how far they are from the first one.
-ORDERS, LEAST_ORDERS, WORK = 400, 20, 400_000
+# How far orders are from the first one.
 NOISE = (0.1, 0.3, 1.0, 3.0)
-# Memories are filled less where places were not found, so often.
-TIMES = 8
 
 
 @dataclass(frozen=True)
@@ -108,14 +105,15 @@ def place_in(
     memories: Sequence[MemoryBank],
     seconds: float = 50.0,
     workers: int | None = None,
+    params: SearchParams = DEFAULT,
 ) -> Distribution | None:
     """The cheapest distribution found, checked; None if none was found. seconds: for the search for
     offsets in each memory. memories: the cheap ones first."""
     start = time.monotonic()
     bound, moments = bound_of(problem.buffers, memories)
     capacities = [memory.capacity for memory in memories]
-    for _ in range(TIMES):
-        chosen = cheapest(problem.buffers, memories, capacities)
+    for _ in range(params.memory_retries):
+        chosen = cheapest(problem.buffers, memories, capacities, params)
         if chosen is None:
             return None
         short: list[tuple[int, int]] = []
@@ -125,7 +123,8 @@ def place_in(
             inside = tuple(
                 b for b, there in zip(problem.buffers, chosen, strict=True) if there == number
             )
-            found = place(replace(problem, buffers=inside), memory.capacity, seconds, workers)
+            part = replace(problem, buffers=inside)
+            found = place(part, memory.capacity, seconds, workers, params=params)
             offsets |= found.offsets
             heights.append(found.height)
             if found.height > memory.capacity:
@@ -150,12 +149,15 @@ def cost_of(
 
 
 def cheapest(
-    buffers: Sequence[Buffer], memories: Sequence[MemoryBank], capacities: Sequence[int]
+    buffers: Sequence[Buffer],
+    memories: Sequence[MemoryBank],
+    capacities: Sequence[int],
+    params: SearchParams,
 ) -> list[int] | None:
     """By buffer the number of its memory: the cheapest found; None if none was found."""
-    dice = random.Random(SEED)
+    dice = random.Random(params.seed)
     best: tuple[float, list[int]] | None = None
-    orders = max(LEAST_ORDERS, min(ORDERS, WORK // (len(buffers) + 1)))
+    orders = min(params.memory_orders, max(20, params.memory_work // (len(buffers) + 1)))
     for turn in range(orders):
         # Every other one has the large before the small, which are hard to fit in later.
         noise = NOISE[turn // 2 % len(NOISE)] * (turn > 1)

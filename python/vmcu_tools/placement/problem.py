@@ -50,7 +50,7 @@ class Buffer:
     accesses: int = 0
 
     @property
-    def rigid(self) -> bool:
+    def is_rigid(self) -> bool:
         """Whether it is neither a plain rectangle of moments and bytes nor free to lie anywhere."""
         return bool(self.gaps) or self.offset is not None
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from .child import end, start
 from .complaints import InputError, refuse
+from .graph_files import GraphBuffer, NamedGraph
 from .highs import quieten
-from .named import NamedGraph
 from .ordering.bounds import ancestors
 
 SOLVERS = ("highs", "cbc")
@@ -42,20 +42,6 @@ TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class PlacedEdge:
-    """What takes bytes: a tensor's place or a node's scratch. `source`: the node that makes it, -1
-    if it is there from the start; `sinks`: its readers; `kept`: to the end."""
-
-    number: int
-    size: int
-    source: int
-    sinks: tuple[int, ...]
-    kept: bool
-    alignment: int = 1
-    offset: int | None = None
-
-
-@dataclass(frozen=True)
 class Proof:
     """What a solver found: nodes in order and offsets by tensor, None if nothing is lower than what
     was known; no order and offsets take fewer bytes than the bound."""
@@ -65,76 +51,50 @@ class Proof:
     bound: int
 
 
-def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[PlacedEdge]:
-    """What takes bytes, those of none left out."""
-    tasks, found = graph.tasks, []
-    for number, root in enumerate(roots):
-        group = [t for t, other in zip(graph.tensors, roots, strict=True) if other == root]
-        there = number in tasks.maker or tasks.wanted(number)
-        if number != root or not there or not tasks.sizes[number]:
-            continue
-        offsets = [t.offset for t in group if t.offset is not None]
-        found.append(
-            PlacedEdge(
-                number,
-                tasks.sizes[number],
-                tasks.maker.get(number, -1),
-                tuple(tasks.readers[number]),
-                number in tasks.kept,
-                max(t.alignment for t in group),
-                offsets[0] if offsets else None,
-            )
-        )
-    for node, task in enumerate(tasks.tasks):
-        if task.scratch:
-            found.append(PlacedEdge(~node, task.scratch, node, (), False))
-    return found
-
-
-class EdgeSpans:
+class Spans:
     """When nodes can run and edges can, or must, exist: ranges of steps, by node and by edge."""
 
-    def __init__(self, graph: NamedGraph, edges: Sequence[PlacedEdge], order: Sequence[int] | None):
+    def __init__(self, graph: NamedGraph, edges: Sequence[GraphBuffer]):
         self.nodes = len(graph.tasks.tasks)
         self.before = ancestors(graph.tasks)
         first = self.before.sum(1).tolist()
         last = [self.nodes - 1 - behind for behind in self.before.sum(0).tolist()]
-        if order is not None:
-            first = last = [list(order).index(node) for node in range(self.nodes)]
+        if graph.order is not None:
+            first = last = [graph.order.index(node) for node in range(self.nodes)]
         self.first, self.last = first, last
         self.useful = [self._useful(edge) for edge in edges]
         self.needed = [self._needed(edge) for edge in edges]
 
-    def _useful(self, edge: PlacedEdge) -> range:
+    def _useful(self, edge: GraphBuffer) -> range:
         """Outside, an edge never exists (equation 11)."""
         start = 0 if edge.source < 0 else self.first[edge.source]
-        if edge.kept:
+        if edge.is_kept:
             return range(start, self.nodes)
         ends = [self.last[sink] for sink in edge.sinks] or [self.last[edge.source]]
         return range(start, max(ends) + 1)
 
-    def _needed(self, edge: PlacedEdge) -> range:
+    def _needed(self, edge: GraphBuffer) -> range:
         """In these steps an edge is kept, whatever the order (equation 12)."""
         start = 0 if edge.source < 0 else self.last[edge.source] + 1
         stops = [self.first[sink] + 1 for sink in edge.sinks]
-        return range(start, max(self.nodes if edge.kept else max(stops, default=start), start))
+        return range(start, max(self.nodes if edge.is_kept else max(stops, default=start), start))
 
-    def apart(self, edges: Sequence[PlacedEdge], one: int, other: int) -> bool:
+    def are_disjoint(self, edges: Sequence[GraphBuffer], one: int, other: int) -> bool:
         """Whether two edges never exist together."""
         a, b = self.useful[one], self.useful[other]
         if a.stop <= b.start or b.stop <= a.start:
             return True
         return self._precedes(edges[one], edges[other]) or self._precedes(edges[other], edges[one])
 
-    def _precedes(self, one: PlacedEdge, other: PlacedEdge) -> bool:
+    def _precedes(self, one: GraphBuffer, other: GraphBuffer) -> bool:
         """Whether all readers of one run before the maker of the other (appendix A.2)."""
-        if one.kept or other.source < 0:
+        if one.is_kept or other.source < 0:
             return False
         ends = one.sinks or (one.source,)
         return all(bool(self.before[other.source, end]) for end in ends)
 
 
-def pyramid(edges: Sequence[PlacedEdge], spans: EdgeSpans) -> dict[int, int]:
+def pyramid(edges: Sequence[GraphBuffer], spans: Spans) -> dict[int, int]:
     """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
     ends where any of these may begin."""
     if any(edge.offset is not None for edge in edges):
@@ -162,8 +122,6 @@ class Job:
     """A program to solve: as Program has it, and the solver's name."""
 
     graph: NamedGraph
-    roots: Sequence[int]
-    order: Sequence[int] | None
     most: int
     solver: str
 
@@ -171,15 +129,14 @@ class Job:
 class Program:
     """The program of a graph: nothing takes more than `most` bytes."""
 
-    def __init__(self, graph: NamedGraph, roots: Sequence[int], order: Sequence[int] | None,
-                 most: int):  # fmt: skip
+    def __init__(self, graph: NamedGraph, most: int):
         self.pulp = pulp_or_refuse(graph)
         self.graph, self.most = graph, most
-        self.edges = edges_of(graph, roots)
-        self.spans = EdgeSpans(graph, self.edges, order)
+        self.edges = [edge for edge in graph.buffers if edge.size]
+        self.spans = Spans(graph, self.edges)
         pairs = combinations(range(len(self.edges)), 2)
-        self.pairs = [pair for pair in pairs if not self.spans.apart(self.edges, *pair)]
-        conditions = sum(len(self.meeting(*pair)) for pair in self.pairs)
+        self.pairs = [pair for pair in pairs if not self.spans.are_disjoint(self.edges, *pair)]
+        conditions = sum(len(self.common_steps(*pair)) for pair in self.pairs)
         if conditions > MOST_CONDITIONS:
             raise refuse(
                 graph.origin,
@@ -196,9 +153,9 @@ class Program:
         self.preplaced = pyramid(self.edges, self.spans)
         self.base = [self._base(number) for number in range(len(self.edges))]
         for one, other in self.pairs:
-            self._apart(one, other)
+            self._separate(one, other)
 
-    def meeting(self, one: int, other: int) -> range:
+    def common_steps(self, one: int, other: int) -> range:
         """The steps in which two edges may exist together."""
         a, b = self.spans.useful[one], self.spans.useful[other]
         return range(max(a.start, b.start), min(a.stop, b.stop))
@@ -251,7 +208,7 @@ class Program:
                 self.add(self.live(number, step) <= 1)
                 if step:
                     self.add(kept[step] <= self.live(number, step - 1))
-                    if edge.kept:
+                    if edge.is_kept:
                         self.add(kept[step] >= self.live(number, step - 1))
                 for sink in edge.sinks:
                     self.add(self.runs[sink][step] <= kept[step])
@@ -278,14 +235,14 @@ class Program:
         self.add(base + edge.size <= self.pool)
         return base
 
-    def _apart(self, one: int, other: int) -> None:
+    def _separate(self, one: int, other: int) -> None:
         """Equations 6 and 7."""
         below, above = self.binary(f"a{one}_{other}"), self.binary(f"b{one}_{other}")
         first, second, most = self.base[one], self.base[other], self.most
         self.add(below + above <= 1)
         self.add(first + self.edges[one].size - second <= most * (1 - below))
         self.add(second + self.edges[other].size - first <= most * (1 - above))
-        for step in self.meeting(one, other):
+        for step in self.common_steps(one, other):
             self.add(below + above >= self.live(one, step) + self.live(other, step) - 1)
 
     def solve(self, solver: str, seconds: float) -> Proof:
@@ -359,7 +316,7 @@ def serve() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         found: Proof | InputError
         try:
-            program = Program(job.graph, job.roots, job.order, job.most)
+            program = Program(job.graph, job.most)
             # A part of the time is for handing over what is found.
             left = HANDED_OVER * seconds - (time.monotonic() - begun)
             found = program.solve(job.solver, left)
@@ -385,7 +342,7 @@ def engine(pulp: Any, solver: str) -> Any:
     return pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
 
 
-def available(solver: str, graph: NamedGraph) -> None:
+def require(solver: str, graph: NamedGraph) -> None:
     """InputError unless a solver can be called."""
     pulp = pulp_or_refuse(graph)
     if not engine(pulp, solver)(msg=False).available():

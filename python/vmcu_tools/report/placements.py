@@ -13,9 +13,9 @@ from rich.console import Console
 
 from ..errors import Problem, UserError
 from ..placement import Allocation, Instance
+from ..placement.graph_files import NamedGraph
 from ..placement.graphs import GraphPlan
 from ..placement.memories import Distribution, MemoryBank
-from ..placement.named import NamedGraph
 from .terminal import say
 
 # More buffers than lines on a screen: the offsets are for --json and --output.

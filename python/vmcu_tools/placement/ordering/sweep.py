@@ -81,15 +81,13 @@ class Moves:
 
 class Sweep:
     """One pass over a direction. `floor`: steps up to so many bytes count alike; `limit`: none may
-    take as many. `looked_at`: moves that were weighed so far; `reached`: tasks of the sets that
-    were looked at last; `cost`: moves weighed for each of these; `narrowed`: fewer were kept than
-    its width, for want of effort."""
+    take as many. `weighed`: moves that were weighed so far; `reached`: tasks of the sets that
+    were looked at last; `cost`: moves weighed for each of these."""
 
     def __init__(self, direction: Direction, floor: int, limit: int):
         self.direction, self.floor, self.limit = direction, floor, limit
-        self.looked_at = self.reached = 0
+        self.weighed = self.reached = 0
         self.cost = 1.0
-        self.narrowed = False
         self.origins = [np.array([-1])]
         self.ran = [np.array([-1])]
         self.entries = 1
@@ -107,7 +105,7 @@ class Sweep:
         first = self.start()
         if int(first.peak[0]) >= self.limit:
             return None, True
-        if not plain:
+        if not plain and d.params.free_moves:
             self.settle(first, *self.ready(first))
         waiting[int(first.done[0])] = [first]
         complete = True
@@ -119,7 +117,7 @@ class Sweep:
             if count == d.tasks:
                 return self.order(states), complete
             if ending:
-                width = self.affordable(width, count, effort)
+                width = self.affordable_width(width, count, effort)
             if len(states) > width:
                 complete = False
             if plain:
@@ -127,11 +125,11 @@ class Sweep:
                 states = states.take(np.lexsort((states.alive, states.peak))[:width])
             elif len(states) > width:
                 states = states.take(best_of(states.peak, states.alive, width))
-            if self.looked_at > effort and not ending:
+            if self.weighed > effort and not ending:
                 return None, False
-            before = self.looked_at
+            before = self.weighed
             after, cut = self.step(states, width, plain)
-            self.cost = (self.looked_at - before) / len(states)
+            self.cost = (self.weighed - before) / len(states)
             complete = complete and not cut
             counts = np.unique(after.done).tolist() if len(after) else []
             for done in counts:
@@ -139,12 +137,10 @@ class Sweep:
                 waiting.setdefault(done, []).append(part)
         return None, complete
 
-    def affordable(self, width: int, count: int, effort: int) -> int:
+    def affordable_width(self, width: int, count: int, effort: int) -> int:
         """How many sets may be kept, if the steps left cost as much as the one before."""
-        share = (effort - self.looked_at) / (self.direction.tasks - count)
-        found = max(1, min(width, int(share / max(self.cost, 1.0))))
-        self.narrowed = self.narrowed or found < width
-        return found
+        share = (effort - self.weighed) / (self.direction.tasks - count)
+        return max(1, min(width, int(share / max(self.cost, 1.0))))
 
     def start(self) -> States:
         """Nothing has run, or, backwards, everything."""
@@ -167,7 +163,7 @@ class Sweep:
     def weigh(self, states: States, state: np.ndarray, task: np.ndarray) -> Moves:
         """What the moves lead to."""
         d = self.direction
-        self.looked_at += len(state)
+        self.weighed += len(state)
         inputs = d.inputs[task]
         turning = states.counts[state[:, None], inputs] == 1
         # A sum over a short axis by itself takes several times as long.
@@ -240,14 +236,17 @@ class Sweep:
             one_of = np.unique(same, return_index=True)[1]
         after = states.take(moves.state[one_of])
         # Copying the rows of large graphs takes its time too.
-        self.looked_at += STEP + len(after) * after.waiting.shape[1] // COPIED
+        self.weighed += STEP + len(after) * after.waiting.shape[1] // COPIED
         rows = np.arange(len(one_of))
         self.apply(after, rows, moves.where(one_of))
         if plain:
             return after, cut
         begun = after.words.copy()
         near = self.direction.near[moves.task[one_of]]
-        self.settle(after, np.repeat(rows, near.shape[1]), near.ravel())
+        if self.direction.params.free_moves:
+            self.settle(after, np.repeat(rows, near.shape[1]), near.ravel())
+        if not self.direction.params.dominance:
+            return after, cut
         return after.take(self.needed(states, moves, same, after, begun)), cut
 
     def distinct(
