@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from vmcu_tools.placement import SearchParams
 from vmcu_tools.placement.ordering import Ordering, best_order
 from vmcu_tools.placement.ordering.bounds import least_peak
 from vmcu_tools.placement.ordering.direction import Direction
@@ -172,16 +173,17 @@ def test_bounds_are_true_however_little_is_searched(effort: int) -> None:
 
 
 @pytest.mark.parametrize("backwards", (False, True))
-@pytest.mark.parametrize("plain", (False, True))
+@pytest.mark.parametrize("rules", ((True, True), (True, False), (False, False)))
 def test_each_way_finds_the_best_and_shows_that_nothing_is_better(
-    backwards: bool, plain: bool
+    backwards: bool, rules: tuple[bool, bool]
 ) -> None:
+    params = SearchParams(free_moves=rules[0], dominance=rules[1])
     for seed in (*range(TINY // 4), RARE):
         graph = tiny(seed)
-        best, way = best_of_all(graph), Direction(graph, backwards)
-        order, complete = Sweep(way, 0, best + 1).run(1 << 30, 1 << 30, plain=plain)
+        best, way = best_of_all(graph), Direction(graph, backwards, params=params)
+        order, complete = Sweep(way, 0, best + 1).run(1 << 30, 1 << 30)
         assert order is not None and complete and peak_of(graph, tuple(order)) == best
-        assert Sweep(way, best - 1, best).run(1 << 30, 1 << 30, plain=plain) == (None, True)
+        assert Sweep(way, best - 1, best).run(1 << 30, 1 << 30) == (None, True)
 
 
 @pytest.mark.parametrize("shape", ("layers", "near", "any"))

@@ -75,11 +75,9 @@ class SearchParams:
     """Beams of more than 300 sets are for graphs of up to so many nodes."""
     backward: bool = True
     """Also search from the end of the order."""
-    plain_beam: bool = True
-    """A beam of 300 sets without any rule that leaves orders out."""
-    plain_most: int = 2000
-    plain_work: int = 1_000_000_000
-    """Up to so many nodes the plain beam is never narrower, within so many moves."""
+    thorough_most: int = 2000
+    wide_work: int = 1_000_000_000
+    """Up to so many nodes beams of 300 sets are never narrower, within so many moves."""
     windows: bool = True
     """Improve stretches around the worst steps."""
     free_moves: bool = True

@@ -23,7 +23,7 @@ from .direction import Direction, OutOfTimeError
 from .sweep import Sweep
 from .windows import Smoother
 
-# The width of the plain beam, and up to which beams are for graphs of any size.
+# The width up to which beams are for graphs of any size.
 WIDE = 300
 # The part of the moves left that a beam may weigh.
 BEAM_SHARE = 6
@@ -58,12 +58,12 @@ def best_order(
     """The order with the smallest peak that so many moves find, by default enough for a proof
     where a graph is small, or the best by `deadline`, of time.monotonic().
 
-    Never worse than the graph's own order, eager choices, or a beam of WIDE sets: by default up to
-    params.plain_most tasks, else wherever effort lasts for one. `watch` is called with bound and
-    peak, in bytes, as they get better. `keep`: an interruption (KeyboardInterrupt) ends the search
+    Never worse than the graph's own order or eager choices. By default up to params.thorough_most
+    tasks, beams of WIDE sets are made whatever they weigh. `watch` is called with bound and peak,
+    in bytes, as they get better. `keep`: an interruption (KeyboardInterrupt) ends the search
     with the best order so far. Raises CycleError.
     """
-    thorough = effort is None and len(graph.tasks) <= params.plain_most
+    thorough = effort is None and len(graph.tasks) <= params.thorough_most
     if effort is None:
         small = len(graph.tasks) <= params.order_small
         effort = params.order_small_work if small else params.order_work
@@ -131,7 +131,6 @@ class OrderSearch:
             self.beams(width)
             if self.prove(works[0]):
                 break
-        self.run_plain_beam()
         self.improve_windows()
         if self.prove(works[1]):
             return
@@ -178,28 +177,15 @@ class OrderSearch:
         self.bound = bound
         self.watch(self.bound, self.peak)
 
-    def run_plain_beam(self) -> None:
-        """A beam of WIDE sets without any rule. If `thorough`, what it weighs does not count, and
-        it is for graphs on which all effort is spent, too."""
-        if not self.params.plain_beam or self.peak <= self.bound:
-            return
-        if self.done and not self.thorough:
-            return
-        sweep = Sweep(self.ways[0], 0, self.peak)
-        effort = self.params.plain_work if self.thorough else self.left // BEAM_SHARE
-        found, _ = sweep.run(WIDE, effort, True, True)
-        self.left -= 0 if self.thorough else sweep.weighed
-        self.take(found)
-
     def beams(self, width: int) -> None:
         """A beam search forwards and one backwards, each with the peak that it came to, and what
         is found improved."""
+        whole = self.thorough and width == WIDE
         for way in self.ways:
-            if self.done:
+            if self.peak <= self.bound or (self.left <= 0 and not whole):
                 return
             sweep = Sweep(way, self.bound, self.peak)
-            whole = self.thorough and width == WIDE
-            effort = self.params.plain_work if whole else self.left // BEAM_SHARE
+            effort = self.params.wide_work if whole else self.left // BEAM_SHARE
             found, complete = sweep.run(width, effort, True)
             self.left -= 0 if whole else sweep.weighed
             self.take(found)

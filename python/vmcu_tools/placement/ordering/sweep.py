@@ -92,20 +92,17 @@ class Sweep:
         self.ran = [np.array([-1])]
         self.entries = 1
 
-    def run(
-        self, width: int, effort: int, ending: bool = False, plain: bool = False
-    ) -> tuple[list[int] | None, bool]:
+    def run(self, width: int, effort: int, ending: bool = False) -> tuple[list[int] | None, bool]:
         """The best order found, and whether that is proven: no other is better or, without one,
         none stays below the limit. `effort`: moves to weigh at most. `ending`: keep fewer sets
-        rather than run out of effort. `plain`: without the rules that leave orders out. Raises
-        OutOfTimeError at the direction's deadline."""
+        rather than run out of effort. Raises OutOfTimeError at the direction's deadline."""
         d = self.direction
         width = max(1, min(width, MOST_NUMBERS // (d.tasks + len(d.sizes))))
         waiting: dict[int, list[States]] = {}
         first = self.start()
         if int(first.peak[0]) >= self.limit:
             return None, True
-        if not plain and d.params.free_moves:
+        if d.params.free_moves:
             self.settle(first, *self.ready(first))
         waiting[int(first.done[0])] = [first]
         complete = True
@@ -120,15 +117,11 @@ class Sweep:
                 width = self.affordable_width(width, count, effort)
             if len(states) > width:
                 complete = False
-            if plain:
-                # Among equals those that come from the best, as whoever sorts them would have it.
-                states = states.take(np.lexsort((states.alive, states.peak))[:width])
-            elif len(states) > width:
                 states = states.take(best_of(states.peak, states.alive, width))
             if self.weighed > effort and not ending:
                 return None, False
             before = self.weighed
-            after, cut = self.step(states, width, plain)
+            after, cut = self.step(states, width)
             self.cost = (self.weighed - before) / len(states)
             complete = complete and not cut
             counts = np.unique(after.done).tolist() if len(after) else []
@@ -214,7 +207,7 @@ class Sweep:
             row = np.concatenate([row[free][others], owner])
             task = np.concatenate([task[free][others], near.ravel()])
 
-    def step(self, states: States, width: int, plain: bool) -> tuple[States, bool]:
+    def step(self, states: States, width: int) -> tuple[States, bool]:
         """All states that follow, and whether some were left out."""
         moves = self.weigh(states, *self.ready(states))
         moves = moves.where(np.maximum(moves.step, states.peak[moves.state]) < self.limit)
@@ -222,8 +215,6 @@ class Sweep:
             return states.take(np.zeros(0, np.int64)), False
         peak = np.maximum(moves.step, states.peak[moves.state])
         one_of, same = self.distinct(states, moves, peak)
-        if plain:
-            one_of, same = as_they_come(one_of, same)
         cut = False
         if len(one_of) > SPARE * width:
             cut = True
@@ -239,8 +230,6 @@ class Sweep:
         self.weighed += STEP + len(after) * after.waiting.shape[1] // COPIED
         rows = np.arange(len(one_of))
         self.apply(after, rows, moves.where(one_of))
-        if plain:
-            return after, cut
         begun = after.words.copy()
         near = self.direction.near[moves.task[one_of]]
         if self.direction.params.free_moves:
@@ -290,16 +279,6 @@ class Sweep:
             found.append(int(ran[entry]))
             entry = int(origins[entry])
         return self.direction.in_order(found[::-1])
-
-
-def as_they_come(one_of: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sets of Sweep.distinct() in the order of the first moves into them."""
-    first = np.full(len(one_of), len(same))
-    np.minimum.at(first, same, np.arange(len(same)))
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    return one_of[order], number[same]
 
 
 def best_of(peak: np.ndarray, alive: np.ndarray, count: int) -> np.ndarray:
