@@ -145,7 +145,7 @@ def test_a_lower_plan_of_the_program_is_taken_over(solver: str) -> None:
     graph = graphs.parse(data)
     found = graphs.solve(graph, 5.0, 1)
     before = replace(found, height=found.height + 9)
-    after = graphs.prove(graph, before, solver, 5.0)
+    after = graphs.prove(graph, before, solver, 30.0)
     assert before.height > after.height >= after.bound >= before.bound
     found = {"order": list(after.order), "offsets": after.offsets}
     checker.check(data, {**found, "peak": after.peak, "height": after.height})

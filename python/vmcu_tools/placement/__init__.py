@@ -129,16 +129,16 @@ def improve(
             if height <= bound or (capacity is not None and bound > capacity):
                 return
             component = max(components, key=lambda component: component.height)
-            if component.rounds and not component.looked_for_blocks:
+            if (component.rounds or component.is_large) and not component.looked_for_blocks:
                 blocks = component.add_blocks(len(geometries), deadline)
                 if blocks is not None:
                     geometries.append(blocks.geometry)
                 continue
-            first = component.rounds == 0
+            is_short = component.rounds == 0 and not component.is_large
             attempts = component.batch(bound)
             if not attempts:
                 return
-            outcomes = pool.solve_here(attempts) if first else pool.solve(attempts)
+            outcomes = pool.solve_here(attempts) if is_short else pool.solve(attempts)
             for attempt, outcome in zip(attempts, outcomes, strict=True):
                 component.learn(attempt, outcome)
 

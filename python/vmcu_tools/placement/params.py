@@ -67,32 +67,25 @@ class SearchParams:
     """The same for graphs of up to so many nodes, where the search ends in a proof."""
     order_most: int = 20_000
     """Beyond so many nodes a search of the whole graph costs more than it finds."""
-    greedy_orders: bool = True
-    """Begin with eager orders, by live bytes and by step, and with depth first."""
-    beam_widths: tuple[int, ...] = (30, 300, 2000)
-    """Of the beams, forwards and backwards."""
-    wide_most: int = 500
-    """Beams of more than 300 sets are for graphs of up to so many nodes."""
+    beam_width: int = 300
+    """Sets of one size that a beam search keeps; 0: no beam search."""
     backward: bool = True
     """Also search from the end of the order."""
     thorough_most: int = 2000
-    wide_work: int = 1_000_000_000
-    """Up to so many nodes beams of 300 sets are never narrower, within so many moves."""
+    beam_work: int = 1_000_000_000
+    """Up to so many nodes beams are never narrower, within so many moves."""
     windows: bool = True
     """Improve stretches around the worst steps."""
     free_moves: bool = True
     """Run a node at once if it raises neither peak nor live bytes."""
     dominance: bool = True
     """Try one node only if such nodes follow it and return to no more live bytes."""
-    proof_works: tuple[int, ...] = (50_000, 200_000, 800_000, 3_000_000, 10_000_000)
-    """Moves of the attempts at a proof."""
+    proof_work: int = 10_000_000
+    """Moves of an attempt at a proof; the first one has 1/200 of them."""
     proof_width: int = 200_000
     """Sets of one size that an attempt at a proof may keep."""
     proof_share: float = 0.25
-    """A larger attempt is made only if the one before visited this share of the nodes."""
-    halvings: int = 4
-    halving_work: int = 200_000
-    """How often the limit of a proof is halved for a lower bound, with how many moves each."""
+    """The second attempt is made only if the first one visited this share of the nodes."""
     calm: int = 400
     """Moves for each node of a last beam among orders of the same peak, for low live bytes."""
     order_share: float = 0.25

@@ -160,10 +160,15 @@ class Component:
         return [self.draw(goal, nodes) for _ in range(params.batch if params.valleys else 0)]
 
     @property
+    def is_large(self) -> bool:
+        """Whether branch and bound is too slow to begin with."""
+        return len(self.buffers) >= self.params.ejection_least
+
+    @property
     def has_ejections(self) -> bool:
         """Whether there are many buffers, with numbers that arrays can hold."""
-        least, most = self.params.ejection_least, self.params.ejection_most
-        if not self.params.ejection or not least <= len(self.buffers) <= most:
+        few = len(self.buffers) <= self.params.ejection_most
+        if not (self.params.ejection and self.is_large and few):
             return False
         return sum(b.size + b.alignment for b in self.buffers) <= MOST_INT64
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which searches for the best execution order are made, and in which turn.
 
-Input: a graph of tasks, an effort. Output: Ordering. Algorithm: greedy orders, then beam searches
-forwards and backwards with growing width, local search in windows around the worst steps, and
-sweeps over all sets of tasks with growing effort, which end in a proof where a graph is small.
+Input: a graph of tasks, an effort. Output: Ordering. Algorithm: a greedy order, a beam search
+forwards and one backwards, local search in windows around the worst steps, and sweeps over all sets
+of tasks, which end in a proof where a graph is small.
 Complexity: limited by the moves weighed, so the answer is the same on every machine unless a
 deadline ends the search.
 """
@@ -17,14 +17,12 @@ from dataclasses import dataclass
 
 from ..params import DEFAULT, SearchParams
 from ..tasks import TaskGraph, usage
-from . import greedy
 from .bounds import least_peak
 from .direction import Direction, OutOfTimeError
+from .greedy import eager_order
 from .sweep import Sweep
 from .windows import Smoother
 
-# The width up to which beams are for graphs of any size.
-WIDE = 300
 # The part of the moves left that a beam may weigh.
 BEAM_SHARE = 6
 
@@ -59,7 +57,7 @@ def best_order(
     where a graph is small, or the best by `deadline`, of time.monotonic().
 
     Never worse than the graph's own order or eager choices. By default up to params.thorough_most
-    tasks, beams of WIDE sets are made whatever they weigh. `watch` is called with bound and peak,
+    tasks, beams are of full width whatever they weigh. `watch` is called with bound and peak,
     in bytes, as they get better. `keep`: an interruption (KeyboardInterrupt) ends the search
     with the best order so far. Raises CycleError.
     """
@@ -80,7 +78,7 @@ def best_order(
 
 
 class OrderSearch:
-    """The best order so far, what is proven, and the moves `left`. `thorough`: beams of WIDE sets
+    """The best order so far, what is proven, and the moves `left`. `thorough`: beams
     are never narrower, and what they weigh does not count."""
 
     def __init__(
@@ -114,10 +112,7 @@ class OrderSearch:
         self.bound, params = least_peak(self.graph), self.params
         tasks = len(self.graph.tasks)
         self.watch(self.bound, self.peak)
-        if params.greedy_orders:
-            for by_step in (False, True):
-                self.take(greedy.eager(self.graph, by_step))
-            self.take(greedy.depth_first(self.graph))
+        self.take(eager_order(self.graph))
         if self.done:
             return
         if tasks > params.order_most:
@@ -125,23 +120,12 @@ class OrderSearch:
             return
         backward = (False, True) if params.backward else (False,)
         self.ways = [self.direction(self.graph, way) for way in backward]
-        works = params.proof_works
-        narrow = [width for width in params.beam_widths if width <= WIDE]
-        for width in narrow:
-            self.beams(width)
-            if self.prove(works[0]):
-                break
+        self.beam()
         self.improve_windows()
-        if self.prove(works[1]):
+        if self.prove(params.proof_work // 200):
             return
-        if tasks <= params.wide_most:
-            for width in params.beam_widths[len(narrow) :]:
-                self.beams(width)
-        for work in works[1:]:
-            is_small = tasks <= params.order_small
-            if self.prove(work) or (self.reached < params.proof_share and not is_small):
-                break
-        self.halve()
+        if tasks <= params.order_small or self.reached >= params.proof_share:
+            self.prove(params.proof_work)
 
     def calm(self) -> None:
         """Of orders that are as good, one that keeps its steps and what is alive low as long as it
@@ -177,21 +161,19 @@ class OrderSearch:
         self.bound = bound
         self.watch(self.bound, self.peak)
 
-    def beams(self, width: int) -> None:
-        """A beam search forwards and one backwards, each with the peak that it came to, and what
-        is found improved."""
-        whole = self.thorough and width == WIDE
-        for way in self.ways:
-            if self.peak <= self.bound or (self.left <= 0 and not whole):
+    def beam(self) -> None:
+        """A beam search forwards and one backwards, each below the peak that it came to."""
+        params = self.params
+        for way in self.ways if params.beam_width else ():
+            if self.peak <= self.bound or (self.left <= 0 and not self.thorough):
                 return
             sweep = Sweep(way, self.bound, self.peak)
-            effort = self.params.wide_work if whole else self.left // BEAM_SHARE
-            found, complete = sweep.run(width, effort, True)
-            self.left -= 0 if whole else sweep.weighed
+            effort = params.beam_work if self.thorough else self.left // BEAM_SHARE
+            found, complete = sweep.run(params.beam_width, effort, True)
+            self.left -= 0 if self.thorough else sweep.weighed
             self.take(found)
             if complete:
                 self.raise_bound(self.peak)
-        self.improve_windows()
 
     def improve_windows(self) -> None:
         """Improves the best order a stretch at a time."""
@@ -203,15 +185,6 @@ class OrderSearch:
                 self.left -= smoother.weighed
                 self.take(smoother.order)
 
-    def sweep_below(self, way: Direction, limit: int, effort: int) -> tuple[bool, bool, int]:
-        """Sweeps for an order below a limit: whether a better one was found, whether there is none
-        below, and the tasks of the last sets visited."""
-        sweep = Sweep(way, limit - 1, limit)
-        found, complete = sweep.run(self.params.proof_width, min(effort, self.left))
-        self.left -= sweep.weighed
-        better = self.take(found)
-        return better, complete and not better, sweep.reached
-
     def prove(self, effort: int) -> bool:
         """Looks for anything better than the best order, one way and the other, for as long as it
         is found; True if there is nothing left to do."""
@@ -220,10 +193,13 @@ class OrderSearch:
             going = False
             reached = []
             for way in self.ways:
-                better, proven, tasks = self.sweep_below(way, self.peak, effort)
-                reached.append(tasks)
-                going = going or better
-                if proven:
+                sweep = Sweep(way, self.peak - 1, self.peak)
+                found, complete = sweep.run(self.params.proof_width, min(effort, self.left))
+                self.left -= sweep.weighed
+                reached.append(sweep.reached)
+                if self.take(found):
+                    going = True
+                elif complete:
                     self.raise_bound(self.peak)
                 if self.done:
                     return True
@@ -232,22 +208,3 @@ class OrderSearch:
                 self.ways.reverse()
             self.reached = max(reached) / len(self.graph.tasks)
         return False
-
-    def halve(self) -> None:
-        """Raises the bound by limits that leave less to search."""
-        low, high = self.bound, self.peak
-        for _ in range(self.params.halvings):
-            limit = (low + high) // 2
-            if limit <= low or self.done:
-                return
-            for way in self.ways:
-                better, proven, _ = self.sweep_below(way, limit, self.params.halving_work)
-                if better:
-                    high = self.peak
-                    break
-                if proven:
-                    low = limit
-                    self.raise_bound(low)
-                    break
-            else:
-                high = limit

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All orders at once: sets of tasks that have run, by how many these are.
+"""All orders at once: dynamic programming over the sets of tasks that have run, by their size.
+
+Input: a direction, a limit. Output: the best order found, and whether it is proven. Complexity: the
+sets times the tasks that are ready in each, at most `effort` of these.
 
 Two ways to a set differ in their worst step only, so the better one is kept. Two rules leave out
 orders that are no better than others; both rest on bytes alive being a submodular function of the
