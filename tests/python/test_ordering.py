@@ -259,7 +259,7 @@ def test_a_cycle_is_named() -> None:
 
 
 def test_an_interruption_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: OrderSearch) -> None:
+    def interrupted(self: OrderSearch, way: Direction, whole: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(OrderSearch, "beam", interrupted)

@@ -78,8 +78,8 @@ def best_order(
 
 
 class OrderSearch:
-    """The best order so far, what is proven, and the moves `left`. `thorough`: beams
-    are never narrower, and what they weigh does not count."""
+    """The best order so far, what is proven, and the moves `left`. `thorough`: beams are of full
+    width, at once or in the end, and what they weigh does not count."""
 
     def __init__(
         self,
@@ -98,6 +98,8 @@ class OrderSearch:
         # The share of the tasks that the last attempt at a proof visited.
         self.reached = 0.0
         self.ways: list[Direction] = []
+        # Those of which a beam was narrower than it should be.
+        self.narrowed: list[Direction] = []
 
     def result(self, interrupted: bool) -> Ordering:
         """What is known so far."""
@@ -120,8 +122,13 @@ class OrderSearch:
             return
         backward = (False, True) if params.backward else (False,)
         self.ways = [self.direction(self.graph, way) for way in backward]
-        self.beam()
+        # A deadline may come before a beam of full width ends.
+        whole = self.thorough and self.deadline == math.inf
+        for way in self.ways if params.beam_width else ():
+            self.beam(way, whole)
         self.improve_windows()
+        for way in self.narrowed if self.thorough else ():
+            self.beam(way, True)
         if self.prove(params.proof_work // 200):
             return
         if tasks <= params.order_small or self.reached >= params.proof_share:
@@ -161,19 +168,22 @@ class OrderSearch:
         self.bound = bound
         self.watch(self.bound, self.peak)
 
-    def beam(self) -> None:
-        """A beam search forwards and one backwards, each below the peak that it came to."""
-        params = self.params
-        for way in self.ways if params.beam_width else ():
-            if self.peak <= self.bound or (self.left <= 0 and not self.thorough):
-                return
-            sweep = Sweep(way, self.bound, self.peak)
-            effort = params.beam_work if self.thorough else self.left // BEAM_SHARE
-            found, complete = sweep.run(params.beam_width, effort, True)
-            self.left -= 0 if self.thorough else sweep.weighed
-            self.take(found)
-            if complete:
-                self.raise_bound(self.peak)
+    def beam(self, way: Direction, whole: bool) -> None:
+        """A beam search for an order below the peak. whole: of full width, whatever it weighs."""
+        if self.peak <= self.bound:
+            return
+        if self.left <= 0 and not whole:
+            self.narrowed.append(way)
+            return
+        sweep = Sweep(way, self.bound, self.peak)
+        effort = self.params.beam_work if whole else self.left // BEAM_SHARE
+        found, complete = sweep.run(self.params.beam_width, effort, True)
+        self.left -= 0 if self.thorough else sweep.weighed
+        self.take(found)
+        if complete:
+            self.raise_bound(self.peak)
+        if sweep.is_narrowed and not whole:
+            self.narrowed.append(way)
 
     def improve_windows(self) -> None:
         """Improves the best order a stretch at a time."""

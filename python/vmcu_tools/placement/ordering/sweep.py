@@ -85,12 +85,14 @@ class Moves:
 class Sweep:
     """One pass over a direction. `floor`: steps up to so many bytes count alike; `limit`: none may
     take as many. `weighed`: moves that were weighed so far; `reached`: tasks of the sets that
-    were looked at last; `cost`: moves weighed for each of these."""
+    were looked at last; `cost`: moves weighed for each of these; `is_narrowed`: fewer were kept
+    than its width, for want of effort."""
 
     def __init__(self, direction: Direction, floor: int, limit: int):
         self.direction, self.floor, self.limit = direction, floor, limit
         self.weighed = self.reached = 0
         self.cost = 1.0
+        self.is_narrowed = False
         self.origins = [np.array([-1])]
         self.ran = [np.array([-1])]
         self.entries = 1
@@ -136,7 +138,9 @@ class Sweep:
     def affordable_width(self, width: int, count: int, effort: int) -> int:
         """How many sets may be kept, if the steps left cost as much as the one before."""
         share = (effort - self.weighed) / (self.direction.tasks - count)
-        return max(1, min(width, int(share / max(self.cost, 1.0))))
+        found = max(1, min(width, int(share / max(self.cost, 1.0))))
+        self.is_narrowed = self.is_narrowed or found < width
+        return found
 
     def start(self) -> States:
         """Nothing has run, or, backwards, everything."""
