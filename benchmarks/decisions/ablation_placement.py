@@ -94,7 +94,7 @@ def heights(
     found = [place(one, None, seconds, 1, params=params) for one in problems()]
     spent = time.process_time() - start
     bytes_ = sum(one.height for one in found), sum(one.bound for one in found)
-    return Cost(*bytes_, sum(one.optimal for one in found), spent)
+    return Cost(*bytes_, sum(one.is_optimal for one in found), spent)
 
 
 def memories(params: SearchParams) -> Cost:
@@ -108,7 +108,7 @@ def memories(params: SearchParams) -> Cost:
         assert placed is not None, "the slow memory has room for all"
         found.append(placed)
     sums = round(sum(one.cost for one in found)), round(sum(one.bound for one in found))
-    return Cost(*sums, sum(one.optimal for one in found), time.process_time() - start)
+    return Cost(*sums, sum(one.is_optimal for one in found), time.process_time() - start)
 
 
 def orders(params: SearchParams) -> Cost:
@@ -120,7 +120,7 @@ def orders(params: SearchParams) -> Cost:
     start = time.process_time()
     found = [best_order(graph, params=params) for graph in graphs_]
     sums = sum(one.peak for one in found), sum(one.bound for one in found)
-    return Cost(*sums, sum(one.proven for one in found), time.process_time() - start)
+    return Cost(*sums, sum(one.is_proven for one in found), time.process_time() - start)
 
 
 def plans(params: SearchParams) -> Cost:
@@ -137,7 +137,7 @@ def plans(params: SearchParams) -> Cost:
     found = [graphs.solve(one, SECONDS["graphs"], 1, params=params) for one in named]
     spent = time.process_time() - start
     sums = sum(one.height for one in found), sum(one.bound for one in found)
-    return Cost(*sums, sum(one.optimal for one in found), spent)
+    return Cost(*sums, sum(one.is_optimal for one in found), spent)
 
 
 # By table, what is switched off.

@@ -96,7 +96,7 @@ def best_of_all(graph: TaskGraph) -> int:
     """The smallest peak of all orders, set by set without any rule."""
     best = {0: graph.at_start}
     every = (1 << len(graph.tasks)) - 1
-    need = [sum(1 << other for other in others) for others in graph.before]
+    need = [sum(1 << other for other in others) for others in graph.predecessors]
 
     def alive(done: int) -> int:
         total = 0
@@ -129,7 +129,7 @@ def best_of_all(graph: TaskGraph) -> int:
 
 def plain_beam(graph: TaskGraph, width: int) -> int:
     """The peak that a beam search over sets finds, small peaks and then few bytes alive first."""
-    need = [sum(1 << other for other in others) for others in graph.before]
+    need = [sum(1 << other for other in others) for others in graph.predecessors]
     readers = [sum(1 << n for n in numbers) for numbers in graph.readers]
     states = {0: (graph.at_start, graph.at_start)}
     for _ in graph.tasks:
@@ -159,7 +159,7 @@ def test_tiny_graphs_have_the_best_of_all_orders_and_true_bounds() -> None:
         graph = tiny(seed)
         best = best_of_all(graph)
         found = best_order(graph)
-        assert found.proven and found.peak == best == peak_of(graph, found.order), seed
+        assert found.is_proven and found.peak == best == peak_of(graph, found.order), seed
         assert least_peak(graph) <= best, seed
         assert usage(graph, found.order).peak == found.peak
 
@@ -190,7 +190,7 @@ def test_each_way_finds_the_best_and_shows_that_nothing_is_better(
 @pytest.mark.parametrize("count", (20, 40, 60))
 @pytest.mark.parametrize("seed", range(2))
 def test_random_graphs_of_up_to_sixty_tasks_are_proven(seed: int, count: int, shape: str) -> None:
-    assert ordered(seed, count, shape).proven
+    assert ordered(seed, count, shape).is_proven
 
 
 @pytest.mark.parametrize("shape", ("layers", "near", "any"))
@@ -203,7 +203,7 @@ def test_never_worse_than_the_files_order_eager_choices_or_a_wide_beam(
     assert found.peak <= min(plain_beam(graph, 300), peak_of(graph, tuple(range(count))))
     eager, state = [], set()
     while len(eager) < count:
-        ready = [n for n in range(count) if n not in state and set(graph.before[n]) <= state]
+        ready = [n for n in range(count) if n not in state and set(graph.predecessors[n]) <= state]
 
         def after(number: int) -> int:
             rest = [n for n in range(count) if n not in state and n != number]

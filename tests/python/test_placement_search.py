@@ -71,7 +71,7 @@ def least_height(buffers: tuple[Buffer, ...]) -> int:
 def test_small_problems_are_solved_and_proven(problem: Instance) -> None:
     placement = place(problem, seconds=20, workers=1)
     assert placement.height == check(problem, placement.offsets) == least_height(problem.buffers)
-    assert placement.optimal
+    assert placement.is_optimal
     assert lower_bound(problem.buffers) <= placement.height
 
 
@@ -151,7 +151,7 @@ def generated(family: str, count: int, seed: int) -> Instance:
 @pytest.mark.parametrize("family", ["guillotine", "long", "short", "loose"])
 def test_known_optimum_is_found(family: str) -> None:
     placement = place(generated(family, 200, seed=7), seconds=30)
-    assert placement.optimal
+    assert placement.is_optimal
     assert placement.height == generator().CAPACITY
 
 
@@ -170,7 +170,7 @@ def test_parts_are_placed_on_their_own() -> None:
     ]
     both = Instance((*first.buffers, *second))
     assert len(components_of(both.buffers)) == 2 * len(components_of(first.buffers))
-    assert place(both, seconds=30).optimal
+    assert place(both, seconds=30).is_optimal
 
 
 def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from vmcu_tools.placement import files, place\n"
         "p = place(files.read(Path(sys.argv[1])), workers=int(sys.argv[2]))\n"
-        "assert p.optimal; print(sorted(p.offsets.items()))\n"
+        "assert p.is_optimal; print(sorted(p.offsets.items()))\n"
     )
     printed = {
         subprocess.run(
@@ -246,7 +246,7 @@ def test_words_of_other_allocators() -> None:
 def test_no_buffers_take_no_bytes() -> None:
     assert place(Instance(())).height == 0
     nothing = place(Instance((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 3))))
-    assert (nothing.height, nothing.optimal) == (3, True)
+    assert (nothing.height, nothing.is_optimal) == (3, True)
 
 
 def test_command_writes_figures_and_offsets(

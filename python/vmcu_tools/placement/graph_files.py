@@ -84,7 +84,7 @@ class NamedGraph:
         for tensor, root in zip(self.tensors, self.roots, strict=True):
             groups.setdefault(root, []).append(tensor)
         for number, group in sorted(groups.items()):
-            if not (number in tasks.maker or tasks.wanted(number)):
+            if not (number in tasks.maker or tasks.is_needed(number)):
                 continue
             name = self.tensors[number].name
             offsets = {t.offset for t in group if t.offset is not None}

@@ -31,8 +31,7 @@ class GraphPlan:
 
     `height`: bytes that the tensors take at their offsets, else those of the worst step; `peak`:
     those of the worst step; `bound`: those that no order, or none but the given one, does without;
-    `proof`: what an integer program says, if one was asked for; `unproven`: it found neither a plan
-    nor a bound.
+    `proof`: what an integer program says, if one was asked for; `is_unproven`: it found nothing.
     """
 
     order: tuple[str, ...]
@@ -41,12 +40,12 @@ class GraphPlan:
     peak: int
     bound: int
     seconds: float
-    interrupted: bool = False
+    is_interrupted: bool = False
     proof: str = ""
-    unproven: bool = False
+    is_unproven: bool = False
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """True if nothing can be lower."""
         return self.height <= self.bound
 
@@ -98,7 +97,7 @@ def solve(
     left = max(end - reserve - time.monotonic(), 0.0)
     problem = instance_of(graph, found.order)
     placed = place(problem, found.bound or None, left, workers, watch, keep, params)
-    if own and placed.height > found.peak and not placed.interrupted:
+    if own and placed.height > found.peak and not placed.is_interrupted:
         filed = tuple(graph.tasks.topological())
         left = max(end - time.monotonic(), 0.0)
         other = place(instance_of(graph, filed), None, left, workers, params=params)
@@ -121,7 +120,7 @@ def plan_of(
         found.peak,
         min(found.bound, height),
         time.monotonic() - start,
-        found.interrupted or bool(placed and placed.interrupted),
+        found.is_interrupted or bool(placed and placed.is_interrupted),
     )
 
 
@@ -138,7 +137,9 @@ def prove(graph: NamedGraph, plan: GraphPlan, solver: str, seconds: float = SECO
     found = program.solve_within(program.Job(graph, plan.height, solver), seconds)
     plan = replace(plan, seconds=plan.seconds + time.monotonic() - start)
     if found is None:
-        return replace(plan, proof=f"{solver}: found nothing in {seconds:g} seconds", unproven=True)
+        return replace(
+            plan, proof=f"{solver}: found nothing in {seconds:g} seconds", is_unproven=True
+        )
     least = min(found.bound, plan.height)
     plan = replace(
         plan,

@@ -56,7 +56,7 @@ class Distribution:
     seconds: float
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """True if no other costs less."""
         return self.cost <= self.bound or math.isclose(self.cost, self.bound)
 

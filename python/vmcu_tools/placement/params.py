@@ -36,8 +36,6 @@ class SearchParams:
     """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
     nearby: bool = True
     """Half of these searches order buffers as in the lowest placement."""
-    crowding: bool = True
-    """The other half also weighs the fullest time of a buffer's lifetime."""
     aims: tuple[float, ...] = (0, 0, 0.5, 0.9)
     """Heights of searches between the bound (0) and the lowest placement (1)."""
     batch: int = 8

@@ -13,7 +13,6 @@ the number of processes: a batch is complete before the next one is drawn.
 
 from __future__ import annotations
 
-import functools
 import math
 import random
 import time
@@ -34,10 +33,8 @@ from .skyline import skyline_fits
 MOST_INT64 = 1 << 60
 # Every so many rounds of a component with ejections, one is of searches.
 SEARCH_PERIOD = 3
-# Weights of a buffer: powers of the fullest time of its lifetime relative to the fullest of all, of
-# its lifetime, and of its size. The heaviest goes first.
-CROWDING = (0, 2, 6, 20, 60)
-SHAPES = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
+# Weights of a buffer: powers of its lifetime and of its size. The heaviest goes first.
+WEIGHTS = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
 NOISE = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
@@ -128,13 +125,6 @@ class Component:
         if height < self.height:
             self.height, self.offsets = height, offsets
 
-    @functools.cached_property
-    def crowding(self) -> list[float]:
-        """How full each buffer's fullest section is, of the fullest of all."""
-        fullest = self.geometry.fullest()
-        most = max(fullest, default=0) or 1
-        return [full / most for full in fullest]
-
     def rounded(self, height: int) -> int:
         """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.step) * self.step
@@ -178,24 +168,20 @@ class Component:
         if params.nearby and dice.random() < 0.5:
             order = self.nearby_order()
         else:
-            crowding = dice.choice(CROWDING) if params.crowding else 0
-            order = self.weighted_order((crowding, *dice.choice(SHAPES)), dice.choice(NOISE))
+            order = self.weighted_order(dice.choice(WEIGHTS), dice.choice(NOISE))
         steps = (self.height - self.step - goal) // self.step
         height = goal + max(0, int(steps * dice.choice(params.aims))) * self.step
         return Attempt(self.number, height, order, dice.choice(params.valleys), nodes)
 
-    def weighted_order(
-        self, powers: tuple[float, float, float], deviation: float
-    ) -> tuple[int, ...]:
-        """The buffers, the heaviest first; powers: see SHAPES; deviation: of a weight's
+    def weighted_order(self, powers: tuple[float, float], deviation: float) -> tuple[int, ...]:
+        """The buffers, the heaviest first; powers: see WEIGHTS; deviation: of a weight's
         logarithm."""
-        crowding, lifetime, size = powers
+        lifetime, size = powers
         weight = [
-            (crowding * math.log(self.crowding[number]) if crowding else 0)
-            + lifetime * math.log(buffer.upper - buffer.lower)
+            lifetime * math.log(buffer.upper - buffer.lower)
             + size * math.log(buffer.size)
             + (self.dice.gauss(0, deviation) if deviation else 0)
-            for number, buffer in enumerate(self.buffers)
+            for buffer in self.buffers
         ]
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
 

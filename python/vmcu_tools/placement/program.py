@@ -240,7 +240,7 @@ class Program:
             self.add(total(runs) == 1)
         for step in steps:
             self.add(total(runs[step] for runs in self.runs) == 1)
-        for node, others in enumerate(self.flow.tasks.before):
+        for node, others in enumerate(self.flow.tasks.predecessors):
             for other in others:
                 for step in range(self.spans.first[node], self.spans.last[node] + 1):
                     done = total(self.runs[other][:step])

@@ -48,7 +48,7 @@ def ancestors(graph: TaskGraph) -> np.ndarray:
     """[a, b]: whether b runs before a in every order."""
     before = np.zeros((len(graph.tasks), len(graph.tasks)), bool)
     for number in graph.topological():
-        for other in graph.before[number]:
+        for other in graph.predecessors[number]:
             before[number] |= before[other]
             before[number, other] = True
     return before

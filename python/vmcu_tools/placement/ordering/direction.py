@@ -62,8 +62,8 @@ class Direction:
         self.sizes = np.array([*graph.sizes, 0], np.int64)
         self.scratch = np.array([task.scratch for task in graph.tasks], np.int64)
         self.made = self.per_task(lambda t: True)
-        self.left = self.per_task(graph.wanted)
-        before, behind = graph.before, graph.behind
+        self.left = self.per_task(graph.is_needed)
+        before, behind = graph.predecessors, graph.successors
         if backwards:
             before, behind = behind, before
         self.next = table(behind, self.tasks)

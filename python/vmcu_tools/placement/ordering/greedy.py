@@ -11,7 +11,7 @@ from ..tasks import TaskGraph
 def eager_order(graph: TaskGraph) -> list[int]:
     """Always the ready task that leaves the fewest bytes alive; among equals the one that needs the
     fewest while it runs, then the one with the smaller number."""
-    waiting = [len(others) for others in graph.before]
+    waiting = [len(others) for others in graph.predecessors]
     left = [len(readers) for readers in graph.readers]
     heap: list[tuple[int, int, int]] = []
     current = [(0, 0)] * len(graph.tasks)
@@ -24,7 +24,7 @@ def eager_order(graph: TaskGraph) -> list[int]:
         dying = [t for t in dict.fromkeys(task.inputs) if left[t] == 1 and t not in graph.kept]
         made = sum(graph.sizes[t] for t in task.outputs)
         step = task.scratch + max(0, made - sum(shared.get(t, 0) for t in dying))
-        change = sum(graph.sizes[t] for t in task.outputs if graph.wanted(t))
+        change = sum(graph.sizes[t] for t in task.outputs if graph.is_needed(t))
         change -= sum(graph.sizes[t] for t in dying)
         current[number] = (change, step)
         heappush(heap, (*current[number], number))
@@ -44,7 +44,7 @@ def eager_order(graph: TaskGraph) -> list[int]:
                 last = next(other for other in graph.readers[tensor] if not done[other])
                 if not waiting[last]:
                     offer(last)
-        for other in graph.behind[number]:
+        for other in graph.successors[number]:
             waiting[other] -= 1
             if not waiting[other]:
                 offer(other)

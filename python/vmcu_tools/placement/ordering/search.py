@@ -32,15 +32,15 @@ Watch = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Ordering:
     """Tasks by number, the bytes of their worst step, and those that no order can do without.
-    `interrupted`: the search was ended before its time."""
+    `is_interrupted`: the search was ended before its time."""
 
     order: tuple[int, ...]
     peak: int
     bound: int
-    interrupted: bool = False
+    is_interrupted: bool = False
 
     @property
-    def proven(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether no order has a smaller peak."""
         return self.peak <= self.bound
 
