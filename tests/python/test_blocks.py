@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vmcu_tools.placement import Buffer, Instance, check, place
 from vmcu_tools.placement.best_fit import best_fit
-from vmcu_tools.placement.blocks import BIASES, Builder, blocks_of
+from vmcu_tools.placement.blocks import SIZE_BIASES, Builder, blocks_of
 from vmcu_tools.placement.ejection import Ejection
 from vmcu_tools.placement.geometry import Geometry
 from vmcu_tools.placement.params import DEFAULT
@@ -45,7 +45,7 @@ def buffers(draw: st.DrawFn) -> tuple[Buffer, ...]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(buffers(), st.sampled_from(BIASES), st.booleans(), st.integers(0, 9))
+@given(buffers(), st.sampled_from(SIZE_BIASES), st.booleans(), st.integers(0, 9))
 def test_any_placement_of_blocks_is_one_of_buffers(
     some: tuple[Buffer, ...], bias: float, paired: bool, seed: int
 ) -> None:

@@ -8,6 +8,7 @@ import itertools
 import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from vmcu_tools.placement import SearchParams
@@ -162,6 +163,25 @@ def test_tiny_graphs_have_the_best_of_all_orders_and_true_bounds() -> None:
         assert found.is_proven and found.peak == best == peak_of(graph, found.order), seed
         assert least_peak(graph) <= best, seed
         assert usage(graph, found.order).peak == found.peak
+
+
+OFF = (
+    {"beam_width": 0},
+    {"backward": False},
+    {"windows": False},
+    {"free_moves": False, "dominance": False},
+    {"dominance": False},
+    {"proof_work": 0},
+    {"calm": 0},
+)
+
+
+@pytest.mark.parametrize("off", OFF, ids=str)
+def test_each_technique_can_be_switched_off(off: dict[str, Any]) -> None:
+    for seed in range(TINY // 10):
+        graph = tiny(seed)
+        found = best_order(graph, params=SearchParams(**off))
+        assert found.bound <= best_of_all(graph) <= found.peak == peak_of(graph, found.order)
 
 
 @pytest.mark.parametrize("effort", (1, 50, 400))

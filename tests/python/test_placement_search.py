@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from vmcu_tools.placement import (
     InputError,
     Instance,
     PlacementError,
+    SearchParams,
     check,
     files,
     place,
@@ -153,6 +155,24 @@ def test_known_optimum_is_found(family: str) -> None:
     placement = place(generated(family, 200, seed=7), seconds=30)
     assert placement.is_optimal
     assert placement.height == generator().CAPACITY
+
+
+OFF = (
+    {"skyline": False},
+    {"blocks": False},
+    {"block_pairs": False},
+    {"valleys": ()},
+    {"nearby": False},
+    {"ejection": False},
+)
+
+
+@pytest.mark.parametrize("off", OFF, ids=str)
+@pytest.mark.parametrize("count", [60, 600])
+def test_each_technique_can_be_switched_off(off: dict[str, Any], count: int) -> None:
+    problem = generated("loose", count, seed=1)
+    placement = place(problem, seconds=0.5, workers=1, params=SearchParams(**off))
+    assert check(problem, placement.offsets) == placement.height
 
 
 def test_hard_problem_ends_in_time_near_the_bound() -> None:

@@ -12,7 +12,7 @@ import pytest
 from vmcu_tools.placement import Buffer, Instance, check
 from vmcu_tools.placement.best_fit import best_fit
 from vmcu_tools.placement.portfolio import height_of
-from vmcu_tools.placement.skyline import WEIGHTS, Skyline, Valleys, skyline_fits
+from vmcu_tools.placement.skyline import SKYLINE_WEIGHTS, Skyline, Valleys, skyline_fits
 
 from scripts import script
 
@@ -40,7 +40,7 @@ def generate() -> ModuleType:
 def test_every_weight_gives_a_placement(seed: int, alignments: tuple[int, ...]) -> None:
     buffers = some(seed, 300, alignments)
     found = list(skyline_fits(buffers, NEVER))
-    assert len(found) == len(WEIGHTS)
+    assert len(found) == len(SKYLINE_WEIGHTS)
     for offsets in found:
         height = check(Instance(tuple(buffers)), dict(enumerate_ids(offsets)))
         assert height == height_of(buffers, offsets)
@@ -74,7 +74,7 @@ def test_thousands_are_lower_than_best_fit(generate: ModuleType) -> None:
 
 def test_time_that_is_over_ends_it() -> None:
     buffers = some(1, 3000)
-    assert Valleys(buffers).fill(WEIGHTS[0], time.monotonic() - 1) is None
+    assert Valleys(buffers).fill(SKYLINE_WEIGHTS[0], time.monotonic() - 1) is None
     assert list(skyline_fits(buffers, time.monotonic() - 1)) == []
 
 

@@ -22,8 +22,8 @@ from .problem import Buffer
 
 # How much rarer it is that sizes are equal by chance than that lifetimes are: it depends on how
 # fine they are.
-BIASES = (16.0, 1.0, 0.5, 0.25, 4.0, 64.0)
-NOISES = (0.0, 0.1, 0.3)
+SIZE_BIASES = (16.0, 1.0, 0.5, 0.25, 4.0, 64.0)
+BLOCK_DEVIATIONS = (0.0, 0.1, 0.3)
 # A stack as high as a neighbour is much rarer by chance. So many of a lifetime are tried in pairs.
 PAIR_FACTOR, MOST_PAIRED, MOST_EQUAL = 1000.0, 8, 4
 
@@ -193,7 +193,10 @@ def blocks_of(buffers: Sequence[Buffer], deadline: float, params: SearchParams) 
             return None
         dice = random.Random(params.seed + number)
         turn, paired = number // 2, number % 2 == 0 and params.block_pairs
-        bias, noise = BIASES[turn % len(BIASES)], NOISES[turn // len(BIASES) % len(NOISES)]
+        bias, noise = (
+            SIZE_BIASES[turn % len(SIZE_BIASES)],
+            BLOCK_DEVIATIONS[turn // len(SIZE_BIASES) % len(BLOCK_DEVIATIONS)],
+        )
         found = Builder(buffers, bias, noise, paired, dice).run()
         if best is None or len(found.roots) < len(best.roots):
             best = found

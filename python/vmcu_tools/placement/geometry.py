@@ -13,6 +13,8 @@ from .problem import Buffer
 
 # Above every level that a skyline can have.
 INFINITE = 1 << 62
+# Up to such sums, arrays of int64 are used.
+MOST_INT64 = 1 << 60
 
 
 class Geometry:

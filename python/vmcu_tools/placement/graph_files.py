@@ -20,10 +20,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .complaints import Complaint, InputError, refuse
+from .complaints import MOST_COMPLAINTS, Complaint, InputError, refuse
 from .tasks import CycleError, GraphTask, TaskGraph, usage
 
-MOST_COMPLAINTS = 10
 MOST_BYTES = 1 << 60
 FIELDS = {
     "problem": {"tensors", "nodes", "order"},

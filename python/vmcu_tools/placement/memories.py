@@ -3,15 +3,15 @@
 
     place_in(problem, (MemoryBank("fast", 65536, 0.0), MemoryBank("slow", 1 << 20, 10.0)))
 
-A buffer costs its accesses times the cost of its memory. A search takes buffers in many orders,
-those first that are accessed most for their size, and puts each into the cheapest memory that has
-so many bytes left at each moment; each memory is then placed by itself. It is drawn from a
-generator with a fixed seed and bounded by work, so it ends at the same outcome on every machine.
+Input: buffers with accesses, memories. Output: Distribution. A buffer costs its accesses times the
+cost of its memory. Algorithm: randomised greedy; buffers are taken in many orders, by accesses per
+byte or by size, and each goes to the cheapest memory that has room at each moment; each memory is
+then placed by itself. Orders come from a generator with a fixed seed and are limited by work, so
+the outcome is the same on every machine. Complexity: orders times buffers times moments.
 
-The bound: at one moment no more bytes of the buffers alive may be in a memory than it has,
-whichever they are and even where they may be divided. Moments that have no buffer in common add
-up. `moments` names those that give the bound, so that anybody can add them up again:
-memory_checker.py.
+The bound: at one moment no more bytes of the buffers alive are in a memory than it has, even if
+buffers could be divided (a fractional knapsack). Moments that have no buffer in common add up;
+`moments` names those that give the bound, so that checker.py can add them up again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .params import DEFAULT, SearchParams
 from .problem import Buffer, Instance
 
 # How far orders are from the first one.
-NOISE = (0.1, 0.3, 1.0, 3.0)
+DENSITY_DEVIATIONS = (0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def cheapest(
     orders = min(params.memory_orders, max(20, params.memory_work // (len(buffers) + 1)))
     for turn in range(orders):
         # Every other one has the large before the small, which are hard to fit in later.
-        noise = NOISE[turn // 2 % len(NOISE)] * (turn > 1)
+        noise = DENSITY_DEVIATIONS[turn // 2 % len(DENSITY_DEVIATIONS)] * (turn > 1)
         first = density if turn % 2 == 0 else size
         keys = [first(b) * math.exp(noise * dice.gauss(0, 1)) for b in buffers]
         order = sorted(range(len(buffers)), key=lambda n: (-keys[n], n))

@@ -36,7 +36,7 @@ class SearchParams:
     """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
     nearby: bool = True
     """Half of these searches order buffers as in the lowest placement."""
-    aims: tuple[float, ...] = (0, 0, 0.5, 0.9)
+    aims: tuple[float, ...] = (0, 0.5, 0.8, 0.95, 1)
     """Heights of searches between the bound (0) and the lowest placement (1)."""
     batch: int = 8
     """Searches between two looks at their results."""

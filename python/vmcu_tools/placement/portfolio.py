@@ -24,18 +24,17 @@ from .best_fit import best_fit
 from .blocks import Blocks, blocks_of
 from .bounds import granularity, lower_bound
 from .ejection import Ejection
-from .geometry import Geometry
+from .geometry import MOST_INT64, Geometry
 from .params import SearchParams
 from .problem import Buffer
 from .search import LimitError, Search
 from .skyline import skyline_fits
 
-MOST_INT64 = 1 << 60
 # Every so many rounds of a component with ejections, one is of searches.
 SEARCH_PERIOD = 3
 # Weights of a buffer: powers of its lifetime and of its size. The heaviest goes first.
-WEIGHTS = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
-NOISE = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
+ORDER_WEIGHTS = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
+ORDER_DEVIATIONS = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 @dataclass(frozen=True)
@@ -168,13 +167,13 @@ class Component:
         if params.nearby and dice.random() < 0.5:
             order = self.nearby_order()
         else:
-            order = self.weighted_order(dice.choice(WEIGHTS), dice.choice(NOISE))
+            order = self.weighted_order(dice.choice(ORDER_WEIGHTS), dice.choice(ORDER_DEVIATIONS))
         steps = (self.height - self.step - goal) // self.step
         height = goal + max(0, int(steps * dice.choice(params.aims))) * self.step
         return Attempt(self.number, height, order, dice.choice(params.valleys), nodes)
 
     def weighted_order(self, powers: tuple[float, float], deviation: float) -> tuple[int, ...]:
-        """The buffers, the heaviest first; powers: see WEIGHTS; deviation: of a weight's
+        """The buffers, the heaviest first; powers: see ORDER_WEIGHTS; deviation: of a weight's
         logarithm."""
         lifetime, size = powers
         weight = [

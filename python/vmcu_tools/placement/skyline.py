@@ -19,12 +19,19 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from .geometry import MOST_INT64
 from .problem import Buffer
 
 # Weights: powers of lifetime and size, and a factor for each wall that is matched.
-WEIGHTS = ((2, 1, 2.5), (1, 0, 150.0), (1, 2, 150.0), (1, 1, 2.5), (1, 0, 2.5), (2, 1, 150.0))
+SKYLINE_WEIGHTS = (
+    (2, 1, 2.5),
+    (1, 0, 150.0),
+    (1, 2, 150.0),
+    (1, 1, 2.5),
+    (1, 0, 2.5),
+    (2, 1, 150.0),
+)
 BUFFERS_PER_CLOCK = 256
-MOST_INT64 = 1 << 62
 
 
 class Skyline:
@@ -122,7 +129,7 @@ def skyline_fits(buffers: Sequence[Buffer], deadline: float) -> Iterator[list[in
     if max([sum(b.size + b.alignment for b in buffers), *numbers]) > MOST_INT64:
         return
     valleys = Valleys(buffers)
-    for weight in WEIGHTS:
+    for weight in SKYLINE_WEIGHTS:
         if time.monotonic() > deadline:
             return
         offsets = valleys.fill(weight, deadline)

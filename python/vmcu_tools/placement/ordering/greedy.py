@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first order, greedy, in a time that grows little faster than the graph."""
+"""A first order: greedy list scheduling with a heap of the ready tasks.
+
+Input: a graph of tasks. Output: an order. Complexity: n log n in tasks and reads.
+"""
 
 from __future__ import annotations
 

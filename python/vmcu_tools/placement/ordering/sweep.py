@@ -28,10 +28,10 @@ from .direction import Direction, OutOfTimeError
 # No more numbers are held for the states of one count.
 MOST_NUMBERS = 60_000_000
 # A beam settles so many times its width and keeps the best of these.
-SPARE = 8
+SPARE_WIDTH = 8
 # What a step takes by itself, in moves, and how many tasks of a state are copied in a move's time.
-STEP = 300
-COPIED = 60
+MOVES_PER_STEP = 300
+TASKS_PER_MOVE = 60
 
 
 @dataclass
@@ -223,9 +223,9 @@ class Sweep:
         peak = np.maximum(moves.step, states.peak[moves.state])
         one_of, same = self.distinct(states, moves, peak)
         cut = False
-        if len(one_of) > SPARE * width:
+        if len(one_of) > SPARE_WIDTH * width:
             cut = True
-            kept = best_of(peak[one_of], moves.alive[one_of], SPARE * width)
+            kept = best_of(peak[one_of], moves.alive[one_of], SPARE_WIDTH * width)
             renumbered = np.full(len(one_of), -1)
             renumbered[kept] = np.arange(len(kept))
             one_of, same = one_of[kept], renumbered[same]
@@ -234,7 +234,7 @@ class Sweep:
             one_of = np.unique(same, return_index=True)[1]
         after = states.take(moves.state[one_of])
         # Copying the rows of large graphs takes its time too.
-        self.weighed += STEP + len(after) * after.waiting.shape[1] // COPIED
+        self.weighed += MOVES_PER_STEP + len(after) * after.waiting.shape[1] // TASKS_PER_MOVE
         rows = np.arange(len(one_of))
         self.apply(after, rows, moves.where(one_of))
         begun = after.words.copy()

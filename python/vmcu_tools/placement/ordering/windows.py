@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An order improved where it is worst: the tasks of a stretch are a graph of their own, between
-what is alive before and after it."""
+"""Improves an order where it is worst.
+
+Input: an order. Output: one with a peak that is not larger. Algorithm: local search; the tasks of a
+stretch around the worst step are a graph of their own, between what is alive before and after it,
+and a sweep orders them again. Complexity: limited by the moves weighed.
+"""
 
 from __future__ import annotations
 
