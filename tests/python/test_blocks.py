@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vmcu_tools.placement import Buffer, Instance, check, place
-from vmcu_tools.placement.blocks import BIASES, Builder, blocks_of
+from vmcu_tools.placement.best_fit import best_fit
+from vmcu_tools.placement.blocks import SIZE_BIASES, Builder, blocks_of
 from vmcu_tools.placement.ejection import Ejection
-from vmcu_tools.placement.greedy import by_time, height_of
-from vmcu_tools.placement.partial import Geometry
+from vmcu_tools.placement.geometry import Geometry
+from vmcu_tools.placement.params import DEFAULT
+from vmcu_tools.placement.portfolio import height_of
 
 from scripts import ROOT, script
 
@@ -43,14 +45,14 @@ def buffers(draw: st.DrawFn) -> tuple[Buffer, ...]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(buffers(), st.sampled_from(BIASES), st.booleans(), st.integers(0, 9))
+@given(buffers(), st.sampled_from(SIZE_BIASES), st.booleans(), st.integers(0, 9))
 def test_any_placement_of_blocks_is_one_of_buffers(
     some: tuple[Buffer, ...], bias: float, paired: bool, seed: int
 ) -> None:
     blocks = Builder(some, bias, 0.3, paired, random.Random(seed)).run()
     roots = blocks.buffers()
-    offsets = by_time(roots)
-    assert checked(some, blocks.unfolded(offsets)) <= height_of(roots, offsets)
+    offsets = best_fit(roots)
+    assert checked(some, blocks.unfold(offsets)) <= height_of(roots, offsets)
     # Nothing fits any more.
     shapes = [blocks.shapes[root] for root in blocks.roots]
     assert len({(lower, upper, align) for lower, upper, _, align in shapes}) == len(shapes)
@@ -61,16 +63,16 @@ def test_any_placement_of_blocks_is_one_of_buffers(
 @pytest.mark.parametrize("seed", range(3))
 def test_blocks_undo_cuts(seed: int) -> None:
     problem = known().cut(500, 2000, seed)
-    blocks = blocks_of(problem.buffers, NEVER)
+    blocks = blocks_of(problem.buffers, NEVER, DEFAULT)
     assert blocks is not None and len(blocks.roots) < 20
-    again = blocks_of(problem.buffers, NEVER)
+    again = blocks_of(problem.buffers, NEVER, DEFAULT)
     assert again == blocks
 
 
 def test_buffers_that_do_not_fit_to_each_other_are_left_alone() -> None:
     dice = random.Random(1)
     some = [Buffer(str(n), 3 * n, 3 * n + dice.randint(5, 400), 1000 + n) for n in range(300)]
-    assert blocks_of(some, NEVER) is None
+    assert blocks_of(some, NEVER, DEFAULT) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -81,18 +83,18 @@ def test_ejections_leave_a_lower_placement_or_none(some: tuple[Buffer, ...], see
         at += -at % b.alignment
         stacked.append(at)
         at += b.size
-    found = Ejection(Geometry(some), stacked, seed).lowered(1, 1, 300, NEVER)
-    assert found == Ejection(Geometry(some), stacked, seed).lowered(1, 1, 300, NEVER)
+    found = Ejection(Geometry(some), stacked, seed).run(1, 1, 300, NEVER)
+    assert found == Ejection(Geometry(some), stacked, seed).run(1, 1, 300, NEVER)
     if found is not None:
         assert checked(some, found) < at
 
 
 def test_ejections_lower_what_greedy_choices_leave() -> None:
     problem = known().cut(400, 100, 1)
-    offsets = by_time(problem.buffers)
+    offsets = best_fit(problem.buffers)
     before = height_of(problem.buffers, offsets)
     ejection = Ejection(Geometry(problem.buffers), offsets, 1)
-    found = ejection.lowered(known().CAPACITY, 1, 4000, NEVER)
+    found = ejection.run(known().CAPACITY, 1, 4000, NEVER)
     assert found is not None and checked(problem.buffers, found) < 0.9 * before
 
 

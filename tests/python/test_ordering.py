@@ -8,12 +8,14 @@ import itertools
 import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+from vmcu_tools.placement import SearchParams
 from vmcu_tools.placement.ordering import Ordering, best_order
 from vmcu_tools.placement.ordering.bounds import least_peak
 from vmcu_tools.placement.ordering.direction import Direction
-from vmcu_tools.placement.ordering.search import Hunt
+from vmcu_tools.placement.ordering.search import OrderSearch
 from vmcu_tools.placement.ordering.sweep import Sweep
 from vmcu_tools.placement.ordering.windows import Smoother
 from vmcu_tools.placement.tasks import CycleError, GraphTask, TaskGraph, usage
@@ -95,7 +97,7 @@ def best_of_all(graph: TaskGraph) -> int:
     """The smallest peak of all orders, set by set without any rule."""
     best = {0: graph.at_start}
     every = (1 << len(graph.tasks)) - 1
-    need = [sum(1 << other for other in others) for others in graph.before]
+    need = [sum(1 << other for other in others) for others in graph.predecessors]
 
     def alive(done: int) -> int:
         total = 0
@@ -128,7 +130,7 @@ def best_of_all(graph: TaskGraph) -> int:
 
 def plain_beam(graph: TaskGraph, width: int) -> int:
     """The peak that a beam search over sets finds, small peaks and then few bytes alive first."""
-    need = [sum(1 << other for other in others) for others in graph.before]
+    need = [sum(1 << other for other in others) for others in graph.predecessors]
     readers = [sum(1 << n for n in numbers) for numbers in graph.readers]
     states = {0: (graph.at_start, graph.at_start)}
     for _ in graph.tasks:
@@ -158,9 +160,28 @@ def test_tiny_graphs_have_the_best_of_all_orders_and_true_bounds() -> None:
         graph = tiny(seed)
         best = best_of_all(graph)
         found = best_order(graph)
-        assert found.proven and found.peak == best == peak_of(graph, found.order), seed
+        assert found.is_proven and found.peak == best == peak_of(graph, found.order), seed
         assert least_peak(graph) <= best, seed
         assert usage(graph, found.order).peak == found.peak
+
+
+OFF = (
+    {"beam_width": 0},
+    {"backward": False},
+    {"windows": False},
+    {"free_moves": False, "dominance": False},
+    {"dominance": False},
+    {"proof_work": 0},
+    {"calm": 0},
+)
+
+
+@pytest.mark.parametrize("off", OFF, ids=str)
+def test_each_technique_can_be_switched_off(off: dict[str, Any]) -> None:
+    for seed in range(TINY // 10):
+        graph = tiny(seed)
+        found = best_order(graph, params=SearchParams(**off))
+        assert found.bound <= best_of_all(graph) <= found.peak == peak_of(graph, found.order)
 
 
 @pytest.mark.parametrize("effort", (1, 50, 400))
@@ -172,23 +193,24 @@ def test_bounds_are_true_however_little_is_searched(effort: int) -> None:
 
 
 @pytest.mark.parametrize("backwards", (False, True))
-@pytest.mark.parametrize("plain", (False, True))
+@pytest.mark.parametrize("rules", ((True, True), (True, False), (False, False)))
 def test_each_way_finds_the_best_and_shows_that_nothing_is_better(
-    backwards: bool, plain: bool
+    backwards: bool, rules: tuple[bool, bool]
 ) -> None:
+    params = SearchParams(free_moves=rules[0], dominance=rules[1])
     for seed in (*range(TINY // 4), RARE):
         graph = tiny(seed)
-        best, way = best_of_all(graph), Direction(graph, backwards)
-        order, complete = Sweep(way, 0, best + 1).run(1 << 30, 1 << 30, plain=plain)
+        best, way = best_of_all(graph), Direction(graph, backwards, params=params)
+        order, complete = Sweep(way, 0, best + 1).run(1 << 30, 1 << 30)
         assert order is not None and complete and peak_of(graph, tuple(order)) == best
-        assert Sweep(way, best - 1, best).run(1 << 30, 1 << 30, plain=plain) == (None, True)
+        assert Sweep(way, best - 1, best).run(1 << 30, 1 << 30) == (None, True)
 
 
 @pytest.mark.parametrize("shape", ("layers", "near", "any"))
 @pytest.mark.parametrize("count", (20, 40, 60))
 @pytest.mark.parametrize("seed", range(2))
 def test_random_graphs_of_up_to_sixty_tasks_are_proven(seed: int, count: int, shape: str) -> None:
-    assert ordered(seed, count, shape).proven
+    assert ordered(seed, count, shape).is_proven
 
 
 @pytest.mark.parametrize("shape", ("layers", "near", "any"))
@@ -201,7 +223,7 @@ def test_never_worse_than_the_files_order_eager_choices_or_a_wide_beam(
     assert found.peak <= min(plain_beam(graph, 300), peak_of(graph, tuple(range(count))))
     eager, state = [], set()
     while len(eager) < count:
-        ready = [n for n in range(count) if n not in state and set(graph.before[n]) <= state]
+        ready = [n for n in range(count) if n not in state and set(graph.predecessors[n]) <= state]
 
         def after(number: int) -> int:
             rest = [n for n in range(count) if n not in state and n != number]
@@ -214,16 +236,15 @@ def test_never_worse_than_the_files_order_eager_choices_or_a_wide_beam(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wide_beams_are_gone_where_no_effort_is_left(seed: int) -> None:
-    """Of a graph that is to be searched well, as large ones are, whose windows take all effort."""
+def test_beams_are_of_full_width_where_no_effort_is_left(seed: int) -> None:
     graph = wide(seed, 60, "any")
     peaks = []
     for thorough in (False, True):
-        hunt = Hunt(graph, 2_000, lambda bound, peak: None, thorough)
-        hunt.run()
-        peaks.append(hunt.peak)
-        assert hunt.left <= 0
-    assert peaks[1] < peaks[0] and peaks[1] <= plain_beam(graph, 300)
+        search = OrderSearch(graph, 2_000, lambda bound, peak: None, thorough)
+        search.run()
+        peaks.append(search.peak)
+        assert search.left <= 0
+    assert peaks[1] < peaks[0]
 
 
 def test_two_thousand_tasks_have_a_better_order_than_their_own() -> None:
@@ -258,10 +279,10 @@ def test_a_cycle_is_named() -> None:
 
 
 def test_an_interruption_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Hunt, width: int) -> None:
+    def interrupted(self: OrderSearch, way: Direction, whole: bool) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Hunt, "beams", interrupted)
+    monkeypatch.setattr(OrderSearch, "beam", interrupted)
     graph = wide(0, 60, "any")
     with pytest.raises(KeyboardInterrupt):
         best_order(graph)
@@ -271,7 +292,7 @@ def test_an_interruption_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) 
 
 def test_bound_and_peak_are_told_as_they_get_better() -> None:
     told: list[tuple[int, int]] = []
-    found = best_order(wide(0, 60, "layers"), told=lambda bound, peak: told.append((bound, peak)))
+    found = best_order(wide(0, 60, "layers"), watch=lambda bound, peak: told.append((bound, peak)))
     assert told[-1] == (found.bound, found.peak)
     assert all(a[0] <= b[0] and a[1] >= b[1] for a, b in itertools.pairwise(told))
 

@@ -15,8 +15,9 @@ import pytest
 from test_placement import brute_force
 from vmcu_tools.cli import main
 from vmcu_tools.placement import Buffer, Instance
+from vmcu_tools.placement.checker import WrongPlanError, rows_of
+from vmcu_tools.placement.checker import check_memories as check
 from vmcu_tools.placement.memories import MemoryBank, bound_of, place_in
-from vmcu_tools.placement.memory_checker import WrongDistributionError, check, rows_of
 
 CHECKER = Path(sys.modules[check.__module__].__file__ or "")
 
@@ -121,7 +122,7 @@ def test_the_checker_finds_what_is_wrong(planned: tuple[Path, Path]) -> None:
         "cost is|share bytes|beyond": {"buffers": {**plan["buffers"], name: other}},
         "prove ": {"moments": [alive]},
     }.items():
-        with pytest.raises(WrongDistributionError, match=reason):
+        with pytest.raises(WrongPlanError, match=reason):
             check(rows, {**plan, **change})
 
 
@@ -136,7 +137,7 @@ def test_two_buffers_in_one_place_are_found(planned: tuple[Path, Path]) -> None:
         and a["size"] == max(a["size"], b["size"])
         and places[a["id"]]["memory"] == places[b["id"]]["memory"]
     )
-    with pytest.raises(WrongDistributionError, match="share bytes"):
+    with pytest.raises(WrongPlanError, match="share bytes"):
         check(rows, {**plan, "buffers": {**places, two: places[one]}})
 
 

@@ -94,5 +94,5 @@ def test_the_problem_is_written_as_it_was_read(tmp_path: Path) -> None:
 
 def test_buffers_with_gaps_or_an_offset_are_rigid() -> None:
     plain = Buffer("a", 0, 4, 8)
-    assert not plain.rigid
-    assert replace(plain, offset=0).rigid and replace(plain, gaps=(Gap(1, 2),)).rigid
+    assert not plain.is_rigid
+    assert replace(plain, offset=0).is_rigid and replace(plain, gaps=(Gap(1, 2),)).is_rigid

@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,16 +27,16 @@ from vmcu_tools.placement import (
     InputError,
     Instance,
     PlacementError,
+    SearchParams,
     check,
     files,
     place,
 )
-from vmcu_tools.placement.bounds import live_bound
-from vmcu_tools.placement.greedy import best_first_fit, by_time
-from vmcu_tools.placement.partial import Geometry
-from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, components_of, luby
-from vmcu_tools.placement.search import LimitError, Search
-from vmcu_tools.placement.strategy import Strategy
+from vmcu_tools.placement.best_fit import best_fit
+from vmcu_tools.placement.bounds import lower_bound
+from vmcu_tools.placement.geometry import Geometry
+from vmcu_tools.placement.portfolio import components_of, luby
+from vmcu_tools.placement.search import VALLEYS, LimitError, Search
 
 from scripts import script
 
@@ -72,33 +73,33 @@ def least_height(buffers: tuple[Buffer, ...]) -> int:
 def test_small_problems_are_solved_and_proven(problem: Instance) -> None:
     placement = place(problem, seconds=20, workers=1)
     assert placement.height == check(problem, placement.offsets) == least_height(problem.buffers)
-    assert placement.optimal
-    assert live_bound(problem.buffers) <= placement.height
+    assert placement.is_optimal
+    assert lower_bound(problem.buffers) <= placement.height
 
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(0, 99))
-def test_every_strategy_is_exhaustive(problem: Instance, seed: int) -> None:
+def test_every_valley_rule_is_exhaustive(problem: Instance, seed: int) -> None:
     """None gives up where there is a placement, none finds one where there is not."""
     for part in components_of(problem.buffers):
         geometry, lowest = Geometry(part), least_height(tuple(part))
         order = random.Random(seed).sample(range(len(part)), len(part))
-        for strategy in (*STRATEGIES, *NEARBY):
-            offsets = Search(geometry, lowest, order, strategy).run(NODES)
-            assert offsets, strategy
+        for valley in VALLEYS:
+            offsets = Search(geometry, lowest, order, valley).run(NODES)
+            assert offsets, valley
             named = {b.id: o for b, o in zip(part, offsets, strict=True)}
             assert check(Instance(tuple(part)), named) == lowest
-            assert Search(geometry, lowest - 1, order, strategy).run(NODES) is None, strategy
+            assert Search(geometry, lowest - 1, order, valley).run(NODES) is None, valley
 
 
 def test_a_search_stops_at_its_limit() -> None:
     geometry = Geometry([Buffer(str(n), 0, 1, 1 + n) for n in range(9)])
     with pytest.raises(LimitError):
-        Search(geometry, 45, range(9), STRATEGIES[0]).run(3)
+        Search(geometry, 45, range(9), "lowest").run(3)
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES[:4], *NEARBY], ids=str)
-def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
+@pytest.mark.parametrize("valley", VALLEYS)
+def test_a_search_may_be_deeper_than_the_stack(valley: str) -> None:
     count = 1500
     dice = random.Random(5)
     starts = [dice.randrange(20) for _ in range(count)]
@@ -107,25 +108,17 @@ def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
         for n, t in enumerate(starts)
     ]
     # Enough room that the search seldom has to go back: one node or more for each buffer.
-    height = 2 * live_bound(buffers)
+    height = 2 * lower_bound(buffers)
     before, frames = sys.getrecursionlimit(), len(inspect.stack(0))
     sys.setrecursionlimit(frames + 60)
     try:
-        search = Search(Geometry(buffers), height, range(count), strategy)
+        search = Search(Geometry(buffers), height, range(count), valley)
         offsets = search.run(NODES)
     finally:
         sys.setrecursionlimit(before)
     assert offsets and search.nodes >= count
     named = {b.id: o for b, o in zip(buffers, offsets, strict=True)}
     assert check(Instance(tuple(buffers)), named) <= height
-
-
-@settings(max_examples=50, deadline=None)
-@given(problems(most=12))
-def test_first_fit_is_a_placement(problem: Instance) -> None:
-    offsets = best_first_fit(problem.buffers)
-    named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
-    assert check(problem, named) >= live_bound(problem.buffers)
 
 
 def test_check_catches_wrong_offsets() -> None:
@@ -160,8 +153,26 @@ def generated(family: str, count: int, seed: int) -> Instance:
 @pytest.mark.parametrize("family", ["guillotine", "long", "short", "loose"])
 def test_known_optimum_is_found(family: str) -> None:
     placement = place(generated(family, 200, seed=7), seconds=30)
-    assert placement.optimal
+    assert placement.is_optimal
     assert placement.height == generator().CAPACITY
+
+
+OFF = (
+    {"skyline": False},
+    {"blocks": False},
+    {"block_pairs": False},
+    {"valleys": ()},
+    {"nearby": False},
+    {"ejection": False},
+)
+
+
+@pytest.mark.parametrize("off", OFF, ids=str)
+@pytest.mark.parametrize("count", [60, 600])
+def test_each_technique_can_be_switched_off(off: dict[str, Any], count: int) -> None:
+    problem = generated("loose", count, seed=1)
+    placement = place(problem, seconds=0.5, workers=1, params=SearchParams(**off))
+    assert check(problem, placement.offsets) == placement.height
 
 
 def test_hard_problem_ends_in_time_near_the_bound() -> None:
@@ -179,7 +190,7 @@ def test_parts_are_placed_on_their_own() -> None:
     ]
     both = Instance((*first.buffers, *second))
     assert len(components_of(both.buffers)) == 2 * len(components_of(first.buffers))
-    assert place(both, seconds=30).optimal
+    assert place(both, seconds=30).is_optimal
 
 
 def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
@@ -191,7 +202,7 @@ def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from vmcu_tools.placement import files, place\n"
         "p = place(files.read(Path(sys.argv[1])), workers=int(sys.argv[2]))\n"
-        "assert p.optimal; print(sorted(p.offsets.items()))\n"
+        "assert p.is_optimal; print(sorted(p.offsets.items()))\n"
     )
     printed = {
         subprocess.run(
@@ -255,7 +266,7 @@ def test_words_of_other_allocators() -> None:
 def test_no_buffers_take_no_bytes() -> None:
     assert place(Instance(())).height == 0
     nothing = place(Instance((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 3))))
-    assert (nothing.height, nothing.optimal) == (3, True)
+    assert (nothing.height, nothing.is_optimal) == (3, True)
 
 
 def test_command_writes_figures_and_offsets(
@@ -319,9 +330,9 @@ def test_the_clock_is_kept_however_many_buffers(
 @settings(max_examples=100, deadline=None)
 @given(problems(most=12))
 def test_the_quick_placement_is_one(problem: Instance) -> None:
-    offsets = by_time(problem.buffers)
+    offsets = best_fit(problem.buffers)
     named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
-    assert check(problem, named) >= live_bound(problem.buffers)
+    assert check(problem, named) >= lower_bound(problem.buffers)
 
 
 @settings(max_examples=100, deadline=None)

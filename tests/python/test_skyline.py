@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from types import ModuleType
 
 import pytest
 from vmcu_tools.placement import Buffer, Instance, check
-from vmcu_tools.placement.greedy import by_time, height_of
-from vmcu_tools.placement.skyline import TASTES, Skyline, Valleys, fills
+from vmcu_tools.placement.best_fit import best_fit
+from vmcu_tools.placement.portfolio import height_of
+from vmcu_tools.placement.skyline import SKYLINE_WEIGHTS, Skyline, Valleys, skyline_fits
 
 from scripts import script
 
@@ -35,10 +37,10 @@ def generate() -> ModuleType:
 
 @pytest.mark.parametrize("alignments", [(1,), (1, 4, 16)])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_taste_gives_a_placement(seed: int, alignments: tuple[int, ...]) -> None:
+def test_every_weight_gives_a_placement(seed: int, alignments: tuple[int, ...]) -> None:
     buffers = some(seed, 300, alignments)
-    found = list(fills(buffers, NEVER))
-    assert len(found) == len(TASTES)
+    found = list(skyline_fits(buffers, NEVER))
+    assert len(found) == len(SKYLINE_WEIGHTS)
     for offsets in found:
         height = check(Instance(tuple(buffers)), dict(enumerate_ids(offsets)))
         assert height == height_of(buffers, offsets)
@@ -51,7 +53,7 @@ def enumerate_ids(offsets: list[int]) -> list[tuple[str, int]]:
 def test_nothing_hangs_in_the_air() -> None:
     """Every buffer lies at the bottom, or on one that is alive with it."""
     buffers = some(7, 200)
-    for offsets in fills(buffers, NEVER):
+    for offsets in skyline_fits(buffers, NEVER):
         for buffer, offset in zip(buffers, offsets, strict=True):
             tops = {
                 other_offset + other.size
@@ -61,32 +63,32 @@ def test_nothing_hangs_in_the_air() -> None:
             assert offset == 0 or offset in tops
 
 
-def test_thousands_are_lower_than_by_time(generate: ModuleType) -> None:
+def test_thousands_are_lower_than_best_fit(generate: ModuleType) -> None:
     family = generate.FAMILIES["pinwheel"]
     rows = generate.generate(family, 2000, 0)
     buffers = [Buffer(str(n), *row) for n, row in enumerate(rows)]
-    best = min(height_of(buffers, offsets) for offsets in fills(buffers, NEVER))
+    best = min(height_of(buffers, offsets) for offsets in skyline_fits(buffers, NEVER))
     assert generate.CAPACITY <= best <= 1.35 * generate.CAPACITY
-    assert best < height_of(buffers, by_time(buffers))
+    assert best < height_of(buffers, best_fit(buffers))
 
 
 def test_time_that_is_over_ends_it() -> None:
     buffers = some(1, 3000)
-    assert Valleys(buffers).fill(TASTES[0], time.monotonic() - 1) is None
-    assert list(fills(buffers, time.monotonic() - 1)) == []
+    assert Valleys(buffers).fill(SKYLINE_WEIGHTS[0], time.monotonic() - 1) is None
+    assert list(skyline_fits(buffers, time.monotonic() - 1)) == []
 
 
 def test_numbers_too_large_for_the_arrays_are_left_to_others() -> None:
-    assert list(fills([Buffer("a", 0, 1 << 63, 1)], NEVER)) == []
-    assert list(fills([Buffer("a", 0, 1, 1 << 63)], NEVER)) == []
+    assert list(skyline_fits([Buffer("a", 0, 1 << 63, 1)], NEVER)) == []
+    assert list(skyline_fits([Buffer("a", 0, 1, 1 << 63)], NEVER)) == []
 
 
 def test_stretches_that_are_as_high_become_one() -> None:
     skyline = Skyline(0, 10)
-    assert skyline.lowest() == (0, 0, 10)
-    skyline.replace(0, [(0, 4, 0), (4, 7, 5), (7, 10, 0)])
-    assert skyline.walls(4) == (0, 0) and skyline.lowest() == (0, 0, 4)
-    skyline.replace(0, [(0, 4, 5)])
-    assert skyline.lowest() == (0, 7, 10) and skyline.walls(7) == (5, None)
-    skyline.replace(7, [(7, 10, 5)])
-    assert skyline.lowest() == (5, 0, 10) and skyline.walls(0) == (None, None)
+    assert skyline.lowest() == (0, 0) and skyline.neighbours(0) == (10, math.inf, math.inf)
+    skyline.replace(0, [(0, 0), (4, 5), (7, 0)])
+    assert skyline.neighbours(4) == (7, 0, 0) and skyline.lowest() == (0, 0)
+    skyline.replace(0, [(0, 5)])
+    assert skyline.lowest() == (0, 7) and skyline.neighbours(7) == (10, 5, math.inf)
+    skyline.replace(7, [(7, 5)])
+    assert skyline.lowest() == (5, 0) and skyline.neighbours(0) == (10, math.inf, math.inf)

@@ -150,7 +150,7 @@ def buffers(args: argparse.Namespace) -> int:
     write_json(placements.figures(problem, placement, args.capacity), args.json)
     if args.output:
         files.write(problem, placement, args.output)
-    if placement.interrupted:
+    if placement.is_interrupted:
         return EXIT_INTERRUPTED
     if args.capacity is not None and placement.height > args.capacity:
         raise placements.too_high(problem.origin, placement, args.capacity)
@@ -184,22 +184,24 @@ def distribution(args: argparse.Namespace) -> int:
 def graph(args: argparse.Namespace) -> int:
     """Orders and places the tensors of a graph."""
     from .. import progress
-    from ..placement import SECONDS, graphs
+    from ..placement import SECONDS, graphs, program
     from ..report import placements
     from ..report.terminal import console, write_json
 
     problem = graphs.read(args.graph)
+    if args.solver:
+        program.require(args.solver, problem)
     with progress.clock("ordering and placing", args.seconds or SECONDS) as watch:
-        plan = graphs.solve(
-            problem, args.seconds, told=watch, only=args.only, keep=True, solver=args.solver
-        )
+        plan = graphs.solve(problem, args.seconds, watch=watch, only=args.only, keep=True)
+        if args.solver and not plan.is_interrupted:
+            plan = graphs.prove(problem, plan, args.solver, args.seconds or SECONDS)
     placements.print_plan(problem, plan, console())
     write_json(placements.plan_figures(plan), args.json)
     if args.output and plan.offsets is not None:
         placements.write_offsets(plan, args.output)
-    if plan.interrupted:
+    if plan.is_interrupted:
         return EXIT_INTERRUPTED
-    if plan.unproven:
+    if plan.is_unproven:
         remedy = "allow more with --seconds, or leave out --solver: the plan above was searched for"
         raise UserError(Problem(plan.proof, remedy, problem.origin))
     if args.capacity is not None and plan.height > args.capacity:

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places buffers with given lifetimes and sizes in as few bytes as possible.
+"""Offsets for buffers with given lifetimes and sizes, in as few bytes as possible.
 
     place(problem) -> Allocation
 
-problem.py says what an instance is, files.py reads and writes it, search.py looks for placements
-within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for,
-greedy.py and skyline.py have what is there before, ejection.py makes a placement lower, blocks.py
-makes few buffers of many;
-rigid.py places what has gaps or given offsets. tasks.py and ordering/ are about graphs whose order
-is open, graphs.py about both at once, memories.py about several memories. Nothing here knows of
-networks or needs the rest of vmcu.
+Nothing here knows of networks or needs the rest of vmcu. By module:
+
+    problem, complaints, files   buffers and their check, errors, CSV
+    bounds                       lower bounds
+    best_fit, skyline            first placements
+    search                       branch and bound within a height
+    ejection, blocks             for many buffers
+    portfolio, workers, child    which searches are made, and in which processes
+    first_fit                    buffers with gaps or given offsets
+    memories                     several memories
+    tasks, ordering/             graphs whose execution order is open
+    graph_files, graphs, program order and offsets: JSON, the search, MODeL's integer program
+    checker                      checks plans, usable alone
+    params                       SearchParams: every technique and limit
 """
 
 from __future__ import annotations
@@ -17,10 +24,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from .bounds import lower_bound
 from .complaints import InputError, refuse
+from .first_fit import FirstFitSearch, FixedOffsetError
+from .params import DEFAULT, SearchParams
 from .portfolio import Component, components_of
 from .problem import Allocation, Buffer, Gap, Instance, PlacementError, check
-from .rigid import RigidError, RigidSearch, most_needed
 from .workers import Workers
 
 __all__ = [
@@ -30,6 +39,7 @@ __all__ = [
     "InputError",
     "Instance",
     "PlacementError",
+    "SearchParams",
     "check",
     "place",
 ]
@@ -47,6 +57,7 @@ def place(
     workers: int | None = None,
     watch: Watch = lambda bound, height: None,
     keep: bool = False,
+    params: SearchParams = DEFAULT,
 ) -> Allocation:
     """The lowest placement found within `seconds`, checked.
 
@@ -58,11 +69,12 @@ def place(
     The same problem gives the same offsets, unless time runs out: then it depends on how far the
     search has come.
     """
-    if any(buffer.rigid for buffer in problem.buffers):
-        return place_rigid(problem, seconds, watch)
+    if any(buffer.is_rigid for buffer in problem.buffers):
+        return place_rigid(problem, seconds, watch, params)
     start = time.monotonic()
     buffers = [buffer for buffer in problem.buffers if buffer.size]
-    components = [Component(number, group) for number, group in enumerate(components_of(buffers))]
+    groups = enumerate(components_of(buffers))
+    components = [Component(number, group, params) for number, group in groups]
     # The check takes about half as long as what was done up to here.
     reserve = (time.monotonic() - start) / 2
     interrupted = False
@@ -81,15 +93,17 @@ def place(
     return Allocation(offsets, height, bound, time.monotonic() - start, interrupted)
 
 
-def place_rigid(problem: Instance, seconds: float, watch: Watch) -> Allocation:
+def place_rigid(
+    problem: Instance, seconds: float, watch: Watch, params: SearchParams
+) -> Allocation:
     """As place(), for buffers with gaps or given offsets; InputError if two of the latter share
     bytes."""
     start = time.monotonic()
     try:
-        search = RigidSearch(problem.buffers)
-    except RigidError as error:
+        search = FirstFitSearch(problem.buffers, params)
+    except FixedOffsetError as error:
         raise refuse(problem.origin, str(error), "give one of them another offset") from error
-    bound = most_needed(problem.buffers)
+    bound = lower_bound(problem.buffers)
     offsets, _ = search.run(bound, start + seconds, watch)
     by_id = {buffer.id: offset for buffer, offset in zip(problem.buffers, offsets, strict=True)}
     height = check(problem, by_id)
@@ -115,14 +129,16 @@ def improve(
             if height <= bound or (capacity is not None and bound > capacity):
                 return
             component = max(components, key=lambda component: component.height)
-            first = component.rounds == 0
-            if component.rounds == (0 if component.many else 1) and not component.looked_for_blocks:
-                blocks = component.put_together(len(geometries), deadline)
+            if (component.rounds or component.is_large) and not component.looked_for_blocks:
+                blocks = component.add_blocks(len(geometries), deadline)
                 if blocks is not None:
                     geometries.append(blocks.geometry)
                 continue
+            is_short = component.rounds == 0 and not component.is_large
             attempts = component.batch(bound)
-            outcomes = pool.here(attempts) if first and not component.many else pool.solve(attempts)
+            if not attempts:
+                return
+            outcomes = pool.solve_here(attempts) if is_short else pool.solve(attempts)
             for attempt, outcome in zip(attempts, outcomes, strict=True):
                 component.learn(attempt, outcome)
 

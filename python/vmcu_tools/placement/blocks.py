@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers put together to blocks, so that a search has fewer of them to place.
+"""Joins buffers to blocks, so that a search has fewer of them to place.
 
-Two buffers of the same lifetime may as well lie on top of each other, and two of the same size, of
-which one begins when the other ends, in the same place. What fits is put together again and again,
-the largest first: of large ones it is least likely that they fit by chance. Blocks undo every cut
-of a rectangle that was cut from edge to edge (guillotine cuts); elsewhere some may be wrong, so
-this is tried several times, with noise, and offsets of buffers are searched for as well.
+Input: buffers. Output: blocks with their parts, or none. Algorithm: greedy agglomeration. Two
+buffers of the same lifetime may lie on top of each other, and two of the same size, of which one
+begins when the other ends, at the same offset. Pairs are joined again and again, the largest
+first: it is least likely that these fit by chance. Blocks undo every guillotine cut of a rectangle;
+elsewhere some may be wrong, so there are several tries with noise, and offsets of buffers are
+searched for as well. Complexity: n log n for each try.
 """
 
 from __future__ import annotations
@@ -16,20 +17,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from .params import SearchParams
 from .problem import Buffer
 
 # How much rarer it is that sizes are equal by chance than that lifetimes are: it depends on how
 # fine they are.
-BIASES = (16.0, 1.0, 0.5, 0.25, 4.0, 64.0)
-NOISES = (0.0, 0.1, 0.3)
+SIZE_BIASES = (16.0, 1.0, 0.5, 0.25, 4.0, 64.0)
+BLOCK_DEVIATIONS = (0.0, 0.1, 0.3)
 # A stack as high as a neighbour is much rarer by chance. So many of a lifetime are tried in pairs.
-SURE, MOST_PAIRED, MOST_AS_HIGH = 1000.0, 8, 4
-# Buffers that are looked at in all, over several tries, and in those that show if it is worth it.
-EFFORT, FIRST_EFFORT = 100_000, 4000
-MOST_TRIES = 80
-# As far as there are fewer than this share of them.
-FEWER = 0.9
-SEED = 1
+PAIR_FACTOR, MOST_PAIRED, MOST_EQUAL = 1000.0, 8, 4
 
 Shape = tuple[int, int, int, int]  # lower, upper, size, alignment
 Pair = tuple[int, int]
@@ -50,7 +46,7 @@ class Blocks:
         """The roots as buffers."""
         return [Buffer(str(root), *self.shapes[root]) for root in self.roots]
 
-    def unfolded(self, offsets: Sequence[int]) -> tuple[int, ...]:
+    def unfold(self, offsets: Sequence[int]) -> tuple[int, ...]:
         """The offsets of the buffers, from those of the roots."""
         found = [0] * len(self.shapes)
         for root, offset in zip(self.roots, offsets, strict=True):
@@ -117,7 +113,7 @@ class Builder:
             ((upper, 0, size, alignment), begins),
         ):
             for pair in sums.get(key, ()):
-                self.offer(SURE * size * self.per_size, *pair)
+                self.offer(PAIR_FACTOR * size * self.per_size, *pair)
         if 1 < len(same) <= MOST_PAIRED:
             for other in same:
                 if other != number:
@@ -133,11 +129,11 @@ class Builder:
         found = [*ends.get(before, ()), *begins.get(after, ())]
         if found or before in self.ends or after in self.begins:
             for pair in ((one, other), *found):
-                self.offer(SURE * size * self.per_size, *pair)
+                self.offer(PAIR_FACTOR * size * self.per_size, *pair)
         for sums, key in ((begins, start), (ends, end)):
             pairs = sums.setdefault(key, [])
             pairs.append((one, other))
-            del pairs[:-MOST_AS_HIGH]
+            del pairs[:-MOST_EQUAL]
 
     def offer(self, rarity: float, number: int, other: int) -> None:
         """Puts one, or two, on the heap."""
@@ -186,22 +182,25 @@ class Builder:
         self.add((min(lower, begins), max(upper, ends), size, alignment))
 
 
-def blocks_of(buffers: Sequence[Buffer], deadline: float) -> Blocks | None:
+def blocks_of(buffers: Sequence[Buffer], deadline: float, params: SearchParams) -> Blocks | None:
     """The fewest blocks of some tries, the same every time; None if there are hardly fewer of them
     than buffers, or time runs out."""
     best: Blocks | None = None
-    tries = min(max(EFFORT // len(buffers), 2), MOST_TRIES)
-    first = max(FIRST_EFFORT // len(buffers), 2)
-    for number in range(tries):
+    count = len(buffers)
+    probe = max(params.block_probe // count, 2)
+    for number in range(min(max(params.block_work // count, 2), params.block_tries)):
         if time.monotonic() > deadline:
             return None
-        dice = random.Random(SEED + number)
-        turn, paired = number // 2, number % 2 == 0
-        bias, noise = BIASES[turn % len(BIASES)], NOISES[turn // len(BIASES) % len(NOISES)]
+        dice = random.Random(params.seed + number)
+        turn, paired = number // 2, number % 2 == 0 and params.block_pairs
+        bias, noise = (
+            SIZE_BIASES[turn % len(SIZE_BIASES)],
+            BLOCK_DEVIATIONS[turn // len(SIZE_BIASES) % len(BLOCK_DEVIATIONS)],
+        )
         found = Builder(buffers, bias, noise, paired, dice).run()
         if best is None or len(found.roots) < len(best.roots):
             best = found
-        if number + 1 >= first and len(best.roots) > FEWER * len(buffers):
+        if number + 1 >= probe and len(best.roots) > params.block_share * count:
             return None
         if len(best.roots) == 1:
             break

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what `vmcu place --graph` says, from the two JSON files alone.
+"""Checks plans of `vmcu place --graph` and `vmcu place --memory` from the two files alone.
 
     python checker.py GRAPH.json PLAN.json
+    python checker.py PROBLEM.csv PLAN.json
 
-It imports nothing of the rest and shares no line with what it checks: every moment of the order is
-written down as the set of tensors alive at it. Exit 0 if the plan is right, 1 if not. What no order
-can do without (`bound`) is proven again by a node that needs as much in every order, or by going
-through all sets of nodes that can have run without it, as far as these are not too many; it says
-which of the two, or that it was neither. That no offsets take less than a plan's, where that is
-more than the worst step, it does not prove.
+Exit 0 if the plan is right, 1 if not. It imports nothing of the compiler and shares no line with
+what it checks.
+
+A graph: each step of the order is written down as the set of tensors alive at it. The `bound` of
+all orders is proven again, by a node that needs as much in every order, or by visiting all sets of
+nodes that can have run below it (at most MOST_SETS); the output says which of the two, or neither.
+It does not prove a height that is larger than the worst step.
+
+Buffers in several memories: every buffer is in a memory, at an offset that it may have, and shares
+no byte with another one that is alive with it. The `bound`: at each of the plan's `moments`, the
+buffers alive cost at least what divisible buffers would cost; no two moments have a buffer in
+common, so their costs add up. Buffers with gaps are refused.
 """
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+Row = dict[str, Any]
 
 
 class WrongPlanError(Exception):
@@ -224,17 +235,93 @@ def proof(graph: dict[str, Any], bound: int) -> str:
     return f"none of the orders needs less than {bound}: {found} sets"
 
 
+def rows_of(path: Path) -> list[Row]:
+    """The buffers of a problem."""
+    rows: list[Row] = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            demand(not line.get("gaps"), "buffers with gaps are not checked")
+            row: Row = {name: int(line[name]) for name in ("lower", "upper", "size")}
+            row["alignment"] = int(line.get("alignment") or 1)
+            row["accesses"] = int(line.get("accesses") or row["size"])
+            row["offset"] = None if line.get("offset") in (None, "", "-1") else int(line["offset"])
+            rows.append({"id": line["id"], **row})
+    return rows
+
+
+def check_places(rows: list[Row], plan: dict[str, Any]) -> Fraction:
+    """The cost of a plan whose places are right."""
+    memories = plan["memories"]
+    demand(plan["buffers"].keys() == {row["id"] for row in rows}, "other buffers have places")
+    cost, spans = Fraction(0), []
+    for row in rows:
+        place = plan["buffers"][row["id"]]
+        memory, at = memories[place["memory"]], place["offset"]
+        within = 0 <= at <= at + row["size"] <= min(memory["capacity"], memory["height"])
+        demand(within, f"{row['id']} is beyond its memory")
+        demand(at % row["alignment"] == 0, f"{row['id']} is not aligned")
+        demand(row["offset"] in (None, at), f"{row['id']} has another offset")
+        cost += row["accesses"] * Fraction(memory["cost"])
+        spans.append((place["memory"], at, row))
+    for (m1, a1, one), (m2, a2, two) in itertools.combinations(spans, 2):
+        together = one["lower"] < two["upper"] and two["lower"] < one["upper"]
+        apart = m1 != m2 or a1 + one["size"] <= a2 or a2 + two["size"] <= a1
+        demand(not together or apart, f"{one['id']} and {two['id']} share bytes")
+    return cost
+
+
+def least(rows: list[Row], moment: int, memories: list[dict[str, Any]]) -> Fraction:
+    """What the buffers alive at a moment cost at least: bytes with the most accesses go first, into
+    the memories from the cheap to the dear."""
+    room = [[Fraction(m["cost"]), m["capacity"]] for m in sorted(memories, key=lambda m: m["cost"])]
+    bytes_ = [
+        (Fraction(row["accesses"], row["size"]), row["size"])
+        for row in rows
+        if row["lower"] <= moment < row["upper"] and row["size"]
+    ]
+    cost = Fraction(0)
+    for each, count in sorted(bytes_, reverse=True):
+        while count and room:
+            part = min(count, room[0][1])
+            cost += each * part * room[0][0]
+            room[0][1] -= part
+            count -= part
+            if not room[0][1]:
+                room.pop(0)
+    return cost
+
+
+def check_memories(rows: list[Row], plan: dict[str, Any]) -> tuple[float, float]:
+    """Cost and bound; WrongPlanError."""
+    cost = check_places(rows, plan)
+    demand(abs(float(cost) - plan["cost"]) <= 1e-9 * max(float(cost), 1), f"the cost is {cost}")
+    for one, two in itertools.pairwise(sorted(plan["moments"])):
+        both = [row["id"] for row in rows if row["lower"] <= one and two < row["upper"]]
+        demand(one < two and not both, f"moments {one} and {two} have {both} in common")
+    bound = sum(least(rows, moment, plan["memories"]) for moment in plan["moments"])
+    demand(plan["bound"] <= float(bound) * (1 + 1e-9), f"these moments prove {float(bound)} only")
+    demand(plan["optimal"] == (plan["cost"] <= plan["bound"] * (1 + 1e-9)), "'optimal' is wrong")
+    return float(cost), float(bound)
+
+
+def graph_verdict(graph: dict[str, Any], plan: dict[str, Any]) -> str:
+    """What is right about the plan of a graph; WrongPlanError."""
+    peak, height = check(graph, plan)
+    text = f"right: {height} bytes, {peak} in the worst step, none less in this order"
+    return text if graph.get("order") else f"{text}\n{proof(graph, min(plan['bound'], peak))}"
+
+
 def main(words: list[str]) -> int:
-    graph, plan = (json.loads(Path(word).read_text(encoding="utf-8")) for word in words)
+    problem, plan = Path(words[0]), json.loads(Path(words[1]).read_text(encoding="utf-8"))
     try:
-        peak, height = check(graph, plan)
-        known = "" if graph.get("order") else proof(graph, min(plan["bound"], peak))
+        if problem.suffix == ".csv":
+            cost, bound = check_memories(rows_of(problem), plan)
+            print(f"right: costs {cost:g}, nothing less than {bound:g}")
+        else:
+            print(graph_verdict(json.loads(problem.read_text(encoding="utf-8")), plan))
     except (WrongPlanError, KeyError) as error:
         print(f"wrong: {error}")
         return 1
-    print(f"right: {height} bytes, {peak} in the worst step, none less in this order")
-    if known:
-        print(known)
     return 0
 
 

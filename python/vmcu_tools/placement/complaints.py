@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+# The most that one error names.
+MOST_COMPLAINTS = 10
+
 
 @dataclass(frozen=True)
 class Complaint:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement made lower by taking out what is too high and finding room for it.
+"""Lowers a placement of many buffers by guided ejection search.
 
-What ends above a limit is taken out. One after the other is put back into the narrowest gap that
-holds it; where none does, it is put where what has to leave weighs least, and that finds another
-place or waits as well. Each time that there is no room for a buffer its weight grows, so that the
-same ones do not eject each other for ever (guided ejection search: Nagata and Braeysy, "A powerful
-route minimization heuristic for the vehicle routing problem with time windows", Operations Research
-Letters 37, 2009). It gets lower where there are too many buffers for a search of all placements.
+Input: offsets, a limit of insertions. Output: lower offsets, or none. Algorithm: buffers that end
+above the next limit are removed. Each is inserted into the narrowest gap that holds it; where none
+does, it replaces the buffers with the smallest weights, which are inserted elsewhere or wait. The
+weight of a buffer grows each time that there is no room for it, so that the same buffers do not
+eject each other for ever (Nagata and Braeysy, "A powerful route minimization heuristic for the
+vehicle routing problem with time windows", Operations Research Letters 37, 2009). Complexity: an
+insertion is linear in the buffers alive together.
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .partial import Geometry
+from .geometry import Geometry
 
-# The next limit, below the height that has been reached.
-STEP = 0.006
+# The next limit is lower by this share of the height.
+DESCENT = 0.006
 # How often a gap is filled from its top, and is not the narrowest one.
 FROM_TOP, ANY_GAP = 0.5, 0.1
-# After so many insertions, so many buffers go to another gap.
-CALM, SHAKEN = 4, 4
-# Places that are weighed for a buffer at most.
-MOST_PLACES = 300
-# How often the clock is looked at, in insertions.
-CLOCK = 64
+# After so many insertions, so many buffers move to another gap.
+INSERTIONS_PER_SHAKE, BUFFERS_PER_SHAKE = 4, 4
+# Offsets that are weighed for a buffer at most.
+MOST_OFFSETS = 300
+INSERTIONS_PER_CLOCK = 64
 
 
 class Ejection:
@@ -46,39 +46,41 @@ class Ejection:
         self.weight = self.area.copy()
         self.dice, self.noise = random.Random(seed), np.random.default_rng(seed)
         self.near: dict[int, np.ndarray] = {}
-        self.limit = self.steps = 0
+        self.limit = self.insertions = 0
 
-    def lowered(self, goal: int, grain: int, steps: int, deadline: float) -> list[int] | None:
-        """Offsets that end as low as was found with so many insertions, `goal` at the lowest; None
-        if nothing is lower than what was there."""
+    def run(self, goal: int, step: int, insertions: int, deadline: float) -> list[int] | None:
+        """Offsets as low as so many insertions find, `goal` at the lowest, whose height is a
+        multiple of `step`; None if nothing is lower than what was there."""
         best = None
         height = int((self.offset + self.size).max())
         while height > goal:
-            self.limit = max(goal, (height - max(int(STEP * height), 1)) // grain * grain)
-            if not self.fit(steps, deadline):
+            self.limit = max(goal, (height - max(int(DESCENT * height), 1)) // step * step)
+            if not self.fit(insertions, deadline):
                 break
             best = self.offset.tolist()
             height = int((self.offset + self.size).max())
         return best
 
-    def fit(self, steps: int, deadline: float) -> bool:
+    def fit(self, insertions: int, deadline: float) -> bool:
         """True if all are below the limit before so many insertions are over."""
         if int(self.size.max()) > self.limit:
             return False
         waiting = np.flatnonzero(self.offset + self.size > self.limit).tolist()
         self.placed[waiting] = False
         while waiting:
-            self.steps += 1
-            if self.steps > steps or (self.steps % CLOCK == 0 and time.monotonic() > deadline):
+            self.insertions += 1
+            if self.insertions > insertions or (
+                self.insertions % INSERTIONS_PER_CLOCK == 0 and time.monotonic() > deadline
+            ):
                 return False
             number = waiting.pop(self.dice.randrange(len(waiting)))
             if not self.insert(number):
-                waiting += self.push_in(number)
-            if self.steps % CALM == 0:
+                waiting += self.replace(number)
+            if self.insertions % INSERTIONS_PER_SHAKE == 0:
                 self.shake()
         return True
 
-    def others(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def neighbours(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Those placed that are alive at the same time, by offset, with their starts and ends."""
         near = self.near.get(number)
         if near is None:
@@ -92,12 +94,12 @@ class Ejection:
 
     def insert(self, number: int) -> bool:
         """Puts a buffer into a gap; False if none holds it."""
-        _, starts, ends = self.others(number)
+        _, starts, ends = self.neighbours(number)
         low = np.zeros(len(starts) + 1, np.int64)
         low[1:] = np.maximum.accumulate(ends)
         high = np.append(starts, self.limit) - self.size[number]
         if self.aligned:
-            low = self.up(low, number)
+            low = self.aligned_up(low, number)
             high -= high % self.alignment[number]
         gaps = np.flatnonzero(high >= low)
         if not len(gaps):
@@ -110,24 +112,24 @@ class Ejection:
         self.placed[number] = True
         return True
 
-    def up(self, offsets: np.ndarray, number: int) -> np.ndarray:
+    def aligned_up(self, offsets: np.ndarray, number: int) -> np.ndarray:
         """The next offsets at which a buffer may lie."""
         found: np.ndarray = offsets + -offsets % self.alignment[number]
         return found
 
-    def push_in(self, number: int) -> list[int]:
+    def replace(self, number: int) -> list[int]:
         """Puts a buffer where what has to leave weighs least; those of it without another place."""
         self.weight[number] += self.area[number]
-        near, starts, ends = self.others(number)
+        near, starts, ends = self.neighbours(number)
         size, most = self.size[number], self.limit - self.size[number]
         places = np.concatenate([[0, most], ends, starts - size])
         if self.aligned:
             places = np.concatenate(
-                [places - places % self.alignment[number], self.up(ends, number)]
+                [places - places % self.alignment[number], self.aligned_up(ends, number)]
             )
         places = np.unique(places[(places >= 0) & (places <= most)])
-        if len(places) > MOST_PLACES:
-            places = self.noise.choice(places, MOST_PLACES, False)
+        if len(places) > MOST_OFFSETS:
+            places = self.noise.choice(places, MOST_OFFSETS, False)
         hit = (starts < places[:, None] + size) & (ends > places[:, None])
         cost = hit @ self.weight[near] * (1 + 0.2 * self.noise.random(len(places)))
         at = int(np.argmin(cost))
@@ -139,7 +141,7 @@ class Ejection:
 
     def shake(self) -> None:
         """Sends some buffers to another gap, which may be the same."""
-        for _ in range(SHAKEN):
+        for _ in range(BUFFERS_PER_SHAKE):
             number = self.dice.randrange(len(self.placed))
             if self.placed[number]:
                 self.placed[number] = False

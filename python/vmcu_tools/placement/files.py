@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .complaints import Complaint, InputError, refuse
+from .complaints import MOST_COMPLAINTS, Complaint, InputError, refuse
 from .problem import Allocation, Buffer, Gap, Instance
 
 REQUIRED = ("id", "lower", "upper", "size")
@@ -27,7 +27,6 @@ SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower
 LAST_MOMENT = "end"
 NONE = ("", "-1")
 GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)(?:@([0-9]+):([0-9]+))?")
-MOST_COMPLAINTS = 10
 # Python reads no longer ones, and no memory has so many bytes.
 MOST_DIGITS = 100
 

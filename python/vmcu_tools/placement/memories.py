@@ -3,15 +3,15 @@
 
     place_in(problem, (MemoryBank("fast", 65536, 0.0), MemoryBank("slow", 1 << 20, 10.0)))
 
-A buffer costs its accesses times the cost of its memory. A search takes buffers in many orders,
-those first that are accessed most for their size, and puts each into the cheapest memory that has
-so many bytes left at each moment; each memory is then placed by itself. It is drawn from a
-generator with a fixed seed and bounded by work, so it ends at the same outcome on every machine.
+Input: buffers with accesses, memories. Output: Distribution. A buffer costs its accesses times the
+cost of its memory. Algorithm: randomised greedy; buffers are taken in many orders, by accesses per
+byte or by size, and each goes to the cheapest memory that has room at each moment; each memory is
+then placed by itself. Orders come from a generator with a fixed seed and are limited by work, so
+the outcome is the same on every machine. Complexity: orders times buffers times moments.
 
-The bound: at one moment no more bytes of the buffers alive may be in a memory than it has,
-whichever they are and even where they may be divided. Moments that have no buffer in common add
-up. `moments` names those that give the bound, so that anybody can add them up again:
-memory_checker.py.
+The bound: at one moment no more bytes of the buffers alive are in a memory than it has, even if
+buffers could be divided (a fractional knapsack). Moments that have no buffer in common add up;
+`moments` names those that give the bound, so that checker.py can add them up again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import place
+from .params import DEFAULT, SearchParams
 from .problem import Buffer, Instance
 
-SEED = 1
-# Orders that are tried, fewer where there are many buffers; how far they are from the first one.
-ORDERS, LEAST_ORDERS, WORK = 400, 20, 400_000
-NOISE = (0.1, 0.3, 1.0, 3.0)
-# Memories are filled less where places were not found, so often.
-TIMES = 8
+# How far orders are from the first one.
+DENSITY_DEVIATIONS = (0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Distribution:
     seconds: float
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """True if no other costs less."""
         return self.cost <= self.bound or math.isclose(self.cost, self.bound)
 
@@ -108,14 +105,15 @@ def place_in(
     memories: Sequence[MemoryBank],
     seconds: float = 50.0,
     workers: int | None = None,
+    params: SearchParams = DEFAULT,
 ) -> Distribution | None:
     """The cheapest distribution found, checked; None if none was found. seconds: for the search for
     offsets in each memory. memories: the cheap ones first."""
     start = time.monotonic()
     bound, moments = bound_of(problem.buffers, memories)
     capacities = [memory.capacity for memory in memories]
-    for _ in range(TIMES):
-        chosen = cheapest(problem.buffers, memories, capacities)
+    for _ in range(params.memory_retries):
+        chosen = cheapest(problem.buffers, memories, capacities, params)
         if chosen is None:
             return None
         short: list[tuple[int, int]] = []
@@ -125,7 +123,8 @@ def place_in(
             inside = tuple(
                 b for b, there in zip(problem.buffers, chosen, strict=True) if there == number
             )
-            found = place(replace(problem, buffers=inside), memory.capacity, seconds, workers)
+            part = replace(problem, buffers=inside)
+            found = place(part, memory.capacity, seconds, workers, params=params)
             offsets |= found.offsets
             heights.append(found.height)
             if found.height > memory.capacity:
@@ -150,15 +149,18 @@ def cost_of(
 
 
 def cheapest(
-    buffers: Sequence[Buffer], memories: Sequence[MemoryBank], capacities: Sequence[int]
+    buffers: Sequence[Buffer],
+    memories: Sequence[MemoryBank],
+    capacities: Sequence[int],
+    params: SearchParams,
 ) -> list[int] | None:
     """By buffer the number of its memory: the cheapest found; None if none was found."""
-    dice = random.Random(SEED)
+    dice = random.Random(params.seed)
     best: tuple[float, list[int]] | None = None
-    orders = max(LEAST_ORDERS, min(ORDERS, WORK // (len(buffers) + 1)))
+    orders = min(params.memory_orders, max(20, params.memory_work // (len(buffers) + 1)))
     for turn in range(orders):
         # Every other one has the large before the small, which are hard to fit in later.
-        noise = NOISE[turn // 2 % len(NOISE)] * (turn > 1)
+        noise = DENSITY_DEVIATIONS[turn // 2 % len(DENSITY_DEVIATIONS)] * (turn > 1)
         first = density if turn % 2 == 0 else size
         keys = [first(b) * math.exp(noise * dice.gauss(0, 1)) for b in buffers]
         order = sorted(range(len(buffers)), key=lambda n: (-keys[n], n))

@@ -50,7 +50,7 @@ class Buffer:
     accesses: int = 0
 
     @property
-    def rigid(self) -> bool:
+    def is_rigid(self) -> bool:
         """Whether it is neither a plain rectangle of moments and bytes nor free to lie anywhere."""
         return bool(self.gaps) or self.offset is not None
 
@@ -84,18 +84,18 @@ class Instance:
 class Allocation:
     """Offsets by buffer id.
 
-    `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it. `interrupted`:
-    somebody ended the search before its time.
+    `bound`: no placement is lower, as far as proven. `is_interrupted`: the search was ended before
+    its time.
     """
 
     offsets: dict[str, int]
     height: int
     bound: int
     seconds: float
-    interrupted: bool = False
+    is_interrupted: bool = False
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """True if no allocation can be lower."""
         return self.height == self.bound
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order and offsets of a graph in one integer program: MODeL (arXiv:2210.12924, section 4).
 
+Input: a Dataflow and a sufficient height. Output: Proof. Complexity: exponential; the program has
+four conditions for each pair of tensors, and one for each step in which both may exist.
+
 Variables C and P say in which step a tensor is made and in which it is kept; a and b which of two
 that exist together is above the other. Of the paper's reductions all that change no optimum are
 here: spans, useful and necessary lifetimes (appendix A.1), precedence (A.2), and the pyramid of
@@ -27,9 +30,10 @@ from typing import Any
 
 from .child import end, start
 from .complaints import InputError, refuse
+from .graph_files import GraphBuffer, NamedGraph
 from .highs import quieten
-from .named import NamedGraph
 from .ordering.bounds import ancestors
+from .tasks import TaskGraph
 
 SOLVERS = ("highs", "cbc")
 # Conditions are written for each pair of tensors at each step: more of them take longer to write
@@ -42,102 +46,96 @@ TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class PlacedEdge:
-    """What takes bytes: a tensor's place or a node's scratch. `source`: the node that makes it, -1
-    if it is there from the start; `sinks`: its readers; `kept`: to the end."""
+class Overlap:
+    """The edges `source` and `target`, by index, may share bytes: a node makes the second of the
+    first, which dies in it, at least `below` bytes below it or `above` bytes above it (negative),
+    if the node runs in the given direction."""
 
-    number: int
-    size: int
     source: int
-    sinks: tuple[int, ...]
-    kept: bool
-    alignment: int = 1
-    offset: int | None = None
+    target: int
+    below: int
+    above: int
+    is_descending: bool
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """Nodes with what takes bytes. `order`: of the nodes, if it is given; `overlaps`: a third
+    relation beside the paper's above and below, of edges whose node has a direction."""
+
+    tasks: TaskGraph
+    edges: tuple[GraphBuffer, ...]
+    order: tuple[int, ...] | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    origin: str = ""
+
+
+def dataflow_of(graph: NamedGraph) -> Dataflow:
+    """The dataflow of a graph, edges of no bytes left out."""
+    edges = tuple(edge for edge in graph.buffers if edge.size)
+    return Dataflow(graph.tasks, edges, graph.order, (), graph.origin)
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a solver found: nodes in order and offsets by tensor, None if nothing is lower than what
-    was known; no order and offsets take fewer bytes than the bound."""
+    """What a solver found: nodes in order, offsets by number of edge, nodes that descend; None if
+    nothing is lower than what was known; no order and offsets take fewer bytes than the bound."""
 
     order: tuple[int, ...] | None
     offsets: dict[int, int]
     bound: int
+    descending: frozenset[int] = frozenset()
 
 
-def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[PlacedEdge]:
-    """What takes bytes, those of none left out."""
-    tasks, found = graph.tasks, []
-    for number, root in enumerate(roots):
-        group = [t for t, other in zip(graph.tensors, roots, strict=True) if other == root]
-        there = number in tasks.maker or tasks.wanted(number)
-        if number != root or not there or not tasks.sizes[number]:
-            continue
-        offsets = [t.offset for t in group if t.offset is not None]
-        found.append(
-            PlacedEdge(
-                number,
-                tasks.sizes[number],
-                tasks.maker.get(number, -1),
-                tuple(tasks.readers[number]),
-                number in tasks.kept,
-                max(t.alignment for t in group),
-                offsets[0] if offsets else None,
-            )
-        )
-    for node, task in enumerate(tasks.tasks):
-        if task.scratch:
-            found.append(PlacedEdge(~node, task.scratch, node, (), False))
-    return found
-
-
-class EdgeSpans:
+class Spans:
     """When nodes can run and edges can, or must, exist: ranges of steps, by node and by edge."""
 
-    def __init__(self, graph: NamedGraph, edges: Sequence[PlacedEdge], order: Sequence[int] | None):
-        self.nodes = len(graph.tasks.tasks)
-        self.before = ancestors(graph.tasks)
+    def __init__(self, flow: Dataflow):
+        self.nodes, self.edges = len(flow.tasks.tasks), flow.edges
+        self.before = ancestors(flow.tasks)
         first = self.before.sum(1).tolist()
         last = [self.nodes - 1 - behind for behind in self.before.sum(0).tolist()]
-        if order is not None:
-            first = last = [list(order).index(node) for node in range(self.nodes)]
+        if flow.order is not None:
+            first = last = [flow.order.index(node) for node in range(self.nodes)]
         self.first, self.last = first, last
-        self.useful = [self._useful(edge) for edge in edges]
-        self.needed = [self._needed(edge) for edge in edges]
+        self.useful = [self._useful(edge) for edge in self.edges]
+        self.needed = [self._needed(edge) for edge in self.edges]
 
-    def _useful(self, edge: PlacedEdge) -> range:
+    def _useful(self, edge: GraphBuffer) -> range:
         """Outside, an edge never exists (equation 11)."""
         start = 0 if edge.source < 0 else self.first[edge.source]
-        if edge.kept:
+        if edge.is_kept:
             return range(start, self.nodes)
         ends = [self.last[sink] for sink in edge.sinks] or [self.last[edge.source]]
         return range(start, max(ends) + 1)
 
-    def _needed(self, edge: PlacedEdge) -> range:
+    def _needed(self, edge: GraphBuffer) -> range:
         """In these steps an edge is kept, whatever the order (equation 12)."""
         start = 0 if edge.source < 0 else self.last[edge.source] + 1
         stops = [self.first[sink] + 1 for sink in edge.sinks]
-        return range(start, max(self.nodes if edge.kept else max(stops, default=start), start))
+        return range(start, max(self.nodes if edge.is_kept else max(stops, default=start), start))
 
-    def apart(self, edges: Sequence[PlacedEdge], one: int, other: int) -> bool:
+    def are_disjoint(self, one: int, other: int) -> bool:
         """Whether two edges never exist together."""
         a, b = self.useful[one], self.useful[other]
         if a.stop <= b.start or b.stop <= a.start:
             return True
-        return self._precedes(edges[one], edges[other]) or self._precedes(edges[other], edges[one])
+        first, second = self.edges[one], self.edges[other]
+        return self._precedes(first, second) or self._precedes(second, first)
 
-    def _precedes(self, one: PlacedEdge, other: PlacedEdge) -> bool:
+    def _precedes(self, one: GraphBuffer, other: GraphBuffer) -> bool:
         """Whether all readers of one run before the maker of the other (appendix A.2)."""
-        if one.kept or other.source < 0:
+        if one.is_kept or other.source < 0:
             return False
         ends = one.sinks or (one.source,)
         return all(bool(self.before[other.source, end]) for end in ends)
 
 
-def pyramid(edges: Sequence[PlacedEdge], spans: EdgeSpans) -> dict[int, int]:
+def pyramid(flow: Dataflow, spans: Spans) -> dict[int, int]:
     """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
     ends where any of these may begin."""
-    if any(edge.offset is not None for edge in edges):
+    edges = flow.edges
+    if flow.overlaps or any(edge.offset is not None for edge in edges):
         return {}
     found: dict[int, int] = {}
     top = 0
@@ -162,27 +160,23 @@ class Job:
     """A program to solve: as Program has it, and the solver's name."""
 
     graph: NamedGraph
-    roots: Sequence[int]
-    order: Sequence[int] | None
     most: int
     solver: str
 
 
 class Program:
-    """The program of a graph: nothing takes more than `most` bytes."""
+    """The program of a dataflow: nothing takes more than `most` bytes."""
 
-    def __init__(self, graph: NamedGraph, roots: Sequence[int], order: Sequence[int] | None,
-                 most: int):  # fmt: skip
-        self.pulp = pulp_or_refuse(graph)
-        self.graph, self.most = graph, most
-        self.edges = edges_of(graph, roots)
-        self.spans = EdgeSpans(graph, self.edges, order)
+    def __init__(self, flow: Dataflow, most: int):
+        self.pulp = pulp_or_refuse(flow.origin)
+        self.flow, self.most = flow, most
+        self.edges, self.spans = flow.edges, Spans(flow)
         pairs = combinations(range(len(self.edges)), 2)
-        self.pairs = [pair for pair in pairs if not self.spans.apart(self.edges, *pair)]
-        conditions = sum(len(self.meeting(*pair)) for pair in self.pairs)
+        self.pairs = [pair for pair in pairs if not self.spans.are_disjoint(*pair)]
+        conditions = sum(len(self.common_steps(*pair)) for pair in self.pairs)
         if conditions > MOST_CONDITIONS:
             raise refuse(
-                graph.origin,
+                flow.origin,
                 f"the integer program has {conditions:,} conditions for pairs of tensors, more "
                 f"than {MOST_CONDITIONS:,}",
                 "leave out --solver",
@@ -193,12 +187,18 @@ class Program:
         self.runs = [self._runs(node) for node in range(self.spans.nodes)]
         self.kept = [self._kept(number) for number in range(len(self.edges))]
         self._schedule()
-        self.preplaced = pyramid(self.edges, self.spans)
+        self.bottom = pyramid(flow, self.spans)
         self.base = [self._base(number) for number in range(len(self.edges))]
+        overlaps: dict[tuple[int, ...], list[Overlap]] = {}
+        for overlap in flow.overlaps:
+            pair = tuple(sorted((overlap.source, overlap.target)))
+            overlaps.setdefault(pair, []).append(overlap)
+        nodes = sorted({self.edges[overlap.target].source for overlap in flow.overlaps})
+        self.descends = {node: self.binary(f"d{node}") for node in nodes}
         for one, other in self.pairs:
-            self._apart(one, other)
+            self._separate(one, other, overlaps.get((one, other), []))
 
-    def meeting(self, one: int, other: int) -> range:
+    def common_steps(self, one: int, other: int) -> range:
         """The steps in which two edges may exist together."""
         a, b = self.spans.useful[one], self.spans.useful[other]
         return range(max(a.start, b.start), min(a.stop, b.stop))
@@ -240,7 +240,7 @@ class Program:
             self.add(total(runs) == 1)
         for step in steps:
             self.add(total(runs[step] for runs in self.runs) == 1)
-        for node, others in enumerate(self.graph.tasks.before):
+        for node, others in enumerate(self.flow.tasks.predecessors):
             for other in others:
                 for step in range(self.spans.first[node], self.spans.last[node] + 1):
                     done = total(self.runs[other][:step])
@@ -251,11 +251,11 @@ class Program:
                 self.add(self.live(number, step) <= 1)
                 if step:
                     self.add(kept[step] <= self.live(number, step - 1))
-                    if edge.kept:
+                    if edge.is_kept:
                         self.add(kept[step] >= self.live(number, step - 1))
                 for sink in edge.sinks:
                     self.add(self.runs[sink][step] <= kept[step])
-        for step in steps:
+        for step in steps if not self.flow.overlaps else ():
             alive = (edge.size * self.live(n, step) for n, edge in enumerate(self.edges))
             self.add(total(alive) <= self.pool)
 
@@ -267,7 +267,7 @@ class Program:
     def _base(self, number: int) -> Any:
         """Equation 8, and what is known of an edge's address."""
         edge = self.edges[number]
-        at = self.preplaced.get(number, edge.offset)
+        at = self.bottom.get(number, edge.offset)
         if at is not None:
             self.add(at + edge.size <= self.pool)
             return at
@@ -278,22 +278,44 @@ class Program:
         self.add(base + edge.size <= self.pool)
         return base
 
-    def _apart(self, one: int, other: int) -> None:
-        """Equations 6 and 7."""
+    def _separate(self, one: int, other: int, overlaps: Sequence[Overlap]) -> None:
+        """Equations 6 and 7, with the overlaps of the two edges."""
         below, above = self.binary(f"a{one}_{other}"), self.binary(f"b{one}_{other}")
         first, second, most = self.base[one], self.base[other], self.most
-        self.add(below + above <= 1)
+        ways = [below, above]
+        for number, overlap in enumerate(overlaps):
+            ways += self._overlap(f"{one}_{other}_{number}", overlap)
+        self.add(self.pulp.lpSum(ways) <= 1)
         self.add(first + self.edges[one].size - second <= most * (1 - below))
         self.add(second + self.edges[other].size - first <= most * (1 - above))
-        for step in self.meeting(one, other):
-            self.add(below + above >= self.live(one, step) + self.live(other, step) - 1)
+        for step in self.common_steps(one, other):
+            both = self.live(one, step) + self.live(other, step)
+            self.add(self.pulp.lpSum(ways) >= both - 1)
+
+    def _overlap(self, label: str, overlap: Overlap) -> list[Any]:
+        """Two variables: the target lies far enough below the source, or above it."""
+        if self.edges[overlap.source].is_kept:
+            return []
+        node = self.edges[overlap.target].source
+        distance = self.base[overlap.source] - self.base[overlap.target]
+        low, high = self.binary(f"o{label}b"), self.binary(f"o{label}a")
+        self.add(distance >= overlap.below - 2 * self.most * (1 - low))
+        self.add(distance <= overlap.above + 2 * self.most * (1 - high))
+        descends = self.descends[node]
+        for way in (low, high):
+            self.add(way <= (descends if overlap.is_descending else 1 - descends))
+            for step in range(self.spans.nodes - 1):
+                # Only if the source is not preserved after the step that reads it.
+                kept = self.kept[overlap.source][step + 1]
+                self.add(way <= 2 - self.runs[node][step] - kept)
+        return [low, high]
 
     def solve(self, solver: str, seconds: float) -> Proof:
         """What is found in so many seconds."""
         pulp = self.pulp
         if solver == "highs":
             quieten()
-        self.ilp.solve(engine(pulp, solver)(msg=False, threads=1, timeLimit=max(seconds, 1.0)))
+        self.ilp.solve(engine(pulp, solver)(msg=False, threads=1, timeLimit=seconds))
         if self.ilp.sol_status == pulp.LpSolutionInfeasible:
             # Nothing takes `most` bytes or fewer.
             return Proof(None, {}, self.most + 1)
@@ -314,7 +336,11 @@ class Program:
         offsets = {
             edge.number: value(base) for edge, base in zip(self.edges, self.base, strict=True)
         }
-        return Proof(order, offsets, bound)
+        # A direction that nothing depends on may have no value.
+        descending = frozenset(
+            node for node, way in self.descends.items() if round(pulp.value(way) or 0) == 1
+        )
+        return Proof(order, offsets, bound, descending)
 
     def least(self, solver: str) -> int:
         """The bound that the solver has proven, in bytes."""
@@ -359,16 +385,16 @@ def serve() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         found: Proof | InputError
         try:
-            program = Program(job.graph, job.roots, job.order, job.most)
+            program = Program(dataflow_of(job.graph), job.most)
             # A part of the time is for handing over what is found.
-            left = HANDED_OVER * seconds - (time.monotonic() - begun)
+            left = max(HANDED_OVER * seconds - (time.monotonic() - begun), 1.0)
             found = program.solve(job.solver, left)
         except InputError as error:
             found = error
         pickle.dump(found, answer)
 
 
-def pulp_or_refuse(graph: NamedGraph) -> Any:
+def pulp_or_refuse(origin: str) -> Any:
     """The modelling package; InputError without it."""
     # OR-tools brings a HiGHS of its own: where that is loaded first, highspy may not load.
     with contextlib.suppress(ImportError):
@@ -376,7 +402,7 @@ def pulp_or_refuse(graph: NamedGraph) -> Any:
     try:
         import pulp
     except ImportError as error:
-        raise refuse(graph.origin, "pulp is missing", "pip install pulp") from error
+        raise refuse(origin, "pulp is missing", "pip install pulp") from error
     return pulp
 
 
@@ -385,9 +411,9 @@ def engine(pulp: Any, solver: str) -> Any:
     return pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
 
 
-def available(solver: str, graph: NamedGraph) -> None:
+def require(solver: str, graph: NamedGraph) -> None:
     """InputError unless a solver can be called."""
-    pulp = pulp_or_refuse(graph)
+    pulp = pulp_or_refuse(graph.origin)
     if not engine(pulp, solver)(msg=False).available():
         package = "highspy" if solver == "highs" else "pulp[cbc]"
         raise refuse(graph.origin, f"{solver} cannot be called", f"pip install {package}")

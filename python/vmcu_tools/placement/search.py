@@ -1,55 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depth-first search for a placement within a given height, bottom up along the skyline.
+"""Depth-first branch and bound: offsets within a height, or a proof that there are none.
 
-Moments at which the same buffers are alive are one section; over each section the skyline is the
-top of what has been placed there. Everything still to be placed goes on or above the skyline, so
-a section whose skyline plus what is still to come exceeds the height is dead: its slack, what may
-still be wasted in it, is below zero.
+Input: the geometry of buffers, a height, an order of the buffers, and which valley is decided
+first. Output: offsets, None if there are none, or LimitError after too many nodes.
 
-A valley is a stretch of skyline with higher neighbours. Pushed down as far as it goes, a buffer
-either lies on a valley's floor, alive within the valley only, or no buffer lies there, and then
-the floor may as well be raised to the lower neighbour, at the cost of slack: whatever else is
-alive over the valley rests on that neighbour or something higher. So any valley may be decided
-next, whichever constrains most, and that is where the search differs from one that places buffers
-by rising offset: a tight corner is found out while its neighbours are still open. Sections that
-no unplaced buffer connects are searched on their own.
-
-The search is exhaustive, so it can also prove that there is no such placement. It comes in
-several strategies because none is best; portfolio.py tries them in turn, each with few nodes.
+Algorithm: buffers are placed bottom up on a skyline, which has a level for each stretch of
+sections. At a valley, a stretch lower than its neighbours, each buffer alive only within it is
+tried on its floor; the branch without any of them raises the valley. Pruning: a section's slack
+(height less live bytes less waste) cannot become negative; equal buffers are placed in one order;
+states that failed are hashed; sections that no unplaced buffer connects are searched on their own.
+Complexity: exponential, limited by nodes. Related: canonical solutions and section decomposition
+of Moffitt, "MiniMalloc: a lightweight memory allocator for hardware-accelerated machine learning",
+ASPLOS 2023.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple
 
-from .partial import INFINITE, Geometry, PartialAllocation
-from .strategy import COVER, NO_CHOICE, OPEN, VALLEYS, Strategy, Valley
+from .geometry import INFINITE, Geometry
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
 # A search as a coroutine: it yields the searches it depends on and is sent what each has found.
 # One that is decided without looking is just its outcome.
 Pending = Generator["Pending", bool, bool] | bool
 
+NO_CHOICE, COVER, OPEN = 0, 1, 2
+
+
+class Valley(NamedTuple):
+    """A valley of the skyline, and the buffers that may lie on its floor.
+
+    kind NO_CHOICE: none may, it is to be raised by `wall`. COVER: exactly one of them does. OPEN:
+    any number of them, or none.
+    """
+
+    choices: int
+    floor: int
+    start: int
+    end: int
+    wall: int
+    kind: int
+    buffers: list[int]
+
+
+# Which valley to decide next, the smallest key first.
+VALLEYS: dict[str, Callable[[Valley], tuple[int, ...]]] = {
+    "covered": lambda v: (v.kind == OPEN, v.choices * (v.kind != OPEN), v.floor, v.start),
+    "lowest": lambda v: (v.choices > 1, v.floor, v.start),
+    "fewest": lambda v: (v.choices, v.floor, v.start),
+}
+
+
+class Node(NamedTuple):
+    """A node of the search tree: a component, its skyline and valleys, and the one to decide."""
+
+    start: int
+    end: int
+    segments: list[Segment]
+    valleys: dict[int, Valley]
+    valley: Valley
+
+    @property
+    def at(self) -> int:
+        """The segment of the valley."""
+        return bisect_right(self.segments, (self.valley.start, INFINITE)) - 1
+
 
 class LimitError(Exception):
     """The search may visit no further node."""
 
 
-class Search(PartialAllocation):
-    """One search, from the top of its tree; PartialAllocation says what it has placed so far."""
+class Search:
+    """One search. `height`: bytes that the buffers may use; `order`: the buffers, those to try
+    first in front; `valley`: a key of VALLEYS."""
 
-    def __init__(self, geometry: Geometry, height: int, order: Sequence[int], strategy: Strategy):
-        super().__init__(geometry, height, order)
-        self.strategy = strategy
-        self.key = VALLEYS[strategy.valley]
+    def __init__(self, geometry: Geometry, height: int, order: Sequence[int], valley: str):
+        self.g = geometry
+        self.key = VALLEYS[valley]
+        self.rank = [0] * geometry.count
+        self.starting: list[list[int]] = [[] for _ in range(geometry.sections)]
+        # Equal buffers are placed in one order only: the next one after its twin.
+        self.twin = [-1] * geometry.count
+        last: dict[tuple[int, int, int, int], int] = {}
+        for rank, b in enumerate(order):
+            self.rank[b] = rank
+            self.starting[geometry.first[b]].append(b)
+            shape = (geometry.first[b], geometry.end[b], geometry.size[b], geometry.alignment[b])
+            self.twin[b] = last.get(shape, -1)
+            last[shape] = b
+        self.aligned = any(a > 1 for a in geometry.alignment)
+        self.slack = [height - live for live in geometry.live]
+        self.crossings = geometry.crossings[:]
+        self.placed = [False] * geometry.count
+        self.offset = [0] * geometry.count
+        # The floor at which a buffer was tried in vain, -1 if none.
+        self.barred = [-1] * geometry.count
+        self.unplaced = (1 << geometry.count) - 1
+        self.bars = 0  # a hash of `barred`
+        self.undo: list[tuple[int, int, int]] = []
         self.within: dict[tuple[int, int], int] = {}
-        self.dead: set[int] = set()  # hashes of states that lead nowhere
+        self.failed: set[int] = set()  # hashes of states
         self.nodes = 0
 
     def run(self, limit: int, deadline: float = INFINITE) -> list[int] | None:
-        """Offsets, or None if there are none. Raises LimitError if it cannot tell."""
+        """Offsets, or None if there are none. Raises LimitError after `limit` nodes, or at the
+        deadline."""
         self.limit, self.deadline = limit, deadline
         if min(self.slack, default=0) < 0:
             return None
@@ -69,7 +128,7 @@ class Search(PartialAllocation):
                 sizes.append((left, a, b))
         components = []
         for _, a, b in sorted(sizes):
-            self.look_at_clock()
+            self.check_clock()
             part = [(max(s, a), min(e, b), f) for s, e, f in segments if s < b and e > a]
             valleys: dict[int, Valley] = {}
             if not self.survey(part, 0, len(part), valleys):
@@ -82,15 +141,15 @@ class Search(PartialAllocation):
                 return False
         return True
 
-    def look_at_clock(self) -> None:
-        """Of what may take as many steps as there are buffers, each looks."""
+    def check_clock(self) -> None:
+        """Raises LimitError at the deadline."""
         if time.monotonic() > self.deadline:
             raise LimitError
 
     def members(self, start: int, end: int) -> int:
         """A bit for each buffer alive between two sections only."""
         if (start, end) not in self.within:
-            self.look_at_clock()
+            self.check_clock()
             first, last = self.g.first, self.g.end
             self.within[start, end] = sum(
                 1 << b for b in range(self.g.count) if first[b] >= start and last[b] <= end
@@ -100,114 +159,66 @@ class Search(PartialAllocation):
     def search(
         self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
     ) -> Pending:
-        """Searches a component; True if all of its buffers have a place, else everything is undone.
-        Raises LimitError where it may go no further."""
+        """Searches a component; True if all of its buffers are placed, else everything is undone.
+        Raises LimitError as run()."""
         self.nodes += 1
-        self.look_at_clock()
+        self.check_clock()
         if self.nodes > self.limit:
             raise LimitError
         left = self.members(start, end) & self.unplaced
         if not left:
             return True
         state = hash((left, self.bars, tuple(segments)))
-        if state in self.dead:
+        if state in self.failed:
             return False
-        slack, key = self.slack, self.key
-        valley = min(valleys.values(), key=lambda v: key(v, slack))
-        node = Branch(self, start, end, segments, valleys, valley)
+        valley = min(valleys.values(), key=self.key)
+        node = Node(start, end, segments, valleys, valley)
         mark = len(self.undo)
         if valley.kind == NO_CHOICE:
-            found = yield self.level(node)
-        elif valley.kind == OPEN and self.strategy.fit != "rank":
-            found = yield from self.from_left(node)
+            self.waste(valley.start, valley.end, valley.wall)
+            raised = (valley.start, valley.end, valley.floor + valley.wall)
+            found = yield self.descend(node, [raised], False)
         else:
-            found = yield from self.by_rank(node)
+            found = yield from self.place_one(node)
         if not found:
             self.rewind(mark)
-            self.dead.add(state)
+            self.failed.add(state)
         return found
 
-    def by_rank(self, node: Branch) -> Generator[Pending, bool, bool]:
-        """Tries one buffer after the other; one that has had its turn is barred from the floor."""
-        v, segments = node.valley, node.segments
+    def place_one(self, node: Node) -> Generator[Pending, bool, bool]:
+        """Tries one buffer after the other; one that was tried in vain is barred from the floor."""
+        v = node.valley
         for b in v.buffers:
             mark = len(self.undo)
-            if (yield self.place(node, b, 0)):
+            if (yield self.place(node, b)):
                 return True
             self.rewind(mark)
             if v.kind == COVER:
                 continue
             self.bar(b, v.floor)
-            rest = self.valley(segments, node.at)
+            rest = self.valley(node.segments, node.at)
             if rest is None:
                 return False
             if rest.kind != OPEN:
                 valleys = {**node.valleys, v.start: rest}
-                return (yield self.search(node.start, node.end, segments, valleys))
+                return (yield self.search(node.start, node.end, node.segments, valleys))
         return False
 
-    def from_left(self, node: Branch) -> Generator[Pending, bool, bool]:
-        """Tries each buffer as the leftmost on the floor: what is left of it is raised."""
-        v = node.valley
-        for b, raised in self.leftmost(node):
-            mark = len(self.undo)
-            if raised:
-                self.waste(v.start, self.g.first[b], raised)
-            if (yield self.place(node, b, raised)):
-                return True
-            self.rewind(mark)
-        if any(self.top(b, v.floor) - v.floor <= v.wall for b in v.buffers):
-            return False  # whatever would be below the raised floor could just as well be on it
-        return min(self.slack[v.start : v.end]) >= v.wall and (yield self.level(node))
-
-    def leftmost(self, node: Branch) -> list[tuple[int, int]]:
-        """The buffers that can be leftmost, and by how much each raises what is left of it."""
-        v, first, end = node.valley, self.g.first, self.g.end
-        left_wall = node.left_wall - v.floor
-        right_wall = node.right_wall - v.floor
-        shares = self.strategy.fit == "share"
-        height = {b: self.top(b, v.floor) - v.floor for b in v.buffers}
-        ranked = []
-        for b in v.buffers:
-            at, raised, cost = first[b], 0, 0.0
-            if at > v.start:
-                raised = min(left_wall, height[b])
-                slack = self.slack[v.start : at]
-                if min(slack) < raised:
-                    continue
-                if any(end[x] <= at and height[x] <= raised for x in v.buffers):
-                    continue  # that one fits below
-                cost = sum(raised / (s + 1) for s in slack) if shares else raised * len(slack)
-            matches = (at == v.start) + (end[b] == v.end)
-            matches += at == v.start and height[b] == left_wall
-            matches += end[b] == v.end and height[b] == right_wall
-            ranked.append((cost, -matches, self.rank[b], b, raised))
-        return [(b, raised) for *_, b, raised in sorted(ranked)]
-
-    def place(self, node: Branch, b: int, raised: int) -> Pending:
-        """Puts a buffer on the floor, raises the floor left of it, and goes on from there."""
+    def place(self, node: Node, b: int) -> Pending:
+        """Places a buffer on the floor, and searches on."""
         v = node.valley
         first, end, top = self.g.first[b], self.g.end[b], self.top(b, v.floor)
         wasted = top - self.g.size[b] - v.floor
         if wasted:
             self.waste(first, end, wasted)
-        pieces = [(first, end, top)]
-        if first > v.start:
-            pieces.insert(0, (v.start, first, v.floor + raised))
-        if end < v.end:
-            pieces.append((end, v.end, v.floor))
+        pieces = [(v.start, first, v.floor), (first, end, top), (end, v.end, v.floor)]
         cut = self.put(b, top)
-        return self.descend(node, pieces, cut)
+        return self.descend(node, [piece for piece in pieces if piece[0] < piece[1]], cut)
 
-    def level(self, node: Branch) -> Pending:
-        """Raises the whole valley to its lower neighbour, which joins it."""
-        v = node.valley
-        self.waste(v.start, v.end, v.wall)
-        return self.descend(node, [(v.start, v.end, v.floor + v.wall)], False)
-
-    def descend(self, node: Branch, pieces: list[Segment], cut: bool) -> Pending:
+    def descend(self, node: Node, pieces: list[Segment], cut: bool) -> Pending:
         """Searches on with the valley's segment replaced by pieces."""
-        before, after = node.segments[: node.at], node.segments[node.at + 1 :]
+        at = node.at
+        before, after = node.segments[:at], node.segments[at + 1 :]
         joined = before[-1:]
         for piece in pieces + after[:1]:
             if joined and joined[-1][2] == piece[2]:
@@ -219,7 +230,7 @@ class Search(PartialAllocation):
             return self.split(node.start, node.end, segments)
         valleys = node.valleys.copy()
         del valleys[node.valley.start]
-        at = max(len(before) - 1, 0)
+        at = max(at - 1, 0)
         return self.survey(segments, at, at + len(joined), valleys) and self.search(
             node.start, node.end, segments, valleys
         )
@@ -227,7 +238,7 @@ class Search(PartialAllocation):
     def survey(
         self, segments: list[Segment], begin: int, end: int, valleys: dict[int, Valley]
     ) -> bool:
-        """Adds the valleys among some segments; False if one of them is dead."""
+        """Adds the valleys among some segments; False if one of them has no way on."""
         last = len(segments) - 1
         for at in range(begin, end):
             level = segments[at][2]
@@ -256,8 +267,8 @@ class Search(PartialAllocation):
             if open_ended:  # the whole component; nothing may be left of it
                 done = not self.members(start, end) & self.unplaced
                 return Valley(0, floor, start, end, 0, NO_CHOICE, []) if done else None
-            # Something that would fit below the raised floor has been tried on this one.
-            if least < wall or (fits is not None and fits <= wall):
+            # A buffer that would fit below the raised floor was tried on this one.
+            if least < wall or fits <= wall:
                 return None
             return Valley(1, floor, start, end, wall, NO_CHOICE, [])
         lowest = min(lowest, wall)
@@ -265,16 +276,13 @@ class Search(PartialAllocation):
             covering = self.covering(start, end, lowest, buffers)
             if not covering:
                 return None
-            if self.strategy.cover or len(covering) == 1:
-                return Valley(len(covering), floor, start, end, wall, COVER, covering)
+            return Valley(len(covering), floor, start, end, wall, COVER, covering)
         buffers.sort(key=self.rank.__getitem__)
         return Valley(len(buffers) + 1, floor, start, end, wall, OPEN, buffers)
 
-    def candidates(self, start: int, end: int, floor: int) -> tuple[list[int], int, int | None]:
-        """The buffers that may lie on a floor, the lowest of their tops, and that of all that fit.
-
-        Tops are above the floor. All that fit includes those whose turn is over.
-        """
+    def candidates(self, start: int, end: int, floor: int) -> tuple[list[int], int, int]:
+        """The buffers that may lie on a floor, the lowest of their tops, and the lowest of all that
+        fit, barred ones too. Tops are above the floor."""
         placed, last, size, twin, barred = (
             self.placed, self.g.end, self.g.size, self.twin, self.barred
         )  # fmt: skip
@@ -297,10 +305,11 @@ class Search(PartialAllocation):
                     lowest = height
                 if twin[b] < 0 or placed[twin[b]]:
                     found.append(b)
-        return found, lowest, None if fits == INFINITE else fits
+        return found, lowest, fits
 
-    def covering(self, start: int, end: int, raise_: int, buffers: list[int]) -> list[int]:
-        """The choices for the section with the fewest among those that must be covered."""
+    def covering(self, start: int, end: int, raised: int, buffers: list[int]) -> list[int]:
+        """Where some sections have too little slack to be raised, the buffers of the one with the
+        fewest."""
         change = [0] * (end - start + 1)
         first, last = self.g.first, self.g.end
         for b in buffers:
@@ -309,32 +318,66 @@ class Search(PartialAllocation):
         fewest, at, count = INFINITE, -1, 0
         for s in range(start, end):
             count += change[s - start]
-            if count < fewest and self.slack[s] < raise_:
+            if count < fewest and self.slack[s] < raised:
                 fewest, at = count, s
         chosen = [b for b in buffers if first[b] <= at < last[b]]
         chosen.sort(key=self.rank.__getitem__)
         return chosen
 
+    def top(self, b: int, floor: int) -> int:
+        """Where a buffer on this floor ends."""
+        return floor + -floor % self.g.alignment[b] + self.g.size[b]
 
-class Branch:
-    """Where a search is: a component and the valley to decide."""
+    def put(self, b: int, top: int) -> bool:
+        """Places a buffer that ends at `top`; True if that cuts a component in two."""
+        if self.barred[b] >= 0:
+            self.bars ^= hash((b, self.barred[b]))
+        self.undo.append((-1, b, 0))
+        self.placed[b] = True
+        self.offset[b] = top - self.g.size[b]
+        self.unplaced ^= 1 << b
+        cut = False
+        crossings = self.crossings
+        for s in range(self.g.first[b] + 1, self.g.end[b]):
+            crossings[s] -= 1
+            if not crossings[s]:
+                cut = True
+        return cut
 
-    __slots__ = ("at", "end", "left_wall", "right_wall", "segments", "start", "valley", "valleys")
+    def waste(self, start: int, end: int, amount: int) -> None:
+        """Gives up so many bytes of the sections [start, end)."""
+        slack = self.slack
+        for s in range(start, end):
+            slack[s] -= amount
+        self.undo.append((start, end, amount))
 
-    def __init__(
-        self,
-        search: Search,
-        start: int,
-        end: int,
-        segments: list[Segment],
-        valleys: dict[int, Valley],
-        valley: Valley,
-    ):
-        self.start, self.end, self.segments, self.valleys = start, end, segments, valleys
-        self.valley = valley
-        self.at = at = bisect_right(segments, (valley.start, INFINITE)) - 1
-        self.left_wall = segments[at - 1][2] if at else INFINITE
-        self.right_wall = segments[at + 1][2] if at + 1 < len(segments) else INFINITE
+    def bar(self, b: int, floor: int) -> None:
+        """Notes that a buffer was tried in vain on a floor."""
+        self.undo.append((-2, b, self.barred[b]))
+        if self.barred[b] >= 0:
+            self.bars ^= hash((b, self.barred[b]))
+        self.barred[b] = floor
+        self.bars ^= hash((b, floor))
+
+    def rewind(self, mark: int) -> None:
+        """Undoes everything after a mark."""
+        while len(self.undo) > mark:
+            what, b, value = self.undo.pop()
+            if what >= 0:
+                for s in range(what, b):
+                    self.slack[s] += value
+            elif what == -1:
+                self.placed[b] = False
+                self.unplaced ^= 1 << b
+                for s in range(self.g.first[b] + 1, self.g.end[b]):
+                    self.crossings[s] += 1
+                if self.barred[b] >= 0:
+                    self.bars ^= hash((b, self.barred[b]))
+            else:
+                self.bars ^= hash((b, self.barred[b]))
+                self.barred[b] = value
+                if value >= 0:
+                    self.bars ^= hash((b, value))
 
 
 def outcome(found: Pending) -> bool:

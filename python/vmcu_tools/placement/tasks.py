@@ -59,7 +59,7 @@ class TaskGraph:
         return found
 
     @cached_property
-    def before(self) -> list[list[int]]:
+    def predecessors(self) -> list[list[int]]:
         """By task those that it waits for, each once, in rising order."""
         made = self.maker
         return [
@@ -68,10 +68,10 @@ class TaskGraph:
         ]
 
     @cached_property
-    def behind(self) -> list[list[int]]:
+    def successors(self) -> list[list[int]]:
         """By task those that wait for it, each once, in rising order."""
         found: list[list[int]] = [[] for _ in self.tasks]
-        for number, others in enumerate(self.before):
+        for number, others in enumerate(self.predecessors):
             for other in others:
                 found[other].append(number)
         return found
@@ -82,17 +82,17 @@ class TaskGraph:
         return sum(
             size
             for tensor, size in enumerate(self.sizes)
-            if tensor not in self.maker and self.wanted(tensor)
+            if tensor not in self.maker and self.is_needed(tensor)
         )
 
-    def wanted(self, tensor: int) -> bool:
+    def is_needed(self, tensor: int) -> bool:
         """Whether anybody needs the tensor once it is made."""
         return tensor in self.kept or bool(self.readers[tensor])
 
     def topological(self) -> list[int]:
         """The tasks in their own order as far as that is one: the first that is ready, always.
         Raises CycleError."""
-        left = [len(others) for others in self.before]
+        left = [len(others) for others in self.predecessors]
         order: list[int] = []
         done = [False] * len(self.tasks)
         for first in range(len(self.tasks)):
@@ -104,9 +104,9 @@ class TaskGraph:
                     continue
                 done[number] = True
                 order.append(number)
-                for other in self.behind[number]:
+                for other in self.successors[number]:
                     left[other] -= 1
-                todo += [n for n in reversed(self.behind[number]) if n < first]
+                todo += [n for n in reversed(self.successors[number]) if n < first]
         if len(order) < len(self.tasks):
             raise CycleError(self._cycle(done))
         return order
@@ -117,7 +117,7 @@ class TaskGraph:
         path: dict[int, int] = {}
         while number not in path:
             path[number] = len(path)
-            number = next(other for other in self.before[number] if not done[other])
+            number = next(other for other in self.predecessors[number] if not done[other])
         return list(path)[path[number] :][::-1]
 
 
@@ -154,7 +154,7 @@ def usage(graph: TaskGraph, order: Iterable[int]) -> Usage:
     steps, alive = [], [now]
     for number in order:
         task = graph.tasks[number]
-        if done[number] or not all(done[other] for other in graph.before[number]):
+        if done[number] or not all(done[other] for other in graph.predecessors[number]):
             raise ValueError(f"task {number} cannot run in this place of the order")
         done[number] = True
         saved = freed = 0
@@ -166,7 +166,7 @@ def usage(graph: TaskGraph, order: Iterable[int]) -> Usage:
                 freed += graph.sizes[tensor]
         made = sum(graph.sizes[tensor] for tensor in task.outputs)
         steps.append(task.scratch + max(now, now + made - saved))
-        now += sum(graph.sizes[t] for t in task.outputs if graph.wanted(t)) - freed
+        now += sum(graph.sizes[t] for t in task.outputs if graph.is_needed(t)) - freed
         alive.append(now)
     if not all(done):
         raise ValueError("the order leaves tasks out")

@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches in processes of their own.
-
-Plain child processes with pickles on their pipes: unlike multiprocessing's, they neither fork the
-caller's threads nor import the caller's main module again.
-"""
+"""Attempts in child processes, whose number does not change the results."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import queue
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import TracebackType
 
-from .partial import Geometry
+from . import child
+from .geometry import Geometry
 from .portfolio import Attempt, Lowering, Outcome, solve
-
-# What this package is imported from, whatever it is part of.
-ROOT = Path(__file__).resolve().parents[__name__.count(".")]
 
 
 def cores() -> int:
@@ -32,19 +24,10 @@ def cores() -> int:
 
 
 class Worker:
-    """A process that makes attempts until its pipe is closed."""
+    """A process that makes attempts until its pipe is closed. `known`: geometries sent so far."""
 
-    def __init__(self, geometries: Sequence[Geometry], deadline: float):
-        self.geometries, self.known = geometries, 0
-        paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Else a terminal would interrupt the children too, and each would say so.
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
+    def __init__(self, deadline: float):
+        self.process, self.known = child.start(__name__), 0
         self.send(deadline)
 
     def send(self, message: object) -> None:
@@ -53,12 +36,12 @@ class Worker:
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
-    def solve(self, attempt: Attempt | Lowering) -> Outcome:
+    def solve(self, geometries: Sequence[Geometry], attempt: Attempt | Lowering) -> Outcome:
         """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
-        if self.known < len(self.geometries):
-            self.send(list(self.geometries[self.known :]))
-            self.known = len(self.geometries)
+        if self.known < len(geometries):
+            self.send(list(geometries[self.known :]))
+            self.known = len(geometries)
         self.send(attempt)
         found: Outcome = pickle.load(self.process.stdout)
         return found
@@ -69,8 +52,7 @@ class Workers:
     `geometries` may grow."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
-        self.geometries = geometries
-        self.deadline = deadline
+        self.geometries, self.deadline = geometries, deadline
         self.count = cores() if count is None else count
         self.idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self.all: list[Worker] = []
@@ -92,30 +74,25 @@ class Workers:
         for worker in self.all:
             worker.process.communicate()
 
-    def here(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
-        """The outcomes of attempts made in this process: for what is over before another is up."""
-        return [
-            solve(self.geometries[attempt.component], attempt, self.deadline)
-            for attempt in attempts
-        ]
+    def solve_here(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
+        """The outcomes of attempts made in this process: for what takes less than a start."""
+        return [solve(self.geometries[one.component], one, self.deadline) for one in attempts]
 
     def solve(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
-        """The outcomes of attempts, in their order, made side by side where there are processes for
-        it."""
+        """The outcomes of attempts, in their order, made side by side where there are cores."""
         if self.count < 2:
-            return self.here(attempts)
+            return self.solve_here(attempts)
         if self.threads is None:
             self.threads = ThreadPoolExecutor(self.count)
-            for _ in range(self.count):
-                self.all.append(Worker(self.geometries, self.deadline))
-                self.idle.put(self.all[-1])
-        return list(self.threads.map(self.ask, attempts))
+            self.all = [Worker(self.deadline) for _ in range(self.count)]
+            for worker in self.all:
+                self.idle.put(worker)
+        return list(self.threads.map(self._ask, attempts))
 
-    def ask(self, attempt: Attempt | Lowering) -> Outcome:
-        """An attempt in the next process that has nothing to do."""
+    def _ask(self, attempt: Attempt | Lowering) -> Outcome:
         worker = self.idle.get()
         try:
-            return worker.solve(attempt)
+            return worker.solve(self.geometries, attempt)
         finally:
             self.idle.put(worker)
 

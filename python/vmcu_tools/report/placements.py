@@ -13,9 +13,9 @@ from rich.console import Console
 
 from ..errors import Problem, UserError
 from ..placement import Allocation, Instance
+from ..placement.graph_files import NamedGraph
 from ..placement.graphs import GraphPlan
 from ..placement.memories import Distribution, MemoryBank
-from ..placement.named import NamedGraph
 from .terminal import say
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
@@ -26,7 +26,8 @@ def print_placement(problem: Instance, placement: Allocation, console: Console) 
     """Height and bound in bytes, how far apart they are, and offsets where they fit a screen."""
     for column in problem.ignored:
         say(console, f"note: column '{column}' is not used")
-    verdict = "optimal" if placement.optimal else f"at most {placement.gap:.2%} above the optimum"
+    above = f"at most {placement.gap:.2%} above the optimum"
+    verdict = "optimal" if placement.is_optimal else above
     rows = {
         "buffers": f"{len(problem.buffers):,}",
         "height": f"{placement.height:,} bytes",
@@ -35,7 +36,7 @@ def print_placement(problem: Instance, placement: Allocation, console: Console) 
     }
     for name, value in rows.items():
         say(console, f"{name:8} {value}")
-    if placement.interrupted:
+    if placement.is_interrupted:
         say(console, "interrupted: this is the lowest placement found")
     if len(problem.buffers) <= MOST_OFFSETS:
         for name, offset in placement.offsets.items():
@@ -51,9 +52,9 @@ def figures(problem: Instance, placement: Allocation, capacity: int | None) -> d
         "height": placement.height,
         "bound": placement.bound,
         "gap": placement.gap,
-        "optimal": placement.optimal,
+        "optimal": placement.is_optimal,
         "seconds": placement.seconds,
-        "interrupted": placement.interrupted,
+        "interrupted": placement.is_interrupted,
         "offsets": placement.offsets,
     }
 
@@ -66,7 +67,7 @@ def print_distribution(
         count = list(found.memory.values()).count(number)
         line = f"{memory.name}: {count:,} buffers in {height:,} of {memory.capacity:,} bytes"
         say(console, line)
-    verdict = "optimal" if found.optimal else f"lower bound {found.bound:,g}"
+    verdict = "optimal" if found.is_optimal else f"lower bound {found.bound:,g}"
     say(console, f"cost     {found.cost:,g}, {verdict}")
     say(console, f"seconds  {found.seconds:.1f}")
     if len(problem.buffers) <= MOST_OFFSETS:
@@ -92,7 +93,7 @@ def distribution_figures(
         "cost": found.cost,
         "bound": found.bound,
         "moments": list(found.moments),
-        "optimal": found.optimal,
+        "optimal": found.is_optimal,
         "seconds": found.seconds,
     }
 
@@ -100,7 +101,7 @@ def distribution_figures(
 def print_plan(problem: NamedGraph, plan: GraphPlan, console: Console) -> None:
     """Height, worst step and bound in bytes; order and offsets where they fit a screen."""
     above = plan.height / plan.bound - 1 if plan.bound else 0.0
-    verdict = "optimal" if plan.optimal else f"at most {above:.2%} above the optimum"
+    verdict = "optimal" if plan.is_optimal else f"at most {above:.2%} above the optimum"
     rows = {
         "nodes": f"{len(problem.nodes):,}, {len(problem.tensors):,} tensors",
         "height": f"{plan.height:,} bytes, peak of the order {plan.peak:,}",
@@ -111,7 +112,7 @@ def print_plan(problem: NamedGraph, plan: GraphPlan, console: Console) -> None:
         rows["program"] = plan.proof
     for name, value in rows.items():
         say(console, f"{name:8} {value}")
-    if plan.interrupted:
+    if plan.is_interrupted:
         say(console, "interrupted: this is the best plan found")
     if len(plan.order) <= MOST_OFFSETS:
         say(console, f"order    {' '.join(plan.order)}")
@@ -128,9 +129,9 @@ def plan_figures(plan: GraphPlan) -> dict[str, Any]:
         "height": plan.height,
         "peak": plan.peak,
         "bound": plan.bound,
-        "optimal": plan.optimal,
+        "optimal": plan.is_optimal,
         "seconds": plan.seconds,
-        "interrupted": plan.interrupted,
+        "interrupted": plan.is_interrupted,
     }
 
 
@@ -145,13 +146,13 @@ def write_offsets(plan: GraphPlan, path: Path) -> None:
 def too_high(origin: str, placement: Allocation | GraphPlan, capacity: int) -> UserError:
     """Why an allocation is of no use, and what to do."""
     found = f"the lowest placement found needs {placement.height}"
-    if placement.optimal:
+    if placement.is_optimal:
         found = f"the lowest placement needs {placement.height}"
     elif placement.bound > capacity:
         found += f", and none needs less than {placement.bound}"
     else:
         found += f"; whether one needs less is open down to {placement.bound}"
     remedy = f"allow {placement.height}"
-    if not placement.optimal:
+    if not placement.is_optimal:
         remedy += ", or search longer with --seconds"
     return UserError(Problem(f"does not fit in {capacity} bytes: {found}", remedy, origin))

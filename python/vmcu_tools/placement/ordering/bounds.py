@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that no order can do without."""
+"""A lower bound of the peak of every order, from all ancestors of each task.
+
+Input: a graph of tasks. Output: bytes. Complexity: tasks times tensors, in one product of matrices.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 from ..tasks import TaskGraph
 
 # Beyond, the matrix of who comes before whom is not worth its bytes.
-MOST_TASKS = 6000
+MOST_ANCESTOR_TASKS = 6000
 
 
 def least_peak(graph: TaskGraph) -> int:
@@ -20,7 +23,7 @@ def least_peak(graph: TaskGraph) -> int:
     own = max(_alone(graph, number, sum(graph.sizes[t] for t in task.inputs))
               for number, task in enumerate(graph.tasks))  # fmt: skip
     found = max(found, own)
-    if len(graph.tasks) > MOST_TASKS:
+    if len(graph.tasks) > MOST_ANCESTOR_TASKS:
         return found
     before = ancestors(graph)
     made = np.ones((len(graph.sizes), len(graph.tasks)), bool)
@@ -48,7 +51,7 @@ def ancestors(graph: TaskGraph) -> np.ndarray:
     """[a, b]: whether b runs before a in every order."""
     before = np.zeros((len(graph.tasks), len(graph.tasks)), bool)
     for number in graph.topological():
-        for other in graph.before[number]:
+        for other in graph.predecessors[number]:
             before[number] |= before[other]
             before[number, other] = True
     return before

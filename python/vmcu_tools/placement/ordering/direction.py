@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..params import DEFAULT, SearchParams
 from ..tasks import TaskGraph
 
 # Of what never becomes ready, or is never given back: above any count.
@@ -42,8 +43,15 @@ class Direction:
     it. Sizes are in bytes. `deadline`: of time.monotonic(), at which a sweep raises
     OutOfTimeError."""
 
-    def __init__(self, graph: TaskGraph, backwards: bool, deadline: float = math.inf):
+    def __init__(
+        self,
+        graph: TaskGraph,
+        backwards: bool,
+        deadline: float = math.inf,
+        params: SearchParams = DEFAULT,
+    ):
         self.graph, self.backwards, self.deadline = graph, backwards, deadline
+        self.params = params
         self.tasks, tensors = len(graph.tasks), len(graph.sizes)
         reads = [list(dict.fromkeys(task.inputs)) for task in graph.tasks]
         shares = [dict(zip(task.inputs, task.shared, strict=False)) for task in graph.tasks]
@@ -54,8 +62,8 @@ class Direction:
         self.sizes = np.array([*graph.sizes, 0], np.int64)
         self.scratch = np.array([task.scratch for task in graph.tasks], np.int64)
         self.made = self.per_task(lambda t: True)
-        self.left = self.per_task(graph.wanted)
-        before, behind = graph.before, graph.behind
+        self.left = self.per_task(graph.is_needed)
+        before, behind = graph.predecessors, graph.successors
         if backwards:
             before, behind = behind, before
         self.next = table(behind, self.tasks)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders to begin with, in a time that grows little faster than the graph."""
+"""A first order: greedy list scheduling with a heap of the ready tasks.
+
+Input: a graph of tasks. Output: an order. Complexity: n log n in tasks and reads.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from heapq import heappop, heappush
 from ..tasks import TaskGraph
 
 
-def eager(graph: TaskGraph, by_step: bool) -> list[int]:
-    """Always the ready task that leaves the fewest bytes alive or, `by_step`, that needs the fewest
-    while it runs; among equals the one with the smaller number."""
-    waiting = [len(others) for others in graph.before]
+def eager_order(graph: TaskGraph) -> list[int]:
+    """Always the ready task that leaves the fewest bytes alive; among equals the one that needs the
+    fewest while it runs, then the one with the smaller number."""
+    waiting = [len(others) for others in graph.predecessors]
     left = [len(readers) for readers in graph.readers]
     heap: list[tuple[int, int, int]] = []
     current = [(0, 0)] * len(graph.tasks)
@@ -24,9 +27,9 @@ def eager(graph: TaskGraph, by_step: bool) -> list[int]:
         dying = [t for t in dict.fromkeys(task.inputs) if left[t] == 1 and t not in graph.kept]
         made = sum(graph.sizes[t] for t in task.outputs)
         step = task.scratch + max(0, made - sum(shared.get(t, 0) for t in dying))
-        change = sum(graph.sizes[t] for t in task.outputs if graph.wanted(t))
+        change = sum(graph.sizes[t] for t in task.outputs if graph.is_needed(t))
         change -= sum(graph.sizes[t] for t in dying)
-        current[number] = (step, change) if by_step else (change, step)
+        current[number] = (change, step)
         heappush(heap, (*current[number], number))
 
     for number, count in enumerate(waiting):
@@ -44,29 +47,8 @@ def eager(graph: TaskGraph, by_step: bool) -> list[int]:
                 last = next(other for other in graph.readers[tensor] if not done[other])
                 if not waiting[last]:
                     offer(last)
-        for other in graph.behind[number]:
+        for other in graph.successors[number]:
             waiting[other] -= 1
             if not waiting[other]:
                 offer(other)
-    return order
-
-
-def depth_first(graph: TaskGraph) -> list[int]:
-    """What each task waits for right before it, the largest outputs first."""
-    size = [sum(graph.sizes[t] for t in task.outputs) for task in graph.tasks]
-    order: list[int] = []
-    seen = [False] * len(graph.tasks)
-    for last in range(len(graph.tasks)):
-        if graph.behind[last]:
-            continue
-        todo = [(last, False)]
-        while todo:
-            number, ready = todo.pop()
-            if ready:
-                order.append(number)
-            elif not seen[number]:
-                seen[number] = True
-                todo.append((number, True))
-                inner = sorted(graph.before[number], key=lambda n: (size[n], -n))
-                todo += [(other, False) for other in inner if not seen[other]]
     return order

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All orders at once: sets of tasks that have run, by how many these are.
+"""All orders at once: dynamic programming over the sets of tasks that have run, by their size.
+
+Input: a direction, a limit. Output: the best order found, and whether it is proven. Complexity: the
+sets times the tasks that are ready in each, at most `effort` of these.
 
 Two ways to a set differ in their worst step only, so the better one is kept. Two rules leave out
 orders that are no better than others; both rest on bytes alive being a submodular function of the
@@ -25,10 +28,10 @@ from .direction import Direction, OutOfTimeError
 # No more numbers are held for the states of one count.
 MOST_NUMBERS = 60_000_000
 # A beam settles so many times its width and keeps the best of these.
-SPARE = 8
+SPARE_WIDTH = 8
 # What a step takes by itself, in moves, and how many tasks of a state are copied in a move's time.
-STEP = 300
-COPIED = 60
+MOVES_PER_STEP = 300
+TASKS_PER_MOVE = 60
 
 
 @dataclass
@@ -81,33 +84,30 @@ class Moves:
 
 class Sweep:
     """One pass over a direction. `floor`: steps up to so many bytes count alike; `limit`: none may
-    take as many. `looked_at`: moves that were weighed so far; `reached`: tasks of the sets that
-    were looked at last; `cost`: moves weighed for each of these; `narrowed`: fewer were kept than
-    its width, for want of effort."""
+    take as many. `weighed`: moves that were weighed so far; `reached`: tasks of the sets that
+    were looked at last; `cost`: moves weighed for each of these; `is_narrowed`: fewer were kept
+    than its width, for want of effort."""
 
     def __init__(self, direction: Direction, floor: int, limit: int):
         self.direction, self.floor, self.limit = direction, floor, limit
-        self.looked_at = self.reached = 0
+        self.weighed = self.reached = 0
         self.cost = 1.0
-        self.narrowed = False
+        self.is_narrowed = False
         self.origins = [np.array([-1])]
         self.ran = [np.array([-1])]
         self.entries = 1
 
-    def run(
-        self, width: int, effort: int, ending: bool = False, plain: bool = False
-    ) -> tuple[list[int] | None, bool]:
+    def run(self, width: int, effort: int, ending: bool = False) -> tuple[list[int] | None, bool]:
         """The best order found, and whether that is proven: no other is better or, without one,
         none stays below the limit. `effort`: moves to weigh at most. `ending`: keep fewer sets
-        rather than run out of effort. `plain`: without the rules that leave orders out. Raises
-        OutOfTimeError at the direction's deadline."""
+        rather than run out of effort. Raises OutOfTimeError at the direction's deadline."""
         d = self.direction
         width = max(1, min(width, MOST_NUMBERS // (d.tasks + len(d.sizes))))
         waiting: dict[int, list[States]] = {}
         first = self.start()
         if int(first.peak[0]) >= self.limit:
             return None, True
-        if not plain:
+        if d.params.free_moves:
             self.settle(first, *self.ready(first))
         waiting[int(first.done[0])] = [first]
         complete = True
@@ -119,19 +119,15 @@ class Sweep:
             if count == d.tasks:
                 return self.order(states), complete
             if ending:
-                width = self.affordable(width, count, effort)
+                width = self.affordable_width(width, count, effort)
             if len(states) > width:
                 complete = False
-            if plain:
-                # Among equals those that come from the best, as whoever sorts them would have it.
-                states = states.take(np.lexsort((states.alive, states.peak))[:width])
-            elif len(states) > width:
                 states = states.take(best_of(states.peak, states.alive, width))
-            if self.looked_at > effort and not ending:
+            if self.weighed > effort and not ending:
                 return None, False
-            before = self.looked_at
-            after, cut = self.step(states, width, plain)
-            self.cost = (self.looked_at - before) / len(states)
+            before = self.weighed
+            after, cut = self.step(states, width)
+            self.cost = (self.weighed - before) / len(states)
             complete = complete and not cut
             counts = np.unique(after.done).tolist() if len(after) else []
             for done in counts:
@@ -139,11 +135,11 @@ class Sweep:
                 waiting.setdefault(done, []).append(part)
         return None, complete
 
-    def affordable(self, width: int, count: int, effort: int) -> int:
+    def affordable_width(self, width: int, count: int, effort: int) -> int:
         """How many sets may be kept, if the steps left cost as much as the one before."""
-        share = (effort - self.looked_at) / (self.direction.tasks - count)
+        share = (effort - self.weighed) / (self.direction.tasks - count)
         found = max(1, min(width, int(share / max(self.cost, 1.0))))
-        self.narrowed = self.narrowed or found < width
+        self.is_narrowed = self.is_narrowed or found < width
         return found
 
     def start(self) -> States:
@@ -167,7 +163,7 @@ class Sweep:
     def weigh(self, states: States, state: np.ndarray, task: np.ndarray) -> Moves:
         """What the moves lead to."""
         d = self.direction
-        self.looked_at += len(state)
+        self.weighed += len(state)
         inputs = d.inputs[task]
         turning = states.counts[state[:, None], inputs] == 1
         # A sum over a short axis by itself takes several times as long.
@@ -218,7 +214,7 @@ class Sweep:
             row = np.concatenate([row[free][others], owner])
             task = np.concatenate([task[free][others], near.ravel()])
 
-    def step(self, states: States, width: int, plain: bool) -> tuple[States, bool]:
+    def step(self, states: States, width: int) -> tuple[States, bool]:
         """All states that follow, and whether some were left out."""
         moves = self.weigh(states, *self.ready(states))
         moves = moves.where(np.maximum(moves.step, states.peak[moves.state]) < self.limit)
@@ -226,12 +222,10 @@ class Sweep:
             return states.take(np.zeros(0, np.int64)), False
         peak = np.maximum(moves.step, states.peak[moves.state])
         one_of, same = self.distinct(states, moves, peak)
-        if plain:
-            one_of, same = as_they_come(one_of, same)
         cut = False
-        if len(one_of) > SPARE * width:
+        if len(one_of) > SPARE_WIDTH * width:
             cut = True
-            kept = best_of(peak[one_of], moves.alive[one_of], SPARE * width)
+            kept = best_of(peak[one_of], moves.alive[one_of], SPARE_WIDTH * width)
             renumbered = np.full(len(one_of), -1)
             renumbered[kept] = np.arange(len(kept))
             one_of, same = one_of[kept], renumbered[same]
@@ -240,14 +234,15 @@ class Sweep:
             one_of = np.unique(same, return_index=True)[1]
         after = states.take(moves.state[one_of])
         # Copying the rows of large graphs takes its time too.
-        self.looked_at += STEP + len(after) * after.waiting.shape[1] // COPIED
+        self.weighed += MOVES_PER_STEP + len(after) * after.waiting.shape[1] // TASKS_PER_MOVE
         rows = np.arange(len(one_of))
         self.apply(after, rows, moves.where(one_of))
-        if plain:
-            return after, cut
         begun = after.words.copy()
         near = self.direction.near[moves.task[one_of]]
-        self.settle(after, np.repeat(rows, near.shape[1]), near.ravel())
+        if self.direction.params.free_moves:
+            self.settle(after, np.repeat(rows, near.shape[1]), near.ravel())
+        if not self.direction.params.dominance:
+            return after, cut
         return after.take(self.needed(states, moves, same, after, begun)), cut
 
     def distinct(
@@ -291,16 +286,6 @@ class Sweep:
             found.append(int(ran[entry]))
             entry = int(origins[entry])
         return self.direction.in_order(found[::-1])
-
-
-def as_they_come(one_of: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sets of Sweep.distinct() in the order of the first moves into them."""
-    first = np.full(len(one_of), len(same))
-    np.minimum.at(first, same, np.arange(len(same)))
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    return one_of[order], number[same]
 
 
 def best_of(peak: np.ndarray, alive: np.ndarray, count: int) -> np.ndarray:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An order improved where it is worst: the tasks of a stretch are a graph of their own, between
-what is alive before and after it."""
+"""Improves an order where it is worst.
+
+Input: an order. Output: one with a peak that is not larger. Algorithm: local search; the tasks of a
+stretch around the worst step are a graph of their own, between what is alive before and after it,
+and a sweep orders them again. Complexity: limited by the moves weighed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from ..params import DEFAULT, SearchParams
 from ..tasks import GraphTask, TaskGraph, usage
 from .direction import Direction
 from .sweep import Sweep
@@ -19,23 +24,30 @@ SHIFTS = (0.5, 0.25, 0.75)
 
 class Smoother:
     """An order with the bytes of its `steps`, those `alive` before each and after the last, and the
-    place `at` which each task runs. `looked_at`: moves weighed so far. `deadline`: as Direction has
+    place `at` which each task runs. `weighed`: moves weighed so far. `deadline`: as Direction has
     it."""
 
-    def __init__(self, graph: TaskGraph, order: Sequence[int], deadline: float = math.inf):
+    def __init__(
+        self,
+        graph: TaskGraph,
+        order: Sequence[int],
+        deadline: float = math.inf,
+        params: SearchParams = DEFAULT,
+    ):
         self.graph, self.order, self.deadline = graph, list(order), deadline
+        self.params = params
         used = usage(graph, order)
         self.steps, self.alive = list(used.steps), list(used.alive)
         self.at = [0] * len(self.order)
         for place, number in enumerate(self.order):
             self.at[number] = place
-        self.looked_at = 0
+        self.weighed = 0
 
     def run(self, effort: int, least: int) -> None:
         """Makes the worst steps better for as long as some stretch around them has a better order,
         down to `least` bytes, with about so many moves weighed. OutOfTimeError leaves what has been
         found."""
-        while self.looked_at < effort and self.peak > least and self.better():
+        while self.weighed < effort and self.peak > least and self.better():
             pass
 
     @property
@@ -66,10 +78,11 @@ class Smoother:
         stretch = stretch_of(self.graph, part, self.at, stop)
         below = self.alive[first] - stretch.at_start
         limit = self.peak - below
-        for backwards in (False, True):
-            sweep = Sweep(Direction(stretch, backwards, self.deadline), limit - 1, limit)
+        for backwards in (False, True) if self.params.backward else (False,):
+            way = Direction(stretch, backwards, self.deadline, self.params)
+            sweep = Sweep(way, limit - 1, limit)
             found, _ = sweep.run(width, effort)
-            self.looked_at += sweep.looked_at
+            self.weighed += sweep.weighed
             if found is None:
                 continue
             used = usage(stretch, found)

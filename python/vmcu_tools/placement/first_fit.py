@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements of buffers that are not plain rectangles: with gaps in their lifetimes, or with an
-offset that they have to have.
+"""Placements of buffers with gaps in their lifetimes or with given offsets.
 
-First fit in many orders: buffers that end highest are moved to the front, and what is not worse is
-kept. Rounds are counted, so that without a clock the result is the same on every machine.
+Input: buffers. Output: offsets. Algorithm: first fit in many orders, a local search: a buffer,
+mostly one that ends highest, moves to another place of the order; an order that is not worse is
+kept. Complexity: a first fit is quadratic in buffers alive together; the work is limited by
+SearchParams, so the result is the same on every machine unless a clock ends the search.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
 
+from .params import SearchParams
 from .problem import Buffer, Instance, PlacementError, check
 
-ROUNDS = 3000
-# Steps of all rounds together: pairs of parts that are looked at.
-MOST_STEPS = 30_000_000
-SEED = 1
-KEYS: tuple[Callable[[Buffer], int], ...] = (
+ORDERS: tuple[Callable[[Buffer], int], ...] = (
     lambda b: -b.size,
     lambda b: -b.size * (b.upper - b.lower),
     lambda b: b.lower - b.upper,
@@ -26,39 +25,26 @@ KEYS: tuple[Callable[[Buffer], int], ...] = (
 )
 
 
-class RigidError(PlacementError):
+class FixedOffsetError(PlacementError):
     """Two buffers whose offsets are given share bytes."""
 
 
-def most_needed(buffers: Sequence[Buffer]) -> int:
-    """Bytes below which no placement ends: the most needed at one moment, and given ends."""
-    events = []
-    for buffer in buffers:
-        for part in buffer.parts():
-            events += [(part.upper, part.low - part.high), (part.lower, part.high - part.low)]
-    now = most = 0
-    for _, change in sorted(events):
-        now += change
-        most = max(most, now)
-    given = (b.offset + b.size for b in buffers if b.offset is not None)
-    return max(most, *given, *(b.size for b in buffers), 0)
+class FirstFitSearch:
+    """Buffers by number. `neighbours`: those that are alive together with each; `steps`: pairs of
+    parts compared so far."""
 
-
-class RigidSearch:
-    """Offsets by number, and the buffers that a buffer may not share bytes with."""
-
-    def __init__(self, buffers: Sequence[Buffer]):
-        self.buffers = buffers
+    def __init__(self, buffers: Sequence[Buffer], params: SearchParams):
+        self.buffers, self.params = buffers, params
         self.parts = [list(buffer.parts()) for buffer in buffers]
-        self.others = self._others()
+        self.neighbours = self._neighbours()
         self.steps = 0
         fixed = [b for b in buffers if b.offset is not None]
         try:
             check(Instance(tuple(fixed)), {b.id: b.offset or 0 for b in fixed})
         except PlacementError as error:
-            raise RigidError(str(error)) from error
+            raise FixedOffsetError(str(error)) from error
 
-    def _others(self) -> list[list[int]]:
+    def _neighbours(self) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in self.buffers]
         alive: list[int] = []
         for number in sorted(range(len(self.buffers)), key=lambda n: self.buffers[n].lower):
@@ -70,7 +56,7 @@ class RigidSearch:
             alive.append(number)
         return found
 
-    def barred(self, number: int, other: int, offset: int) -> list[tuple[int, int]]:
+    def conflicts(self, number: int, other: int, offset: int) -> list[tuple[int, int]]:
         """Between which offsets a buffer would share bytes with another one, ends excluded."""
         return [
             (offset + two.low - one.high, offset + two.high - one.low)
@@ -79,7 +65,7 @@ class RigidSearch:
             if one.lower < two.upper and two.lower < one.upper
         ]
 
-    def first_fit(self, order: Sequence[int], limit: int) -> tuple[list[int], int] | None:
+    def first_fit(self, order: Sequence[int], limit: float) -> tuple[list[int], int] | None:
         """Offsets and height of first fit in an order; None if it does not stay below a limit."""
         offsets: list[int | None] = [buffer.offset for buffer in self.buffers]
         height = 0
@@ -87,14 +73,14 @@ class RigidSearch:
             buffer = self.buffers[number]
             offset = buffer.offset
             if offset is None:
-                barred = []
-                for other in self.others[number]:
+                conflicts = []
+                for other in self.neighbours[number]:
                     there = offsets[other]
                     if there is not None:
-                        barred += self.barred(number, other, there)
-                self.steps += len(barred) + 1
+                        conflicts += self.conflicts(number, other, there)
+                self.steps += len(conflicts) + 1
                 offset = 0
-                for low, high in sorted(barred):
+                for low, high in sorted(conflicts):
                     if low < offset < high:
                         offset = -(-high // buffer.alignment) * buffer.alignment
                 offsets[number] = offset
@@ -104,30 +90,30 @@ class RigidSearch:
         return [offset or 0 for offset in offsets], height
 
     def run(
-        self, bound: int, deadline: float, told: Callable[[int, int], None]
+        self, bound: int, deadline: float, watch: Callable[[int, int], None]
     ) -> tuple[list[int], int]:
         """The lowest offsets found, and their height."""
         numbers = range(len(self.buffers))
         best: tuple[list[int], int] | None = None
         order: list[int] = []
-        for key in KEYS:
+        for key in ORDERS:
             weights = [key(buffer) for buffer in self.buffers]
             ranked = sorted(numbers, key=weights.__getitem__)
-            found = self.first_fit(ranked, best[1] if best else 1 << 62)
+            found = self.first_fit(ranked, best[1] if best else math.inf)
             if found:
                 best, order = found, ranked
-        assert best is not None, "without a limit, first fit finds places"
-        dice = random.Random(SEED)
-        for _ in range(ROUNDS):
-            told(bound, best[1])
-            late = time.monotonic() > deadline or self.steps > MOST_STEPS
+        assert best is not None, "without a limit, first fit finds offsets"
+        dice = random.Random(self.params.seed)
+        for _ in range(self.params.first_fit_rounds):
+            watch(bound, best[1])
+            late = time.monotonic() > deadline or self.steps > self.params.first_fit_steps
             if best[1] <= bound or late or len(order) < 2:
                 break
             tops = [n for n in numbers if best[0][n] + self.buffers[n].size == best[1]]
             moved = dice.choice(tops) if dice.random() < 0.7 else dice.choice(order)
             tried = [n for n in order if n != moved]
             tried.insert(dice.randrange(len(tried) + 1), moved)
-            # As good is taken too: a way around is often level for a while.
+            # An equal height is accepted, too: it may lead to a lower one.
             found = self.first_fit(tried, best[1] + 1)
             if found:
                 best, order = found, tried

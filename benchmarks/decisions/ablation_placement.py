@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints bytes and CPU seconds of placement and ordering with each technique switched off.
+
+    python benchmarks/decisions/ablation_placement.py [TABLE...] [--problems DIR] [--only NAME...]
+
+Buffers have a known optimum (benchmarks/placement); DIR adds CSV files, such as minimalloc's
+"challenging" problems. Graphs are those of benchmarks/dags and benchmarks/training. The clock of
+the searches is that of the CPU, so that other load does not count.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+for beside in ("paper", "placement", "dags"):
+    sys.path.append(str(ROOT / "benchmarks" / beside))
+sys.path.append(str(ROOT / "tests" / "python"))
+
+import generate  # noqa: E402
+import known  # noqa: E402
+from manifests import Behind  # noqa: E402
+from pages import Table, options, show  # noqa: E402
+from vmcu_tools.placement import Buffer, Gap, Instance, SearchParams, files, graphs, place  # noqa: E402
+from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
+from vmcu_tools.placement.ordering import best_order  # noqa: E402
+from vmcu_tools.placement.params import DEFAULT  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
+
+from scripts import script  # noqa: E402
+
+STEPS = ROOT / "benchmarks" / "training" / "steps"
+FEW, MANY, LARGE = 200, 1000, 10_000
+SECONDS = {"few": 3.0, "many": 8.0, "gaps": 3.0, "memories": 3.0, "graphs": 5.0}
+SHAPES, SIZES = ("layers", "near", "any", "series"), (20, 40, 60, 100, 200)
+SEEDS, ORDER_WORK = 1, 3_000_000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Sums over problems: bytes (or cost), bounds, proven optima, and CPU seconds."""
+
+    found: int
+    bound: int
+    optimal: int
+    seconds: float
+
+
+def few(folder: Path | None) -> Iterator[Instance]:
+    """Rectangles of a few hundred buffers, and the problems of a folder."""
+    for family in generate.FAMILIES.values():
+        rows = enumerate(generate.generate(family, FEW, 0))
+        yield Instance(tuple(Buffer(str(number), *row) for number, row in rows))
+    for path in sorted(folder.glob("*.csv")) if folder else ():
+        yield files.read(path)
+
+
+def many() -> Iterator[Instance]:
+    """Rectangles of a thousand buffers and of ten thousand."""
+    yield known.cut(MANY, MANY // 5, 1)
+    for name in ("pinwheel", "long"):
+        rows = enumerate(generate.generate(generate.FAMILIES[name], MANY, 0))
+        yield Instance(tuple(Buffer(str(number), *row) for number, row in rows))
+    yield known.cut(LARGE, LARGE // 5, 1)
+
+
+def drawn(seed: int, count: int) -> Instance:
+    """Buffers with gaps and accesses."""
+    dice = random.Random(seed)
+    buffers = []
+    for number in range(count):
+        lower, length = dice.randrange(2 * count), dice.randint(8, 40)
+        size, gap = dice.randint(1, 500), dice.randint(1, 5)
+        gaps = (Gap(lower + 2, lower + 2 + gap, 0, size // 4),) if dice.random() < 0.5 else ()
+        accesses = dice.randint(1, 20) * size
+        buffers.append(
+            Buffer(str(number), lower, lower + length, size, gaps=gaps, accesses=accesses)
+        )
+    return Instance(tuple(buffers))
+
+
+def heights(
+    problems: Callable[[], Iterator[Instance]], seconds: float, params: SearchParams
+) -> Cost:
+    """Heights of placements."""
+    start = time.process_time()
+    found = [place(one, None, seconds, 1, params=params) for one in problems()]
+    spent = time.process_time() - start
+    bytes_ = sum(one.height for one in found), sum(one.bound for one in found)
+    return Cost(*bytes_, sum(one.is_optimal for one in found), spent)
+
+
+def memories(params: SearchParams) -> Cost:
+    """Costs of divisions between two memories."""
+    banks = (MemoryBank("fast", 1500, 0.0), MemoryBank("slow", 1 << 20, 1.0))
+    start = time.process_time()
+    found = []
+    for seed in range(4):
+        plain = tuple(replace(b, gaps=()) for b in drawn(seed, 80).buffers)
+        placed = place_in(Instance(plain), banks, SECONDS["memories"], 1, params)
+        assert placed is not None, "the slow memory has room for all"
+        found.append(placed)
+    sums = round(sum(one.cost for one in found)), round(sum(one.bound for one in found))
+    return Cost(*sums, sum(one.is_optimal for one in found), time.process_time() - start)
+
+
+def orders(params: SearchParams) -> Cost:
+    """Peaks of orders of random graphs."""
+    dags = script("dags", "benchmarks/dags/run.py")
+    graphs_ = [dags.draw(count, shape, seed) for count in SIZES for shape in SHAPES
+               for seed in range(SEEDS)]  # fmt: skip
+    params = replace(params, order_work=ORDER_WORK, order_small_work=ORDER_WORK)
+    start = time.process_time()
+    found = [best_order(graph, params=params) for graph in graphs_]
+    sums = sum(one.peak for one in found), sum(one.bound for one in found)
+    return Cost(*sums, sum(one.is_proven for one in found), time.process_time() - start)
+
+
+def plans(params: SearchParams) -> Cost:
+    """Heights of training steps and of a graph of 500 nodes, order and offsets."""
+    named = [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
+    dice = random.Random(7)
+    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(500)]
+    nodes: list[dict[str, Any]] = []
+    for n in range(500):
+        reads = sorted({dice.randrange(max(n - 60, 0), n) for _ in range(2)}) if n else []
+        nodes.append({"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{r}" for r in reads]})
+    named.append(graphs.parse({"tensors": tensors, "nodes": nodes}))
+    start = time.process_time()
+    found = [graphs.solve(one, SECONDS["graphs"], 1, params=params) for one in named]
+    spent = time.process_time() - start
+    sums = sum(one.height for one in found), sum(one.bound for one in found)
+    return Cost(*sums, sum(one.is_optimal for one in found), spent)
+
+
+# By table, what is switched off.
+OFF: dict[str, dict[str, dict[str, Any]]] = {
+    "buffers": {
+        "skyline": {"skyline": False},
+        "branch and bound": {"valleys": ()},
+        "orders near the lowest placement": {"nearby": False},
+        "ejection": {"ejection": False},
+        "blocks": {"blocks": False},
+    },
+    "gaps": {"local search of orders": {"first_fit_rounds": 0}},
+    "memories": {"more than two orders": {"memory_orders": 2}},
+    "orders": {
+        "beams": {"beam_width": 0},
+        "backward search": {"backward": False},
+        "windows": {"windows": False},
+        "free moves": {"free_moves": False, "dominance": False},
+        "dominance": {"dominance": False},
+        "proofs": {"proof_work": 0},
+    },
+    "plans": {
+        "calm order": {"calm": 0},
+        "offsets in the file's order": {"own_order": False},
+    },
+}
+
+
+def measures(name: str, folder: Path | None) -> dict[str, Callable[[SearchParams], Cost]]:
+    """What is measured for a table."""
+    if name == "buffers":
+        return {
+            "few": partial(heights, partial(few, folder), SECONDS["few"]),
+            "many": partial(heights, many, SECONDS["many"]),
+        }
+    gaps = partial(heights, lambda: (drawn(seed, 60) for seed in range(4)), SECONDS["gaps"])
+    return {name: {"gaps": gaps, "memories": memories, "orders": orders, "plans": plans}[name]}
+
+
+def table(name: str, folder: Path | None, only: list[str] | None) -> Table:
+    """A row for the search with all techniques, and one for each that is off."""
+    found = measures(name, folder)
+    parts = ("bytes", "bound", "optimal", "CPU seconds")
+    columns = ("off", *(f"{group}: {part}" for group in found for part in parts))
+    rows = []
+    for off, changes in {"none": {}, **OFF[name]}.items():
+        if only and off not in only:
+            continue
+        costs = [measure(replace(DEFAULT, **changes)) for measure in found.values()]
+        cells = [
+            text
+            for cost in costs
+            for text in (f"{cost.found:,}", f"{cost.bound:,}", f"{cost.optimal}",
+                         f"{cost.seconds:.1f}")
+        ]  # fmt: skip
+        rows.append((off, *cells))
+        print(*rows[-1], file=sys.stderr, flush=True)
+    kinds = {column: RAM for column in columns if column.endswith(": bytes")}
+    return Table(f"Ablation: {name}", columns, tuple(rows), behind=Behind(kinds=kinds))
+
+
+def command(name: str) -> str:
+    return f"python benchmarks/decisions/ablation_placement.py {name}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = options(__doc__ or "", [*OFF])
+    parser.add_argument("--problems", type=Path, metavar="DIR")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows")
+    args = parser.parse_args(argv)
+    # Other load on the machine must not change a figure.
+    time.monotonic = time.process_time
+    tables = {name: partial(table, name, args.problems, args.only) for name in OFF}
+    show(parser, args, tables, command)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The techniques and limits of the searches, which can be switched off one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """Sizes of problems are counted in buffers or nodes, work in steps that do not depend on the
+    machine. benchmarks/decisions/ablation_placement.py prints the effect of each technique."""
+
+    seed: int = 1
+    """Of every random choice."""
+
+    skyline: bool = True
+    """Place buffers along the skyline first; off: best fit over time only."""
+    skyline_few: int = 20_000
+    """Up to so many buffers all weights of the skyline are tried, beyond two."""
+
+    blocks: bool = True
+    """Also search a problem in which buffers that fit to each other are one block."""
+    block_pairs: bool = True
+    """In half of the tries, stack two buffers if a neighbour is as high."""
+    block_tries: int = 80
+    """Tries with different weights and noise, at most."""
+    block_work: int = 100_000
+    """Buffers of all tries together."""
+    block_probe: int = 4_000
+    """Buffers of the tries after which it is given up unless there are fewer blocks."""
+    block_share: float = 0.9
+    """Blocks are fewer if they are at most this share of the buffers."""
+
+    valleys: tuple[str, ...] = ("covered", "lowest", "fewest")
+    """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
+    nearby: bool = True
+    """Half of these searches order buffers as in the lowest placement."""
+    aims: tuple[float, ...] = (0, 0.5, 0.8, 0.95, 1)
+    """Heights of searches between the bound (0) and the lowest placement (1)."""
+    batch: int = 8
+    """Searches between two looks at their results."""
+    least_nodes: int = 1_000
+    nodes_per_buffer: int = 3
+    """The node limit of a search, the larger of the two, times Luby's sequence."""
+
+    ejection: bool = True
+    """Lower the placement of many buffers by ejection."""
+    ejection_least: int = 500
+    ejection_most: int = 30_000
+    """From so many buffers on, and up to so many: beyond, the neighbours need too much memory."""
+    ejection_steps: int = 40
+    ejection_work: int = 60_000
+    """Insertions for each buffer, and in all, of one attempt."""
+
+    first_fit_rounds: int = 3_000
+    """Orders that are tried for buffers with gaps or given offsets."""
+    first_fit_steps: int = 30_000_000
+    """Pairs of parts that are compared in all of them."""
+
+    order_work: int = 16_000_000
+    """Moves that an order search may weigh in all; about a million take a second."""
+    order_small: int = 80
+    order_small_work: int = 100_000_000
+    """The same for graphs of up to so many nodes, where the search ends in a proof."""
+    order_most: int = 20_000
+    """Beyond so many nodes a search of the whole graph costs more than it finds."""
+    beam_width: int = 300
+    """Sets of one size that a beam search keeps; 0: no beam search."""
+    backward: bool = True
+    """Also search from the end of the order."""
+    thorough_most: int = 2000
+    beam_work: int = 1_000_000_000
+    """Up to so many nodes beams are never narrower, within so many moves."""
+    windows: bool = True
+    """Improve stretches around the worst steps."""
+    free_moves: bool = True
+    """Run a node at once if it raises neither peak nor live bytes."""
+    dominance: bool = True
+    """Try one node only if such nodes follow it and return to no more live bytes."""
+    proof_work: int = 10_000_000
+    """Moves of an attempt at a proof; the first one has 1/200 of them."""
+    proof_width: int = 200_000
+    """Sets of one size that an attempt at a proof may keep."""
+    proof_share: float = 0.25
+    """The second attempt is made only if the first one visited this share of the nodes."""
+    calm: int = 400
+    """Moves for each node of a last beam among orders of the same peak, for low live bytes."""
+    order_share: float = 0.25
+    own_order: bool = True
+    own_order_share: float = 0.1
+    """Parts of the seconds for the order, and for offsets in the file's own order."""
+
+    memory_orders: int = 400
+    memory_work: int = 400_000
+    """Orders in which buffers are divided among memories, and buffers in all of them."""
+    memory_retries: int = 8
+    """How often memories are filled less because no offsets were found."""
+
+
+DEFAULT = SearchParams()
