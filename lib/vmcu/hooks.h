@@ -14,6 +14,7 @@
 #ifndef VMCU_HOOKS_H_
 #define VMCU_HOOKS_H_
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 /** Stands for a stage where none has begun. */

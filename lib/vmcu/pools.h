@@ -15,6 +15,7 @@
 
 #include <errno.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #if defined(VMCU_SEVERAL_POOLS)

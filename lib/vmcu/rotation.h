@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #if defined(VMCU_POOL_ROTATE)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 /**

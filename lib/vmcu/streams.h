@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #if defined(VMCU_STREAMS)

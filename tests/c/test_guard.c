@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #include "check.h"

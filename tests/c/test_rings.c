@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/model.h>
+#include <vmcu/access.h>
 
 #include "check.h"
 

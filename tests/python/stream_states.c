@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #include "check.h"

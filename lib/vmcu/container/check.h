@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <vmcu/access.h>
 #include <vmcu/container.h>
 #include <vmcu/kernels.h>
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vmcu/access.h>
 #include <vmcu/container.h>
 #include <vmcu/requant.h>
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
+#include <vmcu/access.h>
 #include <vmcu/operators.h>
 
 static uint32_t place_of_extreme(const struct vmcu_arg_max_params *p, const int8_t *src,

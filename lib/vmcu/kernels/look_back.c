@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
+#include <vmcu/access.h>
 #include <vmcu/operators.h>
 
 void vmcu_hop_count(const struct vmcu_call *call)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
+#include <vmcu/access.h>
 #include <vmcu/operators.h>
 
 /** A row's columns of a call. */

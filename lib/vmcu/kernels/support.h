@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <vmcu/access.h>
 #include <vmcu/kernels.h>
 #include <vmcu/requant.h>
 

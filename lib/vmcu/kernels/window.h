@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include <vmcu/access.h>
 #include <vmcu/kernels.h>
 
 /** Along one axis, taps begin to end (excluded) are inside; tap k reads first + k * dilation. */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #include "ranges.h"

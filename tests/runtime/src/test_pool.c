@@ -8,6 +8,7 @@
 #include <zephyr/ztest.h>
 
 #include <vmcu/pool.h>
+#include <vmcu/access.h>
 #include <vmcu/vmcu.h>
 
 #include "tiny.h"

@@ -67,6 +67,22 @@
 
 #endif /* __ZEPHYR__ */
 
+#if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
+#error "VMCU_POOL_ROTATE and VMCU_POOL_GUARD cannot be combined"
+#endif
+
+#if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_POOL_GUARD))
+#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_POOL_ROTATE or VMCU_POOL_GUARD"
+#endif
+
+#if defined(VMCU_STREAMS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS))
+#error "VMCU_STREAMS cannot be combined with VMCU_POOL_ROTATE or VMCU_SEVERAL_POOLS"
+#endif
+
+#if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
+#error "VMCU_SEVERAL_POOLS and VMCU_CONTAINERS cannot be combined"
+#endif
+
 /*
  * VMCU_CONFIGURED(name) is the name with the options that change structs or kernels. Functions that
  * set up structs, and models, have such names: if the library, a model and the application were

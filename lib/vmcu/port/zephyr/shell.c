@@ -16,6 +16,7 @@
 #include <zephyr/sys/util.h>
 #include <zephyr/timing/timing.h>
 
+#include <vmcu/access.h>
 #include <vmcu/registry.h>
 #include <vmcu/shell.h>
 #include <vmcu/vmcu.h>
