@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools import cli  # noqa: E402
 from vmcu_tools.commands.parser import Parser  # noqa: E402
+from vmcu_tools.planner.options import EXCLUSIONS, spelled  # noqa: E402
 
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Commands
@@ -40,7 +41,17 @@ def page() -> str:
         for member in members:
             name = member.__name__.rpartition(".")[2]
             parts += section(name, top.commands()[name], top.visible()[name])
+    parts += exclusions()
     return "".join(parts).rstrip("\n") + "\n"
+
+
+def exclusions() -> Iterator[str]:
+    """The table of options that cannot be combined."""
+    yield "## Options that exclude each other\n\n"
+    yield "| option | cannot be combined with |\n| --- | --- |\n"
+    for one in EXCLUSIONS:
+        others = ", ".join(f"`{spelled(other)}`" for other in one.reasons)
+        yield f"| `{spelled(one.option)}` | {others} |\n"
 
 
 def section(name: str, parser: Parser, what: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
 from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
-from vmcu_tools.planner.options import Options  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.places import circle, swing  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
@@ -58,14 +58,14 @@ def networks() -> Iterator[Graph]:
 
 
 def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) -> int:
-    return make_plan(planner, graph, Options(tile_cost=tile_cost)).pool_bytes
+    return make_plan(graph, CompileOptions(planner=planner, tile_cost=tile_cost)).pool_bytes
 
 
 def in_rows(graph: Graph) -> int:
     """The smallest pool of stages whose calls compute whole rows."""
     cutter = Cutter(graph, False, (None,))
     least = cutter.least_peak((None,), UNLIMITED)
-    return fusion.smallest(fusion.Variant(cutter, least, 0), Options()).pool_bytes
+    return fusion.smallest(fusion.Variant(cutter, least, 0), CompileOptions()).pool_bytes
 
 
 def tiles() -> Table:

@@ -26,6 +26,7 @@ from vmcu_tools.bench.model import board, compiler  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.report.wear import object_figures  # noqa: E402
 from vmcu_tools.wear import objects, paper, pool, traces  # noqa: E402
 from vmcu_tools.wear.heap import Setting  # noqa: E402
@@ -122,7 +123,7 @@ def measure_paper() -> Json:
 def lasting(model: Path, rotated: bool) -> tuple[Json, traces.Trace, pool.PoolWear]:
     """What `vmcu wear MODEL [--rotate]` says. What a job costs besides is the same for all models,
     and not repeated."""
-    plan = compile_model(model, rotated=rotated)
+    plan = compile_model(model, CompileOptions(rotate=rotated))
     trace = traces.record(plan, TARGET)
     ways = paper.measured(trace.task(model.name), Setting(align=STACK_ALIGN))
     found = objects.objects(plan, trace, ways, objects.Cells(ENDURANCE, RATE))
@@ -149,7 +150,10 @@ def lasting(model: Path, rotated: bool) -> tuple[Json, traces.Trace, pool.PoolWe
 def measure_model(model: Path) -> Json:
     plain, _, _ = lasting(model, rotated=False)
     rotated, trace, wear = lasting(model, rotated=True)
-    streamed = [compile_model(model, stream_input=True, rotated=r).ram_bytes for r in (False, True)]
+    streamed = [
+        compile_model(model, CompileOptions(stream_input=True, rotate=r)).ram_bytes
+        for r in (False, True)
+    ]
     return {
         "plain": plain,
         "rotated": rotated,

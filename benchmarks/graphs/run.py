@@ -19,7 +19,7 @@ for beside in ("benchmarks/paper", "benchmarks/graphs"):
 from manifests import Behind  # noqa: E402
 from networks import LONG, NETWORKS, STREAMED  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.planner.options import Options  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
@@ -48,11 +48,11 @@ class Planned:
 def planned(name: str) -> Planned:
     """One of NETWORKS."""
     graph = NETWORKS[name]()
-    wanted = Options(stream_input=name in STREAMED)
+    wanted = CompileOptions(stream_input=name in STREAMED)
     start = time.process_time()
-    plan = make_plan("vmcu", graph, wanted)
+    plan = make_plan(graph, wanted)
     seconds = time.process_time() - start
-    single = make_plan("single", graph)
+    single = make_plan(graph, CompileOptions(planner="single"))
     return Planned(name, len(graph.nodes), single.pool_bytes, plan.pool_bytes, seconds)
 
 

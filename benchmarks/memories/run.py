@@ -19,6 +19,7 @@ from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.bench.model import bench  # noqa: E402
 from vmcu_tools.commands.values import memories  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.report.model import memories as accessed  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
@@ -43,7 +44,7 @@ CASES = (
 
 def row(case: Case, folder: Path) -> tuple[str, ...]:
     """A network's figures: both pools, and the part of what it accesses in the first."""
-    plan = compile_model(folder / case.file, regions=memories(case.memory))
+    plan = compile_model(folder / case.file, CompileOptions(memory=memories(case.memory)))
     counted = bench(plan, "model", TARGET).memories
     pools = [f"{region.pool_bytes:,}" for region in plan.regions]
     shares = [f"{one[0].share:.1%}" for one in (accessed(plan), counted)]

@@ -40,7 +40,7 @@ def largest(values: np.ndarray) -> np.ndarray:
 def agreement(path: Path, target: str, count: int) -> tuple[int, int]:
     """Inputs that agree, and inputs."""
     given = samples(onnx.load(path), count, SEED)
-    plan = compile_model(path, "vmcu")
+    plan = compile_model(path)
     graph = plan.graph
     inputs = [[quantised(graph, sample["input"])] for sample in given]
     session = session_of(path, "ORT_ENABLE_EXTENDED")

@@ -119,7 +119,7 @@ def taken(order: str, graph: Graph, node: Node, tensors: dict[str, np.ndarray]) 
 
 def ours(graph: Graph, left_out: str = "") -> Taken:
     """All layers of a graph here, what runs between them included, but for those of one op."""
-    report = bench(make_plan("vmcu", graph), graph.name, TARGET)
+    report = bench(make_plan(graph), graph.name, TARGET)
     share = sum(layer.cycles for layer in report.layers if layer.op == left_out) / report.cycles
     cycles = round(report.cycles * (1 - share))
     return Taken(cycles, report.energy.microjoule * (1 - share))

@@ -18,7 +18,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others.tinyengine import scratch_bytes
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.report.runs import RAM
@@ -49,9 +49,11 @@ class Needs:
 
     @staticmethod
     def of(graph: Graph) -> Needs:
-        tinyengine = make_plan("tinyengine", graph, original=True).pool_bytes
-        hmcos = make_plan("hmcos", graph, original=True).pool_bytes
-        plan = make_plan("vmcu", graph)
+        tinyengine = make_plan(
+            graph, CompileOptions(planner="tinyengine", original=True)
+        ).pool_bytes
+        hmcos = make_plan(graph, CompileOptions(planner="hmcos", original=True)).pool_bytes
+        plan = make_plan(graph)
         tensors = tinyengine - scratch_bytes(graph)
         return Needs(tensors, tinyengine, hmcos, plan.pool_bytes, plan.macs_extra)
 
@@ -92,9 +94,12 @@ def built(names: Sequence[str], folder: str) -> list[Path]:
 def planned(title: str, paths: Sequence[Path], *notes: str) -> Table:
     rows = []
     for path in paths:
-        pools = [compile_model(path, name, original=True).pool_bytes for name in PLANNERS]
+        pools = [
+            compile_model(path, CompileOptions(planner=name, original=True)).pool_bytes
+            for name in PLANNERS
+        ]
         try:
-            streamed = f"{compile_model(path, stream_input=True).pool_bytes:,}"
+            streamed = f"{compile_model(path, CompileOptions(stream_input=True)).pool_bytes:,}"
         except UserError:
             streamed = "-"
         rows.append((path.stem, f"{pools[0]:,}", streamed, *(f"{pool:,}" for pool in pools[1:])))
@@ -153,7 +158,7 @@ def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]
     for module, found in figures.items():
         by_te.append(less(found.vmcu, found.tinyengine))
         by_hm.append(less(found.vmcu, found.hmcos))
-        pool = make_plan("vmcu", module.graph(), Options(tile_cost=ANY_TILES)).pool_bytes
+        pool = make_plan(module.graph(), CompileOptions(tile_cost=ANY_TILES)).pool_bytes
         tiled.append(less(pool, found.tinyengine))
         numbers = (found.tensors, found.tinyengine, found.hmcos, module.line_bytes())
         rows.append(
@@ -211,7 +216,7 @@ def larger(
         start = module.side if unit == "pixels" else module.depth
 
         def fits(size: int, module: Module = module, budget: int = budget) -> bool:
-            return make_plan("vmcu", grow(module, size).graph()).pool_bytes <= budget
+            return make_plan(grow(module, size).graph()).pool_bytes <= budget
 
         def spends(size: int, module: Module = module, budget: int = budget) -> bool:
             return cheapest(grow(module, size).graph(), budget) is not None
@@ -238,7 +243,7 @@ def cheapest(graph: Graph, ram: int) -> Plan | None:
     """What fits into so many bytes with whatever tiles, and multiply-accumulates done twice as far
     as it takes; None if nothing does."""
     try:
-        return make_plan("vmcu", graph, Options(ram=ram, tile_cost=ANY_TILES))
+        return make_plan(graph, CompileOptions(ram=ram, tile_cost=ANY_TILES))
     except UserError:
         return None
 

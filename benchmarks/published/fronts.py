@@ -34,6 +34,7 @@ from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.machine import reference  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.stages import bands  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
@@ -94,7 +95,7 @@ def reached(point: Point, folder: Path) -> Reached:
     file = folder / point.file
     macs = bands.macs(optimize(load(file)))
     try:
-        plan = compile_model(file, ram=point.bytes, input_elsewhere=True)
+        plan = compile_model(file, CompileOptions(ram=point.bytes, external_input=True))
     except UserError as error:
         smallest = SMALLEST.search(str(error))
         if smallest is None:

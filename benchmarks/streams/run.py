@@ -23,6 +23,7 @@ from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import put  # noqa: E402
 from vmcu_tools.bench import model, stream  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.report.model import hop_of  # noqa: E402
 from vmcu_tools.verify.stream import verify  # noqa: E402
 
@@ -40,11 +41,11 @@ HEAD = (
 
 def row(path: Path, hop: int, hops: int) -> str:
     """A line of the table."""
-    plan = compile_model(path, hop=hop)
+    plan = compile_model(path, CompileOptions(hop=hop))
     kept = hop_of(plan)
     assert kept is not None
     counted = stream.bench(plan, path.stem, BOARD)
-    whole = model.bench(compile_model(path, stream_input=True), path.stem, BOARD)
+    whole = model.bench(compile_model(path, CompileOptions(stream_input=True)), path.stem, BOARD)
     checked = verify(plan, "host", hops, 0)
     cells = (path.stem, hop, plan.pool_bytes, kept.state_bytes, counted.macs, kept.macs_window)
     costs = (round(counted.instructions), counted.instructions_worst, whole.instructions)

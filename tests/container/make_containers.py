@@ -24,7 +24,7 @@ from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.verify.stream import meaning, stream_of
 
@@ -64,18 +64,18 @@ def built() -> Iterator[Built]:
         raise ValueError(f"no container here has the kernel {', '.join(sorted(missing))}")
     for kind, seed in NETWORKS:
         graph = passes.optimize(kind(seed, LAYERS).made)
-        options = Options(stream_input=len(graph.inputs) == 1 and seed != NETWORKS[-1][1])
-        yield packed(f"{kind.__name__}_{seed}", make_plan("vmcu", graph, options))
+        options = CompileOptions(stream_input=len(graph.inputs) == 1 and seed != NETWORKS[-1][1])
+        yield packed(f"{kind.__name__}_{seed}", make_plan(graph, options))
     digits = passes.optimize(frontends.load(DIGITS))
-    yield packed("digits", make_plan("vmcu", digits))
-    yield packed("online", make_plan("vmcu", digits, Options(online=True)), True)
-    yield packed("branches", make_plan("vmcu", branches(), Options(online=True)), True)
+    yield packed("digits", make_plan(digits))
+    yield packed("online", make_plan(digits, CompileOptions(online=True)), True)
+    yield packed("branches", make_plan(branches(), CompileOptions(online=True)), True)
 
 
 def scratch() -> Built:
     """One more, for which a board's flash has no room: a stage with a layer whose scratch is in the
     pool."""
-    return packed("scratch", make_plan("vmcu", AnyNetwork(17).made))
+    return packed("scratch", make_plan(AnyNetwork(17).made))
 
 
 def branches() -> Graph:

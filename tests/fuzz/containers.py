@@ -45,17 +45,17 @@ def made() -> Iterator[tuple[str, bytes]]:
     from random_streams import Mixed, Temporal, plan_of
     from vmcu_tools import container, frontends, passes
     from vmcu_tools.compiler import compile_model
-    from vmcu_tools.planner.options import Options
+    from vmcu_tools.planner.options import CompileOptions
     from vmcu_tools.planner.registry import make_plan
 
-    rows, online = Options(stream_input=True), Options(online=True)
+    rows, online = CompileOptions(stream_input=True), CompileOptions(online=True)
     digits = frontends.load(ROOT / "samples/digits/digits.onnx")
-    graphs = [("hello", frontends.load(ROOT / "samples/hello/hello.onnx"), Options())]
-    graphs += [("digits", digits, Options()), ("digits_rows", digits, rows)]
+    graphs = [("hello", frontends.load(ROOT / "samples/hello/hello.onnx"), CompileOptions())]
+    graphs += [("digits", digits, CompileOptions()), ("digits_rows", digits, rows)]
     for number in range(NETWORKS):
         graph = EveryNetwork(FIRST + number, 3 + number % 4).made
         streamed = number % 2 == 1 and len(graph.inputs) == 1
-        graphs.append((f"network_{number}", graph, rows if streamed else Options()))
+        graphs.append((f"network_{number}", graph, rows if streamed else CompileOptions()))
         if number in ONLINE:
             graphs.append((f"online_{number}", graph, online))
     for kind in (Temporal, Mixed):
@@ -63,9 +63,12 @@ def made() -> Iterator[tuple[str, bytes]]:
             yield f"{kind.__name__.lower()}_{seed}", container.build(plan_of(kind, seed), "m")
     with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
         cell = Recurrent(4, 1).save(Path(folder) / "cell.onnx")
-        yield "computed", container.build(compile_model(cell, state=["h0:hn0"]), "m")
+        yield (
+            "computed",
+            container.build(compile_model(cell, CompileOptions(state=["h0:hn0"])), "m"),
+        )
     for name, graph, options in graphs:
-        plan = make_plan("vmcu", passes.optimize(graph), options)
+        plan = make_plan(passes.optimize(graph), options)
         yield name, container.build(plan, name, online=options.online)
 
 

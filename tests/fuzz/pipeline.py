@@ -40,7 +40,7 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.pools import Region
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.samples import Sample, make_samples
@@ -87,18 +87,18 @@ class Way:
     divided: bool = False
 
     def plan(self, graph: Graph) -> Plan:
-        options = Options(
-            SOLVER_SECONDS,
+        options = CompileOptions(
+            solver_seconds=SOLVER_SECONDS,
             stream_input=self.stream_input,
             tile_cost=self.tile_cost,
             extra_macs=self.extra_macs,
         )
         given = graph if PLANNERS[self.planner].as_written else passes.optimize(graph)
-        plan = make_plan(self.planner, given, options)
+        plan = make_plan(given, replace(options, planner=self.planner))
         if self.divided:
             size = plan.pool_bytes * 3 // 4 + 8
             regions = (Region("fast", size, 0.0), Region("slow", size, 1.0))
-            return make_plan(self.planner, given, replace(options, regions=regions))
+            return make_plan(given, replace(options, memory=regions, planner=self.planner))
         return rotate(plan) if self.rotated else plan
 
 

@@ -24,6 +24,7 @@ from float_networks import FloatNetwork
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.model import emit
 from vmcu_tools.errors import UserError
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.quantize import calibration
 from vmcu_tools.verify.verify import verify
 
@@ -52,7 +53,7 @@ def outcome(seed: int, folder: Path) -> str:
             raise WrongError(f"a refusal that cannot be followed: {text}") from error
         return "refused"
     try:
-        plan = compile_model(target, "vmcu", None, 1.0)
+        plan = compile_model(target, CompileOptions(ram=None, solver_seconds=1.0))
         emit(plan, "network")
         found = verify(plan, "virtual", 3, 1, seed)
     except UserError as error:

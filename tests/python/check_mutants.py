@@ -20,7 +20,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.pools import POOL_NUMBER
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.compiled import MODEL_NAME
 
@@ -217,13 +217,13 @@ def aimed(one: Plan) -> Iterator[tuple[Files, Plan]]:
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were: first those of a few plans, which show nearly
     all, last those of all others, for whoever still looks for something."""
-    anew = make_plan("vmcu", small(), Options(hop=1))
+    anew = make_plan(small(), CompileOptions(hop=1))
     for files in itertools.chain(endless(anew), looked_back(anew)):
         yield files, anew
     with tempfile.TemporaryDirectory() as folder:
         variables = compile_model(listening("strided", Path(folder)))
         path = Recurrent(3, 1).save(Path(folder) / "cell.onnx")
-        computed = compile_model(path, state=["h0:hn0"])
+        computed = compile_model(path, CompileOptions(state=["h0:hn0"]))
     for files in endless(variables):
         yield files, variables
     for files in endless(computed):

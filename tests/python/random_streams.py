@@ -15,7 +15,7 @@ from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedSum
 
@@ -159,4 +159,4 @@ def drawn(kind: type[Temporal], seed: int) -> tuple[Graph, int]:
 @functools.cache
 def plan_of(kind: type[Temporal], seed: int) -> Plan:
     graph, hop = drawn(kind, seed)
-    return make_plan("vmcu", graph, Options(hop=hop))
+    return make_plan(graph, CompileOptions(hop=hop))

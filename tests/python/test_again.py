@@ -26,7 +26,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import NEVER, bind
 from vmcu_tools.ops.recomputed import Recomputed, RecomputedLayer
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.planner.stages.again import COLUMNS, Pair, pairs_of, recomputed, saved, window_of
@@ -60,7 +60,7 @@ def test_bytes_of_two_layers_in_one(seed: int, target: str) -> None:
     assert found is not None and len(found.nodes) == 2
     plan = whole_network(found, TILES[seed % len(TILES)], bool(seed % 2))
     expect_same(plan, graph)
-    expect_same(make_plan("single", found), graph)
+    expect_same(make_plan(found, CompileOptions(planner="single")), graph)
 
 
 @pytest.mark.parametrize("target", ["qemu:m3", "qemu:m4"])
@@ -175,10 +175,10 @@ def macs(plan: Plan) -> int:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_multiply_accumulates_buy_bytes(streamed: bool) -> None:
     graph = bottleneck()
-    usual = make_plan("vmcu", graph, Options(stream_input=streamed))
+    usual = make_plan(graph, CompileOptions(stream_input=streamed))
     pools = [usual.pool_bytes]
     for extra in (0.2, 1.0, 4.0):
-        plan = make_plan("vmcu", graph, Options(stream_input=streamed, extra_macs=extra))
+        plan = make_plan(graph, CompileOptions(stream_input=streamed, extra_macs=extra))
         assert macs(plan) - macs(usual) == plan.macs_extra <= extra * macs(usual)
         expect_same(plan, graph)
         pools.append(plan.pool_bytes)
@@ -189,13 +189,13 @@ def test_multiply_accumulates_buy_bytes(streamed: bool) -> None:
 def test_ram_is_worth_multiply_accumulates() -> None:
     """As many as in the paper, where nothing else fits."""
     graph = bottleneck()
-    least = make_plan("vmcu", graph, Options(stream_input=True, extra_macs=2.0)).pool_bytes
-    plan = make_plan("vmcu", graph, Options(stream_input=True, ram=least))
+    least = make_plan(graph, CompileOptions(stream_input=True, extra_macs=2.0)).pool_bytes
+    plan = make_plan(graph, CompileOptions(stream_input=True, ram=least))
     assert plan.pool_bytes <= least and plan.macs_extra > 0
 
 
 def again_plan() -> Plan:
-    return make_plan("vmcu", bottleneck(), Options(stream_input=True, extra_macs=2.0))
+    return make_plan(bottleneck(), CompileOptions(stream_input=True, extra_macs=2.0))
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_containers_and_rotating_pools_do_without() -> None:
         container.build(plan, "m")
     with pytest.raises((UserError, PlanError), match="rotate"):
         emit(rotate(plan), "m")
-    plain = Options(stream_input=True, extra_macs=2.0, again=False)
-    assert container.build(make_plan("vmcu", bottleneck(), plain), "m")
+    plain = CompileOptions(stream_input=True, extra_macs=2.0, container=True)
+    assert container.build(make_plan(bottleneck(), plain), "m")
 
 
 def test_pairs_are_layers_that_nobody_else_needs() -> None:
@@ -289,8 +289,8 @@ def test_pairs_are_layers_that_nobody_else_needs() -> None:
 
 def test_the_page_has_the_figures_of_now() -> None:
     model = network_file("mlperf-tiny-vww")
-    usual = compile_model(model, stream_input=True, tile_cost=9.0)
-    plan = compile_model(model, stream_input=True, tile_cost=9.0, extra_macs=0.1)
+    usual = compile_model(model, CompileOptions(stream_input=True, tile_cost=9.0))
+    plan = compile_model(model, CompileOptions(stream_input=True, tile_cost=9.0, extra_macs=0.1))
     extra = f"{100 * plan.macs_extra / macs(usual):.1f} %"
     words = " ".join((paths.root() / "doc" / "fusion.md").read_text(encoding="utf-8").split())
     bought = f"{plan.pool_bytes:,} bytes instead of {usual.pool_bytes:,}, for {extra}"

@@ -25,7 +25,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import anytime
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import PLANNERS, Planner, make_plan
 from vmcu_tools.planner.stages import fusion
 
@@ -35,19 +35,19 @@ MARK = "VMCU_TEST_MARK"
 os.environ.setdefault(MARK, f"vmcu-test-{os.getpid()}")
 
 
-def endless(graph: Graph, options: Options) -> Plan:
+def endless(graph: Graph, options: CompileOptions) -> Plan:
     """A planner that never answers, with a solver that does not either."""
     subprocess.run([sys.executable, "-c", "import time; time.sleep(100)", os.environ[MARK]])
     raise AssertionError("it answered")
 
 
-def hopeless(graph: Graph, options: Options) -> Plan:
+def hopeless(graph: Graph, options: CompileOptions) -> Plan:
     raise UserError(Problem("does not fit", "allow more"))
 
 
 def within(seconds: float, planning: anytime.Planning, **wanted: bool | int) -> tuple[Plan, float]:
     start = time.monotonic()
-    options = Options(plan_seconds=seconds, **wanted)  # type: ignore[arg-type]
+    options = CompileOptions(plan_seconds=seconds, **wanted)  # type: ignore[arg-type]
     plan = anytime.plan_within(GRAPH, options, planning, start + seconds)
     return plan, time.monotonic() - start
 
@@ -62,8 +62,8 @@ def test_time_that_is_over_gives_the_best_so_far() -> None:
 
 def test_a_planner_that_ends_by_itself_gives_what_it_gives_without_a_limit() -> None:
     graph = optimize(load(network_file("ds-cnn")))
-    limited = make_plan("vmcu", graph, Options(plan_seconds=60))
-    free = make_plan("vmcu", graph)
+    limited = make_plan(graph, CompileOptions(plan_seconds=60))
+    free = make_plan(graph)
     assert limited.pool_bytes == free.pool_bytes and limited.placements == free.placements
     assert not any("ended after" in note for note in limited.notes)
 
@@ -92,18 +92,18 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
 
 
 def test_an_interruption_without_a_limit_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(graph: Graph, options: Options) -> Plan:
+    def interrupted(graph: Graph, options: CompileOptions) -> Plan:
         raise KeyboardInterrupt
 
     monkeypatch.setitem(PLANNERS, "vmcu", Planner(interrupted, streams=True))
     with pytest.raises(KeyboardInterrupt):
-        make_plan("vmcu", GRAPH)
+        make_plan(GRAPH)
 
 
 def test_only_build_goes_on_with_the_best_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = make_plan("vmcu", optimize(load(DIGITS)))
+    plan = make_plan(optimize(load(DIGITS)))
     interrupted = replace(plan, notes=(anytime.INTERRUPTED,))
     monkeypatch.setattr(models, "planned", lambda *_: interrupted)
     for words in (["fit", "--ram", "1M"], ["verify"], ["check", "--max-ram", "1M"], ["wear"]):

@@ -12,6 +12,7 @@ from vmcu_tools import container, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.samples import make_samples
 
 SAMPLES = paths.runtime().parents[1] / "samples"
@@ -42,7 +43,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 def test_models_share_the_head_and_keep_all_else_in_the_tail(shared: ctypes.CDLL) -> None:
     """Contexts, containers and what models keep: nothing is outside of one buffer."""
-    plans = [compile_model(SAMPLES / name, online=True) for name in MODELS]
+    plans = [compile_model(SAMPLES / name, CompileOptions(online=True)) for name in MODELS]
     images = [container.build(plan, "m", online=True) for plan in plans]
     block, arena = device.aligned(ARENA)
     left = ctypes.c_size_t(ARENA)

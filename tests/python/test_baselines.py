@@ -27,6 +27,7 @@ from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module, modules
+from vmcu_tools.planner.options import CompileOptions
 
 FOREIGN = [name for name, planner in PLANNERS.items() if planner.original]
 # TinyEngine's own code generator, commit 47bb283: peakmem of GeneralMemoryScheduler.
@@ -49,7 +50,7 @@ def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:
 def test_tflm_head_is_the_recorded_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path = network_file(name)
     head = recorded_head(path, capfd)
-    assert compile_model(path, "tflm", original=True).pool_bytes == head
+    assert compile_model(path, CompileOptions(planner="tflm", original=True)).pool_bytes == head
 
 
 @pytest.mark.parametrize(
@@ -63,13 +64,19 @@ def test_tflm_head_is_the_recorded_one(name: str, capfd: pytest.CaptureFixture[s
 def test_what_is_emitted_counts_its_kernels_scratch(
     planner: str, name: str, least: int, most: int
 ) -> None:
-    assert least <= compile_model(network_file(name), planner).pool_bytes <= most
+    assert (
+        least
+        <= compile_model(network_file(name), CompileOptions(planner=planner)).pool_bytes
+        <= most
+    )
 
 
 @pytest.mark.parametrize("name", TINYENGINE)
 def test_tinyengine_counts_what_its_own_tool_counts(name: str) -> None:
     assert (
-        compile_model(network_file(name), "tinyengine", original=True).pool_bytes
+        compile_model(
+            network_file(name), CompileOptions(planner="tinyengine", original=True)
+        ).pool_bytes
         == TINYENGINE[name]
     )
 
@@ -91,9 +98,11 @@ def sizes(module: Module) -> tuple[int, int, int, int, int]:
 def test_modules_need_what_the_papers_formulas_say(module: Module) -> None:
     a, b, c, d, r = sizes(module)
     graph = module.graph()
-    counted = make_plan("tinyengine", graph, original=True).pool_bytes
+    counted = make_plan(graph, CompileOptions(planner="tinyengine", original=True)).pool_bytes
     assert counted - tinyengine.scratch_bytes(graph) == max(a + b, r + b, r + c + d)
-    assert make_plan("hmcos", graph, original=True).pool_bytes == max(a + b, r + b + c, r + c + d)
+    assert make_plan(graph, CompileOptions(planner="hmcos", original=True)).pool_bytes == max(
+        a + b, r + b + c, r + c + d
+    )
 
 
 def least_peak(graph: Graph, done: frozenset[int] = frozenset()) -> int:
@@ -122,7 +131,7 @@ def least_peak(graph: Graph, done: frozenset[int] = frozenset()) -> int:
 @pytest.mark.parametrize("seed", range(12))
 def test_hmcos_has_the_peak_of_the_best_order(seed: int) -> None:
     graph = Dag(seed, 9, width=3).graph()
-    plan = make_plan("hmcos", graph, original=True)
+    plan = make_plan(graph, CompileOptions(planner="hmcos", original=True))
     assert plan.pool_bytes == least_peak(graph)
 
 
@@ -133,7 +142,11 @@ def test_originals_compute_what_the_graph_means(planner: str, seed: int) -> None
     graph, sample = dag.graph(), dag.sample()
     meaning = reference.run(graph, sample)
     flat = [values.reshape(1, 1, -1) for values in sample]
-    for name, values in VirtualMcu(make_plan(planner, graph, original=True)).run(flat).items():
+    for name, values in (
+        VirtualMcu(make_plan(graph, CompileOptions(planner=planner, original=True)))
+        .run(flat)
+        .items()
+    ):
         np.testing.assert_array_equal(values.ravel(), meaning[name].ravel())
 
 
@@ -154,7 +167,7 @@ def test_originals_share_bytes_in_place_only_and_nowhere_else(planner: str) -> N
     """A tensor moved onto another one is rejected."""
     rejected = 0
     for seed in range(4):
-        plan = make_plan(planner, Dag(seed, 20).graph(), original=True)
+        plan = make_plan(Dag(seed, 20).graph(), CompileOptions(planner=planner, original=True))
         in_place = overlapping(plan)
         for pair in in_place:
             one, other = (plan.placements[name] for name in pair)
@@ -175,7 +188,7 @@ def test_originals_share_bytes_in_place_only_and_nowhere_else(planner: str) -> N
 @pytest.mark.parametrize("shift", [-2, -1, 1, 2])
 def test_depthwise_in_place_is_exactly_in_place(shift: int) -> None:
     module = next(module for module in modules() if module.name == "S5")
-    plan = make_plan("tinyengine", module.graph(), original=True)
+    plan = make_plan(module.graph(), CompileOptions(planner="tinyengine", original=True))
     placement = plan.placements["filtered"]
     assert placement.base == plan.placements["expanded"].base
     moved = replace(placement, base=placement.base + shift)

@@ -29,7 +29,7 @@ from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import DEFAULT
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report.costs import print_bench
 from vmcu_tools.report.terminal import console
@@ -88,7 +88,7 @@ int main(void)
 
 @pytest.fixture(scope="module")
 def small() -> BenchReport:
-    return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
+    return bench(make_plan(kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
 
 
 def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Spent]:
@@ -243,7 +243,7 @@ def test_a_core_without_long_multiplications_takes_longer(code: str, cycles: flo
 
 
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
-    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
+    plan = make_plan(kernels.case_graph(SMALL, 0))
     slow = {
         waits: bench(plan, "small", "qemu:m4", flash=replace(ART, waits=waits))
         for waits in (0, 5, 10)
@@ -255,7 +255,7 @@ def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) 
 
 
 def test_the_counted_image_is_left_where_it_is_wanted(tmp_path: Path) -> None:
-    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
+    plan = make_plan(kernels.case_graph(SMALL, 0))
     report = bench(plan, "small", "qemu:m4", keep=tmp_path / "images")
     elf = counting.Elf(tmp_path / "images" / "small.elf")
     assert elf.find("vmcu_invoke") is not None and report.instructions > 0
@@ -270,7 +270,7 @@ def test_the_kept_image_runs(tmp_path: Path, options: list[str]) -> None:
     subprocess.run([kept / "run.sh"], cwd=tmp_path, check=True, timeout=60)
     given = np.fromfile(kept / "inputs.bin", np.int8)
     if options:
-        plan = compile_model(model, hop=4)
+        plan = compile_model(model, CompileOptions(hop=4))
         _, width, channels = plan.model.tensors[plan.model.inputs[0].tensor].shape
         wanted = streamed(RUNNERS["virtual"], plan, given.reshape(-1, width, channels))
     else:
@@ -313,7 +313,7 @@ def test_totals_are_the_sum_of_layers_and_executor() -> None:
 
 
 def test_two_runs_are_equal(small: BenchReport) -> None:
-    again = bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
+    again = bench(make_plan(kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
     assert again == small
 
 
@@ -332,7 +332,7 @@ def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
 
 
 def test_wrong_outputs_are_no_benchmark() -> None:
-    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
+    plan = make_plan(kernels.case_graph(SMALL, 0))
     sample = make_samples(plan.graph, 1, 0, 0)[0]
     right = reference.run(plan.graph, sample)["out"]
     check_outputs(plan, sample, [right], "here")

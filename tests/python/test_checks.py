@@ -242,7 +242,7 @@ def test_rows_that_see_nothing_but_padding_are_proven(height: int) -> None:
     window = Window((2, 3), (4, 1), (2, 1), (1, 1, 1, 1))
     x = b.input((height, 11, 3))
     y = convolution(b, x, window, window.out_size(0, height), 11, 2)
-    one = make_plan("vmcu", b.graph([y.name]), prove=False)
+    one = make_plan(b.graph([y.name]), prove=False)
     prove(write_tables(one, MODEL_NAME).files, MODEL_NAME, one)
 
 

@@ -14,7 +14,6 @@ from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
-from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import closing, placing
@@ -42,7 +41,7 @@ def test_a_full_ring_lets_the_output_lie_in_the_input(
     sizes: tuple[int, int, int, int, int], least: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = bottleneck(*sizes)
-    plan = make_plan("vmcu", graph, Options())
+    plan = make_plan(graph)
     assert plan.pool_bytes <= least and plan.gap == 0
     assert plan.steps[0].ahead and not any(step.ahead for step in plan.steps[1:])
     inputs = random_inputs(graph, 1)
@@ -50,7 +49,7 @@ def test_a_full_ring_lets_the_output_lie_in_the_input(
     for outputs in get("host:sanitize").run(plan, [inputs, inputs]):
         np.testing.assert_array_equal(outputs[0], meaning[graph.outputs[0].tensor])
     monkeypatch.setattr(closing, "closer", lambda *_: False)
-    assert make_plan("vmcu", graph, Options()).pool_bytes == most
+    assert make_plan(graph).pool_bytes == most
 
 
 def test_no_ring_is_filled_beyond_what_it_holds_on_demand() -> None:
@@ -146,4 +145,4 @@ def test_gaps_are_closed_where_they_can_be(
     for name, stand_in in plan.items():
         monkeypatch.setattr(placing, name, stand_in)
     cutter: Any = SimpleNamespace(bands={})
-    assert placing.placed(cutter, 100, Options()).pool_bytes == wanted
+    assert placing.placed(cutter, 100).pool_bytes == wanted

@@ -24,6 +24,7 @@ from vmcu_tools.ops.move import Move
 from vmcu_tools.oracle import whole
 from vmcu_tools.passes.turned import exchanged
 from vmcu_tools.plan.turns import macs_of_hop
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.verify.stream import verify
 
 # What works on rows and columns alike has no copies around it.
@@ -167,7 +168,7 @@ def test_files_beside_onnxruntime(
     except UserError:
         # Of its transpositions some are refused, whatever time is.
         reject()
-    plan = compile_model(path, hop=hop, time="w")
+    plan = compile_model(path, CompileOptions(hop=hop, time="w"))
     shape = plan.model.tensors[plan.model.inputs[0].tensor].shape
     assert shape == (size[1], size[0], 3) and plan.model.inputs[0].layout == "ncwh"
     outcome = verify(plan, "host:sanitize", 60, 1)
@@ -186,7 +187,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_hop_computes_new_columns_alone(heard: Path) -> None:
-    plan = compile_model(heard, hop=1, time="w")
+    plan = compile_model(heard, CompileOptions(hop=1, time="w"))
     assert sum(macs_of_hop(plan)) == 6 * 9 * 9 + 3 * 10 * 3 * 4
     assert plan.graph.endless == 0 and not any(isinstance(n.op, Move) for n in plan.graph.nodes)
 
@@ -198,7 +199,7 @@ def test_a_tflite_file(tmp_path: Path) -> None:
     x = m.activation((1, 3, 16, 4), 0.05)
     y = m.convolved(m.convolved(x, 8, 3, across=True), 6, 3)
     path = m.save(tmp_path / "wide.tflite", [x], [m.dense(y, 3)])
-    plan = compile_model(path, hop=2, time="w")
+    plan = compile_model(path, CompileOptions(hop=2, time="w"))
     outcome = verify(plan, "qemu:m4", 200, 1)
     assert outcome.passed and not outcome.judged[0].differing and len(outcome.judged) == 1
 
@@ -260,14 +261,14 @@ def test_what_is_said(heard: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 def test_one_column_is_no_time(tmp_path: Path) -> None:
     path = Drawn([("conv", (3, 1), (1, 1), (0, 0))], "flat", (8, 1)).save(tmp_path / "tall.onnx")
     with pytest.raises(UserError, match="the window has 1 columns along W"):
-        compile_model(path, hop=1, time="w")
+        compile_model(path, CompileOptions(hop=1, time="w"))
 
 
 def test_rows_that_are_left_of_an_image_are_those_of_a_hop(tmp_path: Path) -> None:
     """A layer that sees all of the window and several columns, with another behind it."""
     layers = [("conv", (9, 1), (1, 1), (0, 0)), ("conv", (1, 3), (1, 1), (0, 0))]
     path = Drawn(layers, "flat", (9, 6)).save(tmp_path / "left.onnx")
-    plan = compile_model(path, hop=1)
+    plan = compile_model(path, CompileOptions(hop=1))
     assert plan.graph.endless == 0
     assert verify(plan, "host", 50, 1).passed
 

@@ -50,7 +50,7 @@ int main(void)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("names")
-    write(emit(make_plan("vmcu", optimize(load(TINY))), "m").files, made)
+    write(emit(make_plan(optimize(load(TINY))), "m").files, made)
     (made / "main.c").write_text(MAIN)
     return made
 

@@ -23,7 +23,7 @@ from vmcu_tools.container import layout, read, seal
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.values import STRUCTS, CStruct
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import make_samples
 
@@ -37,7 +37,7 @@ OF_STREAMS = ("vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember"
 
 def planned(path: Path, streamed: bool = False) -> Plan:
     graph = passes.optimize(frontends.load(path))
-    return make_plan("vmcu", graph, Options(stream_input=streamed))
+    return make_plan(graph, CompileOptions(stream_input=streamed))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_random_networks_give_the_bytes_of_their_meaning(number: int) -> None:
     kind = (AnyNetwork, EveryNetwork)[number % 2]
     graph = kind(1000 + number, 1 + number % 7).made
     streamed = number % 3 == 0 and len(graph.inputs) == 1
-    plan = make_plan("vmcu", passes.optimize(graph), Options(stream_input=streamed))
+    plan = make_plan(passes.optimize(graph), CompileOptions(stream_input=streamed))
     samples = make_samples(graph, 1, 3, number)
     found = runners.get("host:sanitize+container").run(plan, samples)
     for sample, outputs in zip(samples, found, strict=True):
@@ -275,7 +275,7 @@ def test_damaged_containers_of_all_operators_touch_nothing_outside(
     harness: Path, tmp_path: Path, number: int
 ) -> None:
     graph = EveryNetwork(70 + number, 2 + number).made
-    plan = make_plan("vmcu", passes.optimize(graph), Options())
+    plan = make_plan(passes.optimize(graph))
     file = tmp_path / "network.vmcu"
     file.write_bytes(container.build(plan, "m"))
     command = [str(harness), str(file), "150", str(number)]
@@ -289,7 +289,7 @@ def test_what_a_model_has_not_is_no_table(tmp_path: Path, loader: ctypes.CDLL) -
     x = m.activation((1, 4, 6, 2))
     y = m.op("RESHAPE", [x], m.like(x, (1, 6, 4, 2)), "Reshape")
     graph = passes.optimize(frontends.load(m.save(tmp_path / "m.tflite", [x], [y])))
-    image = container.build(make_plan("vmcu", graph), "m")
+    image = container.build(make_plan(graph), "m")
     for table in ("parts", "schedule", "blocks"):
         assert model_member(image, table) == 0
         assert f"m_{table}" not in container.unpack(image)[0].values

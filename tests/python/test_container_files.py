@@ -21,7 +21,7 @@ RANDOM = 3000
 
 @pytest.fixture(scope="module")
 def image() -> bytes:
-    return container.build(make_plan("vmcu", passes.optimize(frontends.load(DIGITS))), "digits")
+    return container.build(make_plan(passes.optimize(frontends.load(DIGITS))), "digits")
 
 
 def _other_name(image: bytes) -> bytes:

@@ -16,7 +16,7 @@ from test_windows_anew import small
 from vmcu_tools import container
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 
@@ -29,7 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.fixture(scope="module")
 def image() -> bytes:
     """A small model that has layers behind those that go on."""
-    return container.build(make_plan("vmcu", small(), Options(hop=1)), "m")
+    return container.build(make_plan(small(), CompileOptions(hop=1)), "m")
 
 
 def of_stream(image: bytes, member: str, value: int) -> bytes:

@@ -16,7 +16,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.container import layout, read, seal
 from vmcu_tools.container.release import Release
 from vmcu_tools.errors import UserError
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 HELLO = paths.root() / "samples" / "hello" / "hello.onnx"
@@ -27,11 +27,11 @@ ARENA = 1 << 16
 @pytest.fixture(scope="module")
 def images() -> dict[str, bytes]:
     """Containers without a release, by what is behind their model."""
-    plan = make_plan("vmcu", passes.optimize(frontends.load(HELLO)))
+    plan = make_plan(passes.optimize(frontends.load(HELLO)))
     return {
         "plain": container.build(plan, "m"),
         "online": container.build(plan, "m", online=True),
-        "stream": container.build(make_plan("vmcu", small(), Options(hop=1)), "m"),
+        "stream": container.build(make_plan(small(), CompileOptions(hop=1)), "m"),
     }
 
 

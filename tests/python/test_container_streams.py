@@ -31,7 +31,7 @@ from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify.container import answers, verify_stream
@@ -112,7 +112,7 @@ def test_boards(kind: type[Temporal]) -> None:
 
 def test_states_of_a_loaded_model(tmp_path: Path) -> None:
     """Two streams over it take turns, among other things."""
-    check_states(make_plan("vmcu", small(), Options(hop=1)), tmp_path, loaded=True)
+    check_states(make_plan(small(), CompileOptions(hop=1)), tmp_path, loaded=True)
 
 
 def test_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_a_container_says_what_it_keeps(kind: type[Temporal]) -> None:
         (_, hop), plan = drawn(kind, seed), plan_of(kind, seed)
         found = facts(image_of(plan)).hops
         assert found == Hops(first_rows(plan), hop, plan.state[1], len(plan.stages) == 1)
-    assert facts(image_of(make_plan("vmcu", small(), Options()))).hops is None
+    assert facts(image_of(make_plan(small()))).hops is None
 
 
 class Wrong:
@@ -153,7 +153,7 @@ class Wrong:
 def test_each_output_is_compared_for_itself(wrong: list[int], tmp_path: Path) -> None:
     graph = several()
     path = tmp_path / "m.vmcu"
-    path.write_bytes(image_of(make_plan("vmcu", graph, Options(hop=2))))
+    path.write_bytes(image_of(make_plan(graph, CompileOptions(hop=2))))
     sizes = [graph.tensors[port.tensor].bytes for port in graph.outputs]
     compared = verify_stream(open_container(path), Wrong(sizes, wrong), 5, 1)
     assert [one.differing for one in compared] == wrong
@@ -164,7 +164,7 @@ def test_each_output_is_compared_for_itself(wrong: list[int], tmp_path: Path) ->
 def hopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small container that has layers behind those that go on."""
     path = tmp_path_factory.mktemp("hopping") / "m.vmcu"
-    path.write_bytes(container.build(make_plan("vmcu", small(), Options(hop=1)), "m"))
+    path.write_bytes(container.build(make_plan(small(), CompileOptions(hop=1)), "m"))
     return path
 
 
@@ -178,7 +178,7 @@ def test_commands(hopping: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     np.save(tmp_path / "x.npy", rows[None])
     words = ("run", hopping, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
     assert vmcu(capsys, *words)[0] == 0
-    plan = make_plan("vmcu", small(), Options(hop=1))
+    plan = make_plan(small(), CompileOptions(hop=1))
     wanted = np.stack(list(meaning(plan, rows)))
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy").reshape(wanted.shape), wanted)
     code, _, _ = vmcu(capsys, "bench", hopping, "--json", tmp_path / "b.json")
@@ -263,7 +263,7 @@ def test_the_schedule_is_looked_at(library: ctypes.CDLL, hopping: Path) -> None:
 
 def test_nothing_writes_over_counts(library: ctypes.CDLL) -> None:
     """They outlive a hop: a layer behind the stage must not write there, be it by one byte."""
-    plan = make_plan("vmcu", small(), Options(hop=1))
+    plan = make_plan(small(), CompileOptions(hop=1))
     name, last = plan.graph.outputs[0].tensor, plan.progress[0] + 2 * len(plan.stages[0])
     for base, taken in ((last, 0), (last - 1, -errno.EBADMSG), (plan.progress[0], -errno.EBADMSG)):
         one = replace(plan.placements[name], base=base)

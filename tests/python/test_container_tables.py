@@ -20,7 +20,7 @@ from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.ops.values import STRUCTS
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 TAKE = 255
@@ -63,7 +63,7 @@ class Changed:
 def streamed(request: pytest.FixtureRequest) -> Changed:
     """A first stage of several layers that takes its input, and others, of one or several."""
     graph = passes.optimize(AnyNetwork(request.param, 8).made)
-    plan = make_plan("vmcu", graph, Options(stream_input=True))
+    plan = make_plan(graph, CompileOptions(stream_input=True))
     return Changed(container.of_tables(write_tables(plan, "m").files, "m"))
 
 

@@ -25,7 +25,7 @@ from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places import circle
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.solve import ConstraintModel, Solution
@@ -195,8 +195,8 @@ def speech() -> Graph:
 
 
 def test_rows_never_need_more_than_a_whole_input() -> None:
-    whole = make_plan("vmcu", speech())
-    rows = make_plan("vmcu", speech(), Options(stream_input=True))
+    whole = make_plan(speech())
+    rows = make_plan(speech(), CompileOptions(stream_input=True))
     assert rows.pool_bytes == whole.pool_bytes and not rows.input_streamed
     assert "Does not stream the input" in " ".join(rows.notes)
 
@@ -208,7 +208,7 @@ def test_a_tile_for_each_layer_needs_less(streamed: bool) -> None:
     one = cutter.least_peak(TILES, UNLIMITED)
     several = cutter.refined(one)
     assert several <= 0.95 * one and cutter.peak(cutter.cheapest(several)) <= several
-    plan = make_plan("vmcu", graph, Options(stream_input=streamed))
+    plan = make_plan(graph, CompileOptions(stream_input=streamed))
     assert plan.pool_bytes < one
 
 
@@ -233,7 +233,7 @@ def test_every_network_has_a_plan(seed: int) -> None:
     graph = AnyNetwork(seed, layers=8).made
     for streamed in ways_to_feed(graph):
         try:
-            make_plan("vmcu", graph, Options(seconds=1.0, stream_input=streamed))
+            make_plan(graph, CompileOptions(solver_seconds=1.0, stream_input=streamed))
         except UserError as error:
             assert streamed and "cannot be streamed" in str(error)
 
@@ -293,7 +293,7 @@ def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
     # It says where the other finds what it imports.
     script("graphs", "benchmarks/graphs/run.py")
     networks = script("graph_networks", "benchmarks/graphs/networks.py")
-    make_plan("vmcu", networks.ghostnet(blocks=4, size=32))
+    make_plan(networks.ghostnet(blocks=4, size=32))
     assert failed
     # In fewer bytes than the first layout takes, none of the others has places for that part.
     assert len(lines) == 1

@@ -14,7 +14,7 @@ from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others import hmcos, tflm
 from vmcu_tools.planner.places import joint
 from vmcu_tools.planner.places.lifetimes import lifetimes
@@ -93,7 +93,7 @@ def test_order_and_placement_save_where_order_matters() -> None:
 
 @pytest.mark.parametrize("seed", SOME)
 def test_the_default_is_never_worse(seed: int) -> None:
-    plan = make_plan("vmcu", dag(seed), Options(SECONDS))
+    plan = make_plan(dag(seed), CompileOptions(solver_seconds=SECONDS))
     assert plan.pool_bytes <= model_plan(seed).pool_bytes
 
 
@@ -105,7 +105,7 @@ def test_models_have_no_gap_and_are_planned_in_time(name: str) -> None:
     most = 6.0 if name.startswith("mlperf") else 40.0
     for planner, share in (("vmcu", 0.02), ("model", 0.0)):
         with at_most(most):
-            plan = PLANNERS[planner].plan(graph, Options())
+            plan = PLANNERS[planner].plan(graph, CompileOptions())
         assert gap(plan) == plan.gap <= share * plan.pool_bytes
 
 
@@ -113,6 +113,6 @@ def test_more_pieces_than_python_nests_calls() -> None:
     """64 steps of a recurrent unit are 1,281 nodes, which the sequential placement walks."""
     script("graphs", "benchmarks/graphs/run.py")
     networks = script("graph_networks", "benchmarks/graphs/networks.py")
-    plan = make_plan("vmcu", networks.gru(64))
+    plan = make_plan(networks.gru(64))
     assert len(plan.steps) > sys.getrecursionlimit()
     assert plan.pool_bytes <= 640

@@ -11,7 +11,6 @@ from vmcu_tools.bench import kernels
 from vmcu_tools.bench.model import bench
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
-from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
 
 M4 = "qemu:m4"
@@ -50,7 +49,7 @@ def layer(shape: tuple[int, int, int], window: Window) -> Graph:
     ],
 )
 def test_any_window_is_fast(shape: tuple[int, int, int], window: Window, limit: float) -> None:
-    plan = make_plan(DEFAULT, layer(shape, window))
+    plan = make_plan(layer(shape, window))
     (found,) = bench(plan, "dw", M4).layers
     assert found.instructions_per_mac is not None
     assert found.instructions_per_mac <= limit

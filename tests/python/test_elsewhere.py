@@ -21,12 +21,12 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.fetch import Fetch
 from vmcu_tools.plan.plan import Plan, Step
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate as rotated
 from vmcu_tools.runners import get
 
-ELSEWHERE = Options(input_elsewhere=True)
+ELSEWHERE = CompileOptions(external_input=True)
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
 
 
@@ -43,7 +43,7 @@ def expect_in_c(plan: Plan, graph: Graph, target: str) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_networks(seed: int, rotate: bool) -> None:
     graph = Network(900 + seed).made
-    plan = make_plan("vmcu", graph, ELSEWHERE)
+    plan = make_plan(graph, ELSEWHERE)
     (port,) = plan.graph.inputs
     assert port.tensor not in plan.placements and plan.model is graph
     expect_every_tensor(plan)
@@ -52,7 +52,7 @@ def test_networks(seed: int, rotate: bool) -> None:
 
 def test_on_a_board() -> None:
     graph = bottleneck()
-    plan = make_plan("vmcu", graph, ELSEWHERE)
+    plan = make_plan(graph, ELSEWHERE)
     expect_in_c(plan, graph, "qemu:m4")
 
 
@@ -62,14 +62,14 @@ def test_it_takes_no_bytes() -> None:
     x = builder.input((24, 24, 8))
     graph = builder.graph([convolution(builder, x, window, 12, 12, 4).name])
     size = graph.tensors[x.name].bytes
-    held, elsewhere = (make_plan("vmcu", graph, one).pool_bytes for one in (Options(), ELSEWHERE))
+    held, elsewhere = (make_plan(graph, one).pool_bytes for one in (CompileOptions(), ELSEWHERE))
     assert elsewhere < held - size // 2
 
 
 def test_bands_fetch_their_own_columns() -> None:
     graph = bottleneck()
-    usual = make_plan("vmcu", graph, ELSEWHERE)
-    plan = make_plan("vmcu", graph, replace(ELSEWHERE, ram=4600))
+    usual = make_plan(graph, ELSEWHERE)
+    plan = make_plan(graph, replace(ELSEWHERE, ram=4600))
     assert plan.pool_bytes <= 4600 < usual.pool_bytes and plan.macs_extra > 0
     assert plan.model is graph
     expect_every_tensor(plan)
@@ -80,8 +80,8 @@ def test_bands_fetch_their_own_columns() -> None:
 def test_the_header_says_how_many_bytes() -> None:
     graph = bottleneck()
     size = graph.tensors[graph.inputs[0].tensor].bytes
-    for options, bytes_ in ((ELSEWHERE, size), (Options(), 0)):
-        emitted = emit(make_plan("vmcu", graph, options), "one").files
+    for options, bytes_ in ((ELSEWHERE, size), (CompileOptions(), 0)):
+        emitted = emit(make_plan(graph, options), "one").files
         assert f"#define vmcu_elsewhere_bytes_of_one {bytes_}\n" in emitted["one.h"]
         assert bool(re.search(r"\.elsewhere = true", emitted["one.c"])) == (bytes_ > 0)
 
@@ -100,7 +100,7 @@ def with_fetch(plan: Plan, op: Fetch) -> Plan:
 
 
 def test_nothing_beside_it_is_read() -> None:
-    plan = make_plan("vmcu", bottleneck(), ELSEWHERE)
+    plan = make_plan(bottleneck(), ELSEWHERE)
     source = plan.graph.inputs[0].tensor
     VirtualMcu(with_fetch(plan, Fetch(source, 0))).prove()
     with pytest.raises(PlanError, match="does not have"):
@@ -112,7 +112,7 @@ def test_nothing_beside_it_is_read() -> None:
 
 @pytest.mark.parametrize("channels, height", [(0, 1), (1, 0)])
 def test_a_fetch_is_as_high_and_deep_as_its_input(channels: int, height: int) -> None:
-    plan = make_plan("vmcu", bottleneck(), ELSEWHERE)
+    plan = make_plan(bottleneck(), ELSEWHERE)
     name = plan.graph.inputs[0].tensor
     tensor = plan.graph.tensors[name]
     h, w, c = tensor.shape
@@ -123,7 +123,7 @@ def test_a_fetch_is_as_high_and_deep_as_its_input(channels: int, height: int) ->
 
 
 def test_nobody_reads_or_writes_it_as_if_it_were_in_the_pool() -> None:
-    plan = make_plan("vmcu", bottleneck())
+    plan = make_plan(bottleneck())
     for name in (plan.graph.inputs[0].tensor, plan.graph.outputs[0].tensor):
         outside = replace(plan.graph, elsewhere=frozenset((name,)))
         with pytest.raises(PlanError, match="outside of the pool for one inside"):
@@ -135,14 +135,14 @@ def test_what_cannot_be_elsewhere() -> None:
     x, y = builder.input((4, 4, 2)), builder.input((4, 4, 2))
     both = builder.node(Concat(2, (None, None)), [x, y], (4, 4, 4))
     with pytest.raises(UserError, match="2 inputs"):
-        make_plan("vmcu", builder.graph([both.name]), ELSEWHERE)
+        make_plan(builder.graph([both.name]), ELSEWHERE)
     builder = Builder(np.random.default_rng(0))
     x = builder.input((4, 4, 2))
     twice = builder.node(Concat(2, (None, None)), [x, x], (4, 4, 4))
     with pytest.raises(UserError, match="is also an output"):
-        make_plan("vmcu", builder.graph([twice.name, x.name]), ELSEWHERE)
+        make_plan(builder.graph([twice.name, x.name]), ELSEWHERE)
     with pytest.raises(UserError, match=r"(?s)keeps inputs whole.*--external-input"):
-        make_plan("single", Network(0).made, ELSEWHERE)
+        make_plan(Network(0).made, replace(ELSEWHERE, planner="single"))
 
 
 def test_an_input_with_two_readers_is_fetched_for_each() -> None:
@@ -151,7 +151,7 @@ def test_an_input_with_two_readers_is_fetched_for_each() -> None:
     twice = builder.node(Concat(2, (None, None)), [x, x], (5, 4, 6))
     once = builder.node(Concat(2, (None, None)), [twice, x], (5, 4, 9))
     graph = builder.graph([once.name])
-    plan = make_plan("vmcu", graph, ELSEWHERE)
+    plan = make_plan(graph, ELSEWHERE)
     assert sum(bool(node.op.fetches) for node in plan.graph.nodes) == 2
     expect_in_c(plan, graph, "host:sanitize")
 
@@ -164,7 +164,7 @@ def test_readers_of_one_name_have_fetches_of_their_own() -> None:
     once = builder.node(Concat(2, (None, None)), [twice, x], (5, 4, 9))
     builder.nodes = [replace(node, name="split") for node in builder.nodes]
     graph = builder.graph([once.name])
-    expect_in_c(make_plan("vmcu", graph, ELSEWHERE), graph, "host:sanitize")
+    expect_in_c(make_plan(graph, ELSEWHERE), graph, "host:sanitize")
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.passes.fed_back import AFTER, BEFORE, key
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
 
@@ -44,7 +45,7 @@ def test_calls_are_those_of_a_runtime_with_its_own_states(
     rows: int, flat: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = listening(tmp_path / "fed.onnx", (3, 5, 2), NAMES, rows=rows, flat=flat)
-    plan = compile_model(path, state=None)
+    plan = compile_model(path, CompileOptions(state=None))
     assert plan.model.fed == tuple(NAMES) and plan.graph.hop == rows
     given_ = stream.stream_of(plan.model, rows, 300, 3)
     found = streamed(runners.get(SANITIZED), plan, given_)
@@ -75,7 +76,7 @@ def test_drawn_files(
     path = tmp_path_factory.mktemp("fed") / "drawn.onnx"
     names = [(f"in_{n}", f"out_{n}") for n in range(len(kernels))]
     listening(path, kernels, names, rows=rows, flat=flat, seed=seed)
-    plan = compile_model(path, state=[":".join(pair) for pair in names])
+    plan = compile_model(path, CompileOptions(state=[":".join(pair) for pair in names]))
     outcome = stream.verify(plan, "host", 200, seed)
     # ONNX Runtime may be a step off in a node, where float32 has a tie.
     assert outcome.passed
@@ -84,14 +85,16 @@ def test_drawn_files(
 
 def test_states_are_rings(tmp_path: Path) -> None:
     """Of the rows that a layer sees, those of a state among them, and nothing copies them."""
-    plan = compile_model(listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2], rows=2), state=None)
+    plan = compile_model(
+        listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2], rows=2), CompileOptions(state=None)
+    )
     assert [step.node.kind for step in plan.steps] == ["Conv2D"] * 3
     assert {plan.placements[name].ring for name in plan.kept} == {3 * 4, 5 * 4}
 
 
 def test_states_in_c(tmp_path: Path) -> None:
     path = listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2])
-    check_states(compile_model(path, state=None), tmp_path)
+    check_states(compile_model(path, CompileOptions(state=None)), tmp_path)
 
 
 def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,10 +119,10 @@ def test_what_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_states_that_are_no_rings(spoiled: dict, tmp_path: Path) -> None:
     """Not the last rows, not in the same scale, or behind new ones: they are kept as a whole."""
     path = listening(tmp_path / "fed.onnx", (4,), NAMES[:1], rows=2, **spoiled)
-    plan = compile_model(path, state=["state:state_out"])
+    plan = compile_model(path, CompileOptions(state=["state:state_out"]))
     outcome = stream.verify(plan, "host", 200, 1)
     assert plan.model.recurs and outcome.passed and not any(o.differing for o in outcome.judged)
-    assert compile_model(path, state=None).model.recurs
+    assert compile_model(path, CompileOptions(state=None)).model.recurs
 
 
 @pytest.mark.parametrize(
@@ -132,14 +135,14 @@ def test_states_that_are_no_rings(spoiled: dict, tmp_path: Path) -> None:
 def test_names_of_states(pairs: list[str], reason: str, tmp_path: Path) -> None:
     path = listening(tmp_path / "fed.onnx", (4,), NAMES[:1])
     with pytest.raises(UserError, match=reason):
-        compile_model(path, state=pairs)
+        compile_model(path, CompileOptions(state=pairs))
 
 
 def test_a_file_without_states(tmp_path: Path) -> None:
     m = Fed(1, 2, 4)
     path = m.save(tmp_path / "plain.onnx", m.convolved(m.x, 4, 3, 2))
     with pytest.raises(UserError, match="no input can receive an output"):
-        compile_model(path, state=["x:y"])
+        compile_model(path, CompileOptions(state=["x:y"]))
 
 
 @pytest.mark.parametrize(
@@ -175,4 +178,4 @@ def test_two_outputs_of_one_name(tmp_path: Path) -> None:
     more = onnx.helper.make_tensor_value_info("state_new", onnx.TensorProto.FLOAT, (1, 4, 2, 1))
     model.graph.output.append(more)
     onnx.save(model, path)
-    assert not compile_model(path, state=None).model.states
+    assert not compile_model(path, CompileOptions(state=None)).model.states

@@ -24,7 +24,7 @@ from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.passes import optimize
 from vmcu_tools.passes.scaled import scaled, wider
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ def test_a_scaled_network_is_the_one_that_it_stands_for(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("how", ({"size": (24, 24)}, {"width": 0.5}, {"width": 2.0}))
 def test_what_is_scaled_can_be_proven(nets: Path, how: dict) -> None:
     graph = scaled(all_channels(nets / "quantised.onnx"), **how)
-    assert emit(make_plan("vmcu", graph), "model").files
+    assert emit(make_plan(graph), "model").files
 
 
 def test_scaling_says_where_it_does_not(tmp_path: Path, monkeypatch) -> None:
@@ -223,7 +223,7 @@ def test_what_is_streamed_stays_so(nets: Path, tmp_path: Path) -> None:
     assert {way["kind"] for way in found["ways"]} <= {"macs", "image", "width"}
     [image] = [way for way in found["ways"] if way["kind"] == "image"]
     graph = scaled(all_channels(path), tuple(image["shape"][:2]))
-    plan = make_plan("vmcu", graph, Options(stream_input=True), prove=False)
+    plan = make_plan(graph, CompileOptions(stream_input=True), prove=False)
     assert plan.pool_bytes == image["measured"]["pool_bytes"] <= 500 < peak(graph)
 
 
@@ -275,5 +275,5 @@ def test_random_weights_do_not_matter(nets: Path) -> None:
             node = replace(node, op=replace(node.op, weights=drawn))
         nodes.append(node)
     other = replace(graph, nodes=tuple(nodes))
-    plans = [make_plan("vmcu", one, prove=False) for one in (graph, other)]
+    plans = [make_plan(one, prove=False) for one in (graph, other)]
     assert plans[0].placements == plans[1].placements

@@ -91,7 +91,7 @@ def test_equal_tensor_names_are_told_apart(tmp_path):
 def test_model_without_operators_is_verified(tmp_path):
     m = TfliteModel()
     x = m.activation((1, 3, 4, 2))
-    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [x]), "vmcu")
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [x]))
     result = verify.verify(plan, "virtual", 2, 0, 0)
     assert result.passed
     assert [check.bytes for check in result.checks] == [2 * 24]
@@ -102,7 +102,7 @@ def test_output_under_another_shape_than_the_files_is_verified(tmp_path):
     m = TfliteModel()
     x, y = m.activation((1, 5, 4)), m.activation((1, 5))
     m.op("SUM", [x, m.constant(np.array([2], np.int32))], y, "Reducer", keepDims=False)
-    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [y]), "vmcu")
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [y]))
     result = verify.verify(plan, "virtual", 2, 0, 0)
     assert result.passed
     assert [check.bytes for check in result.checks] == [2 * 5]

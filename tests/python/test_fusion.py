@@ -28,7 +28,7 @@ from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
@@ -194,11 +194,11 @@ def test_one_stage_in_c(seed: int, target: str) -> None:
 def test_plans(seed: int, streamed: bool) -> None:
     """The default planner's own choice of stages, never larger than without any."""
     graph = Network(200 + seed).made
-    plan = make_plan("vmcu", graph, Options(stream_input=streamed))
+    plan = make_plan(graph, CompileOptions(stream_input=streamed))
     expect_every_tensor(plan)
     expect_meaning(plan, HOST)
     if not streamed:
-        assert plan.pool_bytes <= make_plan("model", graph).pool_bytes
+        assert plan.pool_bytes <= make_plan(graph, CompileOptions(planner="model")).pool_bytes
 
 
 def shrunk(plan: Plan) -> list[Plan]:
@@ -299,24 +299,24 @@ def test_the_search_finds_the_best_cut(seed: int) -> None:
 @pytest.mark.parametrize("make", [lambda: Network(3).made, lambda: bottleneck()])
 def test_each_line_of_the_front_is_a_limit_that_is_met(make: Callable[[], Graph]) -> None:
     graph = make()
-    front = fusion.front(graph, Options())
+    front = fusion.front(graph, CompileOptions())
     pools = [choice.pool_bytes for choice in front]
     costs = [choice.extra_cycles for choice in front]
     assert len(front) >= 2 and pools == sorted(set(pools), reverse=True) and costs == sorted(costs)
     assert front[0].stages == 0 and costs[0] == 0
     for choice in front:
-        plan = make_plan("vmcu", graph, Options(ram=choice.pool_bytes))
+        plan = make_plan(graph, CompileOptions(ram=choice.pool_bytes))
         assert plan.pool_bytes <= choice.pool_bytes and plan.macs_extra == choice.extra_macs
 
 
 def test_more_ram_is_used_for_fewer_instructions() -> None:
     graph = Network(3).made
-    small = make_plan("vmcu", graph)
-    large = make_plan("vmcu", graph, Options(ram=100_000))
+    small = make_plan(graph)
+    large = make_plan(graph, CompileOptions(ram=100000))
     assert all(len(stage) == 1 for stage in large.stages)
     assert large.pool_bytes >= small.pool_bytes
     with pytest.raises(UserError, match="does not fit"):
-        make_plan("vmcu", graph, Options(ram=small.pool_bytes - 1))
+        make_plan(graph, CompileOptions(ram=small.pool_bytes - 1))
 
 
 def bottleneck() -> Graph:
@@ -359,8 +359,8 @@ def test_bands_mean_the_same(seed: int) -> None:
 
 def test_bands_spare_ram_for_work_done_twice() -> None:
     graph = bottleneck()
-    usual = make_plan("vmcu", graph)
-    plan = make_plan("vmcu", graph, Options(extra_macs=0.5))
+    usual = make_plan(graph)
+    plan = make_plan(graph, CompileOptions(extra_macs=0.5))
     assert usual.macs_extra == 0 and usual.original is None
     assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.original
     assert 0 < plan.macs_extra == bands.macs(plan.graph) - bands.macs(graph)
@@ -375,25 +375,25 @@ def test_bands_spare_ram_for_work_done_twice() -> None:
 
 def test_ram_takes_bands_where_nothing_else_fits() -> None:
     graph = bottleneck()
-    usual = make_plan("vmcu", graph, Options(tile_cost=1.0))
-    assert make_plan("vmcu", graph, Options(ram=usual.pool_bytes)).macs_extra == 0
-    tight = make_plan("vmcu", graph, Options(ram=usual.pool_bytes - 200))
+    usual = make_plan(graph, CompileOptions(tile_cost=1.0))
+    assert make_plan(graph, CompileOptions(ram=usual.pool_bytes)).macs_extra == 0
+    tight = make_plan(graph, CompileOptions(ram=usual.pool_bytes - 200))
     assert tight.macs_extra > 0 and tight.pool_bytes <= usual.pool_bytes - 200
-    assert any(choice.extra_macs for choice in fusion.front(graph, Options()))
+    assert any(choice.extra_macs for choice in fusion.front(graph, CompileOptions()))
     with pytest.raises(
         UserError, match=r"found for this limit is \d+ bytes, with [1-9]\d* extra MACs"
     ):
-        make_plan("vmcu", graph, Options(ram=1000))
+        make_plan(graph, CompileOptions(ram=1000))
 
 
 def test_tiles_cost_no_more_than_allowed() -> None:
     graph = Network(5).made
-    free = make_plan("vmcu", graph, Options(tile_cost=0.0))
+    free = make_plan(graph, CompileOptions(tile_cost=0.0))
     for step in free.steps:
         layer = step.bind(graph)
         assert layer.columns == layer.width
-    default = make_plan("vmcu", graph)
-    any_price = make_plan("vmcu", graph, Options(tile_cost=9.0))
+    default = make_plan(graph)
+    any_price = make_plan(graph, CompileOptions(tile_cost=9.0))
     assert any_price.pool_bytes <= default.pool_bytes <= free.pool_bytes
     expect_every_tensor(any_price)
 
@@ -403,9 +403,9 @@ def test_only_single_inputs_are_streamed() -> None:
     x, y = builder.input((4, 4, 2)), builder.input((4, 4, 2))
     out = builder.node(Concat(2, (None, None)), [x, y], (4, 4, 4))
     with pytest.raises(UserError, match="2 inputs"):
-        make_plan("vmcu", builder.graph([out.name]), Options(stream_input=True))
+        make_plan(builder.graph([out.name]), CompileOptions(stream_input=True))
     with pytest.raises(UserError, match="keeps inputs whole"):
-        make_plan("single", Network(0).made, Options(stream_input=True))
+        make_plan(Network(0).made, CompileOptions(planner="single", stream_input=True))
 
 
 def test_reach_covers_what_is_read() -> None:
@@ -425,7 +425,7 @@ def test_a_large_network_in_64_kilobytes() -> None:
     """An ImageNet network with its input streamed: RAM, stack included, that the linker bounds;
     what is said of more, test_runners.py has."""
     path = network_file("mcunet-imagenet-320kb")
-    plan = compile_model(path, stream_input=True)
+    plan = compile_model(path, CompileOptions(stream_input=True))
     inputs = random_inputs(plan.graph, 0)
     judge = oracle.open(str(path)).run(inputs)
     (outputs,) = get("qemu:m4-64k").run(plan, [inputs])
@@ -439,7 +439,9 @@ def test_a_large_network_in_64_kilobytes() -> None:
 def test_a_large_network_in_47_000_bytes() -> None:
     """With at most one percent of its multiply-accumulates done twice. Its bands have places, but
     the walk does not find them, and what a solver sees at once are too many pieces."""
-    plan = compile_model(network_file("mcunet-imagenet-320kb"), stream_input=True, ram=47_000)
+    plan = compile_model(
+        network_file("mcunet-imagenet-320kb"), CompileOptions(stream_input=True, ram=47000)
+    )
     assert plan.pool_bytes <= 47_000
     assert 0 < plan.macs_extra <= bands.macs(plan.model) // 100
     inputs = random_inputs(plan.graph, 0)

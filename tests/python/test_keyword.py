@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.planner.options import CompileOptions
 
 KEYWORD = paths.root() / "samples" / "keyword"
 MODEL = KEYWORD / "keyword.onnx"
@@ -38,6 +39,6 @@ def test_the_answers_are_onnx_runtimes() -> None:
 
 
 def test_the_window_never_exists_whole() -> None:
-    whole, rows = compile_model(MODEL), compile_model(MODEL, stream_input=True)
+    whole, rows = compile_model(MODEL), compile_model(MODEL, CompileOptions(stream_input=True))
     assert rows.input_streamed
     assert rows.pool_bytes <= whole.pool_bytes

@@ -22,6 +22,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.ops import LAYER_OF, ProgramLayer, bind
 from vmcu_tools.plan.accesses import by_region, traffic
 from vmcu_tools.plan.pools import Region
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.regions.assign import Assigner, problem_of
 from vmcu_tools.planner.regions.place import of_memory
@@ -68,10 +69,10 @@ def test_c_gives_the_right_bytes(number: int) -> None:
 @pytest.mark.parametrize("target", ["virtual", "host:sanitize"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_what_fits_in_no_memory_fits_in_both(target: str, streamed: bool) -> None:
-    one = compile_model(DIGITS, stream_input=streamed)
+    one = compile_model(DIGITS, CompileOptions(stream_input=streamed))
     half = -(-one.pool_bytes // 16) * 8 + 256
     both = (Region("fast", half, 0.0), Region("slow", half, 1.0))
-    found = compile_model(DIGITS, stream_input=streamed, regions=both)
+    found = compile_model(DIGITS, CompileOptions(stream_input=streamed, memory=both))
     assert all(0 < region.pool_bytes <= half < one.pool_bytes for region in found.regions)
     samples = make_samples(one.graph, 3, 0, 1)
     wanted = get("virtual").run(one, samples)
@@ -81,35 +82,37 @@ def test_what_fits_in_no_memory_fits_in_both(target: str, streamed: bool) -> Non
 
 def test_what_is_too_large_for_both_is_refused() -> None:
     with pytest.raises(UserError, match=r"no placement was found in a \(1,024 bytes\), b"):
-        compile_model(DIGITS, regions=regions("a=1K,b=1K"))
+        compile_model(DIGITS, CompileOptions(memory=regions("a=1K,b=1K")))
 
 
 def test_one_memory_is_as_much_ram() -> None:
-    one = compile_model(DIGITS, regions=regions("sram=4K"))
-    assert emit(one, "m").files == emit(compile_model(DIGITS, ram=4096), "m").files
+    one = compile_model(DIGITS, CompileOptions(memory=regions("sram=4K")))
+    assert emit(one, "m").files == emit(compile_model(DIGITS, CompileOptions(ram=4096)), "m").files
 
 
 def test_an_input_that_is_kept_whole_is_said_to_be() -> None:
     for text in ("a=1536,b=1536", "a=2K,b=1K", "a=8K,b=1K"):
-        one = compile_model(DIGITS, stream_input=True, regions=regions(text))
+        one = compile_model(DIGITS, CompileOptions(stream_input=True, memory=regions(text)))
         assert one.input_streamed != (WHOLE in one.notes)
 
 
 def test_the_same_plan_each_time() -> None:
-    first, second = (compile_model(DIGITS, regions=regions("a=2K,b=1K")) for _ in range(2))
+    first, second = (
+        compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K"))) for _ in range(2)
+    )
     assert emit(first, "m").files == emit(second, "m").files
 
 
 @pytest.mark.parametrize(
-    "rest", [{"planner": "single"}, {"ram": 4096}, {"rotated": True}, {"plan_seconds": 3.0}]
+    "rest", [{"planner": "single"}, {"ram": 4096}, {"rotate": True}, {"plan_seconds": 3.0}]
 )
 def test_what_does_not_go_with_memories(rest: dict) -> None:
     with pytest.raises(UserError, match="--memory cannot be combined with --"):
-        compile_model(DIGITS, regions=regions("a=2K,b=1K"), **rest)
+        compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K"), **rest))
 
 
 def test_figures() -> None:
-    one = compile_model(DIGITS, regions=regions("a=2K,b=1K:3"))
+    one = compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K:3")))
     shown = report(one, "m", 0, 0).memories
     assert [memory.pool_bytes for memory in shown] == [r.pool_bytes for r in one.regions]
     assert [memory.accesses for memory in shown] == by_region(one)

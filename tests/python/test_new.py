@@ -24,6 +24,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.fit.figures import MOST_STACK
 from vmcu_tools.frontends import load
 from vmcu_tools.image.size import size
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.runners.workspace import environment
 
@@ -59,7 +60,7 @@ def printed(text: str) -> dict[str, list[int]]:
 
 def run_here(application: Path, name: str, model: Path, folder: Path, hop: int = 0) -> str:
     """The application's C, with the model compiled as CMakeLists.txt asks for, on this computer."""
-    host = runners.get("host:sanitize").suited(compile_model(model, hop=hop))
+    host = runners.get("host:sanitize").suited(compile_model(model, CompileOptions(hop=hop)))
     words = ["build", str(model), "-o", str(folder), "--name", name]
     assert main([*words, "--hop", str(hop)] if hop else words) == 0
     sources = [application / "src" / "main.c", folder / f"{name}.c", host.archive()]

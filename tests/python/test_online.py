@@ -29,7 +29,7 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others import tflm
 from vmcu_tools.planner.places import online, swing
 from vmcu_tools.planner.registry import make_plan
@@ -52,7 +52,7 @@ def network(number: int) -> Graph:
 
 
 def planned(graph: Graph) -> Plan:
-    return make_plan("vmcu", graph, Options(online=True), prove=False)
+    return make_plan(graph, CompileOptions(online=True), prove=False)
 
 
 def where(plan: Plan) -> tuple[int, dict[str, int], list[tuple[int, bool]]]:
@@ -85,13 +85,13 @@ def test_plans_are_those_of_this_computer_and_proven(loader: ctypes.CDLL, part: 
 
 
 def digits() -> Plan:
-    return compile_model(DIGITS, online=True)
+    return compile_model(DIGITS, CompileOptions(online=True))
 
 
 @functools.cache
 def meant(path: Path) -> tuple[Plan, list[np.ndarray], bytes]:
     """A network, a sample of it, and the bytes of its outputs."""
-    plan = compile_model(path, online=True)
+    plan = compile_model(path, CompileOptions(online=True))
     sample = make_samples(plan.graph, 1, 0, 0)[0]
     values = reference.run(plan.graph, sample)
     return plan, sample, b"".join(values[port.tensor].tobytes() for port in plan.graph.outputs)

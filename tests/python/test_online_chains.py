@@ -19,7 +19,7 @@ from vmcu_tools.container.online import Entry, Online
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 MOST_BYTES = 400
@@ -87,7 +87,7 @@ def fits(pool: int, sizes: list[int], online: Online) -> bool:
 @given(st.integers(0, 1 << 32), st.integers(1, 5))
 @some()
 def test_no_chain_fits_into_less(loader: ctypes.CDLL, seed: int, layers: int) -> None:
-    plan = make_plan("vmcu", chain(seed, layers), Options(online=True), prove=False)
+    plan = make_plan(chain(seed, layers), CompileOptions(online=True), prove=False)
     online = container.online_of(plan)
     image = container.of_tables(write_tables(plan, "m").files, "m", online)
     made = device.load(loader, image, device.SEGMENTS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from builders.dags import Dag
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places import circle, joint, swing
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.order import Ordered, reordered
@@ -150,7 +150,7 @@ def test_lines_are_tried_before_more_bytes_are_allowed(
     monkeypatch.setattr(placing, "packed_best", lambda *_: SimpleNamespace(pool_bytes=line))
     monkeypatch.setattr(placing, "lodged_cuts", lambda *_: ())
     monkeypatch.setattr(placing, "closest", lambda *_: None)
-    assert placing.placed(cutter, 100, Options()).pool_bytes == wanted
+    assert placing.placed(cutter, 100, CompileOptions()).pool_bytes == wanted
     assert limits == [100, *([wanted] if wanted < line else [])]
 
 

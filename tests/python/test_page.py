@@ -25,7 +25,7 @@ from vmcu_tools.machine.events import TICKS
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.machine.times import FOREVER
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report import model
 from vmcu_tools.report.comparison import beside
@@ -39,9 +39,9 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "models"))
 MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models"))
 MCUNET = MODELS / "mcunet-imagenet-320kb.tflite"
 WAYS = {
-    "by default": Options(),
-    "streamed": Options(stream_input=True),
-    "in tiles": Options(tile_cost=9.0),
+    "by default": CompileOptions(),
+    "streamed": CompileOptions(stream_input=True),
+    "in tiles": CompileOptions(tile_cost=9.0),
 }
 
 
@@ -86,7 +86,7 @@ def needed_by_replay(plan: Plan) -> list[int]:
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_needed_is_what_a_replay_needs(network: Path, way: str) -> None:
     graph = compile_model(network).model
-    plan = make_plan("vmcu", graph, WAYS[way])
+    plan = make_plan(graph, WAYS[way])
     found = lives_of(plan)
     without = replace(found, boxes=())
     least = needed_by_replay(plan)
@@ -101,7 +101,7 @@ def test_what_is_needed_is_what_a_replay_needs(network: Path, way: str) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_needed_of_random_networks(seed: int) -> None:
-    plan = make_plan("vmcu", wide(seed), Options(tile_cost=9.0))
+    plan = make_plan(wide(seed), CompileOptions(tile_cost=9.0))
     found = lives_of(plan)
     least = needed_by_replay(plan)
     assert max(least) <= replace(found, boxes=()).ledger.needed.max()
@@ -110,7 +110,7 @@ def test_what_is_needed_of_random_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("planner", ("vmcu", "single", "tflm"))
 def test_the_parts_of_the_peak_are_all_of_it(network: Path, planner: str) -> None:
-    plan = compile_model(network, planner)
+    plan = compile_model(network, CompileOptions(planner=planner))
     found = lives_of(plan)
     peak = peak_of(found, names_of(plan))
     assert sum(part.bytes for part in peak.parts) == peak.bytes == found.ledger.needed.max()
@@ -128,7 +128,9 @@ def test_heirs_take_bytes_that_the_other_has(network: Path) -> None:
 
 
 def test_areas_stay_inside(network: Path) -> None:
-    for found in (lives_of(compile_model(network, stream_input=on)) for on in (False, True)):
+    for found in (
+        lives_of(compile_model(network, CompileOptions(stream_input=on))) for on in (False, True)
+    ):
         seen = plot.whole(found)
         assert {area.life for area in seen.areas} >= set(range(len(found.lives)))
         for area in seen.areas:
@@ -155,7 +157,7 @@ def test_names_are_short_and_apart() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_window_that_moves(seed: int) -> None:
     drawn = Temporal(seed)
-    plan = make_plan("vmcu", drawn.graph, Options(hop=drawn.hop))
+    plan = make_plan(drawn.graph, CompileOptions(hop=drawn.hop))
     found = lives_of(plan)
     start, stop = found.sight
     first, second = np.split(found.ledger.needed[start:stop], 2)
@@ -212,7 +214,7 @@ def test_the_picture_is_the_one_of_the_script() -> None:
 
 @pytest.mark.skipif(not MCUNET.exists(), reason="VMCU_MODELS has no MCUNet")
 def test_a_large_page_is_small_and_soon_there() -> None:
-    plan = compile_model(MCUNET, choices=True)
+    plan = compile_model(MCUNET, CompileOptions(choices=True))
     with at_most(3):  # about 0.8 s where nothing else runs
         page = page_of(plan)
     assert len(page.encode()) < 1_000_000

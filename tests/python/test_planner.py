@@ -20,7 +20,7 @@ from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Placement, Plan
-from vmcu_tools.planner.options import SOLVER_SECONDS
+from vmcu_tools.planner.options import SOLVER_SECONDS, CompileOptions
 from vmcu_tools.planner.places import joint, swing
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 from vmcu_tools.planner.registry import PLANNERS, make_plan
@@ -131,7 +131,7 @@ class Network:
 @pytest.mark.parametrize("seed", range(12))
 def test_plans_of_branching_networks_hold(planner: str, seed: int) -> None:
     network = Network(seed)
-    plan = make_plan(planner, network.graph())
+    plan = make_plan(network.graph(), CompileOptions(planner=planner))
     sample = network.sample()
     meaning = reference.run(plan.graph, sample)
     for name, values in VirtualMcu(plan).run(sample).items():
@@ -167,8 +167,13 @@ def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_directions_never_cost_memory(seed: int) -> None:
     graph = Network(seed).graph()
-    assert make_plan("vmcu", graph).pool_bytes <= make_plan("single", graph).pool_bytes
-    assert make_plan("single", graph).pool_bytes <= make_plan("tflm", graph).pool_bytes
+    assert (
+        make_plan(graph).pool_bytes <= make_plan(graph, CompileOptions(planner="single")).pool_bytes
+    )
+    assert (
+        make_plan(graph, CompileOptions(planner="single")).pool_bytes
+        <= make_plan(graph, CompileOptions(planner="tflm")).pool_bytes
+    )
 
 
 def is_corrupt(plan: Plan) -> bool:
@@ -246,7 +251,7 @@ def test_the_proof_rejects_exactly_the_corrupt() -> None:
     rng = np.random.default_rng(0)
     corrupt = sound = 0
     for seed in range(8):
-        plan = make_plan("model", Network(seed).graph())
+        plan = make_plan(Network(seed).graph(), CompileOptions(planner="model"))
         assert not is_corrupt(plan)
         for mutant in mutants(plan, rng):
             try:
@@ -264,7 +269,7 @@ def test_the_proof_rejects_lost_rows() -> None:
     """A ring with a row too few for its consumer's window."""
     rejected = 0
     for seed in range(8):
-        plan = make_plan("tflm", Network(seed).graph())
+        plan = make_plan(Network(seed).graph(), CompileOptions(planner="tflm"))
         for name, placement in plan.placements.items():
             stride = plan.graph.tensors[name].row_bytes
             if placement.ring == stride or name in {p.tensor for p in plan.graph.inputs}:

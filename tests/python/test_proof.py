@@ -17,7 +17,7 @@ from vmcu_tools.errors import PlanError, Problem, UserError
 from vmcu_tools.machine import decoded
 from vmcu_tools.plan.plan import Plan, pool_scratch
 from vmcu_tools.plan.pools import Region
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.compiled import MODEL_NAME
@@ -44,8 +44,14 @@ def plan(number: int) -> Plan:
         elsewhere = number % 6 == 0 and len(graph.inputs) == 1
         tile_cost = 900.0 if number % 4 == 2 else None
         try:
-            options = Options(1.0, None, streamed, elsewhere, tile_cost)
-            found = make_plan("vmcu", graph, options)
+            options = CompileOptions(
+                solver_seconds=1.0,
+                ram=None,
+                stream_input=streamed,
+                external_input=elsewhere,
+                tile_cost=tile_cost,
+            )
+            found = make_plan(graph, options)
             if number >= ONE_POOL:
                 found = divided(found, options)
             if number % 2:
@@ -58,12 +64,12 @@ def plan(number: int) -> Plan:
             seed += 100
 
 
-def divided(one: Plan, options: Options) -> Plan:
+def divided(one: Plan, options: CompileOptions) -> Plan:
     """A plan for what one pool is planned for, in two memories that are both too small for it;
     UserError if that was not found."""
     size = max(one.pool_bytes * 3 // 4, 8)
     regions = (Region("fast", size, 0.0), Region("slow", size, 1.0))
-    found = make_plan("vmcu", one.model, replace(options, regions=regions))
+    found = make_plan(one.model, replace(options, memory=regions))
     if any(region.pool_bytes == 0 for region in found.regions):
         raise UserError(Problem("all of it is in one memory"))
     return found

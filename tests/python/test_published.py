@@ -14,6 +14,7 @@ import pytest
 from builders.networks import SHARED, present
 from vmcu_tools.bench.boards import known
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.report.cycles import BOARD_FACTORS
 
 from scripts import ROOT, script
@@ -116,7 +117,9 @@ def test_points_are_a_front(fronts: ModuleType) -> None:
 
 def test_what_does_not_fit_has_the_smallest_pool(fronts: ModuleType) -> None:
     found = fronts.reached(fronts.Point("digits", "digits.onnx", 8, 1.5), DIGITS)
-    smallest = compile_model(DIGITS / "digits.onnx", input_elsewhere=True, extra_macs=2.0)
+    smallest = compile_model(
+        DIGITS / "digits.onnx", CompileOptions(external_input=True, extra_macs=2.0)
+    )
     assert found.differing is None
     assert found.bytes == smallest.pool_bytes and found.macs >= 1
 

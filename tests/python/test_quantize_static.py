@@ -14,6 +14,7 @@ from builders.exported_sequences import SEQUENCES
 from builders.onnx_models import OnnxModel
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.verify.verify import verify
 
 NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
@@ -39,10 +40,16 @@ def check(tmp_path, name: str, exporter: str, way: str) -> None:
     reason = REFUSED.get(name) or REFUSED.get((name, way))
     if reason is not None:
         with pytest.raises(UserError, match=reason) as caught:
-            compile_model(path, "single")
+            compile_model(path, CompileOptions(planner="single"))
         assert "vmcu quantize" in str(caught.value)
         return
-    outcome = verify(compile_model(path, "single", None, 5), "virtual", 3, 1, 0)
+    outcome = verify(
+        compile_model(path, CompileOptions(planner="single", ram=None, solver_seconds=5)),
+        "virtual",
+        3,
+        1,
+        0,
+    )
     assert outcome.passed, [check for check in outcome.checks if not check.passed]
 
 
@@ -84,6 +91,8 @@ def test_layers_that_share_biases(tmp_path, op, ratio):
     onnx.save(m.proto(*kinds), tmp_path / "m.onnx")
     if op == "Gemm":
         with pytest.raises(UserError, match="ONNX Runtime takes it for that"):
-            compile_model(tmp_path / "m.onnx", "single")
+            compile_model(tmp_path / "m.onnx", CompileOptions(planner="single"))
         return
-    assert verify(compile_model(tmp_path / "m.onnx", "single"), "virtual", 5, 2, 0).passed
+    assert verify(
+        compile_model(tmp_path / "m.onnx", CompileOptions(planner="single")), "virtual", 5, 2, 0
+    ).passed

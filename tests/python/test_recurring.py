@@ -16,6 +16,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
 
@@ -25,7 +26,9 @@ FORMS = ({}, {"gated": True}, {"other": True}, {"image": True}, {"gated": True, 
 def built(folder: Path, number: int = 1, cells: int = 2) -> tuple[Path, Plan]:
     model = Recurrent(number + 3, cells, **FORMS[number])
     path = model.save(folder / "cells.onnx")
-    return path, compile_model(path, state=[":".join(pair) for pair in model.states])
+    return path, compile_model(
+        path, CompileOptions(state=[":".join(pair) for pair in model.states])
+    )
 
 
 @pytest.mark.parametrize("number", range(len(FORMS)))
@@ -128,7 +131,7 @@ def test_names_that_say_so(tmp_path: Path) -> None:
     """One cell's states are called as exporters do; where inputs are left over none is taken."""
     model = Recurrent(2, 1)
     model.save(tmp_path / "one.onnx")
-    plan = compile_model(tmp_path / "one.onnx", state=["h0:hn0"])
+    plan = compile_model(tmp_path / "one.onnx", CompileOptions(state=["h0:hn0"]))
     assert plan.model.fed == (("h0", "hn0"),)
 
 
@@ -136,4 +139,4 @@ def test_a_state_of_another_shape(tmp_path: Path) -> None:
     path = Recurrent(2, 1).save(tmp_path / "one.onnx")
     model = Recurrent(2, 1)
     with pytest.raises(UserError, match="cannot be fed back"):
-        compile_model(path, state=[f"h0:{model.out}"])
+        compile_model(path, CompileOptions(state=[f"h0:{model.out}"]))

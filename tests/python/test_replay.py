@@ -28,7 +28,7 @@ from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners.samples import make_samples
@@ -45,10 +45,12 @@ def network(number: int) -> Graph:
 
 def planned(graph: Graph, streamed: bool) -> Plan:
     try:
-        return make_plan("vmcu", graph, Options(1.0, stream_input=streamed), prove=False)
+        return make_plan(
+            graph, CompileOptions(solver_seconds=1.0, stream_input=streamed), prove=False
+        )
     except UserError:
         # Too many layers need its input for it to be streamed.
-        return make_plan("vmcu", graph, Options(1.0), prove=False)
+        return make_plan(graph, CompileOptions(solver_seconds=1.0), prove=False)
 
 
 def packed(plan: Plan) -> bytes:
@@ -67,7 +69,7 @@ def test_plans_that_are_right_pass(loader: ctypes.CDLL) -> None:
 def test_real_networks_pass_by_any_plan(loader: ctypes.CDLL, name: str) -> None:
     path = network_file(name)
     assert device.load(loader, packed(compile_model(path)), device.BUILT, replay=True).result == 0
-    plan = compile_model(path, online=True)
+    plan = compile_model(path, CompileOptions(online=True))
     image = container.of_tables(write_tables(plan, "m").files, "m", container.online_of(plan))
     for planner in (device.BUILT, device.GREEDY, device.SEGMENTS):
         assert device.load(loader, image, planner, replay=True).result == 0
@@ -119,7 +121,7 @@ def test_plans_that_are_refused_are_wrong_and_most_that_are_wrong_are(loader: ct
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
 def test_a_replay_costs_less_than_half_of_an_inference(tmp_path: Path) -> None:
-    plan = compile_model(DIGITS, online=True)
+    plan = compile_model(DIGITS, CompileOptions(online=True))
     sample = make_samples(plan.graph, 1, 0, 0)[0]
     spent = {}
     for counted in ("vmcu_replay", "vmcu_invoke"):
@@ -151,7 +153,7 @@ def test_every_pixel_under_a_window_has_to_be_there(loader: ctypes.CDLL, window:
     weights, bias = np.ones((*window.kernel, channels), np.int8), np.zeros(channels, np.int32)
     factors = FixedPoint.of(np.full(channels, 0.1))
     y = b.node(DepthwiseConv2D(weights, bias, window, factors), [x], (*size, channels))
-    plan = make_plan("single", b.graph([mean.name, y.name]))
+    plan = make_plan(b.graph([mean.name, y.name]), CompileOptions(planner="single"))
     image, names = packed(plan), list(plan.placements)
     taps = np.arange(window.kernel[1]) * window.dilation[1]
     seen = {window.first(1, out) + tap for out in range(size[1]) for tap in taps}
@@ -166,7 +168,7 @@ def test_every_pixel_under_a_window_has_to_be_there(loader: ctypes.CDLL, window:
 
 
 def test_the_layer_is_named(loader: ctypes.CDLL) -> None:
-    plan = compile_model(DIGITS, "single")
+    plan = compile_model(DIGITS, CompileOptions(planner="single"))
     image = packed(plan)
     (start,) = struct.unpack_from(
         "<I", image, layout.MODEL_AT + layout.MODEL.members["tensors"].start

@@ -26,6 +26,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.machine.rotation import CircularMcu, RotatedMcu, machines_of, prove
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.wear.pool import rotated_writes, writes_of_inference
 
@@ -37,7 +38,7 @@ HOST = "host:sanitize"
 
 @functools.cache
 def compiled(model: Path, stream_input: bool = False) -> Plan:
-    return compile_model(model, stream_input=stream_input, rotated=True)
+    return compile_model(model, CompileOptions(stream_input=stream_input, rotate=True))
 
 
 def origins(plan: Plan) -> range:

@@ -18,6 +18,7 @@ from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.image.size import size
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.compiled import CompiledRunner
 
 pytestmark = pytest.mark.skipif(
@@ -142,7 +143,7 @@ def test_a_pool_with_guards(tmp_path: Path) -> None:
 )
 def test_a_model_that_keeps_its_state(tmp_path: Path, model: str, hop: int) -> None:
     """All of its pool, or what the layers that go on have of it."""
-    plan = compile_model(Path(__file__).parents[2] / model, hop=hop)
+    plan = compile_model(Path(__file__).parents[2] / model, CompileOptions(hop=hop))
     image = board().suited(plan).build(emit(plan, "net").files, "net", tmp_path)
     promised = emit(plan, "net").tables_bytes - strings(plan, "net")
     tables = part(image, "tables", "net")

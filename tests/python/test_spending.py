@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import fusion
 from vmcu_tools.planner.stages.fusion import EXACT, ROOM, Variant, fewest_bytes, tighter
@@ -86,7 +86,7 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
     """Bands need 700 of 1000 bytes, and `room` more for what joins them."""
     asked: list[int] = []
 
-    def with_bands(graph: object, spent: Bands, limit: int, options: Options) -> int | None:
+    def with_bands(graph: object, spent: Bands, limit: int, options: CompileOptions) -> int | None:
         asked.append(limit)
         return spent.macs + room if spent.macs + room <= (ram or 1000) else None
 
@@ -94,8 +94,8 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
     monkeypatch.setattr(fusion, "with_bands", with_bands)
     monkeypatch.setattr(fusion.bands, "macs", lambda graph: 100)
     base: Any = Variant(None, 1000, 0)  # type: ignore[arg-type]
-    assert not list(fusion.many_bands(base, base, Options(ram=ram), 0.0)) and not asked
-    found = list(fusion.many_bands(base, base, Options(ram=ram), 0.5))
+    assert not list(fusion.many_bands(base, base, CompileOptions(ram=ram), 0.0)) and not asked
+    found = list(fusion.many_bands(base, base, CompileOptions(ram=ram), 0.5))
     # The limit itself where bands are within it, else as few bytes as there are.
     assert asked[0] == ram if ram in (800, 950) else 700 <= asked[0] <= 710
     assert sorted(asked, reverse=True) == asked and min(asked) >= 700
@@ -112,6 +112,6 @@ def test_more_extra_macs_never_take_more_bytes() -> None:
     graph = Module("S3", "vww", 10, 24, 144, 16, 3, (1, 1, 1), False).graph()
     pools = []
     for percent in (0, 10, 20, 50):
-        options = Options(tile_cost=9.0, extra_macs=percent / 100)
-        pools.append(make_plan("vmcu", graph, options).pool_bytes)
+        options = CompileOptions(tile_cost=9.0, extra_macs=percent / 100)
+        pools.append(make_plan(graph, options).pool_bytes)
     assert pools == sorted(pools, reverse=True)

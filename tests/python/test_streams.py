@@ -34,6 +34,7 @@ from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows, macs_of_hop
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.compiled import loaded_files
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
@@ -176,7 +177,7 @@ def test_commands(listener: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     report = tmp_path / "report.json"
     code, said, _ = vmcu(capsys, "build", listener, "--hop", 2, "--json", report, "-o", tmp_path)
     figures = json.loads(report.read_text())
-    plan = compile_model(listener, hop=2)
+    plan = compile_model(listener, CompileOptions(hop=2))
     # Of a hop: two rows of the depthwise layer, and the last layer once.
     macs, whole = 2 * 3 * 8 + 40 * 3, 10 * 3 * 8 + 40 * 3
     kept = sum(one["bytes"] for one in figures["hop"]["kept"])
@@ -254,7 +255,7 @@ def test_sequences_in_one_dimension(
     ends = ("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
     assert vmcu(capsys, "run", path, "--hop", 1, *ends)[0] == 0
     assert np.load(tmp_path / "y.npy").shape == (25, 1, 3)
-    plan = compile_model(path, hop=1)
+    plan = compile_model(path, CompileOptions(hop=1))
     assert plan.graph.tensors[plan.graph.inputs[0].tensor].shape[1:] == (1, 4)
     assert sum(macs_of_hop(plan)) == 3 * 4 * 8 + 4 * 8 * 8 + 11 * 8 * 3
     code, said, _ = vmcu(capsys, "verify", path, "--hop", 1, "-n", 100, "--on", "host")
@@ -320,7 +321,7 @@ def test_figures_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.skipif(not WAKE_WORD.exists(), reason="VMCU_MODELS has no streaming wake word")
 def test_bounds_of_the_wake_word() -> None:
-    plan = compile_model(WAKE_WORD, hop=1)
+    plan = compile_model(WAKE_WORD, CompileOptions(hop=1))
     assert plan.pool_bytes <= 4200 and sum(macs_of_hop(plan)) == 46_040
     counted = bench(plan, "sww", "qemu:m4")
     assert counted.instructions <= counted.instructions_worst <= 120_000

@@ -13,7 +13,7 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Window
 from vmcu_tools.machine.parts import Taken
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 HEIGHT, CHANNELS = 6, 3
@@ -24,7 +24,7 @@ def streamed(width: int, pixels: int, phase: int) -> Plan:
     b = Builder(np.random.default_rng(width))
     x = b.input((HEIGHT, width, CHANNELS))
     y = convolution(b, x, Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)), HEIGHT, width, 4)
-    plan = make_plan("vmcu", b.graph([y.name]), Options(stream_input=True))
+    plan = make_plan(b.graph([y.name]), CompileOptions(stream_input=True))
     ring = replace(plan.placements[x.name], ring=pixels * CHANNELS, phase=phase * CHANNELS)
     return replace(plan, placements={**plan.placements, x.name: ring})
 

@@ -21,7 +21,7 @@ from vmcu_tools.container.opened import open_container
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.oracle import open as open_oracle
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import Sample, make_samples
 from vmcu_tools.verify.container import verify
@@ -35,7 +35,7 @@ QUICK = ("mlperf-tiny-ad", "mlperf-tiny-sww")
 
 
 def made(model: Path, folder: Path, **options: bool) -> Path:
-    plan = make_plan("vmcu", passes.optimize(frontends.load(model)), Options(**options))
+    plan = make_plan(passes.optimize(frontends.load(model)), CompileOptions(**options))
     path = folder / f"{model.stem}.vmcu"
     path.write_bytes(container.build(plan, model.stem))
     return path

@@ -20,6 +20,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.image.elf import Elf
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import MODEL_NAME
 from vmcu_tools.runners.counting import CountingRunner, markers_of, trace_of
@@ -68,7 +69,7 @@ def test_models_are_as_measured(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["digits", "mlperf-tiny-kws", "mcunet-vww-5fps"])
 def test_nothing_that_stays_is_written_more_often_than_a_rotating_pool(name: str) -> None:
-    plan = compile_model(model_of(name), rotated=True)
+    plan = compile_model(model_of(name), CompileOptions(rotate=True))
     trace = traces.record(plan, "qemu:m4")
     ways = paper.measured(trace.task(name), Setting(align=8), jobs=1000)
     found = objects.objects(plan, trace, ways, CELLS)
@@ -85,7 +86,7 @@ def test_a_moving_stack_is_that_of_zephyrs_jobs() -> None:
     Cortex-M3's, whose compiler flags are the same in both."""
     board = json.loads(objects.SUPERVISED.read_text())["mps2/an385"]
     staying, trace = (
-        traces.record(compile_model(DIGITS, rotated=rotated), board["target"])
+        traces.record(compile_model(DIGITS, CompileOptions(rotate=rotated)), board["target"])
         for rotated in (False, True)
     )
     # A job's own frames may add a few to the word that inferences write most.
@@ -97,14 +98,16 @@ def test_a_moving_stack_is_that_of_zephyrs_jobs() -> None:
 
 
 def test_rotation_costs_little() -> None:
-    plans = [compile_model(model_of("mlperf-tiny-kws"), rotated=r) for r in (False, True)]
+    plans = [
+        compile_model(model_of("mlperf-tiny-kws"), CompileOptions(rotate=r)) for r in (False, True)
+    ]
     still, turning = (traces.record(plan, "qemu:m4").instructions for plan in plans)
     assert 1 < turning / still <= 1.003
 
 
 def members_after(inferences: int) -> tuple[tuple[Stored, ...], int, int]:
     """Of the context of digits in rows, the origin moving, and the plan's circle and step."""
-    plan = compile_model(DIGITS, stream_input=True, rotated=True)
+    plan = compile_model(DIGITS, CompileOptions(stream_input=True, rotate=True))
     assert plan.rotation is not None
     machine = board("qemu:m4").suited(plan)
     samples = make_samples(plan.graph, inferences, 0, 0)
@@ -131,7 +134,7 @@ def test_origins_share_the_contexts_positions() -> None:
     visits = np.bincount((circle // 4 - origins) % len(rows), minlength=len(rows))
     found = [field.stores for field in many if field.name.endswith("rows")]
     assert found == (visits * max(rows)).tolist()
-    plan = compile_model(DIGITS, rotated=True)
+    plan = compile_model(DIGITS, CompileOptions(rotate=True))
     assert objects.position_share(plan, len(rows)) == pytest.approx(1 / len(rows), rel=0.02)
 
 

@@ -15,6 +15,7 @@ from vmcu_tools.ops import Form, bind, serves
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.plan.plan import Plan, pool_scratch
 from vmcu_tools.planner import registry
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places.widen import narrowed, widened
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
@@ -41,11 +42,11 @@ def chain(size: int = 8, widths: tuple[int, ...] = CHANNELS) -> Graph:
 
 def narrow_plan(graph: Graph) -> Plan:
     with mock.patch.object(registry, "widened", lambda plan: plan):
-        return make_plan("single", graph)
+        return make_plan(graph, CompileOptions(planner="single"))
 
 
 def test_wide_layers_take_no_bytes() -> None:
-    narrow, wide = narrow_plan(chain()), make_plan("single", chain())
+    narrow, wide = narrow_plan(chain()), make_plan(chain(), CompileOptions(planner="single"))
     assert wide.pool_bytes == narrow.pool_bytes
     assert wide.placements == narrow.placements
     forms = [step.form for step in wide.steps]
@@ -69,7 +70,7 @@ def test_without_room_nothing_changes() -> None:
 
 
 def test_narrowed_gives_the_plan_back() -> None:
-    narrow, wide = narrow_plan(chain()), make_plan("single", chain())
+    narrow, wide = narrow_plan(chain()), make_plan(chain(), CompileOptions(planner="single"))
     back = narrowed(wide, lambda step: False)
     for one, other in zip(back.steps, narrow.steps, strict=True):
         assert (one.form, one.scratch_bytes) == (other.form, other.scratch_bytes)
@@ -79,7 +80,7 @@ def test_narrowed_gives_the_plan_back() -> None:
 def test_pools_that_rotate_keep_their_overhang() -> None:
     """Rows of 640 bytes, and scratch of 768 in the last layer."""
     graph = chain(4, (16, 160, 96, 16))
-    narrow, wide = narrow_plan(graph), make_plan("single", graph)
+    narrow, wide = narrow_plan(graph), make_plan(graph, CompileOptions(planner="single"))
     assert [step.form for step in wide.steps][-1] is Form.WIDE
     assert rotate(wide).ram_bytes == rotate(narrow).ram_bytes
 

@@ -36,7 +36,7 @@ from vmcu_tools.ops.pad import Pad
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.passes.turned import turned
 from vmcu_tools.plan.turns import macs_of_hop
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify.stream import stream_of, verify
@@ -70,11 +70,11 @@ def small() -> Graph:
 
 
 def test_states_in_c(tmp_path: Path) -> None:
-    check_states(make_plan("vmcu", small(), Options(hop=1)), tmp_path)
+    check_states(make_plan(small(), CompileOptions(hop=1)), tmp_path)
 
 
 def test_only_state_is_saved() -> None:
-    plan = make_plan("vmcu", small(), Options(hop=1))
+    plan = make_plan(small(), CompileOptions(hop=1))
     # Rows of the input and of the layer that goes on, the number of a hop, and counts of calls.
     state = 3 * 8 + 10 * 8 + 2 + 4
     assert plan.state[1] <= state + 4 < plan.pool_bytes
@@ -84,7 +84,7 @@ def test_only_state_is_saved() -> None:
 
 def test_rows_behind_are_no_state() -> None:
     """A layer of one window in bytes of rows that are kept, be it by one byte."""
-    plan = make_plan("vmcu", small(), Options(hop=1))
+    plan = make_plan(small(), CompileOptions(hop=1))
     start, size = plan.state
     (name,) = (name for name in plan.placements if name.startswith("t1 for "))
     for base in (start + size - 1, start - plan.placements[name].ring + 1):
@@ -96,7 +96,7 @@ def test_rows_behind_are_no_state() -> None:
 
 def test_a_window_that_begins_elsewhere_is_seen() -> None:
     """Each hop's layers read the rows of that hop's window, and none that are gone."""
-    plan = make_plan("vmcu", small(), Options(hop=1))
+    plan = make_plan(small(), CompileOptions(hop=1))
     name, ring = "t1", plan.placements["t1"].ring
     less = replace(plan.placements[name], ring=ring - 8)
     with pytest.raises(PlanError, match="destroys a live byte"):
@@ -130,7 +130,7 @@ def several() -> Graph:
 def test_several_answers() -> None:
     graph = several()
     for hop in (2, 3):
-        plan = make_plan("vmcu", graph, Options(hop=hop))
+        plan = make_plan(graph, CompileOptions(hop=hop))
         rows = stream_of(graph, hop, 200, hop)
         wanted = answers(graph, rows, hop)
         for target in ("virtual", SANITIZED):
@@ -159,7 +159,7 @@ def test_names_of_the_file_are_its_own() -> None:
     tensors = {names.get(n, n): replace(t, name=names.get(n, n)) for n, t in graph.tensors.items()}
     graph = replace(graph, tensors=tensors, nodes=renamed)
     rows = stream_of(graph, 1, 60, 1)
-    found = streamed(runners.get(SANITIZED), make_plan("vmcu", graph, Options(hop=1)), rows)
+    found = streamed(runners.get(SANITIZED), make_plan(graph, CompileOptions(hop=1)), rows)
     np.testing.assert_array_equal(found, answers(graph, rows, 1))
 
 
@@ -167,7 +167,7 @@ def test_all_rows_are_an_answer() -> None:
     b = Builder(np.random.default_rng(4))
     x = b.input((9, 1, 4))
     graph = b.graph([convolution(b, x, Window((3, 1)), 7, 1, 4).name])
-    plan = make_plan("vmcu", graph, Options(hop=2))
+    plan = make_plan(graph, CompileOptions(hop=2))
     # Two rows of the layer are new with each hop.
     assert sum(macs_of_hop(plan)) == 2 * 3 * 4 * 4
     header = emit(plan, "model").files["model.h"]
@@ -192,7 +192,7 @@ def test_images_of_one_row(kind: str) -> None:
     width = z.shape[1]
     graph = turned(b.graph([convolution(b, z, Window((1, width)), 1, 1, 3).name]))
     assert any(node.kind == "Reshape" for node in graph.nodes) is (kind == "norm")
-    plan = make_plan("vmcu", graph, Options(hop=1))
+    plan = make_plan(graph, CompileOptions(hop=1))
     assert plan.graph.endless == 2 and sum(macs_of_hop(plan)) == 3 * 4 * 4 + width * 4 * 3
     rows = stream_of(graph, 1, 200, 1)
     wanted = answers(graph, rows, 1)
@@ -257,7 +257,7 @@ def test_files_beside_onnxruntime(
 ) -> None:
     path = tmp_path_factory.mktemp("drawn") / "drawn.onnx"
     written(layers, height, path, height + hop)
-    outcome = verify(compile_model(path, hop=hop), "host", 200, 1)
+    outcome = verify(compile_model(path, CompileOptions(hop=hop)), "host", 200, 1)
     # Where branches come together, the runtime may be a step off by itself.
     exact = all(kind != "beside" for kind, *_ in layers)
     assert outcome.passed and outcome.judged[0].strict >= exact
@@ -295,6 +295,6 @@ def test_strides_that_a_hop_does_not_divide(
 
 
 def test_what_a_hop_costs(padded: Path) -> None:
-    counted = bench(compile_model(padded, hop=1), "padded", "qemu:m4")
+    counted = bench(compile_model(padded, CompileOptions(hop=1)), "padded", "qemu:m4")
     assert counted.macs == 12 * 3 * 4 * 4 + 6 * 4 * 3 + 48
     assert sum(layer.instructions for layer in counted.layers) > 1000

@@ -38,7 +38,7 @@ def agree(build):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_network_equals_onnxruntime(build, tmp_path, name):
-    plan = compile_model(build.write(name, tmp_path), "vmcu")
+    plan = compile_model(build.write(name, tmp_path))
     outcome = verify.verify(plan, "host", 1, 1, 0)
     assert outcome.passed
     products = [check for check in outcome.checks if check.promise.steps == 0]

@@ -24,7 +24,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.again import Pair, recomputed
 
@@ -104,7 +104,7 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
     for seed in range(100, 300):
         graph = random_layers("conv2d", 1, seed)
         if missing and len(graph.inputs) == 1 and bytes_of(graph) <= POOL_BYTES:
-            plan = make_plan("vmcu", graph, Options(input_elsewhere=True))
+            plan = make_plan(graph, CompileOptions(external_input=True))
             if kernels_of(plan) & missing:
                 yield "elsewhere", plan
                 missing -= kernels_of(plan)

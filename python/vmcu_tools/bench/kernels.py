@@ -16,7 +16,7 @@ from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from ..ops.conv2d import Conv2D
 from ..ops.depthwise import DepthwiseConv2D
 from ..ops.fully_connected import FullyConnected
-from ..planner.options import DEFAULT
+from ..planner.options import DEFAULT, CompileOptions
 from ..planner.registry import make_plan
 from ..progress import bar
 from ..quant import INT8_MAX, FixedPoint
@@ -111,7 +111,9 @@ def bench_kernels(
     is_m4 = board(on).core == board(M4).core
     results = []
     for number, case in enumerate(bar(cases, f"kernels on {on}")):
-        plan = make_plan(planner, replace(case_graph(case, seed=number), target=target))
+        plan = make_plan(
+            replace(case_graph(case, seed=number), target=target), CompileOptions(planner=planner)
+        )
         result = bench(plan, case.name, on)
         cycles = (case.peer_cycles, case.goal) if is_m4 else (None, None)
         results.append(KernelBench(case.name, case.peer.get(on), *cycles, result))

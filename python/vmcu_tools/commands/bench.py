@@ -150,14 +150,14 @@ def _wear(args: argparse.Namespace) -> int:
 
 def moves(args: argparse.Namespace) -> bool:
     """True for a model that keeps rows from one answer to the next."""
-    from .models import check_hop
+    from .models import check_options
 
     if is_container(args.model):
         from .containers import opened
 
         opened(args)
     else:
-        check_hop(args)
+        check_options(args)
     return bool(args.hop > 0)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
-from ..planner.options import DEFAULT
 from .limits import board_of, known_board
 from .options import (
     Subparsers,
@@ -22,7 +21,6 @@ from .options import (
     json_option,
     model_options,
     name_option,
-    refuse_with,
     release_options,
 )
 from .parser import MACHINE, OUTPUT, PLAN, titled
@@ -99,10 +97,10 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from .models import check_hop
+    from .models import check_options
 
-    check_online(args)
-    check_hop(args)
+    check_container(args)
+    check_options(args)
     if args.pareto:
         return show_front(args)
     from ..emit import emit, write
@@ -155,27 +153,15 @@ def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, bytes
     return {f"{name}.vmcu": container.build(plan, name, args.online, release)}
 
 
-def check_online(args: argparse.Namespace) -> None:
-    """Raises UserError for what does not go with --online, or only with a container."""
+def check_container(args: argparse.Namespace) -> None:
+    """Raises UserError for options that need a container."""
     stated = args.product is not None or args.model_version is not None
     if stated and args.format != "container":
         reason = "--product and --model-version require a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
-    if not args.online:
-        return
-    others = {
-        "--format c": args.format == "c",
-        "--planner": args.planner != DEFAULT,
-        "--stream-input": args.stream_input,
-        "--external-input": args.external_input,
-        "--memory": bool(args.memory),
-        "--rotate": args.rotate,
-        "--pareto": args.pareto,
-        "--plan-seconds": args.plan_seconds is not None,
-    }
-    reason = "--online cannot be combined with {}: devices plan whole tensors in one pool"
-    remedy = "leave out one of the two; --online needs --format container"
-    refuse_with(others, reason, remedy, args.model)
+    if args.online and args.format != "container":
+        reason = "--online requires a container"
+        raise UserError(Problem(reason, "add --format container", str(args.model)))
 
 
 def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:
@@ -232,33 +218,13 @@ def show_front(args: argparse.Namespace) -> int:
     from ..frontends import load
     from ..kernels.targets import named
     from ..passes import optimize
-    from ..planner.options import Options
     from ..planner.stages import fusion
     from ..report.build import print_front
     from ..report.terminal import console, write_json
-    from .models import quantised
+    from .models import options_of, quantised
 
-    others = {
-        "--ram": args.ram is not None,
-        "--planner": args.planner != DEFAULT,
-        "--memory": bool(args.memory),
-        "--rotate": args.rotate,
-        "--plan-seconds": args.plan_seconds is not None,
-        "-o": args.output is not None,
-    }
-    reason = (
-        "--pareto cannot be combined with {}: it plans for each limit in turn and writes nothing"
-    )
-    refuse_with(others, reason, "leave out one of the two", args.model)
     graph = replace(optimize(load(quantised(args))), target=named(args.target).name)
-    options = Options(
-        args.solver_seconds,
-        stream_input=args.stream_input,
-        input_elsewhere=args.external_input,
-        tile_cost=args.tile_cost,
-        extra_macs=args.extra_macs,
-    )
-    choices = fusion.front(graph, options)
+    choices = fusion.front(graph, options_of(args))
     print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)
     return EXIT_DONE

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def planners(args: argparse.Namespace) -> int:
     """One model with every planner."""
     from ..compiler import compile_model
-    from ..planner.options import SUMMARIES
+    from ..planner.options import SUMMARIES, CompileOptions
     from ..report.comparison import comparison, print_comparison
     from ..report.terminal import console, write_json
     from .models import quantised
@@ -69,7 +69,10 @@ def planners(args: argparse.Namespace) -> int:
     _check_single(args)
     # Those that come from elsewhere as they are there, for their own kernels.
     model = quantised(args)
-    plans = {name: compile_model(model, name, original=True) for name in SUMMARIES}
+    plans = {
+        name: compile_model(model, CompileOptions(planner=name, original=True))
+        for name in SUMMARIES
+    }
     outcome = comparison(args.model.stem, plans)
     print_comparison(outcome, console())
     write_json(asdict(outcome), args.json)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from ..compiler import compile_model, rows_of_call
@@ -24,7 +24,7 @@ from ..passes.fed_back import NONE
 from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.anytime import INTERRUPTED
-from ..planner.options import DEFAULT
+from ..planner.options import CompileOptions, check_exclusions
 
 
 def name_of(path: Path) -> str:
@@ -57,7 +57,7 @@ def quantised(args: argparse.Namespace) -> Path:
 
 def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
-    goes to stderr and among the plan's notes. choices: as planner.Options has it."""
+    goes to stderr and among the plan's notes. choices: as CompileOptions has it."""
     plan = planned(args, args.begun, choices)
     if INTERRUPTED in plan.notes and args.command != "build":
         # Only `vmcu build` has a use for the best plan so far; others would go on for long.
@@ -69,36 +69,8 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
 
 def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Plan:
     """The same without a word. begun: when --plan-seconds began, of time.monotonic()."""
-    check_hop(args)
-    if args.external_input and args.stream_input:
-        raise UserError(
-            Problem(
-                "--external-input cannot be combined with --stream-input",
-                "leave out one of the two",
-                str(args.model),
-            )
-        )
-    plan = compile_model(
-        quantised(args),
-        args.planner,
-        args.ram,
-        args.solver_seconds,
-        stream_input=args.stream_input,
-        input_elsewhere=args.external_input,
-        tile_cost=args.tile_cost,
-        extra_macs=args.extra_macs,
-        rotated=args.rotate,
-        target=args.target,
-        plan_seconds=args.plan_seconds,
-        begun=begun,
-        regions=args.memory,
-        online=getattr(args, "online", False),
-        hop=getattr(args, "hop", 0),
-        state=_state(args),
-        choices=choices,
-        time=getattr(args, "time", None),
-        contained=_contained(args),
-    )
+    check_options(args)
+    plan = compile_model(quantised(args), options_of(args, choices), begun)
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: {w.node} ({w.op}): {w.reason}" for w in doubts)
     plan = replace(
@@ -107,10 +79,13 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
-def _contained(args: argparse.Namespace) -> bool:
-    """Whether the plan is for a container, to write or to run."""
-    target = getattr(args, "on", None) or ""
-    return getattr(args, "format", "c") == "container" or target.endswith("+container")
+def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOptions:
+    """What a command's arguments ask for; options that the command lacks have their default."""
+    values = vars(args)
+    given = {f.name: values[f.name] for f in fields(CompileOptions) if f.name in values}
+    target = values.get("on") or ""
+    contained = values.get("format", "c") == "container" or target.endswith("+container")
+    return replace(CompileOptions(**given), container=contained, choices=choices)
 
 
 def _state(args: argparse.Namespace) -> Sequence[str] | None:
@@ -145,36 +120,24 @@ def _columns(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def check_hop(args: argparse.Namespace) -> None:
-    """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
-    said, remedy = "--hop", "leave out one of the two"
+def check_options(args: argparse.Namespace) -> None:
+    """Raises UserError for options that exclude each other. A file that keeps its state has a hop,
+    which becomes that of `args`."""
+    stateful = ""
     if hasattr(args, "hop") and not args.hop:
         args.hop = rows_of_call(args.model, _state(args))
         if args.hop:
-            said, remedy = "a model that keeps state", "leave out that option"
-            remedy += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
-    if getattr(args, "time", None) and (said != "--hop" or not args.hop):
+            stateful = "leave out that option"
+            stateful += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
+    if getattr(args, "time", None) and (stateful or not args.hop):
         reason = "--time requires --hop"
         if args.hop:
-            reason = f"{said} cannot be combined with --time: the file defines its rows"
+            reason = (
+                "a model that keeps state cannot be combined with --time: the file defines its rows"
+            )
         raise UserError(Problem(reason, "leave out --time", str(args.model)))
-    if not getattr(args, "hop", 0):
-        return
-    others = {
-        "--planner": (args.planner != DEFAULT, "it has a plan of its own"),
-        "--stream-input": (args.stream_input, "the model already reads rows"),
-        "--external-input": (args.external_input, "its rows arrive one by one"),
-        "--rotate": (args.rotate, "the state must stay at one address"),
-        "--memory": (bool(args.memory), "the state must be in one pool"),
-        "--tile-cost": (args.tile_cost is not None, "a hop always uses the smallest pool"),
-        "--extra-macs": (args.extra_macs > 0, "a hop computes no row twice"),
-        "--pareto": (getattr(args, "pareto", False), "a stream has one plan"),
-        "--online": (getattr(args, "online", False), "devices do not plan streams"),
-    }
-    for option, (there, why) in others.items():
-        if there:
-            reason = f"{said} cannot be combined with {option}: {why}"
-            raise UserError(Problem(reason, remedy, str(args.model)))
+    own = {name for name in ("pareto", "output") if getattr(args, name, None)}
+    check_exclusions(options_of(args).given() | own, args.model, stateful)
 
 
 def with_layout(plan: Plan, layout: str) -> Plan:

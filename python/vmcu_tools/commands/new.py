@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler import compile_model, rows_of_call
     from ..emit.application import application, check_new, create
     from ..frontends import format_of, load
+    from ..planner.options import CompileOptions
     from .models import name_of, quantised
 
     check_new(args.folder)
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     hop = args.hop or rows_of_call(model, args.state)
     if hop:
         # Which says what stands in the way of a stream, and what is left to be pushed.
-        graph = compile_model(model, hop=hop, state=args.state, time=args.time).model
+        graph = compile_model(
+            model, CompileOptions(hop=hop, state=args.state, time=args.time)
+        ).model
     name = args.name or name_of(args.model)
     file = f"{name}.{format_of(model)}"
     files = {

@@ -18,7 +18,7 @@ from ..frontends import load
 from ..graph import Graph
 from ..ops.likeness import likeness
 from ..passes import optimize
-from ..planner.options import Options
+from ..planner.options import CompileOptions
 from ..planner.registry import DEFAULTS, make_plan
 
 MOST_KEPT = 4096
@@ -26,7 +26,7 @@ _known: OrderedDict[str, int] = OrderedDict()
 
 
 def peak(
-    model: str | Path | Graph, cache: str | Path | None = None, options: Options = DEFAULTS
+    model: str | Path | Graph, cache: str | Path | None = None, options: CompileOptions = DEFAULTS
 ) -> int:
     """Returns the pool's bytes of RAM, as `vmcu build` computes them.
 
@@ -48,7 +48,7 @@ def peak(
     if found is None and entry is not None:
         found = _remembered(entry)
     if found is None:
-        found = make_plan("vmcu", graph, options, prove=False).ram_bytes
+        found = make_plan(graph, options, prove=False).ram_bytes
         if entry is not None:
             entry.parent.mkdir(parents=True, exist_ok=True)
             # Threads and processes have one each.
@@ -68,7 +68,7 @@ def _remembered(entry: Path) -> int | None:
     return None
 
 
-def _digest(options: Options) -> str:
+def _digest(options: CompileOptions) -> str:
     return hashlib.sha256(repr(options).encode()).hexdigest()[:8]
 
 

@@ -12,7 +12,7 @@ from ..graph import Graph, Shape
 from ..ops import bind
 from ..passes.scaled import scaled
 from ..plan.plan import Plan
-from ..planner.options import Options
+from ..planner.options import CompileOptions
 from ..planner.registry import make_plan
 from .figures import Footprint, Limits, Remedy
 from .peak import peak
@@ -34,10 +34,10 @@ class Scale:
     kind: str
     whole: int
     make: Callable[[int], Graph]
-    options: Options
+    options: CompileOptions
 
 
-def scale_of(name: str, kind: str, graph: Graph, options: Options) -> Scale:
+def scale_of(name: str, kind: str, graph: Graph, options: CompileOptions) -> Scale:
     """How a graph can be scaled; `name`: as Scale has it. Raises UserError if it cannot."""
     if graph.states or options.hop:
         raise _refused("the model keeps state from call to call", graph)
@@ -109,7 +109,7 @@ def largest(
 
 
 def _way(scale: Scale, number: int, graph: Graph, limits: Limits) -> Remedy:
-    found = measured(make_plan("vmcu", graph, scale.options, prove=False), scale.name)
+    found = measured(make_plan(graph, scale.options, prove=False), scale.name)
     ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     factor, shape = round(number / scale.whole, 4), _shape(graph)
     said = f"{shape[0]} x {shape[1]}" if scale.kind == IMAGE else f"{factor:g} times the channels"

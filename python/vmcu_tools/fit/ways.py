@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import UserError
 from ..graph import Graph
 from ..plan.plan import Plan
-from ..planner.options import Options
+from ..planner.options import CompileOptions
 from .figures import Fit, Footprint, Limits, Remedy
 from .resized import CHANNELS, IMAGE, MOST_TIMES, Scale, largest, measured, scale_of
 
@@ -154,8 +154,8 @@ def _scale(
     try:
         graph = base.model if kind == IMAGE else whole()
         elsewhere = bool(base.graph.elsewhere)
-        options = Options(
-            stream_input=base.input_streamed, input_elsewhere=elsewhere, hop=base.graph.hop
+        options = CompileOptions(
+            stream_input=base.input_streamed, external_input=elsewhere, hop=base.graph.hop
         )
         return scale_of(name, kind, graph, options)
     except UserError as error:

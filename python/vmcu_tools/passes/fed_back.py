@@ -45,8 +45,9 @@ class _Fit:
 def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
     """The graph that keeps the states which `pairs` name, each as "input:output"; None: all whose
     names say so and that fit. Raises UserError for one that does not fit, or is not there."""
-    if graph.states or tuple(pairs or ()) == (NONE,) or len(graph.inputs) < 2:
-        if pairs and tuple(pairs) != (NONE,):
+    unwanted = pairs is not None and tuple(pairs) in ((), (NONE,))
+    if graph.states or unwanted or len(graph.inputs) < 2:
+        if pairs and not unwanted:
             reason = "no input can receive an output of the previous call"
             raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
         return graph

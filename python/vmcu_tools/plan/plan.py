@@ -104,7 +104,7 @@ class Plan:
     are those of the stage that never ends.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
-    `choices`: what else could have been chosen, where Options.choices asks for it.
+    `choices`: what else could have been chosen, where CompileOptions.choices asks for it.
     """
 
     planner: str

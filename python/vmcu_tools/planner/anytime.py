@@ -25,7 +25,7 @@ from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..placement.child import end, start
 from ..plan.plan import Plan
-from .options import Options
+from .options import CompileOptions
 from .others import single
 from .places import swing
 from .stages import fusion
@@ -36,7 +36,7 @@ OVER = "The search for a plan ended after {:g} seconds: this is the best plan fo
 # first proof took, and the rest of the command so many seconds.
 PROOFS, REST = 5.0, 0.5
 
-Planning = Callable[[Graph, Options], Plan]
+Planning = Callable[[Graph, CompileOptions], Plan]
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class Offer:
 Arrived = queue.SimpleQueue[Offer | None]
 
 
-def quick(graph: Graph, options: Options) -> Iterator[Plan]:
+def quick(graph: Graph, options: CompileOptions) -> Iterator[Plan]:
     """Plans that take little time, none where the input is elsewhere."""
-    if options.input_elsewhere:
+    if options.external_input:
         return
     if options.stream_input:
         yield fusion.in_rows(graph, options)
         return
     yield replace(single.plan(graph), planner="vmcu")
-    yield swing.plan(graph, min(options.seconds, fusion.SOON))
+    yield swing.plan(graph, min(options.solver_seconds, fusion.SOON))
 
 
-def offers(graph: Graph, options: Options, best: Planning) -> Iterator[Offer]:
+def offers(graph: Graph, options: CompileOptions, best: Planning) -> Iterator[Offer]:
     """All plans in turn, those of the `best` planner last."""
     try:
         for plan in quick(graph, options):
@@ -91,7 +91,7 @@ def serve() -> None:
 
 
 @contextlib.contextmanager
-def served(graph: Graph, options: Options, best: Planning) -> Iterator[Arrived]:
+def served(graph: Graph, options: CompileOptions, best: Planning) -> Iterator[Arrived]:
     """The queue that offers come into; on leaving, nobody makes any more."""
     process = start(__name__)
     assert process.stdin and process.stdout
@@ -117,7 +117,7 @@ def receive(answers: IO[bytes], arrived: Arrived) -> None:
     arrived.put(None)
 
 
-def plan_within(graph: Graph, options: Options, best: Planning, deadline: float) -> Plan:
+def plan_within(graph: Graph, options: CompileOptions, best: Planning, deadline: float) -> Plan:
     """The best plan found before `deadline`, of time.monotonic(), less what writing it down takes;
     it says so in a note if the search was not over.
 
@@ -160,14 +160,14 @@ def received(arrived: Arrived, deadline: float) -> Offer | None:
     return found
 
 
-def preferred(plan: Plan, other: Plan, options: Options) -> bool:
+def preferred(plan: Plan, other: Plan, options: CompileOptions) -> bool:
     """Whether a later plan is to be taken: it needs fewer bytes, or fits as the other does."""
     if options.ram is not None and plan.pool_bytes <= options.ram:
         return True
     return plan.pool_bytes <= other.pool_bytes
 
 
-def nothing(graph: Graph, options: Options, interrupted: bool) -> Problem:
+def nothing(graph: Graph, options: CompileOptions, interrupted: bool) -> Problem:
     """Why there is no plan at all."""
     if interrupted:
         return Problem("interrupted before there was a plan", "let it go on", graph.origin)

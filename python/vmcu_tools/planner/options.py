@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a planner may be asked for."""
+"""What a user asks the compiler for, and which of it excludes each other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 
+from ..errors import Problem, UserError
 from ..plan.pools import Region
 
 DEFAULT = "vmcu"
@@ -22,30 +25,126 @@ SOLVER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Options:
-    """seconds: for solvers, where one is needed; ram: bytes the pool may have, None for as few as
-    possible; stream_input: the only input is delivered row by row; input_elsewhere: it is read
-    where the caller has it, see stages/elsewhere.py; tile_cost: the part of a model's cycles that
-    working in tiles may cost, by estimate, None for what they save of the RAM, see costs.bargain;
-    extra_macs: the part of its multiply-accumulates that a model may do twice, see bands.py. Where
-    `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
-    for when the planner ends by itself. regions: memories to put pools in, those first that
-    accesses cost least in; none for one pool. online: layers one by one, which a device can place
-    anew, see places/online.py. hop: rows of the only input by which its window moves from one
-    inference to the next, 0 where nothing is kept, see stages/endless.py. choices: note down in the
-    plan what else the search has found, which costs little. again: layers may be made part of those
-    that compute them again, which containers and pools that rotate cannot have, see
-    stages/again.py."""
+class CompileOptions:
+    """The options of `vmcu build` for a plan, by their names there, and what else a plan is for.
 
-    seconds: float = SOLVER_SECONDS
+    planner: one of SUMMARIES. ram: bytes that the pool may have, None for the smallest pool.
+    solver_seconds: limit of one call of a solver. plan_seconds: time after which the best plan so
+    far is returned, None: the planner ends by itself. stream_input: the caller pushes the only
+    input row by row. external_input: the input is outside the pool. tile_cost: the part of a
+    model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
+    (costs.bargain). extra_macs: the part of a model's multiply-accumulates that may be computed
+    twice; with `ram`, more where necessary. rotate: the pool's origin advances with each inference.
+    target: the core family for which weights are laid out, by its folder in kernels/targets; None:
+    the default. memory: memories with a pool each, the fast ones first; a single one is the same as
+    `ram`. hop: rows by which the only input's window moves between two inferences, 0: none. time:
+    the axis of the file's images that is time for `hop`, "h" or "w". state: inputs that are outputs
+    of the call before, each "input:output"; None: those whose names say so, see passes/fed_back.py;
+    ("none",): as ().
+    online: whole layers, which a device can place anew.
+
+    container: the plan is for a container. original: of a planner that comes from elsewhere, the
+    plan as that tool makes and counts it, which is to be compared and cannot be emitted. choices:
+    the plan lists what else the search has found.
+    """
+
+    planner: str = DEFAULT
     ram: int | None = None
+    solver_seconds: float = SOLVER_SECONDS
+    plan_seconds: float | None = None
     stream_input: bool = False
-    input_elsewhere: bool = False
+    external_input: bool = False
     tile_cost: float | None = None
     extra_macs: float = 0.0
-    plan_seconds: float | None = None
-    regions: tuple[Region, ...] = ()
-    online: bool = False
+    rotate: bool = False
+    target: str | None = None
+    memory: tuple[Region, ...] = ()
     hop: int = 0
+    time: str | None = None
+    state: Sequence[str] | None = ()
+    online: bool = False
+    container: bool = False
+    original: bool = False
     choices: bool = False
-    again: bool = True
+
+    @property
+    def merges_recomputation(self) -> bool:
+        """Whether a layer can be part of those that recompute it (stages/again.py): containers and
+        rotating pools do not support it."""
+        return not (self.rotate or self.container)
+
+    def given(self) -> set[str]:
+        """The fields that do not have their default."""
+        return {f.name for f in fields(self) if getattr(self, f.name) != f.default}
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """An option, and the reason by option that it cannot be combined with. Names are those of
+    CompileOptions or of a command's own options."""
+
+    option: str
+    reasons: Mapping[str, str]
+
+
+_ONE_POOL = "devices plan whole tensors in one pool"
+_NO_PLAN = "it plans for each limit in turn and writes nothing"
+EXCLUSIONS = (
+    Exclusion(
+        "hop",
+        {
+            "planner": "it has a plan of its own",
+            "stream_input": "the model already reads rows",
+            "external_input": "its rows arrive one by one",
+            "rotate": "the state must stay at one address",
+            "memory": "the state must be in one pool",
+            "tile_cost": "a hop always uses the smallest pool",
+            "extra_macs": "a hop computes no row twice",
+            "pareto": "a stream has one plan",
+            "online": "devices do not plan streams",
+        },
+    ),
+    Exclusion(
+        "memory",
+        {
+            "planner": "only the default planner supports several pools",
+            "ram": "each memory has its own limit",
+            "rotate": "only one pool can rotate",
+            "external_input": "the input is in one of the memories",
+            "plan_seconds": "it has a search of its own",
+        },
+    ),
+    Exclusion("external_input", {"stream_input": "pushed rows are in the pool"}),
+    Exclusion(
+        "online",
+        dict.fromkeys(
+            ("planner", "stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL
+        )
+        | {"plan_seconds": _ONE_POOL},
+    ),
+    Exclusion(
+        "pareto",
+        dict.fromkeys(("ram", "planner", "memory", "rotate", "plan_seconds", "output"), _NO_PLAN),
+    ),
+)
+
+
+def spelled(option: str) -> str:
+    """An option as it is written on the command line."""
+    return "-o" if option == "output" else f"--{option.replace('_', '-')}"
+
+
+def check_exclusions(given: Collection[str], file: Path | str, stateful: str = "") -> None:
+    """Raises UserError for the first two options that exclude each other. stateful: the hint where
+    the file, and no option, requires `hop`."""
+    for exclusion in EXCLUSIONS:
+        if exclusion.option not in given:
+            continue
+        for other, reason in exclusion.reasons.items():
+            if other not in given:
+                continue
+            of_file = stateful and exclusion.option == "hop"
+            subject = "a model that keeps state" if of_file else spelled(exclusion.option)
+            text = f"{subject} cannot be combined with {spelled(other)}: {reason}"
+            remedy = stateful if of_file else "leave out one of the two"
+            raise UserError(Problem(text, remedy, str(file)))

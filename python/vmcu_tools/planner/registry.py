@@ -13,7 +13,7 @@ from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
 from . import anytime
-from .options import Options
+from .options import CompileOptions
 from .others import hmcos, single, tflm, tinyengine
 from .places import online
 from .places.widen import widened
@@ -27,17 +27,17 @@ class Planner:
     for a planner that comes from elsewhere, the plan as it is there, for that tool's kernels and
     in that tool's count."""
 
-    plan: Callable[[Graph, Options], Plan]
-    original: Callable[[Graph, Options], Plan] | None = None
+    plan: Callable[[Graph, CompileOptions], Plan]
+    original: Callable[[Graph, CompileOptions], Plan] | None = None
     as_written: bool = False
     streams: bool = False
 
 
-def _joint(graph: Graph, options: Options) -> Plan:
+def _joint(graph: Graph, options: CompileOptions) -> Plan:
     # Solvers take longer to load than most plans take, which ask none.
     from .places import joint
 
-    return joint.plan(graph, options.seconds)
+    return joint.plan(graph, options.solver_seconds)
 
 
 # What each is, is said in options.py.
@@ -48,40 +48,39 @@ PLANNERS = {
     "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
     "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
     "hmcos": Planner(
-        lambda g, o: hmcos.plan(g, o.seconds), lambda g, o: hmcos.original(g, o.seconds)
+        lambda g, o: hmcos.plan(g, o.solver_seconds),
+        lambda g, o: hmcos.original(g, o.solver_seconds),
     ),
 }
-DEFAULTS = Options()
+DEFAULTS = CompileOptions()
 
 
 @collector.seldom()
 def make_plan(
-    planner: str,
     graph: Graph,
-    options: Options = DEFAULTS,
-    original: bool = False,
+    options: CompileOptions = DEFAULTS,
     prove: bool = True,
     begun: float | None = None,
 ) -> Plan:
-    """A plan; of a planner that comes from elsewhere the `original`, if wanted, which is to be
-    compared and cannot be emitted.
+    """A plan by the planner options.planner.
 
     prove: replay it, which whoever emits or runs it does anyway. begun: when the time that
     options.plan_seconds allows began, of time.monotonic(), now if None. Raises UserError if it
     needs more than the bytes allowed, PlanError if the planner is wrong.
     """
     start = time.monotonic()
-    chosen = PLANNERS[planner]
+    chosen = PLANNERS[options.planner]
     if graph.states and not options.hop:
         reason = f"the model keeps state from call to call ('{graph.states[0]}')"
         remedy = "use `vmcu build`, `vmcu run`, `vmcu verify` or `vmcu bench`"
         raise UserError(Problem(reason, remedy, graph.origin))
     if options.stream_input:
-        _check_stream(planner, graph)
-    if options.input_elsewhere:
-        _check_elsewhere(planner, graph)
-    planned_by = chosen.original if original and chosen.original else chosen.plan
-    if options.regions:
+        _check_stream(options.planner, graph)
+    if options.external_input:
+        _check_elsewhere(options.planner, graph)
+    foreign = options.original and chosen.original is not None
+    planned_by = (chosen.original if options.original else None) or chosen.plan
+    if options.memory:
         from .regions import search
 
         planned_by = search.plan
@@ -94,7 +93,7 @@ def make_plan(
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
-    if not (options.online or options.hop or (original and chosen.original)):
+    if not (options.online or options.hop or foreign):
         plan = widened(plan)
     plan = replace(plan, solve_seconds=time.monotonic() - start)
     if prove:
@@ -105,8 +104,9 @@ def make_plan(
         rows = "" if options.hop or options.stream_input else ", stream the input (--stream-input)"
         raise UserError(
             Problem(
-                f"does not fit: the smallest pool that planner '{planner}' found for this limit is "
-                f"{plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are allowed",
+                f"does not fit: the smallest pool that planner '{options.planner}' found for this "
+                f"limit is {plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are "
+                "allowed",
                 f"allow more with --ram{rows}, or make the widest layers smaller"
                 f"{pareto if planned_by is fusion.plan else ''}",
                 graph.origin,
@@ -115,8 +115,8 @@ def make_plan(
     return plan
 
 
-def _one_by_one(graph: Graph, options: Options) -> Plan:
-    return online.plan(graph, options.seconds)
+def _one_by_one(graph: Graph, options: CompileOptions) -> Plan:
+    return online.plan(graph, options.solver_seconds)
 
 
 def _check_elsewhere(planner: str, graph: Graph) -> None:

@@ -13,7 +13,7 @@ from ..errors import UserError
 from ..frontends import load
 from ..passes import optimize
 from ..plan.plan import Plan
-from ..planner.options import DEFAULT
+from ..planner.options import DEFAULT, CompileOptions
 from ..planner.registry import PLANNERS, make_plan
 from .page.lives import lives_of
 from .terminal import say
@@ -75,7 +75,9 @@ def beside(plan: Plan) -> Comparison | None:
         chosen = PLANNERS[name]
         source = written if chosen.as_written else graph if chosen.original is None else whole
         try:
-            plans[name] = make_plan(name, source, original=True, prove=False)
+            plans[name] = make_plan(
+                source, CompileOptions(planner=name, original=True), prove=False
+            )
         except UserError:
             continue
     return comparison(graph.name, plans)

@@ -18,6 +18,7 @@ from ..frontends.tflite import fold as tflite_fold
 from ..frontends.tflite import importer as tflite
 from ..graph import Graph, Port
 from ..ops import bind
+from ..planner.options import CompileOptions
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def inspect(path: Path, name: str) -> Inspection:
 
 def _flash_bytes(path: Path, name: str) -> int | None:
     try:
-        emitted = emit(compile_model(path, state=None), name)
+        emitted = emit(compile_model(path, CompileOptions(state=None)), name)
     except UserError:
         return None
     return emitted.weights_bytes + emitted.tables_bytes

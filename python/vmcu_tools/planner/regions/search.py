@@ -16,7 +16,7 @@ from ...errors import UserError
 from ...graph import Graph
 from ...plan.plan import Plan
 from ...plan.pools import Region
-from ..options import Options
+from ..options import CompileOptions
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..stages.cuts import Cutter
@@ -41,11 +41,11 @@ class Candidate:
     cycles: float
 
 
-def plan(graph: Graph, options: Options) -> Plan:
-    """The plan with the fewest cycles, by estimate, in options.regions; the order of nodes is that
+def plan(graph: Graph, options: CompileOptions) -> Plan:
+    """The plan with the fewest cycles, by estimate, in options.memory; the order of nodes is that
     of the smallest pool. Raises UserError if nothing fits."""
     order = reordered(graph)
-    regions = options.regions
+    regions = options.memory
     found = [*variants(order.graph, options, options.extra_macs)]
     if options.stream_input:
         # It may be kept whole, where that costs less.

@@ -20,7 +20,7 @@ from ...passes.option import OPTION
 from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
-from ..options import Options
+from ..options import CompileOptions
 from ..places.hops import in_hop
 from ..places.layout import Binder, Cut, Layout
 from ..places.swing import linear, place
@@ -31,7 +31,7 @@ from .windows import planned as behind
 MOST_HOPS = 4096
 
 
-def plan(graph: Graph, options: Options) -> Plan:
+def plan(graph: Graph, options: CompileOptions) -> Plan:
     """The smallest pool for a graph whose window moves by options.hop rows, at equal size the
     fewest cycles by estimate. Its graph has so many hops that every ring has turned around.
 
@@ -72,7 +72,7 @@ def _cuts(graph: Graph) -> list[Cut]:
     ]
 
 
-def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:
+def _placed(graph: Graph, cut: Cut, options: CompileOptions, straight: bool) -> Plan:
     """A plan in a pool whose end tensors may reach around, if not `straight`."""
     layout = Layout(graph, (cut,), streamed=True)
     trace = layout.groups[0].trace
@@ -83,7 +83,7 @@ def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:
         if in_hop(trace, trace.homes[number].owner)[1] is None
     )
     placed = linear if straight else place
-    return replace(placed("vmcu", layout, options.seconds), kept=kept)
+    return replace(placed("vmcu", layout, options.solver_seconds), kept=kept)
 
 
 def _cost(plan: Plan) -> float:

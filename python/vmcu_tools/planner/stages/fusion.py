@@ -18,7 +18,7 @@ from ...kernels.targets import named
 from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN, Tile
-from ..options import Options
+from ..options import CompileOptions
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
@@ -56,7 +56,7 @@ class Variant:
     tried: Tried = field(default_factory=dict)
 
 
-def plan(graph: Graph, options: Options) -> Plan:
+def plan(graph: Graph, options: CompileOptions) -> Plan:
     """The default planner: stages, order and placement for the smallest pool, or, where there is
     a limit, for the fewest multiply-accumulates and then cycles within it.
 
@@ -64,8 +64,8 @@ def plan(graph: Graph, options: Options) -> Plan:
     """
     order = reordered(graph)
     if not order.graph.nodes:
-        return place("vmcu", Layout(order.graph, ()), options.seconds)
-    if options.input_elsewhere:
+        return place("vmcu", Layout(order.graph, ()), options.solver_seconds)
+    if options.external_input:
         best = best_of_variants(fetched(order.graph), options)
         return order.noted(replace(best, original=order.graph))
     best = best_of_variants(order.graph, options)
@@ -74,7 +74,7 @@ def plan(graph: Graph, options: Options) -> Plan:
     return order.noted(best)
 
 
-def in_rows(graph: Graph, options: Options) -> Plan:
+def in_rows(graph: Graph, options: CompileOptions) -> Plan:
     """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
     the input cannot be streamed."""
     cutter = Cutter(graph, options.stream_input, TILES[:1])
@@ -83,7 +83,7 @@ def in_rows(graph: Graph, options: Options) -> Plan:
     return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
 
-def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
+def with_whole_input(graph: Graph, options: CompileOptions, streamed: Plan) -> Plan:
     """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
     if sum(graph.tensors[port.tensor].bytes for port in graph.inputs) >= streamed.pool_bytes:
         return streamed
@@ -97,7 +97,7 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
     return replace(whole, notes=(*whole.notes, note))
 
 
-def best_of_variants(graph: Graph, options: Options) -> Plan:
+def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
     """As plan(), in the graph's order."""
     if options.ram is None:
         best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
@@ -115,7 +115,7 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
     return best
 
 
-def with_fewer_macs(best: Plan, graph: Graph, options: Options) -> Plan:
+def with_fewer_macs(best: Plan, graph: Graph, options: CompileOptions) -> Plan:
     """The smaller of a plan and of those for lower limits on extra MACs: a variant with a smaller
     bound may have a gap that one with fewer MACs has not."""
     while best.gap and best.macs_extra:
@@ -127,7 +127,7 @@ def with_fewer_macs(best: Plan, graph: Graph, options: Options) -> Plan:
     return best
 
 
-def smallest_of(found: Iterable[Variant], graph: Graph, options: Options) -> Plan:
+def smallest_of(found: Iterable[Variant], graph: Graph, options: CompileOptions) -> Plan:
     """The plan of the variant that needs the fewest bytes once its tensors have places."""
     first, *others = sorted(found, key=lambda variant: variant.least)
     best = of_variant(first, graph, options)
@@ -138,7 +138,7 @@ def smallest_of(found: Iterable[Variant], graph: Graph, options: Options) -> Pla
     return best
 
 
-def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Options) -> Plan:
+def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: CompileOptions) -> Plan:
     """The plan of the first variant that fits into `ram` bytes, the smallest if there is none.
     Solvers are left to pack those that compute something twice until all have been tried."""
     known: list[Variant] = []
@@ -164,7 +164,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Opti
     return min(plans, key=bytes_and_macs)
 
 
-def of_variant(variant: Variant, graph: Graph, options: Options) -> Plan:
+def of_variant(variant: Variant, graph: Graph, options: CompileOptions) -> Plan:
     """The plan of a variant of a graph."""
     return as_variant(smallest(variant, options), variant, graph)
 
@@ -180,7 +180,7 @@ def bytes_and_macs(plan: Plan) -> tuple[int, int]:
     return plan.pool_bytes, plan.macs_extra
 
 
-def smallest(variant: Variant, options: Options) -> Plan:
+def smallest(variant: Variant, options: CompileOptions) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
     if cutter.bands:
@@ -201,12 +201,12 @@ def smallest(variant: Variant, options: Options) -> Plan:
         from ..places import joint
 
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = joint.in_order(cutter.graph, options.seconds, plan.pool_bytes)
+        single = joint.in_order(cutter.graph, options.solver_seconds, plan.pool_bytes)
         plan = min(plan, replace(single, planner="vmcu"), key=lambda plan: plan.pool_bytes)
     return plan
 
 
-def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
+def bargained(cutter: Cutter, least: int, options: CompileOptions) -> Plan:
     """The better bargain of a plan within the balanced peak and one within the smallest: which it
     is shows when tensors have their places."""
     peak = cutter.balanced(least)
@@ -231,7 +231,7 @@ def extra_cycles(plan: Plan) -> int:
     return sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
 
 
-def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
+def variants(graph: Graph, options: CompileOptions, most: float) -> Iterator[Variant]:
     """The graph, then, for at most this part of its multiply-accumulates done twice, what
     beyond() has."""
     base = usual(graph, options)
@@ -239,12 +239,12 @@ def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
     yield from beyond(graph, base, options, most)
 
 
-def usual(graph: Graph, options: Options) -> Variant:
+def usual(graph: Graph, options: CompileOptions) -> Variant:
     """The graph as it is; UserError as plan()."""
     return Variant(*searched(graph, options), 0)
 
 
-def beyond(graph: Graph, base: Variant, options: Options, most: float) -> Iterator[Variant]:
+def beyond(graph: Graph, base: Variant, options: CompileOptions, most: float) -> Iterator[Variant]:
     """Ever smaller peaks as the stage with the peak is put in a few bands, then any stages in any
     bands."""
     yield from lower_peaks(graph, base, options, most)
@@ -252,7 +252,7 @@ def beyond(graph: Graph, base: Variant, options: Options, most: float) -> Iterat
 
 
 def lower_peaks(
-    graph: Graph, variant: Variant, options: Options, most: float, banded: bool = True
+    graph: Graph, variant: Variant, options: CompileOptions, most: float, banded: bool = True
 ) -> Iterator[Variant]:
     """The stage with the peak in a few bands, if they shall be `banded`, else with layers of it
     computed again for windows, and again, while that lowers the peak."""
@@ -272,7 +272,7 @@ def lower_peaks(
 
 
 def computed_again(
-    cutter: Cutter, worst: Cut, least: int, most: int, options: Options
+    cutter: Cutter, worst: Cut, least: int, most: int, options: CompileOptions
 ) -> tuple[Cutter, int] | None:
     """The search over the graph with two layers of a stage as one that computes again what lies
     between, where that needs the fewest bytes, fewer than `least` by a part EXACT or within
@@ -280,7 +280,7 @@ def computed_again(
     options.ram what computes the least of it."""
     best: tuple[Cutter, int] | None = None
     fits: list[tuple[int, tuple[Cutter, int]]] = []
-    if not options.again:
+    if not options.merges_recomputation:
         return None
     for graph in again.candidates(cutter.graph, worst.first, worst.stop, most)[:TRIED]:
         found = searched(graph, options, least)
@@ -294,7 +294,9 @@ def computed_again(
     return min(fits, key=lambda one: one[0])[1] if fits else best
 
 
-def many_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
+def many_bands(
+    graph: Graph, variant: Variant, options: CompileOptions, most: float
+) -> Iterator[Variant]:
     """Bands that fit into options.ram, or, without that, into the fewest bytes."""
     spender = Spender(variant.cutter, int(bands.macs(graph) * most))
     if spender.most <= 0:
@@ -341,7 +343,7 @@ def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:
     return high, found
 
 
-def with_bands(graph: Graph, spent: Bands, limit: int, options: Options) -> Variant | None:
+def with_bands(graph: Graph, spent: Bands, limit: int, options: CompileOptions) -> Variant | None:
     """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
     more, with what joins them."""
     better, regions = applied(graph, spent)
@@ -354,14 +356,14 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: Options) -> Vari
     return Variant(cutter, least, max(bands.macs(better) - bands.macs(graph), 0))
 
 
-def tiles_of(options: Options) -> tuple[Tile, ...]:
+def tiles_of(options: CompileOptions) -> tuple[Tile, ...]:
     """The tiles to try."""
     # Single columns waste half and more of what kernels compute: only for who would pay any price.
     narrow = options.tile_cost is not None and options.tile_cost > 1
     return (*TILES, ONE_COLUMN) if narrow else TILES
 
 
-def searched(graph: Graph, options: Options, known: int = UNLIMITED) -> tuple[Cutter, int]:
+def searched(graph: Graph, options: CompileOptions, known: int = UNLIMITED) -> tuple[Cutter, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
     that is reached otherwise, of no use unless there is a smaller one."""
     tiles = tiles_of(options)
@@ -384,7 +386,7 @@ def checked(graph: Graph, least: int) -> int:
     return least
 
 
-def front(graph: Graph, options: Options) -> list[Choice]:
+def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     """What the default planner can choose from, the fast and large before the slow and small: each
     is a limit on RAM with the plan that plan() finds for it.
 
@@ -413,9 +415,9 @@ def front(graph: Graph, options: Options) -> list[Choice]:
     return fast
 
 
-def limits(graph: Graph, options: Options) -> Iterator[int]:
+def limits(graph: Graph, options: CompileOptions) -> Iterator[int]:
     """The pools of the choices by estimate, before tensors have places."""
-    graph = fetched(graph) if options.input_elsewhere else graph
+    graph = fetched(graph) if options.external_input else graph
     base, *others = variants(graph, options, max(options.extra_macs, MOST_EXTRA))
     yield from (choice.pool_bytes for choice in base.cutter.front(base.least))
     yield from (variant.least for variant in others)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...plan.plan import Plan
-from ..options import Options
+from ..options import CompileOptions
 from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
 from ..places.swing import packed, rolled, walked, walked_least
@@ -28,7 +28,7 @@ Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
 def placed(
     cutter: Cutter,
     limit: int,
-    options: Options,
+    options: CompileOptions,
     tried: Tried | None = None,
     worth: int | None = None,
 ) -> Plan:
@@ -55,7 +55,7 @@ def placed(
 
 
 def packed_or_stretched(
-    cutter: Cutter, limit: int, options: Options, layouts: Tried, worth: int | None
+    cutter: Cutter, limit: int, options: CompileOptions, layouts: Tried, worth: int | None
 ) -> Plan:
     """The smallest plan that is found where there is none within a limit. layouts: those that were
     tried in it. worth: as placed() has it."""
@@ -66,7 +66,7 @@ def packed_or_stretched(
     if stretched >= most:
         return line
     plan = placed_within(cutter, stretched, options, layouts)
-    plan = plan or packed_best(cutter, layouts, limit, options.seconds, worth)
+    plan = plan or packed_best(cutter, layouts, limit, options.solver_seconds, worth)
     return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
@@ -90,7 +90,7 @@ def packed_best(
 def placed_within(
     cutter: Cutter,
     limit: int,
-    options: Options,
+    options: CompileOptions,
     layouts: Tried,
 ) -> Plan | None:
     """A plan within a limit; None if there is none. layouts: those without places, those tried here
@@ -108,7 +108,7 @@ def placed_within(
 
 
 def plan_in(
-    cutter: Cutter, cuts: tuple[Cut, ...], limit: int, options: Options, layouts: Tried
+    cutter: Cutter, cuts: tuple[Cut, ...], limit: int, options: CompileOptions, layouts: Tried
 ) -> Plan | None:
     """The plan of cuts within a limit, as placed_within() has it."""
     layout, without = layouts.get(cuts, (None, 0))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...graph import Graph, Node, Port, Tensor
 from ...ops.fetch import Fetch
 from ...plan.plan import SCRATCH_ALIGN, Placement, Plan, Step
-from ..options import Options
+from ..options import CompileOptions
 from ..places.order import reordered
 from ..places.widen import widened
 from .fusion import best_of_variants
@@ -21,7 +21,7 @@ from .fusion import best_of_variants
 STATE = "what the stage that never ends keeps"
 
 
-def planned(tall: Graph, front: Plan, options: Options) -> Plan:
+def planned(tall: Graph, front: Plan, options: CompileOptions) -> Plan:
     """The plan of a graph whose first nodes go on and on as `front` has them, in a pool whose end
     nothing reaches around."""
     states = tall.remembered
@@ -34,8 +34,8 @@ def planned(tall: Graph, front: Plan, options: Options) -> Plan:
     return _joined(tall, front, rest, state)
 
 
-def _plan_of(graph: Graph, options: Options) -> Plan:
-    plain = Options(seconds=options.seconds)
+def _plan_of(graph: Graph, options: CompileOptions) -> Plan:
+    plain = CompileOptions(solver_seconds=options.solver_seconds)
     return widened(best_of_variants(graph, plain))
 
 
