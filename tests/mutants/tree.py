@@ -37,6 +37,7 @@ LOADERS = (
     ("-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY"),
     ("-DVMCU_POOL_ROTATE",),
     ("-DVMCU_STREAMS",),
+    ("-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
     ("-DVMCU_CONTAINER_SIGNED",),
 )
 # CPU seconds of a test without a mutant, its fixtures included.

@@ -21,7 +21,7 @@ from vmcu_tools.audio import tables_c
 from vmcu_tools.audio.front_end import FrontEnd, spectrum
 from vmcu_tools.audio.recording import samples_of
 from vmcu_tools.audio.settings import Settings
-from vmcu_tools.audio.tables import _log1p, tables_of
+from vmcu_tools.audio.tables import GAIN_INTERVALS, _log1p, tables_of
 from vmcu_tools.errors import UserError
 
 from scripts import ROOT, script
@@ -200,6 +200,37 @@ def test_transforms_wrap_alike(window_ms: int, tmp_path: Path) -> None:
     found = np.frombuffer(out.stdout, np.int16).reshape(len(inputs), -1, 2)
     expected = spectrum(inputs, settings.transform, tables_of(settings))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_gains_meet_the_formula_where_parabolas_begin_and_end() -> None:
+    """And in their middles, up to the largest noise of 32 bits."""
+    settings, tables = Settings(), tables_of(Settings())
+    gains, found = tables.gain.astype(int), {}
+    for bits in range(2, GAIN_INTERVALS + 1):
+        first, slope, bend = gains[3 * bits - 4 :][:3]
+        low = 1 << (bits - 1)
+        found |= {low: first, low * 3 // 2: first + slope / 2 + bend / 4}
+        found |= {2 * low - (bits == GAIN_INTERVALS): first + slope + bend}
+    assert max(found) == (1 << 32) - 1
+    steps = 1 << (settings.smoothing_bits - tables.correction)
+    for noise, gain in (*enumerate(gains[:2]), *found.items()):
+        base = noise / steps + settings.pcan_offset
+        exact = (1 << settings.pcan_gain_bits) * base**-settings.pcan_strength
+        assert abs(gain - min(exact, 32767)) <= 1, noise
+
+
+def test_bytes_of_all_features(tmp_path: Path) -> None:
+    sources = [str(path) for path in sorted((RUNTIME / "audio").glob("*.c"))]
+    target = tmp_path / "audio.so"
+    include = f"-I{RUNTIME / 'include'}"
+    subprocess.run(["gcc", "-shared", "-fPIC", include, *sources, "-o", target], check=True)
+    features = np.arange(1 << 16, dtype=np.uint16)
+    found = np.zeros(len(features), np.int8)
+    count = ctypes.c_size_t(len(features))
+    data, bytes_of = (ctypes.c_void_p(array.ctypes.data) for array in (features, found))
+    ctypes.CDLL(str(target)).vmcu_audio_bytes(data, count, bytes_of)
+    nearest = np.floor(features.astype(float) * 256 / 666 + 0.5)
+    np.testing.assert_array_equal(found, np.minimum(nearest, 255) - 128)
 
 
 def test_what_is_wrong_is_said() -> None:

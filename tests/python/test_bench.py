@@ -446,3 +446,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert f"{figures['instructions']:,}" in text
     assert "PMC8934428" not in text and "doc/cycles.md" in text
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_caches_of_flash_are_whole_lines(name: str) -> None:
+    one = PARTS[name].flash
+    assert one.code_bytes % one.granule == 0 == one.data_bytes % one.granule

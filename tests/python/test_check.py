@@ -123,10 +123,17 @@ def test_diff_of_files(files: Path, tmp_path: Path, capsys) -> None:
     assert [one["figure"] for one in found["changes"]] == ["pool_bytes", "flash_bytes"]
     assert found["layers"] == []
     text = tmp_path / "d.md"
-    words = [str(files / "report.json"), str(files / "quantised.onnx"), "--markdown", str(text)]
-    assert main(["diff", *words, "--stream-input"]) == 0
+    words = [str(files / "report.json"), str(files / "quantised.onnx"), "--json", str(written)]
+    assert main(["diff", *words, "--markdown", str(text), "--stream-input"]) == 0
     assert "| RAM, bytes |" in text.read_text()
-    assert "changed" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "changed" in said
+    changes = json.loads(written.read_text())["changes"]
+    assert all(
+        f"{one['after'] - one['before']:+,}" in said
+        for one in changes
+        if one["before"] != one["after"]
+    )
 
 
 def test_old_reports(files: Path, tmp_path: Path) -> None:

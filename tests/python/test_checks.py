@@ -190,6 +190,34 @@ def kernels_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "check", check)
 
 
+def refusal(files: Files, one: Plan) -> str:
+    """What the proof says of files; "" if they pass."""
+    try:
+        prove(files, MODEL_NAME, one)
+    except PlanError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.usefixtures("kernels_run_once")
+def test_members_that_tables_leave_out_are_zero() -> None:
+    """As they are in C: one member of each name is zero, then left out."""
+    one, source, seen = plan(1), f"{MODEL_NAME}.c", set()
+    files = write_tables(one, MODEL_NAME).files
+    text = files[source]
+    for found in re.finditer(r"\.(\w+) = -?\d+(, ?|(?= \}))", text):
+        struct = re.findall(r"struct (\w+) \w+(?:\[\])? = \{\n", text[: found.start()])[-1:]
+        if (*struct, found[1]) in seen:
+            continue
+        seen.add((*struct, found[1]))
+        zero, absent = (
+            {**files, source: text[: found.start()] + put + text[found.end() :]}
+            for put in (f".{found[1]} = 0{found[2]}", "")
+        )
+        assert refusal(zero, one) == refusal(absent, one), (*struct, found[1])
+    assert len(seen) > 20
+
+
 @pytest.mark.usefixtures("kernels_run_once")
 def test_each_check_has_a_mutant_that_only_it_catches() -> None:
     known = checks()

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from vmcu_tools import cli
+from vmcu_tools import cli, entry
 
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
 VMCU = [sys.executable, "-m", "vmcu_tools"]
@@ -31,6 +31,19 @@ def called(
         stderr=subprocess.PIPE,
         check=False,
     )
+
+
+def test_ctrl_c_outside_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    # The handler of this process stays.
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli, "main", interrupted)
+    assert entry.main(["build"]) == 130
+    assert capsys.readouterr().err == "vmcu: interrupted\n"
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc tells what is loaded")

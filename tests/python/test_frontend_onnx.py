@@ -186,6 +186,18 @@ def test_zero_point_may_be_absent(tmp_path):
     assert graph.tensors[graph.inputs[0].tensor].zero_point == -128
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_zero_point_of_an_integer_input_may_be_absent(tmp_path, dtype):
+    m = OnnxModel(dtype=dtype)
+    x = m.node("DequantizeLinear", ["x", m.constant(np.float32(0.1))])
+    y = m.qdq(m.node("MaxPool", [x], kernel_shape=[2, 2]), m.stated(0.2))
+    path = tmp_path / "m.onnx"
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    onnx.save(m.proto({"x": (kind, (1, 2, 3, 4))}, {y: (FLOAT, None)}), path)
+    graph = assert_close_to_oracle(path)
+    assert graph.tensors[graph.inputs[0].tensor].zero_point == (-128 if dtype == np.uint8 else 0)
+
+
 def test_relu_goes_where_the_zero_point_is_the_least_value(tmp_path):
     """ONNX Runtime drops such a Relu, so that the convolution is an integer one: equal to the
     byte."""

@@ -30,7 +30,7 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places import swing
-from vmcu_tools.planner.places.layout import Cut, Layout
+from vmcu_tools.planner.places.layout import Cut, Layout, Memory
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
@@ -294,6 +294,28 @@ def test_the_search_finds_the_best_cut(seed: int) -> None:
         if group.trace is not None
     ]
     assert max(floors, default=0) <= least
+
+
+def test_the_floor_of_a_stage_is_what_is_alive_in_a_call() -> None:
+    """Run by run of each tensor's bytes, call by call, also where the last call needs the most."""
+    places = set()
+    for seed in range(20):
+        graph = Network(500 + seed, layers=2).made
+        for cut in Cutter(graph, False).cuts_of(0, len(graph.nodes))[:2]:
+            layout = Layout(graph, (cut,))
+            profiles = [layout.profile(name) for name, born in layout.births.items() if len(born)]
+            runs = [run for profile in profiles for run in zip(*profile.runs, strict=True)]
+            for number, group in enumerate(layout.groups):
+                if group.trace is None:
+                    continue
+                alive = [
+                    sum(end - first for first, end, birth, death in runs if birth <= call <= death)
+                    for call in range(group.start, group.start + group.calls)
+                ]
+                most = max(alive)
+                assert stage_floor(layout, number) == Memory.of(group.layers).bytes + most
+                places.add(alive.index(most) - len(alive))
+    assert -1 in places and len(places) > 3
 
 
 @pytest.mark.parametrize("make", [lambda: Network(3).made, lambda: bottleneck()])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from drawn import CASES
 from edge_graphs import EDGES, edge_layers
+from random_builder import Builder
 from random_graphs import (
     LAYERS,
+    convolution,
     disjoint,
     overlapped,
     random_inputs,
@@ -19,8 +22,10 @@ from random_graphs import (
     with_copies,
     wrapped,
 )
+from random_operators import KINDS, binary_of
 from vmcu_tools import runners
 from vmcu_tools.emit.model import write_tables
+from vmcu_tools.graph import Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form
 from vmcu_tools.plan.plan import Plan
@@ -76,6 +81,27 @@ def test_board(kind: str, board: str, cases: int) -> None:
 def test_edges(first: int, target: str) -> None:
     graph = edge_layers(first, BATCH)
     expect_reference(disjoint(graph), target, [random_inputs(graph, seed) for seed in range(2)])
+
+
+def test_large_windows_at_borders() -> None:
+    """More taps than are packed, of runs of any length."""
+    b = Builder(np.random.default_rng(4))
+    answers = []
+    for kernel, depth in itertools.product(((7, 7), (5, 6), (9, 5)), (1, 2, 3, 7)):
+        window = Window(kernel, (1, 2), pad=tuple(size // 2 for size in kernel * 2))
+        size = window.out_size(0, 11), window.out_size(1, 13)
+        answers.append(convolution(b, b.input((11, 13, depth)), window, *size, 3).name)
+    graph = b.graph(answers)
+    expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
+
+
+def test_all_pairs_of_bytes() -> None:
+    """Of which two are zero, too: 0 / 0 is 0."""
+    b = Builder(np.random.default_rng(3))
+    inputs = [b.input((256, 256, 1)) for _ in range(2)]
+    answers = [b.node(binary_of(b, kind), inputs, (256, 256, 1)).name for kind in KINDS]
+    every = np.mgrid[-128:128, -128:128].astype(np.int8)[..., None]
+    expect_reference(disjoint(b.graph(answers)), HOST, [list(every)])
 
 
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise", "fully_connected"])

@@ -96,6 +96,11 @@ def test_an_input_that_is_kept_whole_is_said_to_be() -> None:
         assert one.input_streamed != (WHOLE in one.notes)
 
 
+def test_macs_are_not_computed_twice_without_need() -> None:
+    one = compile_model(DIGITS, regions=regions("a=1600,b=1600"), extra_macs=0.3)
+    assert one.macs_extra == 0
+
+
 def test_the_same_plan_each_time() -> None:
     first, second = (
         compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K"))) for _ in range(2)

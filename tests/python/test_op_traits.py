@@ -16,6 +16,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.ops import LAYER_OF, bind, kernel_of
 from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.binary import Binary
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fetch import Fetch
 from vmcu_tools.ops.hop_count import HopCount
@@ -24,6 +25,8 @@ from vmcu_tools.ops.look_back import LookBack
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.recall import Recall, Remember
 from vmcu_tools.ops.recomputed import Recomputed
+from vmcu_tools.ops.resize import Resize
+from vmcu_tools.ops.table_mean import TableMean
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
@@ -89,8 +92,8 @@ def test_ops_by_channel_work_on_some_alone(drawn: tuple[Graph, list[np.ndarray]]
     """What they make of some channels is what they make of those among all."""
     graph, values = drawn
     rng = np.random.default_rng(5)
-    pools = [node for node in graph.nodes if isinstance(node.op, AveragePool2D | MaxPool2D)]
-    assert all(node.op.by_channel for node in pools)
+    apart = AveragePool2D | MaxPool2D | TableMean | Resize | Binary
+    assert all(node.op.by_channel for node in graph.nodes if isinstance(node.op, apart))
     for op in (node.op for node in graph.nodes if isinstance(node.op, DepthwiseConv2D)):
         assert op.by_channel == (op.multiplier == 1)
     for node in (node for node in graph.nodes if node.op.by_channel):
@@ -210,3 +213,12 @@ def test_a_reshape_reads_the_rows_of_its_bytes() -> None:
             rows = np.unique(layer.rows([places], y, y + 1) // tensor.row_bytes)
             assert list(layer.input_rows(0, y)) == rows.tolist()
         np.testing.assert_array_equal(layer.last_reads(0), places)
+
+
+@pytest.mark.parametrize("kind", ["conv2d", "pointwise", "column", "depthwise", "fully_connected"])
+def test_macs_are_those_of_each_output_byte(kind: str) -> None:
+    """Of images that are wider than high, too."""
+    for node in (graph := random_layers(kind, 8, seed=2)).nodes:
+        layer = bind(graph, node)
+        taps = layer.op.weights.size // layer.out.shape[2]
+        assert layer.macs == taps * layer.out.bytes

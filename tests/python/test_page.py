@@ -115,6 +115,8 @@ def test_the_parts_of_the_peak_are_all_of_it(network: Path, planner: str) -> Non
     peak = peak_of(found, names_of(plan))
     assert sum(part.bytes for part in peak.parts) == peak.bytes == found.ledger.needed.max()
     assert f"{peak.bytes:,} of {plan.pool_bytes:,} bytes" in peak.sentence
+    made = model.report(plan, "m", 0, 0)
+    assert (made.peak_step, made.peak) == (peak.step, peak.sentence)
     assert sum(span.stop - span.start for span in found.spans) == found.calls
 
 

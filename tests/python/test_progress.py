@@ -48,3 +48,20 @@ def test_a_clock_grows_with_time_and_ends_full() -> None:
         now[0] = 100.0 + seconds
         assert list(bar.get_renderables())
         assert [task.completed for task in bar.tasks] == [done]
+
+
+@pytest.mark.parametrize(("seconds", "total"), [(8.0, 8.0), (0.0, 1.0)])
+def test_a_clock_is_full_after_the_seconds_of_its_search(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, total: float
+) -> None:
+    """A bar of 0 seconds is not full from the start."""
+    bars = []
+
+    class Kept(progress.Clock):
+        def start(self) -> None:
+            bars.append(self)
+
+    monkeypatch.setattr(progress, "Clock", Kept)
+    with progress.clock("solving", seconds):
+        pass
+    assert [task.total for bar in bars for task in bar.tasks] == [total]

@@ -27,6 +27,7 @@ from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.move import Move
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
@@ -165,6 +166,24 @@ def test_every_pixel_under_a_window_has_to_be_there(loader: ctypes.CDLL, window:
         # What the window passes over may lie where the output comes to be: the mean is gone then.
         is_missed = (found.result, found.refusal) == (-EBADMSG, ("replay of layer", 1))
         assert is_missed == (pixel % shape[1] in seen), pixel
+
+
+def test_every_pixel_that_is_read_in_another_order_has_to_be_there(loader: ctypes.CDLL) -> None:
+    """As above, of an input whose rows become columns."""
+    shape = (3, 5, 4)
+    b = Builder(np.random.default_rng(1))
+    x = b.input(shape)
+    mean = b.node(AveragePool2D(Window(shape[:2])), [x], (1, 1, shape[2]))
+    index = np.arange(x.bytes).reshape(shape).transpose(1, 0, 2)
+    y = b.node(Move(index[:, 0, 0], index[0, :, 0], index[0, 0, :]), [x], (5, 3, 4))
+    plan = make_plan("single", b.graph([mean.name, y.name]))
+    image, names = packed(plan), list(plan.placements)
+    assert plan.steps[1].node.outputs == (y.name,)
+    for at in range(0, x.bytes, shape[2]):
+        base = plan.placements[x.name].base + at
+        other = of_table(image, "tensors", names.index(mean.name), "base", base)
+        found = device.load(loader, other, device.BUILT, replay=True)
+        assert (found.result, found.refusal) == (-EBADMSG, ("replay of layer", 1)), at
 
 
 def test_the_layer_is_named(loader: ctypes.CDLL) -> None:
