@@ -157,8 +157,13 @@ def _sign(args: argparse.Namespace) -> int:
 
 def _kernels(args: argparse.Namespace) -> int:
     from ..container import facts_of, kernels_source
+    from ..container.kernels import check_linkable
 
-    names = {name for file in args.file for name in facts_of(file).kernels}
+    names: set[str] = set()
+    for file in args.file:
+        kernels = facts_of(file).kernels
+        check_linkable(kernels, file)
+        names.update(kernels)
     print(kernels_source(names), end="")
     return EXIT_DONE
 

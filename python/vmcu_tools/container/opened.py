@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from ..graph import Graph, Port, Tensor
 from ..machine.tables import Objects
 from ..plan.plan import Plan
 from .files import bytes_of
+from .kernels import check_linkable
 from .read import Facts, Side, require, unpack
 
 PLANNER = "container"
-_KERNEL = re.compile(r"vmcu_\w+", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +40,7 @@ def open_container(path: Path) -> Opened:
     objects, name = unpack(image)
     layers: Any = objects.values.get(f"{name}_layers", [])
     kernels = tuple(str(layer["kernel"]) for layer in layers)
-    # They go into C.
-    require(all(map(_KERNEL.fullmatch, facts.kernels)), "a kernel's name is unknown")
+    check_linkable(facts.kernels, path)
     model = objects.values[f"{name}_model"]
     _check_hops(facts)
     return Opened(image, objects, _outline(facts, path), kernels, "circle" in model)

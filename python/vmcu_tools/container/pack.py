@@ -15,6 +15,7 @@ from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
 from . import release as releases
+from .kernels import linkable
 from .layout import (
     ALIGN,
     CONSTANTS,
@@ -106,6 +107,10 @@ class _Packer:
         ]
         members: dict[str, object] = dict(model)
         _check(members, self.params.values())
+        missing = [kernel for kernel in self.kernels if kernel not in linkable()]
+        if missing:
+            reason = f"containers do not support the kernel {missing[0]}"
+            raise UserError(Problem(reason, "build C tables: leave out --format container"))
         counts = {table.label: table.count for table in TABLES}
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))
