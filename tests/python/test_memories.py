@@ -97,7 +97,7 @@ def test_an_input_that_is_kept_whole_is_said_to_be() -> None:
 
 
 def test_macs_are_not_computed_twice_without_need() -> None:
-    one = compile_model(DIGITS, regions=regions("a=1600,b=1600"), extra_macs=0.3)
+    one = compile_model(DIGITS, CompileOptions(memory=regions("a=1600,b=1600"), extra_macs=0.3))
     assert one.macs_extra == 0
 
 

@@ -176,7 +176,7 @@ def test_every_pixel_that_is_read_in_another_order_has_to_be_there(loader: ctype
     mean = b.node(AveragePool2D(Window(shape[:2])), [x], (1, 1, shape[2]))
     index = np.arange(x.bytes).reshape(shape).transpose(1, 0, 2)
     y = b.node(Move(index[:, 0, 0], index[0, :, 0], index[0, 0, :]), [x], (5, 3, 4))
-    plan = make_plan("single", b.graph([mean.name, y.name]))
+    plan = make_plan(b.graph([mean.name, y.name]), CompileOptions(planner="single"))
     image, names = packed(plan), list(plan.placements)
     assert plan.steps[1].node.outputs == (y.name,)
     for at in range(0, x.bytes, shape[2]):
