@@ -145,4 +145,4 @@ def test_gaps_are_closed_where_they_can_be(
     for name, stand_in in plan.items():
         monkeypatch.setattr(placing, name, stand_in)
     cutter: Any = SimpleNamespace(bands={})
-    assert placing.placed(cutter, 100).pool_bytes == wanted
+    assert placing.placed(cutter, 100, CompileOptions()).pool_bytes == wanted
