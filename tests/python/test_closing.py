@@ -14,8 +14,8 @@ from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
-from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import closing, placing
 from vmcu_tools.planner.stages.cheapest import Cheapest
