@@ -46,7 +46,7 @@ FOLLOWED = (
         "leave out one",
         "build model.onnx --stream-input",
     ),
-    ("build model.onnx --online", "needs (--format container)", "build model.onnx --online {1}"),
+    ("build model.onnx --online", "add (--format container)", "build model.onnx --online {1}"),
     (
         "build model.onnx --product 7",
         "add (--format container)",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from edge_graphs import EDGES, edge_layers
 from random_builder import Builder
 from random_graphs import (
     LAYERS,
+    convolution,
     disjoint,
     overlapped,
     random_inputs,
@@ -23,6 +25,7 @@ from random_graphs import (
 from random_operators import KINDS, binary_of
 from vmcu_tools import runners
 from vmcu_tools.emit.model import write_tables
+from vmcu_tools.graph import Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form
 from vmcu_tools.plan.plan import Plan
@@ -78,6 +81,18 @@ def test_board(kind: str, board: str, cases: int) -> None:
 def test_edges(first: int, target: str) -> None:
     graph = edge_layers(first, BATCH)
     expect_reference(disjoint(graph), target, [random_inputs(graph, seed) for seed in range(2)])
+
+
+def test_large_windows_at_borders() -> None:
+    """More taps than are packed, of runs of any length."""
+    b = Builder(np.random.default_rng(4))
+    answers = []
+    for kernel, depth in itertools.product(((7, 7), (5, 6), (9, 5)), (1, 2, 3, 7)):
+        window = Window(kernel, (1, 2), pad=tuple(size // 2 for size in kernel * 2))
+        size = window.out_size(0, 11), window.out_size(1, 13)
+        answers.append(convolution(b, b.input((11, 13, depth)), window, *size, 3).name)
+    graph = b.graph(answers)
+    expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
 
 
 def test_all_pairs_of_bytes() -> None:

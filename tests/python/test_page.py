@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from browser import DESKTOP, PHONE, Browser, missing
 from builders import onnx_models
+from builders.dags import Dag
 from random_networks import wide
 from random_streams import Temporal
 from seconds import at_most
@@ -30,6 +31,7 @@ from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report import model
 from vmcu_tools.report.comparison import beside
 from vmcu_tools.report.page import html, picture, plot, svg
+from vmcu_tools.report.page.cards import cards
 from vmcu_tools.report.page.lives import lives_of
 from vmcu_tools.report.page.names import LONGEST, names_of, short_names
 from vmcu_tools.report.page.peak import peak_of
@@ -127,6 +129,27 @@ def test_heirs_take_bytes_that_the_other_has(network: Path) -> None:
     for (one, heir), size in found.ledger.heirs.items():
         rings = [plan.placements[found.lives[n].tensor].ring for n in (one, heir)]
         assert 0 < size <= min(rings)
+
+
+def test_a_card_counts_all_neighbours() -> None:
+    """Those that are named and those that are only counted are all heirs."""
+    found = lives_of(make_plan(Dag(0, 24).graph(), CompileOptions(planner="single")))
+    heirs, names = found.ledger.heirs, names_of(found.plan)
+    shown, rest = cards(found, names), []
+    for number in range(len(found.lives)):
+        before = {one for one, heir in heirs if heir == number}
+        after = {heir for one, heir in heirs if one == number}
+        rows = dict(shown[number].lines)
+        for what, wanted in (
+            ("shares bytes with", before & after),
+            ("overwrites", before - after),
+            ("overwritten by", after - before),
+        ):
+            said = rows.get(what, "")
+            more = re.search(r" and (\d+) more$", said)
+            rest.append(int(more[1]) if more else 0)
+            assert said.count("(") + rest[-1] == len(wanted), (what, said)
+    assert max(rest) > 0
 
 
 def test_areas_stay_inside(network: Path) -> None:

@@ -16,7 +16,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
-from vmcu_tools.image.calls import has_call_through_pointer
+from vmcu_tools.image.calls import has_call_through_pointer, pushed
 from vmcu_tools.image.size import size
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
@@ -332,3 +332,18 @@ def test_command(image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 )
 def test_calls_through_pointers_are_told_from_returns(code: str, calls: bool) -> None:
     assert has_call_through_pointer(bytes.fromhex(code)) == calls
+
+
+@pytest.mark.parametrize(
+    ("code", "size"),
+    [
+        ("10b5", 8),  # push {r4, lr}
+        ("84b0", 16),  # sub sp, #16
+        ("2de9f041", 24),  # push.w {r4-r8, lr}
+        ("2ded028b", 8),  # vpush {d8}
+        ("4df8044d", 4),  # str r4, [sp, #-4]!
+        ("10b5 2ded048b 82b0 00bf 10bd", 32),  # three of them, nop, pop {r4, pc}
+    ],
+)
+def test_what_instructions_push(code: str, size: int) -> None:
+    assert pushed(bytes.fromhex(code)) == size

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
+from ..planner.options import spelled
 from .limits import board_of, known_board
 from .options import (
     Subparsers,
@@ -97,10 +98,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from .models import check_options
-
     check_container(args)
-    check_options(args)
     if args.pareto:
         return show_front(args)
     from ..emit import emit, write
@@ -203,9 +201,9 @@ def chosen_options(args: argparse.Namespace, folder: Path | None = None) -> list
         if option == "model" or value == default:
             continue
         if isinstance(value, list):
-            words += [word for one in value for word in ("--" + option, one)]
+            words += [word for one in value for word in (spelled(option), one)]
             continue
-        words.append("--" + option.replace("_", "-"))
+        words.append(spelled(option))
         if isinstance(value, Path) and folder is not None:
             words.append(Path(os.path.relpath(value, folder)).as_posix())
         elif value is not True:
@@ -221,8 +219,9 @@ def show_front(args: argparse.Namespace) -> int:
     from ..planner.stages import fusion
     from ..report.build import print_front
     from ..report.terminal import console, write_json
-    from .models import options_of, quantised
+    from .models import check_options, options_of, quantised
 
+    check_options(args)
     graph = replace(optimize(load(quantised(args))), target=named(args.target).name)
     choices = fusion.front(graph, options_of(args))
     print_front(choices, console())

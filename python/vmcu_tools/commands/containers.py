@@ -8,6 +8,7 @@ import argparse
 from .. import runners
 from ..container import Opened, open_container
 from ..errors import Problem, UserError
+from ..planner.options import spelled
 from ..runners.compiled import LOADING, CompiledRunner
 from ..runners.zephyr import ZephyrRunner
 from .options import planner_options
@@ -26,11 +27,10 @@ def opened(args: argparse.Namespace) -> Opened:
     ]
     given += [name for name in ("calibration", "hop", "state", "time") if getattr(args, name, None)]
     if given:
-        option = f"--{given[0].replace('_', '-')}"
         remedy = "leave it out, or use it with `vmcu build --format container`"
         raise UserError(
             Problem(
-                f"{option} does not apply to a container, which is already planned",
+                f"{spelled(given[0])} does not apply to a container, which is already planned",
                 remedy,
                 str(args.model),
             )

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -88,14 +87,10 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
     return replace(CompileOptions(**given), container=contained, choices=choices)
 
 
-def _state(args: argparse.Namespace) -> Sequence[str] | None:
-    """What a command was told of states; those that have no streams leave files as they are."""
-    return getattr(args, "state", (NONE,))
-
-
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
     """What a person should know of states that are inputs and outputs of the file."""
-    by_name = f" (matching names; {STATE} {NONE} turns this off)" if _state(args) is None else ""
+    named = options_of(args).state is None
+    by_name = f" (matching names; {STATE} {NONE} turns this off)" if named else ""
     return tuple(
         f"state: output '{behind}' is fed back as input '{ahead}'{by_name}"
         for ahead, behind in plan.model.fed
@@ -125,7 +120,7 @@ def check_options(args: argparse.Namespace) -> None:
     which becomes that of `args`."""
     stateful = ""
     if hasattr(args, "hop") and not args.hop:
-        args.hop = rows_of_call(args.model, _state(args))
+        args.hop = rows_of_call(args.model, options_of(args).state)
         if args.hop:
             stateful = "leave out that option"
             stateful += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Problem, UserError
-from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
+from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES, spelled
 from ..quantize.ranges import METHODS
 from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
 from .values import (
@@ -43,7 +43,7 @@ def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Pat
 
 def changed(args: argparse.Namespace, usual: Mapping[str, object]) -> dict[str, bool]:
     """For refuse_with(): by option, whether it has another value than `usual`, by destination."""
-    return {f"--{name.replace('_', '-')}": getattr(args, name) != usual[name] for name in usual}
+    return {spelled(name): getattr(args, name) != usual[name] for name in usual}
 
 
 def int8_model(
