@@ -70,6 +70,8 @@ class SearchParams:
     """Ask the constraint solver where sequential placement fails."""
     pool_effort: float = 0.1
     """For all offsets of a pool of given size. A placement is mostly found in a third of it."""
+    rolling_horizon: bool = True
+    """If that fails, place some dozen pieces at a time."""
     packing_seconds: float = 1.0
     """For the smallest pool, if there is no placement within the limit."""
     gap_repair: bool = True

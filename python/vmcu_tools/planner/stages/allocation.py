@@ -18,7 +18,7 @@ from ..places import circular_pool
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from ..places.sequential import SequentialPlacement
-from ..places.smallest_pool import packed, walked
+from ..places.smallest_pool import packed, rolled, walked
 from .partition import Partitioner
 
 Cuts = tuple[Cut, ...]
@@ -64,6 +64,9 @@ class Allocator:
             return None
         layout = layout or self.partitioner.layout(cuts)
         plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size), self.params)
+        rolling = self.params.solver and self.params.rolling_horizon
+        if plan is None and rolling and self.is_hopeful(cuts, limit):
+            plan = rolled("vmcu", layout, limit, self.params)
         if plan is None:
             self.unplaced[cuts] = layout, limit
         return plan
