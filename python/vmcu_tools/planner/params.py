@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..plan.schedule import Tile
-
-TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class SearchParams:
 
     longest_stage: int = 96
     """Layers of a fused stage, at most; 1: layers one by one."""
-    tiles: tuple[Tile, ...] = TILES
+    tiles: tuple[int | None, ...] = TILES
     """Bytes of output that a call computes, the large before the small; None: a whole row."""
     smallest_tiles_first: bool = True
     """Find the peak of the smallest tile first, which rejects most stages in larger ones."""
