@@ -72,6 +72,9 @@ class SearchParams:
     """If that fails, place some dozen pieces at a time."""
     packing_seconds: float = 1.0
     """For the smallest pool, if there is no placement within the limit."""
+    room_shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.65)
+    """Of the limit, that stages are kept within where they can, in turn, until there is a
+    placement."""
     gap_repair: bool = True
     """For a stage without a placement, try other tiles, and the fewest bytes that have one."""
     full_ring_first: bool = True
