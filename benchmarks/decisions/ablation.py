@@ -62,6 +62,8 @@ OFF: dict[str, dict[str, object]] = {
     "smallest tiles first": {"smallest_tiles_first": False},
     "skip placeable layers": {"skip_placeable": False},
     "constraint solver": {"solver": False},
+    "rolling horizon": {"rolling_horizon": False},
+    "smaller stages for room": {"room_shares": (1.0,)},
     "gap repair": {"gap_repair": False},
     "full ring first": {"full_ring_first": False},
     "column bands": {"column_bands": False},

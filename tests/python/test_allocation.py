@@ -17,7 +17,7 @@ from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.params import TILES
+from vmcu_tools.planner.params import TILES, SearchParams
 from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.allocation import Allocator, Cuts
@@ -71,8 +71,7 @@ class Repair(Allocator):
 
     def __init__(self, fewest: Mapping[int, int]):
         partitioner: Any = SimpleNamespace(
-            cycles=100,
-            cost=lambda cuts: 0,
+            params=SearchParams(),
             stages_within=lambda first, stop, limit: [Cut(0, 2, tile) for tile in fewest],
             can_fill_ring_first=lambda cut: False,
         )

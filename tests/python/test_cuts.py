@@ -172,7 +172,7 @@ def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
         longest=96,
         single=[100, 100],
         stages_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
-        within=within,
+        option_within=within,
         likely=likely,
     )
     assert Cheapest(stages, 30, 15).run() == (Cut(0, 2),)

@@ -22,7 +22,14 @@ ROOMS = (
     *("exits", "errors", "progress", "paths", "collector", "quant", "graph"),
     *("kernels", "ops", "frontends", "passes"),
     *("plan", "placement", "machine"),
-    *("planner.options", "planner.places", "planner.stages", "planner.regions", "planner.others"),
+    *(
+        "planner.params",
+        "planner.options",
+        "planner.places",
+        "planner.stages",
+        "planner.regions",
+        "planner.others",
+    ),
     *("planner.anytime", "planner.registry", "planner.rotate", "compiler"),
     *(
         "emit",

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..plan.schedule import Tile
-
-TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class SearchParams:
 
     longest_stage: int = 96
     """Layers of a fused stage, at most; 1: layers one by one."""
-    tiles: tuple[Tile, ...] = TILES
+    tiles: tuple[int | None, ...] = TILES
     """Bytes of output that a call computes, the large before the small; None: a whole row."""
     smallest_tiles_first: bool = True
     """Find the peak of the smallest tile first, which rejects most stages in larger ones."""
@@ -70,8 +68,13 @@ class SearchParams:
     """Ask the constraint solver where sequential placement fails."""
     pool_effort: float = 0.1
     """For all offsets of a pool of given size. A placement is mostly found in a third of it."""
+    rolling_horizon: bool = True
+    """If that fails, place some dozen pieces at a time."""
     packing_seconds: float = 1.0
     """For the smallest pool, if there is no placement within the limit."""
+    room_shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.65)
+    """Of the limit, that stages are kept within where they can, in turn, until there is a
+    placement."""
     gap_repair: bool = True
     """For a stage without a placement, try other tiles, and the fewest bytes that have one."""
     full_ring_first: bool = True

@@ -9,7 +9,7 @@ That makes the question for a given size much easier than the search for the sma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import progress
@@ -28,14 +28,16 @@ POOL_EFFORT = DEFAULT_PARAMS.pool_effort
 
 
 class CircularPool:
-    """The constraint model of a list of pieces in a pool of `size` bytes."""
+    """The constraint model of a list of pieces in a pool of `size` bytes. fixed: bases of other
+    pieces, by name."""
 
-    def __init__(self, pieces: Sequence[Piece], size: int):
+    def __init__(self, pieces: Sequence[Piece], size: int, fixed: Mapping[str, int] | None = None):
         from .constraints import cp_model
 
         self.pieces, self.size = pieces, size
         self.model = cp_model.CpModel()
         self.bases = {piece.name: self.base(piece) for piece in pieces}
+        self.fixed = fixed or {}
         self.turned = {piece.name: self.model.new_bool_var("") for piece in pieces}
         self.scratch: dict[str, cp_model.IntVar] = {}
         for piece in pieces:
@@ -86,7 +88,8 @@ class CircularPool:
         """Keeps something new as far from a live piece as `clearance` says, both ways round, where
         all of `when` hold."""
         round_ = self.model.new_int_var(-1, 1, "")
-        distance = self.bases[live] - new + round_ * self.size
+        held = self.fixed[live] if live in self.fixed else self.bases[live]
+        distance = held - new + round_ * self.size
         below, above = clearance.below, self.size + clearance.above
         self.model.add_linear_constraint(distance, below, max(above, below)).only_enforce_if(*when)
         if above < below:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ...graph import Graph
 from ...plan.plan import Plan
 from ..params import DEFAULT_PARAMS, SearchParams
-from . import circular_pool
+from . import circular_pool, rolling_horizon
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
@@ -111,6 +111,16 @@ def walked(
         return None
     asked = params.solver and hopeful(size)
     found = circular_pool.fits(free, size, params.pool_effort) if asked else None
+    return None if found is None else plan_of(planner, layout, found, bound)
+
+
+def rolled(
+    planner: str, layout: Layout, size: int, params: SearchParams = DEFAULT_PARAMS
+) -> Plan | None:
+    """A plan in `size` bytes, if the solver finds one for some pieces at a time."""
+    pieces = pieces_of(layout, params.descending)
+    bound = max(piece.bound() for piece in pieces)
+    found = rolling_horizon.fits(pieces, size, params.pool_effort) if bound <= size else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

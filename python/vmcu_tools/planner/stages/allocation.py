@@ -18,7 +18,7 @@ from ..places import circular_pool
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from ..places.sequential import SequentialPlacement
-from ..places.smallest_pool import packed, walked
+from ..places.smallest_pool import packed, rolled, walked
 from .partition import Partitioner
 
 Cuts = tuple[Cut, ...]
@@ -38,12 +38,15 @@ class Allocator:
     def plan_within(self, limit: int) -> Plan | None:
         """The plan of the cheapest partition within a limit, repaired if need be; None if no
         placement is found."""
-        cuts = self.partitioner.cheapest(limit)
-        plan = self.plan_of(cuts, limit)
-        if plan is None:
-            repaired = self.repaired(cuts, limit, limit + 1)
-            plan = None if repaired is None else self.plan_of(repaired[0], limit)
-        return plan
+        for share in self.params.room_shares:
+            cuts = self.partitioner.cheapest(limit, int(share * limit))
+            plan = self.plan_of(cuts, limit)
+            if plan is None:
+                repaired = self.repaired(cuts, limit, limit + 1)
+                plan = None if repaired is None else self.plan_of(repaired[0], limit)
+            if plan is not None:
+                return plan
+        return None
 
     def smallest_plan(self, limit: int, worth: int | None = None) -> Plan:
         """The plan within a limit, or the smallest found above it. worth: a plan of as many bytes
@@ -64,6 +67,9 @@ class Allocator:
             return None
         layout = layout or self.partitioner.layout(cuts)
         plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size), self.params)
+        rolling = self.params.solver and self.params.rolling_horizon
+        if plan is None and rolling and self.is_hopeful(cuts, limit):
+            plan = rolled("vmcu", layout, limit, self.params)
         if plan is None:
             self.unplaced[cuts] = layout, limit
         return plan
