@@ -146,6 +146,7 @@ OFF: dict[str, dict[str, dict[str, Any]]] = {
         "skyline": {"skyline": False},
         "branch and bound": {"valleys": ()},
         "orders near the lowest placement": {"nearby": False},
+        "crowding": {"crowding": False},
         "ejection": {"ejection": False},
         "blocks": {"blocks": False},
     },

@@ -163,6 +163,7 @@ OFF = (
     {"block_pairs": False},
     {"valleys": ()},
     {"nearby": False},
+    {"crowding": False},
     {"ejection": False},
 )
 

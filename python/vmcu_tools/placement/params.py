@@ -32,12 +32,20 @@ class SearchParams:
     block_share: float = 0.9
     """Blocks are fewer if they are at most this share of the buffers."""
 
-    valleys: tuple[str, ...] = ("covered", "lowest", "fewest")
+    valleys: tuple[str, ...] = ("covered", "lowest", "fewest", "narrowest")
     """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
     nearby: bool = True
     """Half of these searches order buffers as in the lowest placement."""
-    aims: tuple[float, ...] = (0, 0.5, 0.8, 0.95, 1)
-    """Heights of searches between the bound (0) and the lowest placement (1)."""
+    aims: tuple[float, ...] = (0, 0, 0.5, 0.9)
+    nearby_aims: tuple[float, ...] = (0, 0.5, 0.8, 0.95, 1)
+    """Heights of searches between the bound (0) and the lowest placement (1), by weight and nearby.
+    The first batch aims at the bound."""
+    crowding: bool = True
+    """Weights also count the fullest time of a buffer's lifetime."""
+    far: float = 1.04
+    far_aims: tuple[float, ...] = (0, 0.7, 0.85, 0.95)
+    far_nearby_aims: tuple[float, ...] = (0.5, 0.8, 0.95, 1)
+    """The same as long as the lowest placement is so many times the bound."""
     batch: int = 8
     """Searches between two looks at their results."""
     least_nodes: int = 1_000

@@ -13,6 +13,7 @@ the number of processes: a batch is complete before the next one is drawn.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import time
@@ -32,7 +33,11 @@ from .skyline import skyline_fits
 
 # Every so many rounds of a component with ejections, one is of searches.
 SEARCH_PERIOD = 3
-# Weights of a buffer: powers of its lifetime and of its size. The heaviest goes first.
+# Close to the order of a placement, bottom up.
+NEARBY_VALLEYS: tuple[str, ...] = ("lowest", "lowest", "lowest", "fewest")
+# Weights of a buffer: powers of the fullest time of its lifetime relative to the fullest of all, of
+# its lifetime, and of its size. The heaviest goes first.
+CROWDING, OPENING_CROWDING = (0, 2, 6, 20, 60), 6
 ORDER_WEIGHTS = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
 ORDER_DEVIATIONS = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -124,6 +129,13 @@ class Component:
         if height < self.height:
             self.height, self.offsets = height, offsets
 
+    @functools.cached_property
+    def fullness(self) -> list[float]:
+        """How full each buffer's fullest section is, of the fullest of all."""
+        fullest = self.geometry.fullest()
+        most = max(fullest, default=0) or 1
+        return [full / most for full in fullest]
+
     def rounded(self, height: int) -> int:
         """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.step) * self.step
@@ -146,7 +158,8 @@ class Component:
                 for n in range(2)
             ]
         nodes = max(params.least_nodes, params.nodes_per_buffer * count) * luby(self.rounds)
-        return [self.draw(goal, nodes) for _ in range(params.batch if params.valleys else 0)]
+        count = params.batch if params.valleys else 0
+        return [self.draw(goal, nodes, number) for number in range(count)]
 
     @property
     def is_large(self) -> bool:
@@ -161,26 +174,40 @@ class Component:
             return False
         return sum(b.size + b.alignment for b in self.buffers) <= MOST_INT64
 
-    def draw(self, goal: int, nodes: int) -> Attempt:
-        """A search near the lowest placement, or one with weights."""
+    def draw(self, goal: int, nodes: int, number: int) -> Attempt:
+        """A search near the lowest placement, or one with weights; in the first batch at the bound,
+        without noise."""
         dice, params = self.dice, self.params
+        if self.rounds == 1:
+            crowding = OPENING_CROWDING if params.crowding and number >= params.batch // 2 else 0
+            order = self.weighted_order((crowding, *ORDER_WEIGHTS[number % len(ORDER_WEIGHTS)]), 0)
+            valley = params.valleys[number % len(params.valleys)]
+            return Attempt(self.number, goal, order, valley, nodes)
+        is_far = self.height > params.far * self.bound
         if params.nearby and dice.random() < 0.5:
-            order = self.nearby_order()
+            order, valleys = self.nearby_order(), NEARBY_VALLEYS
+            aims = params.far_nearby_aims if is_far else params.nearby_aims
         else:
-            order = self.weighted_order(dice.choice(ORDER_WEIGHTS), dice.choice(ORDER_DEVIATIONS))
+            crowding = dice.choice(CROWDING) if params.crowding else 0
+            powers = (crowding, *dice.choice(ORDER_WEIGHTS))
+            order = self.weighted_order(powers, dice.choice(ORDER_DEVIATIONS))
+            aims, valleys = params.far_aims if is_far else params.aims, params.valleys
         steps = (self.height - self.step - goal) // self.step
-        height = goal + max(0, int(steps * dice.choice(params.aims))) * self.step
-        return Attempt(self.number, height, order, dice.choice(params.valleys), nodes)
+        height = goal + max(0, int(steps * dice.choice(aims))) * self.step
+        return Attempt(self.number, height, order, dice.choice(valleys), nodes)
 
-    def weighted_order(self, powers: tuple[float, float], deviation: float) -> tuple[int, ...]:
-        """The buffers, the heaviest first; powers: see ORDER_WEIGHTS; deviation: of a weight's
-        logarithm."""
-        lifetime, size = powers
+    def weighted_order(
+        self, powers: tuple[float, float, float], deviation: float
+    ) -> tuple[int, ...]:
+        """The buffers, the heaviest first; powers: see CROWDING and ORDER_WEIGHTS; deviation: of a
+        weight's logarithm."""
+        crowding, lifetime, size = powers
         weight = [
-            lifetime * math.log(buffer.upper - buffer.lower)
+            crowding * math.log(full)
+            + lifetime * math.log(buffer.upper - buffer.lower)
             + size * math.log(buffer.size)
             + (self.dice.gauss(0, deviation) if deviation else 0)
-            for buffer in self.buffers
+            for full, buffer in zip(self.fullness, self.buffers, strict=True)
         ]
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
 

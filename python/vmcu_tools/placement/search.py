@@ -52,6 +52,12 @@ VALLEYS: dict[str, Callable[[Valley], tuple[int, ...]]] = {
     "covered": lambda v: (v.kind == OPEN, v.choices * (v.kind != OPEN), v.floor, v.start),
     "lowest": lambda v: (v.choices > 1, v.floor, v.start),
     "fewest": lambda v: (v.choices, v.floor, v.start),
+    "narrowest": lambda v: (
+        min(v.choices, 3),
+        v.end - v.start if v.choices > 2 else 0,
+        v.floor,
+        v.start,
+    ),
 }
 
 
