@@ -2,7 +2,8 @@
 """A layer and the window behind it as one: what lies between is computed again wherever a window
 sees it, as in the fused kernel of the vMCU paper (section 5.2), so that no line buffer holds it.
 
-No file has it: `planner/stages/recomputation.py` puts it in place of two layers where that needs less RAM.
+No file has it: `planner/stages/recomputation.py` puts it in place of two layers where that needs
+less RAM.
 """
 
 from __future__ import annotations
