@@ -49,6 +49,7 @@ MOST_SECONDS = 120
 # What each technique is without.
 OFF: dict[str, dict[str, object]] = {
     "execution order": {"reorder": False},
+    "order of whole tensors": {"whole_tensor_order": False},
     "fused stages": {"longest_stage": 1},
     "tiles smaller than a row": {"tiles": TILES[:1]},
     "a tile for each layer": {"tile_per_layer": False},

@@ -19,6 +19,9 @@ class SearchParams:
 
     reorder: bool = True
     """Search the execution order with the smallest peak; off: the file's order."""
+    whole_tensor_order: bool = True
+    """If stages have no placement without a gap, also place layers one by one in the order with the
+    fewest live bytes of whole tensors."""
 
     longest_stage: int = 96
     """Layers of a fused stage, at most; 1: layers one by one."""
