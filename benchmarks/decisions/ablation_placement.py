@@ -28,7 +28,7 @@ import generate  # noqa: E402
 import known  # noqa: E402
 from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.placement import Buffer, Gap, Instance, SearchParams, files, graphs, place  # noqa: E402
+from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, files, graphs, place  # noqa: E402
 from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
 from vmcu_tools.placement.params import DEFAULT  # noqa: E402
@@ -87,7 +87,7 @@ def drawn(seed: int, count: int) -> Instance:
 
 
 def heights(
-    problems: Callable[[], Iterator[Instance]], seconds: float, params: SearchParams
+    problems: Callable[[], Iterator[Instance]], seconds: float, params: PlacementParams
 ) -> Cost:
     """Heights of placements."""
     start = time.process_time()
@@ -97,7 +97,7 @@ def heights(
     return Cost(*bytes_, sum(one.is_optimal for one in found), spent)
 
 
-def memories(params: SearchParams) -> Cost:
+def memories(params: PlacementParams) -> Cost:
     """Costs of divisions between two memories."""
     banks = (MemoryBank("fast", 1500, 0.0), MemoryBank("slow", 1 << 20, 1.0))
     start = time.process_time()
@@ -111,7 +111,7 @@ def memories(params: SearchParams) -> Cost:
     return Cost(*sums, sum(one.is_optimal for one in found), time.process_time() - start)
 
 
-def orders(params: SearchParams) -> Cost:
+def orders(params: PlacementParams) -> Cost:
     """Peaks of orders of random graphs."""
     dags = script("dags", "benchmarks/dags/run.py")
     graphs_ = [dags.draw(count, shape, seed) for count in SIZES for shape in SHAPES
@@ -123,7 +123,7 @@ def orders(params: SearchParams) -> Cost:
     return Cost(*sums, sum(one.is_proven for one in found), time.process_time() - start)
 
 
-def plans(params: SearchParams) -> Cost:
+def plans(params: PlacementParams) -> Cost:
     """Heights of training steps and of a graph of 500 nodes, order and offsets."""
     named = [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
     dice = random.Random(7)
@@ -167,7 +167,7 @@ OFF: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def measures(name: str, folder: Path | None) -> dict[str, Callable[[SearchParams], Cost]]:
+def measures(name: str, folder: Path | None) -> dict[str, Callable[[PlacementParams], Cost]]:
     """What is measured for a table."""
     if name == "buffers":
         return {

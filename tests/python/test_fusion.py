@@ -302,7 +302,7 @@ def test_the_floor_of_a_stage_is_what_is_alive_in_a_call() -> None:
     places = set()
     for seed in range(20):
         graph = Network(500 + seed, layers=2).made
-        for cut in Partitioner(graph, False).cuts_of(0, len(graph.nodes))[:2]:
+        for cut in Partitioner(graph, False).stages_of(0, len(graph.nodes))[:2]:
             layout = Layout(graph, (cut,))
             profiles = [layout.profile(name) for name, born in layout.births.items() if len(born)]
             runs = [run for profile in profiles for run in zip(*profile.runs, strict=True)]

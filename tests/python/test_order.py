@@ -14,7 +14,7 @@ from random_networks import AnyNetwork
 from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.places import order
+from vmcu_tools.planner.params import SearchParams
 from vmcu_tools.planner.places.order import Cost, CostOf, cost_of, reordered, whole_cost
 from vmcu_tools.planner.registry import make_plan
 
@@ -119,16 +119,16 @@ def test_large_graphs_are_never_worse_than_a_beam(seed: int) -> None:
     assert found.peak <= min(beam(graph, costs, 60), peak_of(graph, costs))
 
 
-def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_cut_short_is_said() -> None:
     graph = shuffled(dag(5, 60, 8), 1)
-    monkeypatch.setattr(order, "ORDER_MOVES", 1000)
-    found, costs = reordered(graph, whole_cost), costs_of(graph, whole_cost)
+    params = SearchParams(order_work=1000)
+    found, costs = reordered(graph, whole_cost, params), costs_of(graph, whole_cost)
     assert not found.proven
     assert f"{found.peak:,} bytes" in found.notes[0]
     assert found.notes[0].endswith(f"over all orders is {found.bound:,} bytes.")
-    assert found.bound <= reordered(graph, whole_cost, 3_000_000).peak
+    assert found.bound <= reordered(graph, whole_cost).peak
     assert found.peak == peak_of(found.graph, costs) < peak_of(graph, costs)
-    assert found.notes[0] in make_plan(graph, CompileOptions(planner="hmcos")).notes
+    assert found.notes[0] in make_plan(graph, CompileOptions(planner="hmcos", params=params)).notes
 
 
 def test_baselines_do_not_depend_on_the_order_of_the_file() -> None:

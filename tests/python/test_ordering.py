@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import pytest
-from vmcu_tools.placement import SearchParams
+from vmcu_tools.placement import PlacementParams
 from vmcu_tools.placement.ordering import Ordering, best_order
 from vmcu_tools.placement.ordering.bounds import least_peak
 from vmcu_tools.placement.ordering.direction import Direction
@@ -180,7 +180,7 @@ OFF = (
 def test_each_technique_can_be_switched_off(off: dict[str, Any]) -> None:
     for seed in range(TINY // 10):
         graph = tiny(seed)
-        found = best_order(graph, params=SearchParams(**off))
+        found = best_order(graph, params=PlacementParams(**off))
         assert found.bound <= best_of_all(graph) <= found.peak == peak_of(graph, found.order)
 
 
@@ -197,7 +197,7 @@ def test_bounds_are_true_however_little_is_searched(effort: int) -> None:
 def test_each_way_finds_the_best_and_shows_that_nothing_is_better(
     backwards: bool, rules: tuple[bool, bool]
 ) -> None:
-    params = SearchParams(free_moves=rules[0], dominance=rules[1])
+    params = PlacementParams(free_moves=rules[0], dominance=rules[1])
     for seed in (*range(TINY // 4), RARE):
         graph = tiny(seed)
         best, way = best_of_all(graph), Direction(graph, backwards, params=params)

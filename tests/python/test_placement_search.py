@@ -27,7 +27,7 @@ from vmcu_tools.placement import (
     InputError,
     Instance,
     PlacementError,
-    SearchParams,
+    PlacementParams,
     check,
     files,
     place,
@@ -172,7 +172,7 @@ OFF = (
 @pytest.mark.parametrize("count", [60, 600])
 def test_each_technique_can_be_switched_off(off: dict[str, Any], count: int) -> None:
     problem = generated("loose", count, seed=1)
-    placement = place(problem, seconds=0.5, workers=1, params=SearchParams(**off))
+    placement = place(problem, seconds=0.5, workers=1, params=PlacementParams(**off))
     assert check(problem, placement.offsets) == placement.height
 
 

@@ -16,7 +16,7 @@ Nothing here knows of networks or needs the rest of vmcu. By module:
     tasks, ordering/             graphs whose execution order is open
     graph_files, graphs, program order and offsets: JSON, the search, MODeL's integer program
     checker                      checks plans, usable alone
-    params                       SearchParams: every technique and limit
+    params                       PlacementParams: every technique and limit
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from .bounds import lower_bound
 from .complaints import InputError, refuse
 from .first_fit import FirstFitSearch, FixedOffsetError
-from .params import DEFAULT, SearchParams
+from .params import DEFAULT, PlacementParams
 from .portfolio import Component, components_of
 from .problem import Allocation, Buffer, Gap, Instance, PlacementError, check
 from .workers import Workers
@@ -39,7 +39,7 @@ __all__ = [
     "InputError",
     "Instance",
     "PlacementError",
-    "SearchParams",
+    "PlacementParams",
     "check",
     "place",
 ]
@@ -57,7 +57,7 @@ def place(
     workers: int | None = None,
     watch: Watch = lambda bound, height: None,
     keep: bool = False,
-    params: SearchParams = DEFAULT,
+    params: PlacementParams = DEFAULT,
 ) -> Allocation:
     """The lowest placement found within `seconds`, checked.
 
@@ -94,7 +94,7 @@ def place(
 
 
 def place_rigid(
-    problem: Instance, seconds: float, watch: Watch, params: SearchParams
+    problem: Instance, seconds: float, watch: Watch, params: PlacementParams
 ) -> Allocation:
     """As place(), for buffers with gaps or given offsets; InputError if two of the latter share
     bytes."""

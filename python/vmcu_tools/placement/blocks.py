@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from .params import SearchParams
+from .params import PlacementParams
 from .problem import Buffer
 
 # How much rarer it is that sizes are equal by chance than that lifetimes are: it depends on how
@@ -182,7 +182,7 @@ class Builder:
         self.add((min(lower, begins), max(upper, ends), size, alignment))
 
 
-def blocks_of(buffers: Sequence[Buffer], deadline: float, params: SearchParams) -> Blocks | None:
+def blocks_of(buffers: Sequence[Buffer], deadline: float, params: PlacementParams) -> Blocks | None:
     """The fewest blocks of some tries, the same every time; None if there are hardly fewer of them
     than buffers, or time runs out."""
     best: Blocks | None = None

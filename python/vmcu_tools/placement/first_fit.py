@@ -4,7 +4,7 @@
 Input: buffers. Output: offsets. Algorithm: first fit in many orders, a local search: a buffer,
 mostly one that ends highest, moves to another place of the order; an order that is not worse is
 kept. Complexity: a first fit is quadratic in buffers alive together; the work is limited by
-SearchParams, so the result is the same on every machine unless a clock ends the search.
+PlacementParams, so the result is the same on every machine unless a clock ends the search.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from .params import SearchParams
+from .params import PlacementParams
 from .problem import Buffer, Instance, PlacementError, check
 
 ORDERS: tuple[Callable[[Buffer], int], ...] = (
@@ -33,7 +33,7 @@ class FirstFitSearch:
     """Buffers by number. `neighbours`: those that are alive together with each; `steps`: pairs of
     parts compared so far."""
 
-    def __init__(self, buffers: Sequence[Buffer], params: SearchParams):
+    def __init__(self, buffers: Sequence[Buffer], params: PlacementParams):
         self.buffers, self.params = buffers, params
         self.parts = [list(buffer.parts()) for buffer in buffers]
         self.neighbours = self._neighbours()

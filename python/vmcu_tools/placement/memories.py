@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import place
-from .params import DEFAULT, SearchParams
+from .params import DEFAULT, PlacementParams
 from .problem import Buffer, Instance
 
 # How far orders are from the first one.
@@ -105,7 +105,7 @@ def place_in(
     memories: Sequence[MemoryBank],
     seconds: float = 50.0,
     workers: int | None = None,
-    params: SearchParams = DEFAULT,
+    params: PlacementParams = DEFAULT,
 ) -> Distribution | None:
     """The cheapest distribution found, checked; None if none was found. seconds: for the search for
     offsets in each memory. memories: the cheap ones first."""
@@ -152,7 +152,7 @@ def cheapest(
     buffers: Sequence[Buffer],
     memories: Sequence[MemoryBank],
     capacities: Sequence[int],
-    params: SearchParams,
+    params: PlacementParams,
 ) -> list[int] | None:
     """By buffer the number of its memory: the cheapest found; None if none was found."""
     dice = random.Random(params.seed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class SearchParams:
+class PlacementParams:
     """Sizes of problems are counted in buffers or nodes, work in steps that do not depend on the
     machine. benchmarks/decisions/ablation_placement.py prints the effect of each technique."""
 
@@ -106,4 +106,4 @@ class SearchParams:
     """How often memories are filled less because no offsets were found."""
 
 
-DEFAULT = SearchParams()
+DEFAULT = PlacementParams()

@@ -26,7 +26,7 @@ from .blocks import Blocks, blocks_of
 from .bounds import granularity, lower_bound
 from .ejection import Ejection
 from .geometry import MOST_INT64, Geometry
-from .params import SearchParams
+from .params import PlacementParams
 from .problem import Buffer
 from .search import LimitError, Search
 from .skyline import skyline_fits
@@ -92,7 +92,7 @@ class Component:
     """Buffers that some chain of lifetimes connects, with the lowest offsets and the highest bound
     known. `blocks`: a problem with fewer buffers that stands for it, and its component."""
 
-    def __init__(self, number: int, buffers: Sequence[Buffer], params: SearchParams):
+    def __init__(self, number: int, buffers: Sequence[Buffer], params: PlacementParams):
         self.number, self.buffers, self.params = number, buffers, params
         self.geometry = Geometry(buffers)
         self.step = granularity(buffers)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..placement.params import DEFAULT as DEFAULT_PLACEMENT
+from ..placement.params import PlacementParams
+
 TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 
 
@@ -19,6 +22,8 @@ class SearchParams:
 
     reorder: bool = True
     """Search the execution order with the smallest peak; off: the file's order."""
+    order_work: int = 3_000_000
+    """Moves that a search for an order may weigh; about a million take a second."""
     whole_tensor_order: bool = True
     """If stages have no placement without a gap, also place layers one by one in the order with the
     fewest live bytes of whole tensors."""
@@ -99,6 +104,9 @@ class SearchParams:
     """at most so many times the bytes of the limit."""
     recomputation_tries: int = 3
     """The most promising pairs of layers that are looked at closely, each time."""
+
+    placement: PlacementParams = DEFAULT_PLACEMENT
+    """Of the searches that standalone graphs and problems have, too."""
 
 
 DEFAULT_PARAMS = SearchParams()

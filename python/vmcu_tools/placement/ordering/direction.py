@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..params import DEFAULT, SearchParams
+from ..params import DEFAULT, PlacementParams
 from ..tasks import TaskGraph
 
 # Of what never becomes ready, or is never given back: above any count.
@@ -48,7 +48,7 @@ class Direction:
         graph: TaskGraph,
         backwards: bool,
         deadline: float = math.inf,
-        params: SearchParams = DEFAULT,
+        params: PlacementParams = DEFAULT,
     ):
         self.graph, self.backwards, self.deadline = graph, backwards, deadline
         self.params = params

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..params import DEFAULT, SearchParams
+from ..params import DEFAULT, PlacementParams
 from ..tasks import TaskGraph, usage
 from .bounds import least_peak
 from .direction import Direction, OutOfTimeError
@@ -51,7 +51,7 @@ def best_order(
     watch: Watch = lambda bound, peak: None,
     keep: bool = False,
     deadline: float = math.inf,
-    params: SearchParams = DEFAULT,
+    params: PlacementParams = DEFAULT,
 ) -> Ordering:
     """The order with the smallest peak that so many moves find, by default enough for a proof
     where a graph is small, or the best by `deadline`, of time.monotonic().
@@ -88,7 +88,7 @@ class OrderSearch:
         watch: Watch,
         thorough: bool = False,
         deadline: float = math.inf,
-        params: SearchParams = DEFAULT,
+        params: PlacementParams = DEFAULT,
     ):
         self.graph, self.left, self.watch, self.thorough = graph, effort, watch, thorough
         self.deadline, self.params = deadline, params

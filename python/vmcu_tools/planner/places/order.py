@@ -16,10 +16,8 @@ from ...ops import bind
 from ...placement.ordering import best_order
 from ...placement.tasks import GraphTask, TaskGraph
 from ...plan.plan import Plan, pool_scratch
+from ..params import DEFAULT_PARAMS, SearchParams
 from .overlap import clearance
-
-# Moves that the search may weigh; about a million take a second.
-ORDER_MOVES = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -110,15 +108,16 @@ def task_graph(graph: Graph, cost: CostOf) -> TaskGraph:
     return TaskGraph(sizes, tuple(tasks), frozenset(number[port.tensor] for port in graph.outputs))
 
 
-def reordered(graph: Graph, cost: CostOf = cost_of, effort: int | None = None) -> Ordered:
+def reordered(
+    graph: Graph, cost: CostOf = cost_of, params: SearchParams = DEFAULT_PARAMS
+) -> Ordered:
     """The graph with its nodes in the best order found, the file's where no better one is.
 
     `cost`: what a step needs, by default with this library's kernels and all their overlap.
-    `effort`: moves that the search may weigh, ORDER_MOVES if None.
     """
     if is_chain(graph):
         return Ordered(graph, 0, 0)
-    found = best_order(task_graph(graph, cost), ORDER_MOVES if effort is None else effort)
+    found = best_order(task_graph(graph, cost), params.order_work, params=params.placement)
     nodes = tuple(graph.nodes[number] for number in found.order)
     return Ordered(replace(graph, nodes=nodes), found.peak, found.bound)
 

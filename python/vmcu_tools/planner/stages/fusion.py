@@ -62,7 +62,8 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
 
     Raises UserError if the input cannot be streamed, or be elsewhere.
     """
-    order = reordered(graph) if options.params.reorder else Ordered(graph, 0, 0)
+    params = options.params
+    order = reordered(graph, params=params) if params.reorder else Ordered(graph, 0, 0)
     if not order.graph.nodes:
         return place("vmcu", Layout(order.graph, ()), options.solver_seconds)
     if options.external_input:
@@ -210,7 +211,7 @@ def plan_of_layers(graph: Graph, options: CompileOptions, below: int) -> Plan | 
     """A plan of layers one by one in the order with the fewest live bytes of whole tensors, which
     may have a placement without a gap where the graph's own order has none. None if the orders are
     the same. below: as smallest_pool.packed() has it."""
-    order = reordered(graph, whole_cost)
+    order = reordered(graph, whole_cost, options.params)
     if order.graph.nodes == graph.nodes:
         return None
     layout = Layout.singles(order.graph)
@@ -413,7 +414,7 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     a smaller one is left out.
     """
     found: list[Choice] = []
-    graph = reordered(graph).graph
+    graph = reordered(graph, params=options.params).graph
     cycles = Partitioner(graph, options.stream_input).cycles
     for limit in limits(graph, options):
         best = plan(graph, replace(options, ram=limit))
