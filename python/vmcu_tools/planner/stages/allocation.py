@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ...plan.plan import Plan
 from ..places import circular_pool
 from ..places.layout import Cut, Layout
-from ..places.pieces import Piece, pieces_in, pieces_of
+from ..places.pieces import Piece, most_of, pieces_in, pieces_of
 from ..places.sequential import SequentialPlacement
 from ..places.smallest_pool import packed, rolled, walked
 from .partition import Partitioner
@@ -54,11 +54,11 @@ class Allocator:
         plan = self.plan_within(limit)
         if plan is not None:
             return plan
-        best = self.packed(limit, worth)
-        most = best.pool_bytes if worth is None else min(best.pool_bytes, worth)
-        repaired = self.repaired(self.partitioner.cheapest(limit), limit, most)
+        cuts = self.partitioner.cheapest(limit)
+        most = worth or most_of(pieces_of(self.partitioner.layout(cuts)))
+        repaired = self.repaired(cuts, limit, most)
         plan = None if repaired is None else self.plan_of(*repaired)
-        return best if plan is None else min(best, plan, key=lambda plan: plan.pool_bytes)
+        return self.packed(limit, worth, plan)
 
     def plan_of(self, cuts: Cuts, limit: int) -> Plan | None:
         """The plan of a partition within a limit, None if no placement is found."""
@@ -74,10 +74,10 @@ class Allocator:
             self.unplaced[cuts] = layout, limit
         return plan
 
-    def packed(self, limit: int, worth: int | None = None) -> Plan:
+    def packed(self, limit: int, worth: int | None, best: Plan | None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
         `limit` bytes. worth: as smallest_plan() has it."""
-        share, best = self.params.packing_seconds / len(self.unplaced), None
+        share = self.params.packing_seconds / len(self.unplaced)
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
                 continue
