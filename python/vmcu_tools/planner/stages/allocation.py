@@ -55,7 +55,7 @@ class Allocator:
         if plan is not None:
             return plan
         cuts = self.partitioner.cheapest(limit)
-        most = worth or most_of(pieces_of(self.partitioner.layout(cuts)))
+        most = worth or most_of(pieces_of(self.partitioner.layout(cuts), False))
         repaired = self.repaired(cuts, limit, most)
         plan = None if repaired is None else self.plan_of(*repaired)
         return self.packed(limit, worth, plan)
