@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from vmcu_tools.kernels.language.access import Access
-from vmcu_tools.planner.places.joint import pulp, solver
+from vmcu_tools.placement.highs import quieten
+from vmcu_tools.planner.places.joint import pulp
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ def partings(before: Access, after: Access) -> Iterator[Parting]:
             continue
         yield Parting(tuple(equal), mine)
         equal.append(mine)
+
+
+def solver() -> pulp.LpSolver:
+    """HiGHS where its Python package is installed, else the CBC that comes with pulp."""
+    highs = pulp.HiGHS(msg=False, threads=1)
+    if highs.available():
+        quieten()
+        return highs
+    return pulp.PULP_CBC_CMD(msg=False, threads=1)
 
 
 def _iteration(
