@@ -70,7 +70,9 @@ def needed_by_replay(plan: Plan) -> list[int]:
                     births[...] = event.number
             elif makes or (event.layer is None and name == plan.graph.inputs[0].tensor):
                 births[event.y, event.x : event.x + event.columns] = event.number
-        deaths = machine.times.expiry_of[name]
+        rows = range(tensor.shape[0])
+        deaths = np.stack([machine.times.expiry(name, y, slice(None)) for y in rows])
+        deaths = deaths.reshape(tensor.shape)
         deaths = np.where(deaths == FOREVER, len(machine.events), deaths // TICKS)
         circle = plan.pool_of(placement.base)
         at = np.array([placement.at(offset, circle) for offset in range(tensor.bytes)])

@@ -92,7 +92,8 @@ class VirtualMcu:
         self.expiry = np.full(size, BEFORE, np.int64)
         self.value = np.full(size, POISON, np.int8)
         produced: dict[str, np.ndarray] = {}
-        seen = {name: np.full(t.shape, POISON, np.int8) for name, t in self.tensors.items()}
+        values = {} if inputs is None else self.tensors
+        seen = {name: np.full(t.shape, POISON, np.int8) for name, t in values.items()}
         for number, port in enumerate(self.plan.graph.inputs):
             tensor = self.tensors[port.tensor]
             data = None if inputs is None else np.asarray(inputs[number]).reshape(tensor.shape)
@@ -113,6 +114,7 @@ class VirtualMcu:
                 held = (self.expiry >= event.start) & (self.owner >= 0)
                 self.kept |= set(self.owner[held].tolist())
             self._check_saved(event)
+            self.times.pass_by(event)
             before = event
             if event.layer is None:
                 self._deliver(event, produced if inputs is not None else None)
@@ -205,8 +207,7 @@ class VirtualMcu:
             ticks = None if layer.sums else self.times.in_call(event, layer, OUTPUT)
             times = event.start + (0 if ticks is None else ticks[slice(*part)])
         else:
-            ticks = self.times.writes_of[id(layer)][y]
-            times = ticks - layer.turn(y) * layer.ticks_per_row + event.start
+            times = event.start + self.times.row_writes(layer, y)
         self._write(layer.out, y, part, times, row, f"step '{event.step.node.name}'")
 
     def _where(self, tensor: Tensor, y: int, start: int, stop: int) -> slice | np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..graph import Tensor
 from ..ops import Layer
+from ..ops.layer import NEVER, ProgramLayer
 from ..plan.schedule import OUTPUT
 from .events import TICKS, Event
 from .hops import Played
@@ -22,64 +23,82 @@ BEFORE = -1
 
 
 class Times:
-    """Of all events of a replay. expiry_of: by tensor the time of the last read of every byte,
-    int64 (H, W, C); writes_of: by layer on its own, by its id, the ticks of its writes."""
+    """Of all events of a replay. Maps of every byte, int64 (H, W, C), take eight times a tensor's
+    bytes: each is made when it is asked for, and dropped when the replay has passed its use."""
 
     def __init__(self, played: Played):
         self.played, self.plan, self.events = played, played.plan, played.events
         self.tensors = self.plan.graph.tensors
-        self.writes_of: dict[int, np.ndarray] = {}
+        self.readers: dict[str, list[tuple[Event, int]]] = {name: [] for name in self.tensors}
+        for event in self.events:
+            for index, tensor in enumerate(event.layer.ins if event.layer else ()):
+                self.readers[tensor.name].append((event, index))
+        lasts = ((its[-1][0].number, name) for name, its in self.readers.items() if its)
+        # Copies have the times of their originals, later.
+        self.ends = [] if played.copies else sorted(lasts, reverse=True)
+        self.expiry_of: dict[str, np.ndarray] = {}
+        self.writing: tuple[Layer[Any] | None, np.ndarray] = None, np.empty(0, np.int64)
         self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
         self.sharing: dict[int, bool] = {}
-        self.expiry_of = self._expiries()
 
-    def _expiries(self) -> dict[str, np.ndarray]:
-        copies = self.played.copies
-        expiry = {
-            name: np.full(tensor.shape, BEFORE, np.int64)
-            for name, tensor in self.tensors.items()
-            if name not in copies
-        }
-        for event in self.events:
+    def pass_by(self, event: Event) -> None:
+        """Drops the maps of tensors that no event from this one on reads."""
+        while self.ends and self.ends[-1][0] < event.number:
+            self.expiry_of.pop(self.ends.pop()[1], None)
+
+    def row_writes(self, layer: Layer[Any], y: int) -> np.ndarray:
+        """The ticks, from the start of a row, at which a layer on its own writes row y of its
+        output, int64 (W, C)."""
+        if isinstance(layer, ProgramLayer):
+            ticks = layer.writes_in_call(0, layer.out.shape[1])
+            assert ticks is not None, "a program tells its order"
+            return ticks
+        if self.writing[0] is not layer:
+            self.writing = layer, layer.writes()
+        row: np.ndarray = self.writing[1][y] - layer.turn(y) * layer.ticks_per_row
+        return row
+
+    def _expiries(self, name: str) -> np.ndarray:
+        """By byte of a tensor, the time of its last read."""
+        tensor = self.tensors[name]
+        if any(port.tensor == name for port in self.plan.graph.outputs):
+            kept: np.ndarray = np.broadcast_to(np.int64(FOREVER), tensor.shape)
+            return self._answered(kept, name) if name in self.played.answers else kept
+        expiry = np.full(tensor.shape, BEFORE, np.int64)
+        for event, index in self.readers[name]:
             layer = event.layer
-            if layer is None:
-                continue
-            for index, tensor in enumerate(layer.ins):
-                if tensor.name in copies:
-                    continue
-                if not event.whole:
-                    ticks = self.in_call(event, layer, index)
-                    for y, start, stop in reads(event, layer, index):
-                        last = TICKS - 1 if ticks is None else ticks[start:stop]
-                        expiry[tensor.name][y, start:stop] = event.start + last
-                elif event.first:
-                    ticks = layer.last_reads(index)
-                    row, tick = np.divmod(ticks, layer.ticks_per_row)
-                    times = np.where(ticks < 0, BEFORE, (event.number + row) * TICKS + tick)
-                    np.maximum(expiry[tensor.name], times, out=expiry[tensor.name])
-            if event.whole and event.first:
-                self.writes_of[id(layer)] = layer.writes()
-        for port in self.plan.graph.outputs:
-            expiry[port.tensor][...] = FOREVER
-        self._answers(expiry)
-        return expiry
+            assert layer is not None
+            if not event.whole:
+                ticks = self.in_call(event, layer, index)
+                for y, start, stop in reads(event, layer, index):
+                    last = TICKS - 1 if ticks is None else ticks[start:stop]
+                    expiry[y, start:stop] = event.start + last
+            elif event.first:
+                for known, (turn, ticks) in zip(expiry, last_reads(layer, index), strict=True):
+                    times = (event.number + turn) * TICKS + ticks
+                    unread = (ticks < 0) | (turn < 0)
+                    np.maximum(known, np.where(unread, BEFORE, times), out=known)
+        return self._answered(expiry, name) if name in self.played.answers else expiry
 
-    def _answers(self, expiry: dict[str, np.ndarray]) -> None:
+    def _answered(self, expiry: np.ndarray, name: str) -> np.ndarray:
         """The caller of a stream reads an answer before it brings the next row."""
-        until = FOREVER
-        for event in reversed(self.events if self.played.answers else ()):
+        expiry, until = expiry.copy(), FOREVER
+        for event in reversed(self.events):
             if event.layer is None:
                 until = event.start - 1
-            elif event.layer.out.name in self.played.answers:
-                rows = slice(None) if event.layer.sums else event.y
-                expiry[event.layer.out.name][rows] = until
+            elif event.layer.out.name == name:
+                expiry[slice(None) if event.layer.sums else event.y] = until
+        return expiry
 
     def expiry(self, name: str, y: int, part: slice) -> np.ndarray:
         """Time of the last read of the bytes of columns of a row, int64."""
         copy = self.played.copies.get(name)
+        its = name if copy is None else copy.of
+        if its not in self.expiry_of:
+            self.expiry_of[its] = self._expiries(its)
+        times = self.expiry_of[its][y, part].ravel()
         if copy is None:
-            return self.expiry_of[name][y, part].ravel()
-        times = self.expiry_of[copy.of][y, part].ravel()
+            return times
         return np.where(times < 0, BEFORE, times + copy.later)
 
     def in_call(self, event: Event, layer: Layer[Any], index: int) -> np.ndarray | None:
@@ -119,3 +138,17 @@ def reads(event: Event, layer: Layer[Any], index: int) -> Iterator[tuple[int, in
     if columns:
         for y in layer.input_rows(index, event.y):
             yield y, columns.start, columns.stop
+
+
+def last_reads(layer: Layer[Any], index: int) -> Iterator[tuple[Any, np.ndarray]]:
+    """By row of an input, the turns of a layer on its own that read its bytes for the last time,
+    and the ticks in them, int64 (W, C); NEVER where none does. A map of all rows takes memory."""
+    if not isinstance(layer, ProgramLayer):
+        for row in layer.last_reads(index):
+            turns, ticks = np.divmod(row, layer.ticks_per_row)
+            yield turns, np.where(row < 0, NEVER, ticks)
+        return
+    in_a_row = layer.reads_in_call(index, 0, layer.out.shape[1])
+    assert in_a_row is not None, "a program tells its order"
+    for turn in layer.last_turns(index):
+        yield turn, in_a_row

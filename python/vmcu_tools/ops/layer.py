@@ -424,8 +424,8 @@ class ProgramLayer(Layer[OpT]):
         last_row = self.last_turns(index)
         last_row = last_row[:, None, None]
         ticks = self.ticks.reads[index]
-        known = (last_row >= 0) & (ticks >= 0)
-        times = np.where(known, last_row * self.ticks.count + ticks, NEVER)
+        times: np.ndarray = last_row * self.ticks.count + ticks
+        times[np.broadcast_to((last_row < 0) | (ticks < 0), times.shape)] = NEVER
         return times.reshape(self.ins[index].shape)
 
 

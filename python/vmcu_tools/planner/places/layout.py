@@ -25,7 +25,9 @@ from .in_place import traced
 from .overlap import Clearance
 
 BEFORE = -1
-FOREVER = np.iinfo(np.int64).max
+# Calls, of which there may be one for each pixel: half the memory of int64.
+CALLS = np.int32
+FOREVER = 1 << 30
 # Pairs of runs that are compared one by one; beyond, the time a new tensor dies is ignored.
 MAX_PAIRS = 4_000_000
 
@@ -353,8 +355,8 @@ class Layout:
 
     def _born(self, tensor: Tensor, ring: int | None) -> None:
         pixels = ring or tensor.shape[0] * tensor.shape[1]
-        self.births[tensor.name] = np.full(pixels, BEFORE, np.int64)
-        self.deaths[tensor.name] = np.full(pixels, BEFORE, np.int64)
+        self.births[tensor.name] = np.full(pixels, BEFORE, CALLS)
+        self.deaths[tensor.name] = np.full(pixels, BEFORE, CALLS)
 
     def _simulate_layer(self, group: Group) -> None:
         layer = group.layers[0]
@@ -373,7 +375,7 @@ class Layout:
         for number, tensor in enumerate(trace.tensors):
             births, deaths = trace.lives[number]
             if trace.homes[number].owner != number:
-                self.births[tensor.name] = self.deaths[tensor.name] = np.zeros(0, np.int64)
+                self.births[tensor.name] = self.deaths[tensor.name] = np.zeros(0, CALLS)
                 continue
             if number < trace.own:
                 self._born(tensor, trace.rings[number])

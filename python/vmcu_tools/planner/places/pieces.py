@@ -17,7 +17,7 @@ from .layout import Group, Layout, Memory, Profile, apart
 from .overlap import Clearance, clearance
 
 # Layouts whose pieces are kept: those that are tried one after the other are often the same.
-LAYOUTS_KEPT = 8
+LAYOUTS_KEPT = 2
 
 
 @dataclass(frozen=True)
