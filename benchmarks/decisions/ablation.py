@@ -9,6 +9,8 @@ Takes minutes.
 
 from __future__ import annotations
 
+import functools
+import math
 import multiprocessing
 import sys
 import tempfile
@@ -26,7 +28,7 @@ from bottlenecks import modules  # noqa: E402
 from builders.dags import Dag  # noqa: E402
 from figures import built  # noqa: E402
 from manifests import Behind, hashes  # noqa: E402
-from networks import blazeface, ghostnet  # noqa: E402
+from networks import NETWORKS, blazeface, ghostnet  # noqa: E402
 from pages import MODELS, Table, options, show  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
@@ -37,14 +39,17 @@ from vmcu_tools.planner.params import DEFAULT_PARAMS, TILES, SearchParams  # noq
 from vmcu_tools.planner.registry import DEFAULTS, make_plan  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
-TABLE = "ablation"
-REAL = ("mcunet-imagenet-320kb", "mlperf-tiny-vww", "mlperf-tiny-kws")
-OWN = ("ds-cnn",)
-# Modules of MCUNet, and random graphs, whose bytes and seconds are added up.
-MODULES, DAGS, DAG_NODES = 3, 4, 16
+OWN = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
+MODULES, DAGS, DAG_NODES = 3, 10, 16
 EXTRA_MACS = 0.2
 # After so many seconds of CPU time, a plan is given up.
 MOST_SECONDS = 120
+
+# By table, its title and what its first column says.
+TITLES = {
+    "ablation": ("Pools without a technique", "bytes"),
+    "ablation-seconds": ("CPU seconds without a technique", "seconds"),
+}
 
 # What each technique is without.
 OFF: dict[str, dict[str, object]] = {
@@ -75,32 +80,30 @@ OFF: dict[str, dict[str, object]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """Graphs that are planned with the same options; their figures are added up."""
+    """Graphs that are planned with the same options."""
 
     graphs: Callable[[], Sequence[Graph]]
     options: CompileOptions = DEFAULTS
 
 
-def read(file: Path) -> list[Graph]:
-    return [optimize(load(file))]
+def read(files: Sequence[Path]) -> list[Graph]:
+    return [optimize(load(file)) for file in files]
 
 
 def cases(models: Path, folder: str) -> dict[str, Case]:
     """By name, those that are there."""
     streamed = CompileOptions(stream_input=True)
-    found = {}
-    for name in REAL:
-        file = models / f"{name}.tflite"
-        if file.exists():
-            found[f"{name.split('-', 2)[-1]}, streamed"] = Case(partial(read, file), streamed)
-    for file in built(OWN, folder):
-        found[file.stem] = Case(partial(read, file))
+    found, real = {}, sorted(models.glob("*.tflite"))
+    if real:
+        found[f"{len(real)} real networks"] = Case(partial(read, real))
+        found[f"{len(real)} real networks, streamed"] = Case(partial(read, real), streamed)
+    found[f"{len(OWN)} own networks"] = Case(partial(read, built(OWN, folder)))
     wide = CompileOptions(extra_macs=EXTRA_MACS)
     found[f"{MODULES} modules, +{EXTRA_MACS:.0%} MACs"] = Case(
-        lambda: [module.graph() for module in modules()[:MODULES]], wide
+        lambda: [module.graph() for module in modules()[2 : 2 + MODULES]], wide
     )
-    found["GhostNet"] = Case(lambda: [ghostnet()])
-    found["BlazeFace"] = Case(lambda: [blazeface()])
+    found["GRU, 16 steps"] = Case(lambda: [NETWORKS["GRU, 16 steps"]()])
+    found["GhostNet, BlazeFace"] = Case(lambda: [ghostnet(), blazeface()])
     found[f"{DAGS} random graphs"] = Case(
         lambda: [Dag(seed, DAG_NODES).graph() for seed in range(DAGS)]
     )
@@ -109,9 +112,9 @@ def cases(models: Path, folder: str) -> dict[str, Case]:
 
 @dataclass(frozen=True)
 class Figures:
-    """Bytes, None where there is no plan, and CPU seconds."""
+    """Bytes of each graph, none where there is no plan, and CPU seconds of all."""
 
-    bytes: int | None
+    bytes: Sequence[int]
     seconds: float
 
 
@@ -125,7 +128,7 @@ def figures(case: Case, params: SearchParams) -> Figures:
     try:
         return ours.recv()
     except EOFError:
-        return Figures(None, MOST_SECONDS)
+        return Figures((), MOST_SECONDS)
     finally:
         process.join()
 
@@ -137,39 +140,56 @@ def plan_into(answer, case: Case, params: SearchParams) -> None:  # type: ignore
     graphs = case.graphs()
     used = int(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + MOST_SECONDS, used + MOST_SECONDS + 1))
-    start, total = time.process_time(), 0
+    start, pools = time.process_time(), []
     try:
         for graph in graphs:
             wanted = replace(case.options, params=params)
-            total += make_plan(graph, wanted, prove=False).pool_bytes
+            pools.append(make_plan(graph, wanted, prove=False).pool_bytes)
     except UserError:
-        answer.send(Figures(None, time.process_time() - start))
-        return
-    answer.send(Figures(total, time.process_time() - start))
+        pools = []
+    answer.send(Figures(pools, time.process_time() - start))
 
 
-def cell(found: Figures, usual: Figures) -> str:
-    """The change of bytes and the seconds."""
-    if found.bytes is None or usual.bytes is None:
-        return "no plan" if found.seconds < MOST_SECONDS else f"> {MOST_SECONDS} s"
-    change = 100 * (found.bytes / usual.bytes - 1)
-    return f"{change:+.1f} %, {found.seconds:.1f} s" if change else f"{found.seconds:.1f} s"
+def change(found: Figures, usual: Figures) -> str:
+    """The mean change of the pools (geometric), in percent."""
+    if not found.bytes:
+        return f"> {MOST_SECONDS} s" if found.seconds >= MOST_SECONDS else "no plan"
+    logs = [math.log(one / other) for one, other in zip(found.bytes, usual.bytes, strict=True)]
+    percent = 100 * (math.exp(sum(logs) / len(logs)) - 1)
+    return f"{percent:+.1f} %" if any(logs) else "="
 
 
-def ablation(models: Path, only: Sequence[str]) -> Table:
-    """A row with all techniques, then one with each of them off."""
+@functools.cache
+def measured(models: Path, only: tuple[str, ...]) -> dict[str, dict[str, Figures]]:
+    """By technique that is off, "" for none, and case."""
     with tempfile.TemporaryDirectory() as folder:
         found = cases(models, folder)
-        usual = {name: figures(case, DEFAULT_PARAMS) for name, case in found.items()}
-        cells = (f"{one.bytes:,} B, {one.seconds:.1f} s" for one in usual.values())
-        rows = [("all techniques", *cells)]
-        for technique in only or OFF:
-            params = replace(DEFAULT_PARAMS, **OFF[technique])  # type: ignore[arg-type]
-            cells = (cell(figures(case, params), usual[name]) for name, case in found.items())
-            rows.append((f"without {technique}", *cells))
-        files = [models / f"{name}.tflite" for name in REAL if (models / f"{name}.tflite").exists()]
-        behind = Behind(hashes(files), kinds=dict.fromkeys(found, RAM))
-    return Table("Techniques of the search", ("search", *found), tuple(rows), behind=behind)
+        return {
+            off: {
+                name: figures(case, replace(DEFAULT_PARAMS, **OFF.get(off, {})))  # type: ignore[arg-type]
+                for name, case in found.items()
+            }
+            for off in ("", *(only or OFF))
+        }
+
+
+def table(models: Path, only: tuple[str, ...], title: str, column: str) -> Table:
+    """A row with all techniques, then one with each of them off; `column`: "bytes" for how the
+    pools change, "seconds" for CPU seconds."""
+    found = measured(models, only)
+    usual = found[""]
+    first = "=" if column == "bytes" else ""
+    rows = [("all techniques", *(first or f"{one.seconds:.1f}" for one in usual.values()))]
+    for off, row in found.items():
+        if not off:
+            continue
+        cells = (
+            change(one, usual[name]) if column == "bytes" else f"{one.seconds:.1f}"
+            for name, one in row.items()
+        )
+        rows.append((f"without {off}", *cells))
+    behind = Behind(hashes(sorted(models.glob("*.tflite"))), kinds=dict.fromkeys(usual, RAM))
+    return Table(title, (column, *usual), tuple(rows), behind=behind)
 
 
 def command(name: str) -> str:
@@ -177,11 +197,16 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [TABLE])
+    parser = options(__doc__, [*TITLES])
     parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
     parser.add_argument("--only", nargs="+", choices=OFF, metavar="TECHNIQUE", default=[])
     args = parser.parse_args(argv)
-    show(parser, args, {TABLE: partial(ablation, args.models, args.only)}, command)
+    only = tuple(args.only)
+    tables = {
+        name: partial(table, args.models, only, title, column)
+        for name, (title, column) in TITLES.items()
+    }
+    show(parser, args, tables, command)
     return 0
 
 
