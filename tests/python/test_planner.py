@@ -19,6 +19,7 @@ from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.placement.program import Program
 from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.planner.options import SOLVER_SECONDS, CompileOptions
 from vmcu_tools.planner.places import joint, smallest_pool
@@ -27,6 +28,8 @@ from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40
+
+SOLVER = "highs" if joint.pulp.HiGHS(msg=False).available() else "cbc"
 
 
 def brute_clearance(layer: Layer, index: int) -> Clearance:
@@ -143,14 +146,16 @@ def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     """Order search and constraint model, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
     known = smallest_pool.plan(graph, SOLVER_SECONDS)
-    program = joint.IntegerProgram(joint.problem_of(graph), 0, known.pool_bytes + 50)
-    assert program.solve(60)
-    assert round(program.pool.value()) == known.pool_bytes == smallest_pool.least(known)
+    proof = Program(joint.dataflow_of(graph), known.pool_bytes + 50).solve(SOLVER, 60)
+    assert proof.bound == known.pool_bytes == smallest_pool.least(known)
+    plan = joint.plan_from(graph, proof)
+    assert plan.pool_bytes == proof.bound
+    VirtualMcu(plan).prove()
 
 
 def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """CBC leaves one when its time is over, and pulp calls it feasible."""
-    program = joint.IntegerProgram(joint.problem_of(Network(0, 6).graph()), 0, 1 << 20)
+    program = Program(joint.dataflow_of(Network(0, 6).graph()), 1 << 20)
     solve = program.ilp.solve
 
     def ended(solver: object) -> None:
@@ -159,9 +164,9 @@ def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
             variable.varValue = 0.5
         program.ilp.sol_status = joint.pulp.LpSolutionIntegerFeasible
 
-    assert program.solve(60)
+    assert program.solve(SOLVER, 60).order is not None
     monkeypatch.setattr(program.ilp, "solve", ended)
-    assert not program.solve(60)
+    assert program.solve(SOLVER, 60).order is None
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..placement.params import DEFAULT as DEFAULT_PLACEMENT
-from ..placement.params import PlacementParams
-
 TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 
 
@@ -104,9 +101,6 @@ class SearchParams:
     """at most so many times the bytes of the limit."""
     recomputation_tries: int = 3
     """The most promising pairs of layers that are looked at closely, each time."""
-
-    placement: PlacementParams = DEFAULT_PLACEMENT
-    """Of the searches that standalone graphs and problems have, too."""
 
 
 DEFAULT_PARAMS = SearchParams()

@@ -48,8 +48,8 @@ PLANNERS = {
     "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
     "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
     "hmcos": Planner(
-        lambda g, o: hmcos.plan(g, o.solver_seconds),
-        lambda g, o: hmcos.original(g, o.solver_seconds),
+        lambda g, o: hmcos.plan(g, o.solver_seconds, o.params),
+        lambda g, o: hmcos.original(g, o.solver_seconds, o.params),
     ),
 }
 DEFAULTS = CompileOptions()

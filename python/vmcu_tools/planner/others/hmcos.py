@@ -16,6 +16,7 @@ from ...graph import Graph, Node
 from ...ops import bind
 from ...placement import Buffer, Instance, place
 from ...plan.plan import Plan
+from ..params import SearchParams
 from ..places.lifetimes import lifetimes
 from ..places.order import Ordered, reordered, whole_cost
 from ..places.overlap import clearance
@@ -45,9 +46,9 @@ def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], 
     return bases_of(buffers, starts), placement.height
 
 
-def original(graph: Graph, seconds: float) -> Plan:
+def original(graph: Graph, seconds: float, params: SearchParams) -> Plan:
     """The plan in bytes as HMCOS's paper counts them: tensors, without scratch."""
-    return _original(reordered(graph, whole_cost), seconds)
+    return _original(reordered(graph, whole_cost, params), seconds)
 
 
 def _original(order: Ordered, seconds: float) -> Plan:
@@ -61,10 +62,10 @@ def _original(order: Ordered, seconds: float) -> Plan:
     return order.noted(foreign_plan("hmcos", graph, bases, pool, kernel_of))
 
 
-def plan(graph: Graph, seconds: float) -> Plan:
+def plan(graph: Graph, seconds: float, params: SearchParams) -> Plan:
     """HMCOS's order and rules for this library's kernels, which need scratch besides; an output
     takes its input's place only where their order of access allows it."""
-    order = reordered(graph, whole_cost)
+    order = reordered(graph, whole_cost, params)
     graph = order.graph
 
     def safe_heir(node: Node) -> str | None:
