@@ -197,11 +197,12 @@ def looked_back(one: Plan) -> Iterator[Files]:
     yield from edited(r"(\.state_bytes = )\d+", r"\1 8", one)
     yield from edited(r"(\.state_bytes = )\d+", r"\1 999999", one)
     place, (start, size) = one.placements["hops"], one.state
-    assert place.base + place.ring == start + size == one.pool_bytes
-    for files in edited(rf"(\.base = {place.base},\n\t\t\.ring = )2", r"\1 4", one):
+    end = one.pool_bytes
+    assert start + size == end
+    for files in edited(rf"(\.base = ){place.base}(,\n\t\t\.ring = )2", rf"\g<1>{end}\g<2>4", one):
         source = f"{MODEL_NAME}.c"
-        text = re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 2}", files[source])
-        yield with_pool({**files, source: text}, one.pool_bytes + 2)
+        text = re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 4}", files[source])
+        yield with_pool({**files, source: text}, end + 4)
 
 
 def aimed(one: Plan) -> Iterator[tuple[Files, Plan]]:
