@@ -4,6 +4,7 @@
 from vmcu_tools import __version__ as __version__
 from vmcu_tools.api import Model as Model
 from vmcu_tools.api import ModelPlan as ModelPlan
+from vmcu_tools.api import PlanOptions as PlanOptions
 from vmcu_tools.api import Report as Report
 from vmcu_tools.api import load as load
 from vmcu_tools.errors import PlanError as PlanError

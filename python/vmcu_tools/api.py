@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from .commands import build, models
 from .commands.options import hop_option, model_options
@@ -22,16 +22,42 @@ from .emit import Emitted, emit, write
 from .errors import Problem, UserError
 from .frontends import format_of
 from .plan.plan import Plan
-from .planner.options import DEFAULT
 from .report import model as figures
 from .report.build import print_report
 from .report.model import ModelReport, StepReport
 from .report.page import files
 from .report.terminal import UNLIMITED, Terminal
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 URI = "data:image/svg+xml;base64,"
 # Bytes, or text as on the command line: "64K".
 Size = int | str
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options of `vmcu build`, by the same names; `vmcu build --help` explains them.
+
+    ram: bytes or text such as "64K". external_input: the model reads its input at an address
+    outside the pool. hop: rows; time: "h" or "w". state: ["IN:OUT"] or ["none"]. memory: text as on
+    the command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. extra_macs, tile_cost: percent.
+    plan_seconds: seconds, from the call on.
+    """
+
+    ram: Size | None
+    stream_input: bool
+    external_input: bool
+    hop: int
+    time: str | None
+    state: Sequence[str] | None
+    memory: Mapping[str, Size] | str | None
+    extra_macs: float
+    tile_cost: float | None
+    rotate: bool
+    planner: str
+    target: str | None
+    plan_seconds: float | None
 
 
 def load(
@@ -64,53 +90,22 @@ class Model:
         given = {"model": self.path, "calibration": self.calibration}
         return models.quantised(_arguments(given))
 
-    def plan(
-        self,
-        *,
-        ram: Size | None = None,
-        stream_input: bool = False,
-        input_elsewhere: bool = False,
-        hop: int = 0,
-        time: str | None = None,
-        state: Sequence[str] | None = None,
-        memory: Mapping[str, Size] | str | None = None,
-        extra_macs: float = 0.0,
-        tile_cost: float | None = None,
-        rotate: bool = False,
-        planner: str = DEFAULT,
-        target: str | None = None,
-        plan_seconds: float | None = None,
-    ) -> ModelPlan:
+    def plan(self, **options: Unpack[PlanOptions]) -> ModelPlan:
         """Plans the model and proves the plan by a replay.
 
-        The options are those of `vmcu build`; `vmcu build --help` explains them. Sizes are bytes or
-        text such as "64K". `extra_macs` and `tile_cost` are percentages. `memory` is text as on the
-        command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. `input_elsewhere` is
-        --external-input: the model reads its input at an address outside the pool.
-
         Raises UserError if the model has an unsupported operator, if the pool does not fit, or if
-        options cannot be combined.
+        options cannot be combined; TypeError for an unknown option.
         """
         begun = monotonic()
-        if memory is not None and not isinstance(memory, str):
-            memory = ",".join(f"{one}={size}" for one, size in memory.items())
-        given: dict[str, object] = {
-            "model": self.path,
-            "calibration": self.calibration,
-            "ram": ram,
-            "stream_input": stream_input,
-            "external_input": input_elsewhere,
-            "hop": hop or None,
-            "time": time,
-            "state": None if state is None else list(state),
-            "memory": memory,
-            "extra_macs": extra_macs or None,
-            "tile_cost": tile_cost,
-            "rotate": rotate,
-            "planner": planner,
-            "target": target,
-            "plan_seconds": plan_seconds,
-        }
+        unknown = sorted(options.keys() - PlanOptions.__annotations__.keys())
+        if unknown:
+            raise TypeError(f"plan() got an unexpected keyword argument '{unknown[0]}'")
+        given: dict[str, object] = {"model": self.path, "calibration": self.calibration, **options}
+        memory = options.get("memory")
+        if isinstance(memory, Mapping):
+            given["memory"] = ",".join(f"{one}={size}" for one, size in memory.items())
+        for count in ("hop", "extra_macs"):
+            given[count] = given.get(count) or None
         asked = _arguments(given)
         int8 = argparse.Namespace(**{**vars(asked), "model": self._int8, "calibration": None})
         plan = models.planned(int8, begun, choices=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 import io
 import json
 import os
@@ -22,6 +21,7 @@ import vmcu
 import vmcu_tools
 from builders import onnx_models
 from vmcu_tools import cli
+from vmcu_tools.api import PlanOptions
 from vmcu_tools.commands import build
 from vmcu_tools.fit.peak import _known
 from vmcu_tools.placement.complaints import Complaint, InputError
@@ -36,7 +36,7 @@ ASKED = [
     ({"ram": "64K"}, ("--ram", "64K")),
     ({"ram": 4000, "target": "portable"}, ("--ram", "4000", "--target", "portable")),
     ({"stream_input": True}, ("--stream-input",)),
-    ({"input_elsewhere": True}, ("--external-input",)),
+    ({"external_input": True}, ("--external-input",)),
     ({"planner": "single", "rotate": True}, ("--planner", "single", "--rotate")),
     ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
@@ -71,8 +71,8 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
     others |= {"solver_seconds", "product", "model_version", "all", "board"}
     options = {action.dest for action in parser._actions} - others
-    keywords = set(inspect.signature(vmcu.Model.plan).parameters) - {"self"}
-    assert {k.replace("input_elsewhere", "external_input") for k in keywords} == options
+    keywords = set(PlanOptions.__annotations__)
+    assert keywords == options
     page = PAGE.read_text()
     assert [k for k in keywords if f"| `{k}` | `--" not in page] == []
 
@@ -130,7 +130,7 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
         ({"extra_macs": -1}, "extra_macs: '-1' is not a percentage"),
         ({"memory": {"a b": 1}}, "is not a memory"),
         ({"memory": "a=1K", "ram": 1000}, "--memory cannot be combined with --ram"),
-        ({"stream_input": True, "input_elsewhere": True}, "cannot be combined with --stream-input"),
+        ({"stream_input": True, "external_input": True}, "cannot be combined with --stream-input"),
         ({"hop": 1, "time": "x"}, "time: there is no 'x'"),
         ({"hop": 1, "rotate": True}, "--hop cannot be combined with --rotate"),
     ],

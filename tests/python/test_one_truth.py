@@ -18,13 +18,13 @@ MODELS = [DIGITS, *(network_file(name) for name in OWN if name in ("ds-cnn", "re
 OPTIONS: list[dict[str, object]] = [
     {},
     {"stream_input": True},
-    {"input_elsewhere": True},
+    {"external_input": True},
     {"tile_cost": 5},
     {"extra_macs": 5},
 ]
 WORDS = {
     "stream_input": ["--stream-input"],
-    "input_elsewhere": ["--external-input"],
+    "external_input": ["--external-input"],
     "tile_cost": ["--tile-cost", "5"],
     "extra_macs": ["--extra-macs", "5"],
 }
