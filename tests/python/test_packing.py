@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pool_log import interpret
-from random_graphs import disjoint, random_inputs, random_layers
+from random_builder import Builder
+from random_graphs import convolution, depthwise_of, disjoint, random_inputs, random_layers
 from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit, write
@@ -27,6 +28,8 @@ from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import DEFAULT, TARGETS
 from vmcu_tools.ops import ProgramLayer, bind
 from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.costs import calls_of
 from vmcu_tools.quant import FixedPoint, FloatScale
 
 KINDS = ("conv2d", "pointwise", "column", "depthwise", "depthwise_square", "fully_connected")
@@ -160,6 +163,23 @@ def test_tables_are_one_for_all_that_read_a_packing(tmp_path: Path) -> None:
     assert set(texts) == {texts[0]}
     assert main(["build", str(TINY), "-o", str(tmp_path)]) == EXIT_DONE
     assert f"for target {DEFAULT}," in (tmp_path / "tiny.c").read_text()
+
+
+def test_costs_of_a_target_weigh_cycles_against_bytes() -> None:
+    """On a Cortex-M3, calls are a smaller part of what a layer costs: smaller tiles pay. An
+    inverted bottleneck of MCUNet, in rings of tiles."""
+    b = Builder(np.random.default_rng(0))
+    x = b.input((44, 44, 16))
+    e = convolution(b, x, Window(), 44, 44, 64)
+    d = depthwise_of(b, e, Window((5, 5), pad=(2, 2, 2, 2)), 44, 44, 1)
+    graph = b.graph([convolution(b, d, Window(), 44, 44, 24).name])
+    plans = {name: make_plan(replace(graph, target=name), prove=False) for name in TARGETS}
+    assert plans["v7m"].pool_bytes < plans["dsp"].pool_bytes
+    calls = {
+        name: sum(calls_of(step.bind(plan.graph)) for step in plan.steps)
+        for name, plan in plans.items()
+    }
+    assert calls["v7m"] > calls["dsp"]
 
 
 def test_an_unknown_target_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,8 +128,9 @@ def planner_options() -> argparse.ArgumentParser:
         "--target",
         type=target_name,
         metavar="NAME",
-        help="weight layout in flash: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable (default "
-        "dsp); every core runs each of them. Does not choose a machine: see --on",
+        help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up; default), "
+        "v7m (Cortex-M3: smaller tiles pay) or portable (as dsp); every core runs each plan. Does "
+        "not choose a machine: see --on",
     )
     plan.add_argument(
         "--ram",

@@ -11,8 +11,7 @@ from .registry import COMPOUND, INSTRUCTIONS
 __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE"]
 __all__ += ["blocks", "dense", "products", "strips", "sums"]
 
-# Measured on a Cortex-M4 with its own instructions. Targets with this packing share them, so that
-# a model's tables are the same for all of them.
+# Measured on a Cortex-M4 with its own instructions.
 COSTS = Costs(
     mac=1.4,
     mac_direct=0.15,
