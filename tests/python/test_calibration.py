@@ -43,6 +43,7 @@ def test_quantise(tmp_path, capsys, model, method):
     report = json.loads(figures.read_text())
     ratios = [layer["signal_to_noise"] for layer in report["layers"]]
     assert ratios == sorted(ratios) and ratios[0] > 10 and report["top1"] >= 0.5
+    assert report["per_channel"] and report["method"] == method
     kinds = {node.kind for node in frontends.load(target).nodes}
     assert {"Conv2D", "DepthwiseConv2D", "Add"} <= kinds
 

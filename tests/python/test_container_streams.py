@@ -16,6 +16,8 @@ import numpy as np
 import online_device as device
 import pytest
 from builders.containers import changed, member_of, model_member, of_model, of_table
+from random_builder import Builder
+from random_graphs import convolution
 from random_streams import Mixed, Temporal, drawn, plan_of
 from test_recurring import built
 from test_streams import check_states, vmcu
@@ -29,6 +31,7 @@ from vmcu_tools.container.read import facts
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.graph import Window
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows
 from vmcu_tools.planner.options import CompileOptions
@@ -299,6 +302,23 @@ def test_a_replay_finds_what_the_proof_finds(library: ctypes.CDLL) -> None:
                 found += load(library, image, True)[0] == -errno.EBADMSG
                 total += 1
     assert found == total > 5
+
+
+def test_a_replay_counts_until_all_rings_have_turned(library: ctypes.CDLL) -> None:
+    """Here that takes more calls of a layer than one byte counts; a hop less is too few."""
+    tall, across = 22, 19
+    b = Builder(np.random.default_rng(1))
+    x = b.input((tall + across - 1, 1, 1))
+    y = convolution(b, x, Window((across, 1)), tall, 1, 1)
+    z = convolution(b, y, Window((tall, 1)), 1, 1, 2)
+    image = image_of(make_plan(b.graph([z.name]), CompileOptions(hop=1)))
+    start = layout.STREAM_AT + structs.STREAM.members["calls"].start
+    (calls,) = struct.unpack_from("<H", image, *struct.unpack_from("<I", image, start))
+    assert calls > 255
+    # The first hop makes `tall` of them, each other one makes one.
+    for hops, found in ((0, (0, "")), (-1, (-errno.EBADMSG, "replay of layer"))):
+        damaged = of_table(image, "parts", 1, "times", calls - tall + hops)
+        assert load(library, damaged, True) == found
 
 
 def test_damaged_containers_touch_nothing_outside(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from argparse import ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.regions.assign import Assigner, problem_of
 from vmcu_tools.planner.regions.place import of_memory
 from vmcu_tools.planner.regions.search import WHOLE
+from vmcu_tools.report.build import totals
 from vmcu_tools.report.model import report
 from vmcu_tools.runners import get
 from vmcu_tools.runners.compiled import MODEL_NAME
@@ -118,7 +120,10 @@ def test_what_does_not_go_with_memories(rest: dict) -> None:
 
 def test_figures() -> None:
     one = compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K:3")))
-    shown = report(one, "m", 0, 0).memories
+    found = report(one, "m", 0, 0)
+    shown = found.memories
+    assert "the pools in 2 memories: all activations" in dict(totals(found))["RAM"]
+    assert ", the pool: all" in dict(totals(replace(found, memories=())))["RAM"]
     assert [memory.pool_bytes for memory in shown] == [r.pool_bytes for r in one.regions]
     assert [memory.accesses for memory in shown] == by_region(one)
     assert [memory.wait for memory in shown] == [0.0, 3.0]

@@ -17,7 +17,9 @@ from random_onnx_operators import DRAWERS, operator_network
 from raw_runtime import RawRuntime
 from vmcu_tools import oracle, passes, paths
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends.onnx.arithmetic import as_int8
 from vmcu_tools.frontends.onnx.importer import RULES
+from vmcu_tools.frontends.onnx.values import Constant
 from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
@@ -29,6 +31,8 @@ from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.verify.verify import Check, Tally, judge_sample
 
 FLOAT = TensorProto.FLOAT
+# Names, scales and zero points of two inputs.
+SIDES = (("x", 0.04, -20), ("slopes", 0.01, 31))
 DRAWN = 12
 
 
@@ -140,6 +144,37 @@ def test_float_constants_keep_their_bits(tmp_path, op, swapped):
         constant = m.constant(m.rng.uniform(0.3, 5, shape).astype(np.float32))
         y = m.node(op, [constant, x] if swapped else [x, constant])
         held(file_of(tmp_path, m, (1, 4, 5, 6), y, 0.06 * fine, -19))
+
+
+@pytest.mark.parametrize("fine", [0.02, 0.3])
+def test_slopes_that_are_an_activation(tmp_path, fine):
+    m = OnnxModel(4)
+    sides = [m.qdq(name, m.stated(scale, zero)) for name, scale, zero in SIDES]
+    result = m.qdq(m.node("PRelu", sides), m.stated(fine, -19))
+    path = tmp_path / "m.onnx"
+    given = {name: (FLOAT, (1, 4, 5, 6)) for name, *_ in SIDES}
+    path.write_bytes(m.proto(given, {result: (FLOAT, None)}).SerializeToString())
+    (node,) = held(path).nodes
+    assert node.op.kind == "prelu"
+
+
+@pytest.mark.parametrize("factor", [2.0**-21, 2.0**-19, 2.0**9])
+def test_sums_with_a_number_of_another_magnitude(tmp_path, factor):
+    """The number is less than a step of the output, or one of its steps is more than all of it."""
+    m = OnnxModel(6, np.uint8)
+    x = m.qdq("x", m.stated(0.04, 77))
+    names = [m.constant(v) for v in (np.uint8(101), np.float32(0.03 * factor), np.uint8(100))]
+    y = m.node("Add", [x, m.node("DequantizeLinear", names)])
+    held(file_of(tmp_path, m, (1, 4, 5, 6), y, 0.03, 90))
+
+
+@pytest.mark.parametrize("values", [[-2.54, 0.5, 1.27], [0.0, 0.0, 0.0]])
+def test_float_constants_fill_the_range_of_int8(values):
+    real = np.array(values, np.float32)
+    found = as_int8(Constant(real))
+    assert found.scale.item() > 0 and found.zero_point.tolist() == [0]
+    assert np.abs(found.ints).max() == (127 if real.any() else 0)
+    assert np.abs(found.real() - real).max() <= found.scale / 2
 
 
 @pytest.mark.parametrize("op", ["Add", "Sub"])

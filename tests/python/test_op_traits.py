@@ -23,6 +23,7 @@ from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import Layer
 from vmcu_tools.ops.look_back import LookBack
 from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.pixelwise import OwnPixelLayer
 from vmcu_tools.ops.recall import Recall, Remember
 from vmcu_tools.ops.recomputed import Recomputed
 from vmcu_tools.ops.resize import Resize
@@ -110,6 +111,16 @@ def test_ops_by_channel_work_on_some_alone(drawn: tuple[Graph, list[np.ndarray]]
         few = bind(replace(graph, tensors=tensors), replace(node, op=node.op.of_channels(picked)))
         found = few.rows([np.ascontiguousarray(x[:, :, picked]) for x in data], 0, layer.height)
         np.testing.assert_array_equal(found, layer.rows(data, 0, layer.height)[:, :, picked])
+
+
+def test_ops_of_own_pixels_compute_any_part_of_a_row(
+    drawn: tuple[Graph, list[np.ndarray]],
+) -> None:
+    """Otherwise stages would compute whole rows of them."""
+    graph, _ = drawn
+    for layer in (bind(graph, node) for node in graph.nodes):
+        if isinstance(layer, OwnPixelLayer):
+            assert layer.by_columns
 
 
 def test_relabelling_ops_hand_on_bytes(drawn: tuple[Graph, list[np.ndarray]]) -> None:

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from builders.dags import Dag
+from random_builder import Builder
+from random_graphs import convolution
+from vmcu_tools.graph import Window
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops.concat import Concat
 from vmcu_tools.planner.places import circular_pool, joint, smallest_pool
-from vmcu_tools.planner.places.layout import Layout
+from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.order import Ordered, reordered
-from vmcu_tools.planner.places.pieces import Piece, pieces_of
+from vmcu_tools.planner.places.pieces import Piece, pieces_in, pieces_of, stage_memory
 from vmcu_tools.planner.places.sequential import SequentialPlacement
 
 # Of the solver; whoever wants nothing but a gap needs less than who wants it as small as can be.
@@ -41,6 +46,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
 
     monkeypatch.setattr(circular_pool, "fits", logged)
     return sizes
+
+
+def test_a_stages_pieces_have_what_is_alive_beside_it() -> None:
+    """A tensor that is neither read nor written in the stage, but behind it."""
+    b = Builder(np.random.default_rng(2))
+    x = b.input((6, 6, 4))
+    late, first = (convolution(b, x, Window(), 6, 6, 4) for _ in range(2))
+    last = convolution(b, first, Window(), 6, 6, 4)
+    both = b.node(Concat(2, (None, None)), [late, last], (6, 6, 8))
+    graph = b.graph([both.name])
+    layout = Layout(graph, tuple(Cut(*ends) for ends in ((0, 1), (1, 3), (3, 4))))
+    found = {piece.name for piece in pieces_in(layout, pieces_of(layout, True), 1)}
+    assert found == {x.name, late.name, first.name, last.name, stage_memory(1)}
 
 
 def test_the_solver_is_not_asked_for_what_is_known(asked: list[tuple[int, bool]]) -> None:

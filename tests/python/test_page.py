@@ -9,6 +9,7 @@ import os
 import re
 import runpy
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,6 +123,25 @@ def test_the_parts_of_the_peak_are_all_of_it(network: Path, planner: str) -> Non
     made = model.report(plan, "m", 0, 0)
     assert (made.peak_step, made.peak) == (peak.step, peak.sentence)
     assert sum(span.stop - span.start for span in found.spans) == found.calls
+
+
+def test_the_reason_of_a_part_names_a_later_reader() -> None:
+    """And only one behind the stage that the peak is in."""
+    reasons: Counter[str] = Counter()
+    for seed in range(3):
+        plan = make_plan(Dag(seed, 12).graph(), CompileOptions(planner="single"))
+        found = lives_of(plan)
+        peak = peak_of(found, names_of(plan))
+        last = found.spans[found.span_of(peak.call)].last
+        for part in peak.parts:
+            readers = [n for n, step in enumerate(plan.steps) if part.tensor in step.node.inputs]
+            if part.why.startswith("read again by layer "):
+                assert part.why == f"read again by layer {readers[-1]}" and readers[-1] > last
+                reasons["again"] += 1
+            elif part.why.endswith("not read yet") and "input" not in part.why:
+                assert readers[-1] <= last
+                reasons["yet"] += 1
+    assert reasons["again"] and reasons["yet"]
 
 
 def test_heirs_take_bytes_that_the_other_has(network: Path) -> None:

@@ -15,6 +15,9 @@ from vmcu_tools import runners
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops import bind
+from vmcu_tools.ops.hop_count import HopCount
+from vmcu_tools.ops.layer import NEVER
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.stream import streamed
@@ -96,6 +99,20 @@ def test_nothing_is_written_over_a_state(tmp_path: Path) -> None:
             moved = {**plan.placements, name: replace(one, base=base)}
             with pytest.raises(PlanError):
                 VirtualMcu(replace(plan, placements=moved)).prove()
+
+
+def test_rows_of_the_inputs_are_those_that_are_read(tmp_path: Path) -> None:
+    """In the first hop and in later ones. The number of a hop is counted, not read off."""
+    _, plan = built(tmp_path)
+    for number in range(3):
+        for node in plan.graph.nodes:
+            if isinstance(node.op, HopCount):
+                continue
+            layer = bind(plan.graph, replace(node, op=node.op.at_hop(number)))
+            for index, tensor in enumerate(layer.ins):
+                named = {row for y in range(layer.height) for row in layer.input_rows(index, y)}
+                read = (layer.last_reads(index) != NEVER).reshape(tensor.shape[0], -1).any(axis=1)
+                assert named == set(np.flatnonzero(read).tolist()), (node.kind, index)
 
 
 def test_the_first_call_never_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import random_streams
 from builders.tflite_models import TfliteModel
 from builders.tflite_states import StatefulModel
 from random_builder import Builder
+from random_graphs import convolution
 from random_streams import Temporal
 from vmcu_tools import cli, runners
 from vmcu_tools.bench.stream import bench
@@ -26,7 +27,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
@@ -35,6 +36,8 @@ from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows, macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.places.hops import in_hop
+from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.runners.compiled import loaded_files
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
@@ -102,6 +105,23 @@ def test_the_first_answer_needs_no_later_row(seed: int) -> None:
         changed = window.copy()
         changed[waited:] = ~window[waited:]
         np.testing.assert_array_equal(answers(graph, changed, 1), answers(graph, window, 1))
+
+
+def test_rings_of_single_rows_are_in_use_between_their_calls() -> None:
+    """From the call of a hop that writes a row to the one that reads it; the hop's first call is
+    the caller's. Rows that a taller window reads stay."""
+    for kernels, kept in (((1, 1, 1), ()), ((1, 3, 1), (1,))):
+        b = Builder(np.random.default_rng(1))
+        rows = [b.input((8, 1, 4))]
+        for kernel in kernels:
+            height = rows[-1].shape[0] - kernel + 1
+            rows.append(convolution(b, rows[-1], Window((kernel, 1)), height, 1, 4))
+        layout = Layout(b.graph([rows[-1].name]), (Cut(0, len(kernels)),), streamed=True)
+        trace = layout.groups[0].trace
+        names = [tensor.name for tensor in trace.tensors]
+        for number, tensor in enumerate(rows[:-1]):
+            found = in_hop(trace, names.index(tensor.name))
+            assert found == ((0, None) if number in kept else (number, number + 1))
 
 
 def test_states_in_c(tmp_path: Path) -> None:
