@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each technique of the planner is worth: pools and CPU seconds with it switched off.
 
-python benchmarks/decisions/ablation.py [--models DIR] [--only TECHNIQUE...] [--write FILE]
+python benchmarks/decisions/ablation.py [TABLE...] [--models DIR] [--only TECHNIQUE...]
+    [--write FILE]
 
 Each column is planned in a process of its own, so that none profits from what another has found.
 Takes minutes.
@@ -51,6 +52,11 @@ TITLES = {
     "ablation-seconds": ("CPU seconds without a technique", "seconds"),
 }
 
+LIMITS = "ablation-limits"
+# Techniques that count where a limit on RAM or multiply-accumulates is hard to meet.
+WITHIN = ("rolling horizon", "smaller stages for room", "search of bands", "recomputation")
+IMAGENET, VWW, CUT = "mcunet-imagenet-320kb", "mlperf-tiny-vww", "mobilenetv2-0.35-144-cut"
+
 # What each technique is without.
 OFF: dict[str, dict[str, object]] = {
     "execution order": {"reorder": False},
@@ -90,6 +96,10 @@ def read(files: Sequence[Path]) -> list[Graph]:
     return [optimize(load(file)) for file in files]
 
 
+def branchy(name: str) -> list[Graph]:
+    return [NETWORKS[name]()]
+
+
 def cases(models: Path, folder: str) -> dict[str, Case]:
     """By name, those that are there."""
     streamed = CompileOptions(stream_input=True)
@@ -102,7 +112,10 @@ def cases(models: Path, folder: str) -> dict[str, Case]:
     found[f"{MODULES} modules, +{EXTRA_MACS:.0%} MACs"] = Case(
         lambda: [module.graph() for module in modules()[2 : 2 + MODULES]], wide
     )
-    found["GRU, 16 steps"] = Case(lambda: [NETWORKS["GRU, 16 steps"]()])
+    for name in ("GRU, 16 steps", "NASNet, 2 cells"):
+        found[name] = Case(partial(branchy, name))
+    name = "200 convolutions, streamed"
+    found[name] = Case(partial(branchy, name), streamed)
     found["GhostNet, BlazeFace"] = Case(lambda: [ghostnet(), blazeface()])
     found[f"{DAGS} random graphs"] = Case(
         lambda: [Dag(seed, DAG_NODES).graph() for seed in range(DAGS)]
@@ -112,10 +125,12 @@ def cases(models: Path, folder: str) -> dict[str, Case]:
 
 @dataclass(frozen=True)
 class Figures:
-    """Bytes of each graph, none where there is no plan, and CPU seconds of all."""
+    """Bytes of each graph, none where there is no plan; CPU seconds and extra multiply-accumulates
+    of all."""
 
     bytes: Sequence[int]
     seconds: float
+    macs: int = 0
 
 
 def figures(case: Case, params: SearchParams) -> Figures:
@@ -140,14 +155,16 @@ def plan_into(answer, case: Case, params: SearchParams) -> None:  # type: ignore
     graphs = case.graphs()
     used = int(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + MOST_SECONDS, used + MOST_SECONDS + 1))
-    start, pools = time.process_time(), []
+    start, pools, macs = time.process_time(), [], 0
     try:
         for graph in graphs:
             wanted = replace(case.options, params=params)
-            pools.append(make_plan(graph, wanted, prove=False).pool_bytes)
+            plan = make_plan(graph, wanted, prove=False)
+            pools.append(plan.pool_bytes)
+            macs += plan.macs_extra
     except UserError:
         pools = []
-    answer.send(Figures(pools, time.process_time() - start))
+    answer.send(Figures(pools, time.process_time() - start, macs))
 
 
 def change(found: Figures, usual: Figures) -> str:
@@ -192,12 +209,46 @@ def table(models: Path, only: tuple[str, ...], title: str, column: str) -> Table
     return Table(title, (column, *usual), tuple(rows), behind=behind)
 
 
+def limited(models: Path, folder: str) -> dict[str, Case]:
+    """By name, those that are there."""
+    within = CompileOptions(external_input=True, ram=7887)
+    found = {f"{CUT}, 7,887 bytes": Case(partial(read, built((CUT,), folder)), within)}
+    for name, asked in (
+        (IMAGENET, CompileOptions(stream_input=True, ram=47_000)),
+        (VWW, CompileOptions(stream_input=True, tile_cost=9.0, extra_macs=0.1)),
+    ):
+        file = models / f"{name}.tflite"
+        limit = "+10% MACs" if asked.ram is None else f"{asked.ram:,} bytes"
+        if file.exists():
+            found[f"{name}, streamed, {limit}"] = Case(partial(read, [file]), asked)
+    return found
+
+
+def told(found: Figures) -> str:
+    """The pool and the extra multiply-accumulates of a case of one graph."""
+    return f"{found.bytes[0]:,} B, {found.macs / 1e6:.1f} M" if found.bytes else "no plan"
+
+
+def within_limits(models: Path) -> Table:
+    """Pools and extra multiply-accumulates, a technique off in each row."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = limited(models, folder)
+        rows = []
+        for off in ("", *WITHIN):
+            params = replace(DEFAULT_PARAMS, **OFF.get(off, {}))  # type: ignore[arg-type]
+            cells = (figures(case, params) for case in found.values())
+            rows.append((f"without {off}" if off else "all techniques", *map(told, cells)))
+    files = [models / f"{name}.tflite" for name in (IMAGENET, VWW)]
+    behind = Behind(hashes([f for f in files if f.exists()]), kinds=dict.fromkeys(found, RAM))
+    return Table("Within limits", ("bytes, extra MACs", *found), tuple(rows), behind=behind)
+
+
 def command(name: str) -> str:
-    return "python benchmarks/decisions/ablation.py"
+    return f"python benchmarks/decisions/ablation.py {name}"
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [*TITLES])
+    parser = options(__doc__, [*TITLES, LIMITS])
     parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
     parser.add_argument("--only", nargs="+", choices=OFF, metavar="TECHNIQUE", default=[])
     args = parser.parse_args(argv)
@@ -206,6 +257,7 @@ def main(argv: list[str] | None = None) -> int:
         name: partial(table, args.models, only, title, column)
         for name, (title, column) in TITLES.items()
     }
+    tables[LIMITS] = partial(within_limits, args.models)
     show(parser, args, tables, command)
     return 0
 

@@ -100,6 +100,8 @@ ELSEWHERE = {
     "design-decisions/tiles": "test_decisions.py::test_figures_are_computed_again",
     "design-decisions/windows": "test_decisions.py::test_figures_are_computed_again",
     "memories/fast": "test_memory_figures.py::test_figures_are_counted_again",
+    "planner/ablation": "test_ablation.py::test_cells_of_the_page_are_computed_again",
+    "planner/ablation-limits": "test_ablation.py::test_a_limit_is_met_as_on_the_page",
     "placement/dags": "test_place_tables.py::test_random_graphs_come_out_as_on_the_page",
     "placement/known": "test_blocks.py::test_a_thousand_buffers_are_placed_as_the_page_says",
     "results/figure-8": "test_orders.py::test_the_page_has_the_figures_of_now",
@@ -110,6 +112,7 @@ ELSEWHERE = {
 
 # Why no test computes a table again.
 REASONS = {
+    "planner/ablation-seconds": "CPU seconds are those of the computer that wrote the page",
     "audio/cmsis-dsp": "needs CMSIS-DSP's sources; test_audio_cmsis.py computes it where they are",
     "audio/cmsis-dsp-features": "as audio/cmsis-dsp",
     "results/challenging": "needs minimalloc's problems, and what is found in 10 s is the clock's",
