@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, disjoint, plan_at, random_layers
+from random_builder import Builder
+from random_graphs import LAYERS, convolution, disjoint, plan_at, random_layers
 from random_networks import wide
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
@@ -29,6 +31,8 @@ from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40
 
+# Of a replay, in sizes of the largest tensor.
+MOST_MEMORY = 45
 SOLVER = "highs" if joint.pulp.HiGHS(msg=False).available() else "cbc"
 
 
@@ -356,3 +360,20 @@ def test_a_refusal_names_scratch() -> None:
         stages = tuple((other,) if stage == (step,) else stage for stage in plan.stages)
         found = refusal(replace(plan, stages=stages))
         assert found == f"step '{step.node.name}': its scratch is too small or misaligned"
+
+
+def test_a_replay_keeps_maps_of_few_tensors() -> None:
+    """Eight convolutions of one size: times of each byte, eight bytes each, of the tensors that are
+    alive and not of all."""
+    b = Builder(np.random.default_rng(0))
+    x = b.input((128, 128, 8))
+    for _ in range(8):
+        x = convolution(b, x, Window((3, 3), pad=(1, 1, 1, 1)), 128, 128, 8)
+    plan = make_plan(b.graph([x.name]), prove=False)
+    tracemalloc.start()
+    try:
+        VirtualMcu(plan).prove()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < MOST_MEMORY * x.bytes
