@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from vmcu_tools.kernels.language.access import Access
+from access_relation import Access
 from vmcu_tools.placement.highs import quieten
 from vmcu_tools.planner.places.joint import pulp
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from access_relation import relation
 from distance_program import smallest_distance
 from vmcu_tools import paths
-from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.kernels.language.c_source import function, instruction_function
 from vmcu_tools.kernels.language.evaluate import Machine, run
 from vmcu_tools.kernels.language.passes import lower

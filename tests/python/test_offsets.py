@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from access_relation import relation
 from distance_program import Link, chain_distance, gemm, pulp, smallest_distance, solver
 from random_graphs import LAYERS, overlapped, random_layers
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Node
-from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import ProgramLayer, bind
 from vmcu_tools.planner.places.overlap import Clearance, clearance

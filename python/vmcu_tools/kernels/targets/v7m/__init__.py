@@ -12,7 +12,6 @@ from ...language.target import Costs, Target
 from ..portable.blocks import SUMS, Shape
 from ..thumb import STREAM, Registers, T, sums_body, sums_helper
 
-
 # `vmcu bench --on qemu:m3`: a multiply-accumulate takes 2.4 to 2.7 times the cycles of a Cortex-M4
 # with DSP in whole networks, 2.1 times in depthwise layers; a call takes 1.2 to 1.4 times as many.
 # So small tiles cost less of the whole.
