@@ -45,11 +45,16 @@ set(runtime
 set(containers
   container/arena.c
   container/check.c
+  container/counts.c
   container/endless.c
+  container/file.c
+  container/gap.c
   container/greedy.c
+  container/hops.c
   container/link.c
   container/load.c
   container/macs.c
+  container/marks.c
   container/online.c
   container/pixels.c
   container/reads.c
