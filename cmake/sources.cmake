@@ -65,6 +65,7 @@ set(containers
   container/tables.c
   container/walk.c
   container/windows.c
+  container/gen/kernels.c
 )
 
 # The audio front end.

@@ -13,9 +13,9 @@ import numpy as np
 from ..emit.structs import STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
+from ..ops.kernel_type import KERNEL_TYPES
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
 from . import release as releases
-from .kernels import linkable
 from .layout import (
     ALIGN,
     CONSTANTS,
@@ -107,7 +107,7 @@ class _Packer:
         ]
         members: dict[str, object] = dict(model)
         _check(members, self.params.values())
-        missing = [kernel for kernel in self.kernels if kernel not in linkable()]
+        missing = [kernel for kernel in self.kernels if kernel not in KERNEL_TYPES]
         if missing:
             reason = f"containers do not support the kernel {missing[0]}"
             raise UserError(Problem(reason, "build C tables: leave out --format container"))
