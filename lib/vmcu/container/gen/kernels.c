@@ -173,6 +173,24 @@ const struct vmcu_kernel vmcu_conv_narrow_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_cum_sum(const struct vmcu_check *c)
+{
+	const struct vmcu_cum_sum_params *p = c->params;
+
+	return vmcu_check_alike(c, 1U) &&
+	       vmcu_check_bool(&p->exclusive) &&
+	       vmcu_check_bool(&p->reverse);
+}
+
+extern const struct vmcu_kernel vmcu_cum_sum_kernel;
+const struct vmcu_kernel vmcu_cum_sum_kernel = {
+	.name = "vmcu_cum_sum",
+	.run = vmcu_cum_sum,
+	.check = check_cum_sum,
+	.bytes = 12U,
+	.reads = VMCU_READS_PIXEL,
+};
+
 extern const struct vmcu_kernel vmcu_dense_kernel;
 const struct vmcu_kernel vmcu_dense_kernel = {
 	.name = "vmcu_dense",

@@ -77,6 +77,23 @@ struct vmcu_binary_params {
 /** @brief Combines two operands by element. For each byte, ascending: reads both, then writes. */
 void vmcu_binary(const struct vmcu_call *call);
 
+struct vmcu_cum_sum_params {
+	int32_t scale;  /**< input scale over output scale, the bits of a float32 */
+	bool exclusive; /**< without the channel itself */
+	bool reverse;   /**< sums from the last channel on */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Computes the sum of each channel and of those before it.
+ *
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
+ */
+void vmcu_cum_sum(const struct vmcu_call *call);
+
 struct vmcu_fetch_params {
 	uint16_t width; /**< columns of the input */
 	uint16_t first; /**< first column of the output */
@@ -318,6 +335,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_concat) \
 	entry(vmcu_conv) \
 	entry(vmcu_conv_narrow) \
+	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \
