@@ -2,54 +2,29 @@
 
 # The C files of the runtime, by folder; a test compares them with the folders.
 
-# The runtime. The linker drops kernels that no model refers to.
+# The runtime, besides kernels. The linker drops kernels that no model refers to.
 set(runtime
   convert.c
   executor.c
   guard.c
   stage.c
   stream.c
-  kernels/arg_max.c
-  kernels/binary.c
-  kernels/concat.c
-  kernels/fetch.c
-  kernels/float_sum.c
-  kernels/hardmax.c
-  kernels/l2_norm.c
-  kernels/layer_norm.c
-  kernels/log_softmax_onnx.c
-  kernels/log_softmax_tflite.c
-  kernels/look_back.c
-  kernels/lookup.c
-  kernels/move.c
-  kernels/pad.c
-  kernels/pooling_sum.c
-  kernels/recall.c
-  kernels/recomputed.c
-  kernels/requantize.c
-  kernels/reshape.c
-  kernels/resize.c
-  kernels/softmax.c
-  kernels/support.c
-  kernels/table_mean.c
-  kernels/transpose_conv.c
-  kernels/gen/add.c
-  kernels/gen/conv.c
-  kernels/gen/dense.c
-  kernels/gen/depthwise.c
-  kernels/gen/pooling.c
-  kernels/gen/products.c
 )
 
 # What loads models from containers. container/all.c, a list of all kernels, is an option.
 set(containers
   container/arena.c
   container/check.c
+  container/counts.c
   container/endless.c
+  container/file.c
+  container/gap.c
   container/greedy.c
+  container/hops.c
   container/link.c
   container/load.c
   container/macs.c
+  container/marks.c
   container/online.c
   container/pixels.c
   container/reads.c
@@ -60,6 +35,7 @@ set(containers
   container/tables.c
   container/walk.c
   container/windows.c
+  container/gen/kernels.c
 )
 
 # The audio front end.
@@ -73,6 +49,12 @@ set(audio
 foreach(list runtime containers audio)
   list(TRANSFORM ${list} PREPEND "${VMCU_ROOT}/lib/vmcu/")
 endforeach()
+# A file in their folder is all that kernels take.
+file(GLOB kernels CONFIGURE_DEPENDS
+  "${VMCU_ROOT}/lib/vmcu/kernels/*.c"
+  "${VMCU_ROOT}/lib/vmcu/kernels/gen/*.c"
+)
+list(APPEND runtime ${kernels})
 set(VMCU_SOURCES ${runtime} CACHE INTERNAL "The runtime")
 set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
 set(VMCU_AUDIO_SOURCES ${audio} CACHE INTERNAL "The audio front end")

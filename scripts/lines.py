@@ -4,8 +4,9 @@
 
 python scripts/lines.py [--write]
 
-`tests/lines.csv` has the budget. --write makes today's lines the budget: the commit that raises a
-number says why.
+`tests/lines.csv` has the budget: of FEATURES for so many files, where each file more may have as
+many lines as these have on average. --write makes today's lines the budget: the commit that raises
+a number says why.
 """
 
 from __future__ import annotations
@@ -27,8 +28,15 @@ RUNTIME = ROOT / "lib" / "vmcu"
 SUFFIXES = (".py", ".c", ".h")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 KINDS = ("code", "docstrings", "comments")
+# Packages with a file for each feature, such as an operator: a new one needs no new budget.
+FEATURES = frozenset(
+    {
+        *("lib/vmcu/kernels", "python/vmcu_tools/commands", "python/vmcu_tools/frontends"),
+        "python/vmcu_tools/ops",
+    }
+)
 # C that a command writes: its lines are no one's work.
-GENERATED = re.compile(r"\bgen/")
+GENERATED = re.compile(r"\bgen/|/operators\.h$")
 _C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
@@ -88,8 +96,14 @@ def counted() -> dict[str, Counter[str]]:
 
 def budget() -> dict[str, int]:
     """Lines of code that each package may have."""
+    files = {name: len(found) for name, found in packages()}
     with BUDGET.open(newline="") as file:
-        return {row["package"]: int(row["code"]) for row in csv.DictReader(file)}
+        rows = {row["package"]: row for row in csv.DictReader(file)}
+    allowed = {name: int(row["code"]) for name, row in rows.items()}
+    for name in FEATURES & files.keys():
+        than = int(rows[name]["files"])
+        allowed[name] += max(files[name] - than, 0) * allowed[name] // than
+    return allowed
 
 
 def main() -> None:
@@ -97,8 +111,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="make today's lines the budget")
     lines = counted()
     if parser.parse_args().write:
-        rows = "".join(f"{name},{found['code']}\n" for name, found in lines.items())
-        BUDGET.write_text(f"package,code\n{rows}")
+        files = {name: len(found) for name, found in packages()}
+        rows = "".join(f"{name},{found['code']},{files[name]}\n" for name, found in lines.items())
+        BUDGET.write_text(f"package,code,files\n{rows}")
     allowed = budget()
     print(f"{'package':34} {'budget':>7}" + "".join(f"{kind:>11}" for kind in KINDS))
     total = sum(lines.values(), Counter())

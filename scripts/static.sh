@@ -10,8 +10,8 @@ set -uo pipefail
 
 WARNINGS=(-std=c99 -O2 -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror
 	-ffp-contract=off -fsyntax-only -Ilib/vmcu/include)
-# Without the generated kernels, whose form is their printer's.
-mapfile -t FORMATTED < <(cd "$ROOT" && git ls-files '*.c' '*.h' | grep -v '/kernels/gen/')
+# Without generated C, whose form is its printer's.
+mapfile -t FORMATTED < <(cd "$ROOT" && git ls-files '*.c' '*.h' | grep -v '/gen/')
 mapfile -t SOURCES < <(cd "$ROOT" && git ls-files 'lib/vmcu/*.c' | grep -v '/port/\|/container/')
 # What loads models, and the rest as it is then.
 mapfile -t LOADER < <(cd "$ROOT" && git ls-files 'lib/vmcu/container/*.c')

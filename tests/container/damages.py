@@ -12,6 +12,7 @@ from builders.containers import changed, model_member, of_model, of_table
 from builders.damages import OF_DIGITS, OF_PLANNERS
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
+from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.plan.plan import Plan
 
@@ -31,15 +32,21 @@ TILED = (*TILED, ("layer.scratch", POOL))
 CONV = (*WINDOW, *TILED, ("window.dilation_w", 3), ("depth", 7))
 SQUARE = (*WINDOW, *STREAM, ("steps", 0), ("steps", 9999), ("window.pad_left", 100))
 SQUARE = (*SQUARE, ("layer.scratch", POOL))
-SOFTMAX = (("exp", AWAY), ("exp[0]", 8191), ("exp[255]", 1 << 31))
+SOFTMAX = (("exp[0]", 8191), ("exp[255]", 1 << 31))
 PRODUCT = (("product.shift", 31),)
-# Of parameters of kernels: a member, or the entry of an array that it points to, and what it must
-# not be.
+# What a member must not be, by its type.
+OF_TYPE = {
+    "bool": (("", 2),),
+    "vmcu_factor": ((".shift", 31),),
+    "vmcu_float_sum": ((".shift", 32),),
+    "vmcu_window": tuple((path.removeprefix("window"), wrong) for path, wrong in WINDOW),
+}
+# Of parameters of kernels besides these and pointers to nothing: a member, or the entry of an array
+# that it points to, and what it must not be.
 PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     "vmcu_add": (("shift", 32), ("shift", -1), ("bias", -(1 << 31)), ("bias", (1 << 31) - 1)),
-    "vmcu_add_exact": (("left_shift", 32), ("a.shift", 31), ("b.shift", -32), ("output.shift", 31)),
-    "vmcu_add_float": (("narrow", 2), ("sum.shift", 32), ("sum.a", 1 << 60), ("sum.b", -1 << 60)),
-    "vmcu_arg_max": (("smallest", 2), ("last", 2)),
+    "vmcu_add_exact": (("b.shift", -32),),
+    "vmcu_add_float": (("sum.a", 1 << 60), ("sum.b", -1 << 60)),
     "vmcu_attention": (*STREAM, ("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2)),
     "vmcu_average_pool": (*WINDOW, ("rescale", 9), ("count_padding", 2)),
     "vmcu_average_pool_sum": (
@@ -58,35 +65,23 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         ("window.pad_top", 1),
     ),
     "vmcu_depthwise_any": (*WINDOW, *STREAM, ("groups", 0), ("run", 7), ("window.kernel_h", 40000)),
-    "vmcu_hardmax": (),
-    "vmcu_l2_norm": (),
-    "vmcu_layer_norm": (
-        *(("centred", 2), ("run", 0), ("factors", 0), ("bits", 32), ("epsilon", -1)),
-        *(("gain", AWAY), ("offset", AWAY)),
-    ),
-    "vmcu_log_softmax_onnx": (*SOFTMAX, ("gain", -1), ("gain", 1 << 40), ("step", -1)),
-    "vmcu_log_softmax_tflite": (*SOFTMAX, ("scaled", AWAY)),
-    "vmcu_lookup": (("table", AWAY),),
+    "vmcu_log_softmax_onnx": SOFTMAX,
+    "vmcu_log_softmax_tflite": SOFTMAX,
     "vmcu_matmul": PRODUCT,
     "vmcu_matmul_chain": (("first.shift", 31), ("second.shift", 31), ("layer.scratch", 2)),
     "vmcu_matmul_transposed": PRODUCT,
-    "vmcu_max_pool": WINDOW,
     "vmcu_move": (
         *(("run", 0), ("rows", AWAY), ("columns", AWAY), ("channels", AWAY)),
         *(("rows[0]", -9999), ("channels[0]", 1 << 30)),
     ),
-    "vmcu_pad": (),
     "vmcu_pointwise": (*TILED, ("packed", 1)),
     "vmcu_pointwise_narrow": (*TILED, ("packed", 1)),
-    "vmcu_requantize": (("rescale", 2), ("factor.shift", 31)),
-    "vmcu_reshape": (),
     "vmcu_resize": (
         *(("rescale", 2), ("factor.shift", 31), ("rows", AWAY), ("columns", AWAY)),
         *(("rows[0]", 9999), ("columns[1]", -1)),
     ),
     "vmcu_softmax_onnx": SOFTMAX,
     "vmcu_softmax_tflite": SOFTMAX,
-    "vmcu_table_mean": (*WINDOW, ("bits", 31), ("divisor", -1), ("table", AWAY)),
     "vmcu_transpose_conv": (
         *(*WINDOW, ("groups", 0), ("depth", 0), ("weights", AWAY), ("bias", AWAY)),
         *(("scale", AWAY), ("multiplier", AWAY), ("shift", AWAY), ("shift[0]", 31)),
@@ -187,7 +182,7 @@ def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
     layers = {name: Layers(image) for name, image in images.items()}
     kernels = {kernel for found in layers.values() for kernel in found.kernels}
     for kernel in sorted(kernels):
-        for path, value in (*PARAMS[kernel], *LAYER):
+        for path, value in (*declared(kernel), *PARAMS.get(kernel, ()), *LAYER):
             for name, found in layers.items():
                 numbers = [n for n, one in enumerate(found.kernels) if one == kernel]
                 made = ((n, found.with_member(n, path, value)) for n in numbers)
@@ -196,6 +191,19 @@ def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
                     label = f"{kernel} {path}"
                     yield Damage(label, name, image, "parameters of layer", index=number)
                     break
+
+
+def declared(kernel: str) -> Iterator[tuple[str, int | str]]:
+    """What a check must refuse by what the kernel's op declares."""
+    kind = KERNEL_TYPES[kernel]
+    for name, (least, largest) in kind.limits.items():
+        yield from () if least is None else ((name, least - 1),)
+        yield from () if largest is None else ((name, largest + 1),)
+    for name, member in () if kind.check else kind.members.items():
+        if member.pointer:
+            yield name, AWAY
+        else:
+            yield from ((f"{name}{path}", wrong) for path, wrong in OF_TYPE.get(member.kind, ()))
 
 
 def shifts(images: Mapping[str, bytes]) -> Iterator[Damage]:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import onnx
+import operators
 from onnx import TensorProto, helper
 from random_onnx import OWN_DOMAIN, OperatorNetwork, Shape
 from random_onnx_moves import DRAWERS, draws, limit
@@ -16,6 +17,7 @@ from vmcu_tools.frontends.onnx.importer import RULES
 AUTO = ("NOTSET", "NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 # Of drawn operators, most are such that onnxruntime runs them.
 ATTEMPTS = 60
+DRAWERS.update(operators.DRAWERS)
 
 
 def operator_network(rng: np.random.Generator, op: str | None = None) -> OperatorNetwork:

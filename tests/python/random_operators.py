@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import operators
 from random_builder import Builder
 from vmcu_tools.frontends.softmax import differences, tflite_table
 from vmcu_tools.graph import Shape, Tensor, Window
@@ -215,4 +216,5 @@ OPERATORS: dict[str, Callable[[Builder], Tensor]] = {
     "moving_operator": moving_operator,
     "transpose_conv": transpose_conv,
     "table_mean": table_mean,
+    **operators.LAYERS,
 }

@@ -21,6 +21,7 @@ from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
 from vmcu_tools.machine import reference
+from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.ops.values import STRUCTS, CStruct
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
@@ -32,7 +33,7 @@ HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits
 HARNESS = ROOT / "tests/fuzz/container.c"
 NETWORKS = 24
 # Of builds with VMCU_STREAMS.
-OF_STREAMS = ("vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember")
+OF_STREAMS = [symbol for symbol, kind in KERNEL_TYPES.items() if kind.streams]
 
 
 def planned(path: Path, streamed: bool = False) -> Plan:

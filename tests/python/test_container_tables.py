@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import itertools
-import re
 import struct
 from dataclasses import dataclass
 
@@ -15,11 +14,11 @@ import online_device as device
 import pytest
 from builders.containers import changed, model_member, of_model, of_table
 from random_networks import AnyNetwork
-from vmcu_tools import container, passes, paths
+from vmcu_tools import container, passes
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
-from vmcu_tools.ops.values import STRUCTS
+from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
@@ -330,14 +329,12 @@ class Kernel(ctypes.Structure):
 
 def test_kernels_know_what_their_parameters_are_made_of(loader: ctypes.CDLL) -> None:
     """Pointers first, of which a container has 32 bits and this computer its own, then the rest."""
-    texts = [path.read_text() for path in (paths.runtime() / "container").glob("*.c")]
-    declared = re.findall(r"^VMCU_KERNEL\w*\((\w+),\s*(vmcu_\w+_params)", "".join(texts), re.M)
-    # Some are in builds with VMCU_STREAMS alone.
-    declared = [pair for pair in declared if hasattr(loader, f"{pair[0]}_kernel")]
-    assert len(declared) > 20
-    for symbol, params in declared:
+    for symbol, declared in KERNEL_TYPES.items():
+        kind = declared.params
+        # Some are in builds with VMCU_STREAMS alone.
+        if kind is None or not hasattr(loader, f"{symbol}_kernel"):
+            continue
         kernel = Kernel.in_dll(loader, f"{symbol}_kernel")
-        kind = STRUCTS[params]
         members = list(kind.members.values())
         pointers = list(itertools.takewhile(lambda member: member.pointer, members))
         rest = members[len(pointers)].start if len(pointers) < len(members) else kind.size
@@ -346,6 +343,8 @@ def test_kernels_know_what_their_parameters_are_made_of(loader: ctypes.CDLL) -> 
         align = ctypes.alignment(ctypes.c_void_p) if pointers else kind.align
         size = -(-(own + tail) // align) * align
         assert not any(member.pointer for member in members[len(pointers) :]), symbol
-        assert (kernel.pointers, kernel.size) == (len(pointers), size), symbol
-        assert (kernel.behind, kernel.native) == (rest, own), symbol
-        assert kernel.bytes == rest + size - own, symbol
+        assert (kernel.pointers, kernel.bytes) == (len(pointers), kind.size), symbol
+        # Others are used in place.
+        wanted = (rest, own, size) if pointers else (0, 0, 0)
+        assert (kernel.behind, kernel.native, kernel.size) == wanted, symbol
+        assert tail <= size - own, symbol

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 from vmcu_tools import paths
@@ -15,7 +16,7 @@ from vmcu_tools.kernels.language.target import portable_body
 from vmcu_tools.kernels.programs import PROGRAMS
 from vmcu_tools.kernels.targets import PORTABLE, TARGETS
 from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
-from vmcu_tools.ops import operators_h
+from vmcu_tools.ops import descriptors, operators_h
 
 DIGEST = """
 import hashlib
@@ -33,9 +34,10 @@ def test_committed_files_are_what_is_generated() -> None:
         assert committed[name] == text, f"{name}: run `python -m vmcu_tools.kernels`"
 
 
-def test_the_ops_header_is_what_is_generated() -> None:
-    committed = (paths.runtime() / "include" / "vmcu" / "operators.h").read_text()
-    assert committed == operators_h.text(), "run `python -m vmcu_tools.ops`"
+@pytest.mark.parametrize("made", [operators_h, descriptors])
+def test_the_c_of_ops_is_what_is_generated(made: ModuleType) -> None:
+    committed = (paths.runtime() / made.PATH).read_text()
+    assert committed == made.text(), "run `python -m vmcu_tools.ops`"
 
 
 def test_generation_does_not_depend_on_hashes() -> None:

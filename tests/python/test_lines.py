@@ -54,6 +54,8 @@ def test_each_file_of_the_product_is_counted() -> None:
     command = ["git", "-C", str(root), "ls-files", "python/vmcu_tools", "lib/vmcu"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     suffixes = LINES["SUFFIXES"]
-    wanted = {name for name in listed if name.endswith(suffixes) and "/gen/" not in name}
+    wanted = {
+        name for name in listed if name.endswith(suffixes) and not LINES["GENERATED"].search(name)
+    }
     found = {p.relative_to(root).as_posix() for _, files in LINES["packages"]() for p in files}
     assert wanted <= found

@@ -23,12 +23,13 @@ from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
 from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.recomputation import Pair, recomputed
 
-OF_STREAMS = {"vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember"}
+OF_STREAMS = {symbol for symbol, kind in KERNEL_TYPES.items() if kind.streams}
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
 POOL_BYTES = 2600
 LAYERS_MAX = 5

@@ -32,6 +32,22 @@ const struct vmcu_tensor *vmcu_check_output(const struct vmcu_check *c)
 	return &c->model->tensors[c->layer->output];
 }
 
+VMCU_SMALL const void *vmcu_check_params(const struct vmcu_check *c,
+					 const struct vmcu_kernel *kernel)
+{
+#if UINTPTR_MAX > UINT32_MAX
+	if (kernel->pointers != 0U) {
+		/* They are in the arena. */
+		return vmcu_at(c->model->base, c->layer->params);
+	}
+#endif
+	if ((uintptr_t)c->layer->params % 8U != 0U ||
+	    !vmcu_check_array(c, c->layer->params, 1U, kernel->bytes)) {
+		return NULL;
+	}
+	return vmcu_check_at(c, c->layer->params);
+}
+
 VMCU_SMALL bool vmcu_check_inputs(const struct vmcu_check *c, uint32_t count)
 {
 	return c->layer->input_count == count;

@@ -31,45 +31,6 @@ struct vmcu_check {
 	uint32_t *scratch;  /**< gets the bytes of the layer's scratch, unless NULL */
 };
 
-/**
- * Describes a kernel of parameters struct @a type, which begins with @a count pointers; @a member
- * is the first behind them.
- */
-#define VMCU_KERNEL_OF(symbol, type, count, member, function)                                      \
-	VMCU_KERNEL_READING(symbol, type, count, member, function, VMCU_READS_ALL)
-
-/** The same of a kernel that reads its inputs in a way that can be followed. */
-#define VMCU_KERNEL_READING(symbol, type, count, member, function, how)                            \
-	extern const struct vmcu_kernel symbol##_kernel;                                           \
-	const struct vmcu_kernel symbol##_kernel = {                                               \
-		.name = #symbol,                                                                   \
-		.run = symbol,                                                                     \
-		.check = function,                                                                 \
-		.bytes = VMCU_BEHIND(type, count, member) +                                        \
-			 (uint16_t)(sizeof(struct type) - offsetof(struct type, member)),          \
-		.pointers = (count),                                                               \
-		.behind = VMCU_BEHIND(type, count, member),                                        \
-		.native = offsetof(struct type, member),                                           \
-		.size = sizeof(struct type),                                                       \
-		.reads = (how),                                                                    \
-	}
-
-/** Where @a member is in a container: numbers of 64 bits are aligned there, too. */
-#define VMCU_BEHIND(type, count, member)                                                           \
-	((sizeof(((struct type *)0)->member) == 8U) ? (4U * (count) + 7U) / 8U * 8U : 4U * (count))
-
-/** Describes a kernel without pointers; if it has a window, its parameters begin with that. */
-#define VMCU_KERNEL_PLAIN(symbol, type, function, how)                                             \
-	extern const struct vmcu_kernel symbol##_kernel;                                           \
-	const struct vmcu_kernel symbol##_kernel = {                                               \
-		.name = #symbol,                                                                   \
-		.run = symbol,                                                                     \
-		.check = function,                                                                 \
-		.bytes = sizeof(struct type),                                                      \
-		.size = sizeof(struct type),                                                       \
-		.reads = (how),                                                                    \
-	}
-
 /** True if @a count things of @a each bytes are in the container from an offset on, aligned. */
 bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 		      uint32_t each);
@@ -142,5 +103,36 @@ bool vmcu_check_line(int32_t word);
 
 /** True if sums of two bytes stay within 32 bits. */
 bool vmcu_check_float_sum(const struct vmcu_float_sum *s);
+
+/**
+ * @name Kernels whose layers more than conditions describe, see
+ * python/vmcu_tools/ops/kernel_type.py
+ * @{
+ */
+bool vmcu_check_add(const struct vmcu_check *c);
+bool vmcu_check_attention(const struct vmcu_check *c);
+bool vmcu_check_average_pool(const struct vmcu_check *c);
+bool vmcu_check_average_pool_sum(const struct vmcu_check *c);
+bool vmcu_check_binary(const struct vmcu_check *c);
+bool vmcu_check_concat(const struct vmcu_check *c);
+bool vmcu_check_dense(const struct vmcu_check *c);
+bool vmcu_check_depthwise_any(const struct vmcu_check *c);
+bool vmcu_check_matmul(const struct vmcu_check *c);
+bool vmcu_check_matmul_chain(const struct vmcu_check *c);
+bool vmcu_check_matmul_transposed(const struct vmcu_check *c);
+bool vmcu_check_move(const struct vmcu_check *c);
+bool vmcu_check_resize(const struct vmcu_check *c);
+bool vmcu_check_transpose_conv(const struct vmcu_check *c);
+/** Blocks of @a size channels of @a pixels pixels. */
+bool vmcu_check_conv(const struct vmcu_check *c, uint32_t pixels, uint32_t size);
+bool vmcu_check_pointwise(const struct vmcu_check *c, uint32_t pixels, uint32_t size);
+/** A square window of so many taps across. */
+bool vmcu_check_depthwise(const struct vmcu_check *c, uint32_t taps, uint32_t stride);
+#if defined(VMCU_STREAMS)
+bool vmcu_check_look_back(const struct vmcu_check *c);
+bool vmcu_check_recall(const struct vmcu_check *c);
+bool vmcu_check_remember(const struct vmcu_check *c);
+#endif
+/** @} */
 
 #endif /* VMCU_CHECK_H_ */

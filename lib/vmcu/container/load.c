@@ -19,36 +19,13 @@
 #define MINOR_RELEASE         2U
 #define MINOR_STREAMS_RELEASE 1U
 
-/** The first bytes of a container. */
-struct file {
-	uint32_t magic;
-	uint16_t major;
-	uint16_t minor;
-	uint32_t size;
-	uint32_t signature; /**< of the digest: 0 none, 1 Ed25519, 2 ECDSA P-256 */
-	uint8_t digest[VMCU_DIGEST_BYTES];
-	uint8_t signed_by[VMCU_SIGNATURE_BYTES];
-	struct vmcu_container_model model;
-};
-
-/** What lies in front of the digest, and behind the signature, has one. */
-#define DIGEST_AT    16U
-#define SIGNATURE_AT (DIGEST_AT + VMCU_DIGEST_BYTES)
-#define MODEL_AT     (SIGNATURE_AT + VMCU_SIGNATURE_BYTES)
-
-VMCU_SMALL int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t index)
-{
-	l->refusal.what = what;
-	l->refusal.index = index;
-	return err;
-}
-
-static bool is_digest(const struct file *file)
+static bool is_digest(const struct vmcu_container_file *file)
 {
 	const uint8_t *bytes = (const uint8_t *)file;
 	uint8_t digest[VMCU_DIGEST_BYTES];
 
-	vmcu_sha256(bytes, DIGEST_AT, bytes + MODEL_AT, file->size - MODEL_AT, digest);
+	vmcu_sha256(bytes, VMCU_DIGEST_AT, bytes + VMCU_MODEL_AT, file->size - VMCU_MODEL_AT,
+		    digest);
 	for (uint32_t i = 0; i < sizeof(digest); i++) {
 		if (digest[i] != file->digest[i]) {
 			return false;
@@ -66,7 +43,7 @@ static bool is_known(uint16_t major)
 #endif
 }
 
-static int check_file(struct vmcu_loading *l, const struct file *file, size_t size)
+static int check_file(struct vmcu_loading *l, const struct vmcu_container_file *file, size_t size)
 {
 	if (size < sizeof(*file) || file->magic != MAGIC) {
 		return vmcu_refuse(l, -EBADMSG, "magic number", 0U);
@@ -86,13 +63,6 @@ static int check_file(struct vmcu_loading *l, const struct file *file, size_t si
 	}
 #endif
 	return 0;
-}
-
-VMCU_SMALL bool vmcu_is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count,
-			      uint32_t each)
-{
-	return count == 0U || (at % 8U == 0U && at >= sizeof(struct file) && at <= l->size &&
-			       (uint64_t)count * each <= l->size - at);
 }
 
 static int check_tables(struct vmcu_loading *l)
@@ -132,19 +102,6 @@ static int check_tables(struct vmcu_loading *l)
 	return 0;
 }
 
-VMCU_SMALL const char *vmcu_text(const struct vmcu_loading *l, uint32_t at)
-{
-	if (at < MODEL_AT) {
-		return NULL;
-	}
-	for (uint32_t end = at; end < l->size; end++) {
-		if (l->data[end] == 0U) {
-			return (const char *)&l->data[at];
-		}
-	}
-	return NULL;
-}
-
 static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 {
 	const struct vmcu_container_model *m = l->tables;
@@ -166,7 +123,7 @@ static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 }
 
 /** Finds what there is behind the model. */
-static int find_additions(struct vmcu_loading *l, const struct file *file)
+static int find_additions(struct vmcu_loading *l, const struct vmcu_container_file *file)
 {
 	const struct {
 		struct vmcu_container_online online;
@@ -257,8 +214,9 @@ static int replay(const struct vmcu_model *model, struct vmcu_loading *l)
 }
 
 /** The parts of loading, in the order in which they may rely on each other. */
-static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct file *file,
-		size_t size, const struct vmcu_load_options *options)
+static int load(struct vmcu_model *model, struct vmcu_loading *l,
+		const struct vmcu_container_file *file, size_t size,
+		const struct vmcu_load_options *options)
 {
 	int err = check_file(l, file, size);
 	int planned = 0;
@@ -302,7 +260,7 @@ VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, si
 {
 	struct vmcu_loading l = {
 		.data = data,
-		.tables = (const struct vmcu_container_model *)((uintptr_t)data + MODEL_AT),
+		.tables = (const struct vmcu_container_model *)((uintptr_t)data + VMCU_MODEL_AT),
 		.arena = arena,
 		.arena_size = arena_size & ~(size_t)7U,
 	};
@@ -330,7 +288,7 @@ VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, si
 int vmcu_container_release(const void *data, size_t size, uint32_t *product, uint32_t *version)
 {
 	struct vmcu_loading l = {.data = data};
-	const struct file *file = data;
+	const struct vmcu_container_file *file = data;
 
 	if (data == NULL || product == NULL || version == NULL ||
 	    (uintptr_t)data % VMCU_CONTAINER_ALIGN != 0U) {

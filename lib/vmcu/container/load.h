@@ -48,6 +48,23 @@ struct vmcu_container_model {
 	uint8_t requantisers;
 };
 
+/** The first bytes of a container. */
+struct vmcu_container_file {
+	uint32_t magic;
+	uint16_t major;
+	uint16_t minor;
+	uint32_t size;
+	uint32_t signature; /**< of the digest: 0 none, 1 Ed25519, 2 ECDSA P-256 */
+	uint8_t digest[VMCU_DIGEST_BYTES];
+	uint8_t signed_by[VMCU_SIGNATURE_BYTES];
+	struct vmcu_container_model model;
+};
+
+/** The digest covers what is in front of it and what is behind the signature. */
+#define VMCU_DIGEST_AT    16U
+#define VMCU_SIGNATURE_AT (VMCU_DIGEST_AT + VMCU_DIGEST_BYTES)
+#define VMCU_MODEL_AT     (VMCU_SIGNATURE_AT + VMCU_SIGNATURE_BYTES)
+
 /** What a container for planners on the device has behind its model, from minor version 1 on. */
 struct vmcu_container_online {
 	uint32_t steps; /**< one for each layer; 0: there are none */

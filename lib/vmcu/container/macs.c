@@ -128,7 +128,7 @@ static bool tiled(const struct vmcu_check *c, const struct vmcu_mac_params *p, u
 	       walk_stream(c, p, size, 4U * p->steps);
 }
 
-static bool pointwise_of(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
+VMCU_SMALL bool vmcu_check_pointwise(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
 {
 	const struct vmcu_mac_params *p = c->params;
 
@@ -139,17 +139,7 @@ static bool pointwise_of(const struct vmcu_check *c, uint32_t pixels, uint32_t s
 	       steps_are(p, 1U) && tiled(c, p, pixels, size);
 }
 
-VMCU_SMALL static bool pointwise(const struct vmcu_check *c)
-{
-	return pointwise_of(c, 4U, 2U);
-}
-
-VMCU_SMALL static bool pointwise_narrow(const struct vmcu_check *c)
-{
-	return pointwise_of(c, 2U, 4U);
-}
-
-static bool conv_of(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
+VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
 {
 	const struct vmcu_mac_params *p = c->params;
 	uint32_t across;
@@ -168,16 +158,6 @@ static bool conv_of(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
 	       tiled(c, p, pixels, size);
 }
 
-VMCU_SMALL static bool conv(const struct vmcu_check *c)
-{
-	return conv_of(c, 4U, 2U);
-}
-
-VMCU_SMALL static bool conv_narrow(const struct vmcu_check *c)
-{
-	return conv_of(c, 2U, 4U);
-}
-
 /** Bytes of scratch of a kernel without a tile: a copy of its rows, or of a row of padding. */
 static uint32_t dense_scratch(const struct vmcu_check *c, const struct vmcu_mac_params *p)
 {
@@ -194,7 +174,7 @@ static uint32_t dense_scratch(const struct vmcu_check *c, const struct vmcu_mac_
 	return p->run;
 }
 
-VMCU_SMALL static bool dense(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
@@ -218,10 +198,3 @@ VMCU_SMALL static bool dense(const struct vmcu_check *c)
 	}
 	return walk_stream(c, p, 4U, (p->run + 3U) / 4U * 4U * runs);
 }
-
-VMCU_KERNEL_READING(vmcu_pointwise, vmcu_mac_params, 1U, window, pointwise, VMCU_READS_WINDOW);
-VMCU_KERNEL_READING(vmcu_pointwise_narrow, vmcu_mac_params, 1U, window, pointwise_narrow,
-		    VMCU_READS_WINDOW);
-VMCU_KERNEL_READING(vmcu_conv, vmcu_mac_params, 1U, window, conv, VMCU_READS_WINDOW);
-VMCU_KERNEL_READING(vmcu_conv_narrow, vmcu_mac_params, 1U, window, conv_narrow, VMCU_READS_WINDOW);
-VMCU_KERNEL_READING(vmcu_dense, vmcu_mac_params, 1U, window, dense, VMCU_READS_WINDOW);

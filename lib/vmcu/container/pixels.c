@@ -11,24 +11,6 @@
 
 #include "../compiled.h"
 
-#define ALIKE(kernel)                                                                              \
-	VMCU_SMALL static bool kernel(const struct vmcu_check *c)                                  \
-	{                                                                                          \
-		return vmcu_check_alike(c, 1U);                                                    \
-	}
-
-ALIKE(hardmax)
-ALIKE(l2_norm)
-
-VMCU_SMALL static bool arg_max(const struct vmcu_check *c)
-{
-	const struct vmcu_arg_max_params *p = c->params;
-
-	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_columns(c, 0) &&
-	       vmcu_check_output(c)->channels == sizeof(uint32_t) &&
-	       vmcu_check_bool(&p->smallest) && vmcu_check_bool(&p->last);
-}
-
 /** A second operand in the tables: sizes are 1 or the output's. */
 static bool is_operand(const struct vmcu_check *c, const struct vmcu_binary_params *p)
 {
@@ -57,7 +39,7 @@ static bool is_input(const struct vmcu_check *c, uint16_t i)
 								      : vmcu_check_rows(c, i);
 }
 
-VMCU_SMALL static bool binary(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_binary(const struct vmcu_check *c)
 {
 	const struct vmcu_binary_params *p = c->params;
 	const bool constant = p->constant != NULL;
@@ -80,7 +62,7 @@ VMCU_SMALL static bool binary(const struct vmcu_check *c)
 	}
 }
 
-VMCU_SMALL static bool concat(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_concat(const struct vmcu_check *c)
 {
 	const struct vmcu_concat_params *p = c->params;
 	const struct vmcu_tensor *out = vmcu_check_output(c);
@@ -119,20 +101,6 @@ VMCU_SMALL static bool concat(const struct vmcu_check *c)
 							: out->channels);
 }
 
-VMCU_SMALL static bool layer_norm(const struct vmcu_check *c)
-{
-	const struct vmcu_layer_norm_params *p = c->params;
-
-	/* Sums of squares are in 64 bits, and shifts within them. */
-	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->centred) && p->run > 0 &&
-	       p->factors > 0 && vmcu_check_output(c)->channels % (uint32_t)p->run == 0U &&
-	       p->bits <= 31U && p->fraction <= 16U && p->fraction % 2U == 0U && p->epsilon >= 0 &&
-	       p->epsilon < INT64_C(1) << (46 + p->fraction) &&
-	       vmcu_check_output(c)->channels <= 1U << 14 &&
-	       vmcu_check_array(c, p->gain, (uint32_t)p->factors, sizeof(*p->gain)) &&
-	       vmcu_check_array(c, p->offset, (uint32_t)p->factors, sizeof(*p->offset));
-}
-
 VMCU_SMALL bool vmcu_check_exponentials(const struct vmcu_check *c, const void *table)
 {
 	const uint32_t *exp = vmcu_check_at(c, table);
@@ -149,37 +117,6 @@ VMCU_SMALL bool vmcu_check_exponentials(const struct vmcu_check *c, const void *
 	return exp[0] >= 1U << 13;
 }
 
-VMCU_SMALL static bool log_softmax_onnx(const struct vmcu_check *c)
-{
-	const struct vmcu_log_softmax_onnx_params *p = c->params;
-
-	/* Logarithms are below 2^21, and their products within 64 bits. */
-	return vmcu_check_alike(c, 1U) && vmcu_check_exponentials(c, p->exp) && p->step >= 0 &&
-	       p->gain >= 0 && p->gain < INT64_C(1) << 40;
-}
-
-VMCU_SMALL static bool log_softmax_tflite(const struct vmcu_check *c)
-{
-	const struct vmcu_log_softmax_tflite_params *p = c->params;
-
-	return vmcu_check_alike(c, 1U) && vmcu_check_exponentials(c, p->exp) &&
-	       vmcu_check_array(c, p->scaled, VMCU_SOFTMAX_ENTRIES, sizeof(*p->scaled));
-}
-
-VMCU_SMALL static bool softmax(const struct vmcu_check *c)
-{
-	const struct vmcu_softmax_params *p = c->params;
-
-	return vmcu_check_alike(c, 1U) && vmcu_check_exponentials(c, p->exp);
-}
-
-VMCU_SMALL static bool lookup(const struct vmcu_check *c)
-{
-	const struct vmcu_lookup_params *p = c->params;
-
-	return vmcu_check_alike(c, 1U) && vmcu_check_array(c, p->table, VMCU_TABLE_ENTRIES, 1U);
-}
-
 /** True if a run of an input's bytes is within a row. */
 static bool is_run(const struct vmcu_tensor *in, int64_t at, uint32_t run)
 {
@@ -188,7 +125,7 @@ static bool is_run(const struct vmcu_tensor *in, int64_t at, uint32_t run)
 	return at >= 0 && at < (int64_t)vmcu_check_bytes(in) && (uint64_t)at % row + run <= row;
 }
 
-VMCU_SMALL static bool move(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_move(const struct vmcu_check *c)
 {
 	const struct vmcu_move_params *p = c->params;
 	const struct vmcu_tensor *out = vmcu_check_output(c);
@@ -221,26 +158,6 @@ VMCU_SMALL static bool move(const struct vmcu_check *c)
 	return true;
 }
 
-VMCU_SMALL static bool pad(const struct vmcu_check *c)
-{
-	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c);
-}
-
-VMCU_SMALL static bool requantize(const struct vmcu_check *c)
-{
-	const struct vmcu_requantize_params *p = c->params;
-
-	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->rescale) &&
-	       vmcu_check_shift(p->factor.shift);
-}
-
-VMCU_SMALL static bool reshape(const struct vmcu_check *c)
-{
-	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_rows(c, 0) &&
-	       c->layer->columns == c->layer->width &&
-	       vmcu_check_bytes(vmcu_check_input(c, 0)) == vmcu_check_bytes(vmcu_check_output(c));
-}
-
 /** Entries (first, second, weight in 1/1024) for each of @a count outputs of @a size inputs. */
 static bool is_interpolation(const struct vmcu_check *c, const int16_t *offset, uint32_t count,
 			     int32_t size)
@@ -258,7 +175,7 @@ static bool is_interpolation(const struct vmcu_check *c, const int16_t *offset, 
 	return true;
 }
 
-VMCU_SMALL static bool resize(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_resize(const struct vmcu_check *c)
 {
 	const struct vmcu_resize_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
@@ -271,20 +188,7 @@ VMCU_SMALL static bool resize(const struct vmcu_check *c)
 	       is_interpolation(c, p->columns, out->width, in->width);
 }
 
-VMCU_SMALL static bool table_mean(const struct vmcu_check *c)
-{
-	const struct vmcu_table_mean_params *p = c->params;
-
-	/* A sum of so many values, and what it is divided by, are in 64 bits. */
-	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
-	       vmcu_check_window(c, &p->window) &&
-	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
-	       p->bits <= 30U && p->divisor >= 0 &&
-	       (uint32_t)p->window.kernel_h * p->window.kernel_w <= UINT32_C(1) << 20 &&
-	       vmcu_check_array(c, p->table, VMCU_TABLE_ENTRIES, sizeof(*p->table));
-}
-
-VMCU_SMALL static bool transpose_conv(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_transpose_conv(const struct vmcu_check *c)
 {
 	const struct vmcu_transpose_conv_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
@@ -316,44 +220,3 @@ VMCU_SMALL static bool transpose_conv(const struct vmcu_check *c)
 	}
 	return true;
 }
-
-VMCU_KERNEL_PLAIN(vmcu_arg_max, vmcu_arg_max_params, arg_max, VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_binary, vmcu_binary_params, 2U, a, binary, VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_concat, vmcu_concat_params, 2U, axis, concat, VMCU_READS_JOINED);
-VMCU_KERNEL_PLAIN(vmcu_hardmax, vmcu_hardmax_params, hardmax, VMCU_READS_PIXEL);
-VMCU_KERNEL_PLAIN(vmcu_l2_norm, vmcu_l2_norm_params, l2_norm, VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_layer_norm, vmcu_layer_norm_params, 2U, epsilon, layer_norm,
-		    VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_log_softmax_onnx, vmcu_log_softmax_onnx_params, 1U, gain, log_softmax_onnx,
-		    VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_log_softmax_tflite, vmcu_log_softmax_tflite_params, 2U, act_min,
-		    log_softmax_tflite, VMCU_READS_PIXEL);
-VMCU_KERNEL_OF(vmcu_move, vmcu_move_params, 3U, run, move);
-VMCU_KERNEL_PLAIN(vmcu_pad, vmcu_pad_params, pad, VMCU_READS_PADDED);
-VMCU_KERNEL_PLAIN(vmcu_requantize, vmcu_requantize_params, requantize, VMCU_READS_PIXEL);
-VMCU_KERNEL_OF(vmcu_resize, vmcu_resize_params, 2U, factor, resize);
-VMCU_KERNEL_READING(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
-VMCU_KERNEL_READING(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
-VMCU_KERNEL_OF(vmcu_table_mean, vmcu_table_mean_params, 1U, window, table_mean);
-VMCU_KERNEL_OF(vmcu_transpose_conv, vmcu_transpose_conv_params, 5U, window, transpose_conv);
-
-extern const struct vmcu_kernel vmcu_lookup_kernel;
-extern const struct vmcu_kernel vmcu_reshape_kernel;
-
-const struct vmcu_kernel vmcu_lookup_kernel = {
-	.name = "vmcu_lookup",
-	.run = vmcu_lookup,
-	.check = lookup,
-	.bytes = sizeof(uint32_t),
-	.pointers = 1U,
-	.behind = sizeof(uint32_t),
-	.native = sizeof(struct vmcu_lookup_params),
-	.size = sizeof(struct vmcu_lookup_params),
-	.reads = VMCU_READS_PIXEL,
-};
-
-const struct vmcu_kernel vmcu_reshape_kernel = {
-	.name = "vmcu_reshape",
-	.run = vmcu_reshape,
-	.check = reshape,
-};

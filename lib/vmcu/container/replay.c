@@ -22,64 +22,6 @@
 
 #if defined(VMCU_CONTAINER_REPLAY)
 
-/** Of the bytes of a pixel that is read, one in so many is looked at. */
-#define STRIDE 8U
-
-/** What bytes of a row are marked with; rows of a tensor that share a place differ. */
-static uint8_t mark_of(uint32_t tensor, uint32_t y)
-{
-	return (uint8_t)(1U + (tensor * 61U + y * 7U) % 255U);
-}
-
-/** Marks bytes of the circle. */
-static void mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)
-{
-	uint8_t *one = &r->marks[at % r->circle];
-	const uint8_t *const end = &r->marks[r->circle];
-
-	for (uint32_t i = 0; i < bytes; i++) {
-		*one = with;
-		one++;
-		if (one == end) {
-			one = r->marks;
-		}
-	}
-}
-
-/** True if bytes are marked so: the first and the last, and each STRIDE-th between. */
-static bool is_marked(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)
-{
-	uint32_t one = (at < r->circle) ? at : at % r->circle;
-	const uint32_t last = (one + bytes - 1U) % r->circle;
-
-	for (uint32_t i = 0; i < bytes; i += STRIDE) {
-		if (r->marks[one] != with) {
-			return false;
-		}
-		one += STRIDE;
-		one = (one < r->circle) ? one : one % r->circle;
-	}
-	return r->marks[last] == with;
-}
-
-VMCU_SMALL bool vmcu_replay_visit(const struct replay *r, const struct run *run, bool write)
-{
-	const struct vmcu_tensor *t = &r->model->tensors[run->tensor];
-
-	for (uint32_t i = 0; i < run->columns; i++) {
-		const uint32_t at = t->base + vmcu_place(t, run->y, run->x + i);
-
-		if (write) {
-			mark(r, at, t->channels, mark_of(run->tensor, run->y));
-			continue;
-		}
-		if (!is_marked(r, at, t->channels, mark_of(run->tensor, run->y))) {
-			return false;
-		}
-	}
-	return true;
-}
-
 static bool visit_all(const struct replay *r, uint32_t tensor, bool write)
 {
 	const struct vmcu_tensor *t = &r->model->tensors[tensor];
@@ -133,7 +75,7 @@ static bool call(struct replay *r, const struct run *out, uint32_t number)
 		}
 	}
 	if (r->scratch != 0U) {
-		mark(r, layer->scratch, r->scratch, 0U);
+		vmcu_replay_mark(r, layer->scratch, r->scratch, 0U);
 	}
 	if (layer->rows == t->height && layer->width == t->width) {
 		return vmcu_replay_visit(r, out, true);
@@ -254,7 +196,7 @@ static bool replay_part(struct replay *r, const struct vmcu_part *part, struct r
 /** Begins to count the calls of a stage. */
 static void start(const struct replay *r)
 {
-	mark(r, r->stage->progress, (uint32_t)sizeof(uint16_t) * r->stage->count, 0U);
+	vmcu_replay_mark(r, r->stage->progress, (uint32_t)sizeof(uint16_t) * r->stage->count, 0U);
 }
 
 static bool replay_together(struct replay *r)

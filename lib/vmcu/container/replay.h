@@ -35,6 +35,9 @@ struct run {
 	uint32_t columns;
 };
 
+/** Marks bytes of the circle. */
+void vmcu_replay_mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with);
+
 /** Marks what a run has as its row's, or asks whether all of it is marked so. */
 bool vmcu_replay_visit(const struct replay *r, const struct run *run, bool write);
 

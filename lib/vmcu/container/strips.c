@@ -65,7 +65,7 @@ static bool in_strip(const struct vmcu_check *c, const struct vmcu_mac_params *p
 	       w->pad_left < w->kernel_w && last < in->width;
 }
 
-static bool depthwise_of(const struct vmcu_check *c, uint32_t taps, uint32_t stride)
+VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, uint32_t taps, uint32_t stride)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_window *w = &p->window;
@@ -85,21 +85,6 @@ static bool depthwise_of(const struct vmcu_check *c, uint32_t taps, uint32_t str
 	       vmcu_check_array(c, p->stream, (channels + 1U) / 2U * 2U, bytes) &&
 	       rests(c, p, channels, bytes);
 }
-
-#define DEPTHWISE(taps, stride)                                                                    \
-	VMCU_SMALL static bool depthwise_##taps##_##stride(const struct vmcu_check *c)             \
-	{                                                                                          \
-		return depthwise_of(c, taps, stride);                                              \
-	}                                                                                          \
-	VMCU_KERNEL_READING(vmcu_depthwise_##taps##_##stride, vmcu_mac_params, 1U, window,         \
-			    depthwise_##taps##_##stride, VMCU_READS_WINDOW)
-
-DEPTHWISE(3, 1);
-DEPTHWISE(3, 2);
-DEPTHWISE(5, 1);
-DEPTHWISE(5, 2);
-DEPTHWISE(7, 1);
-DEPTHWISE(7, 2);
 
 /**
  * Four channels of any window: biases, taps, then the requantiser's constants, which are for the
@@ -129,7 +114,7 @@ static bool walk_fours(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 	return vmcu_walk_skip(w, 16U) && vmcu_walk_shifts(p, words, 4U);
 }
 
-VMCU_SMALL static bool depthwise_any(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
@@ -161,6 +146,3 @@ VMCU_SMALL static bool depthwise_any(const struct vmcu_check *c)
 	}
 	return true;
 }
-
-VMCU_KERNEL_READING(vmcu_depthwise_any, vmcu_mac_params, 1U, window, depthwise_any,
-		    VMCU_READS_WINDOW);

@@ -85,22 +85,6 @@ static bool is_layer(const struct vmcu_check *c, const struct vmcu_kernel *kerne
 	return (kernel->bytes == 0U) == (layer->params == NULL);
 }
 
-VMCU_SMALL const void *vmcu_check_params(const struct vmcu_check *c,
-					 const struct vmcu_kernel *kernel)
-{
-#if UINTPTR_MAX > UINT32_MAX
-	if (kernel->pointers != 0U) {
-		/* They are in the arena. */
-		return vmcu_at(c->model->base, c->layer->params);
-	}
-#endif
-	if ((uintptr_t)c->layer->params % 8U != 0U ||
-	    !vmcu_check_array(c, c->layer->params, 1U, kernel->bytes)) {
-		return NULL;
-	}
-	return vmcu_check_at(c, c->layer->params);
-}
-
 static int check_layer(struct vmcu_check *c, struct vmcu_loading *l, uint32_t number)
 {
 	const struct vmcu_kernel *kernel;
@@ -190,48 +174,6 @@ static bool is_schedule(struct vmcu_check *c, const struct vmcu_stage *stage, bo
 		entries += times;
 	}
 	return entries_of(c->model, stage) == entries;
-}
-
-/** The bytes of the pool that a layer has for its scratch, which is checked, as a tensor's. */
-static struct vmcu_tensor scratch_of(const struct vmcu_check *of, const struct vmcu_loading *l,
-				     const struct vmcu_layer *layer)
-{
-	struct vmcu_tensor found = {.base = layer->scratch};
-	struct vmcu_check c = {
-		.data = of->data,
-		.size = of->size,
-		.model = of->model,
-		.layer = layer,
-		.scratch = &found.ring,
-	};
-
-	if (layer->scratch != VMCU_SCRATCH_ON_STACK) {
-		const struct vmcu_kernel *kernel =
-			vmcu_linked(l, (uint32_t)(uintptr_t)layer->kernel);
-
-		c.params = (kernel->bytes == 0U) ? NULL : vmcu_check_params(&c, kernel);
-		(void)kernel->check(&c);
-	}
-	return found;
-}
-
-VMCU_SMALL bool vmcu_check_counts(const struct vmcu_check *of, const struct vmcu_loading *l,
-				  const struct vmcu_stage *stage, uint32_t first, uint32_t count)
-{
-	const uint32_t bytes = (uint32_t)sizeof(uint16_t) * stage->count;
-	const struct vmcu_layer counts = {.scratch = stage->progress};
-	const struct vmcu_check c = {.model = of->model, .layer = &counts};
-
-	for (uint32_t i = first; i < first + count; i++) {
-		const struct vmcu_layer *layer = &c.model->layers[i];
-		const struct vmcu_tensor scratch = scratch_of(of, l, layer);
-
-		if (!vmcu_check_apart(&c, bytes, &c.model->tensors[layer->output]) ||
-		    (scratch.ring != 0U && !vmcu_check_apart(&c, bytes, &scratch))) {
-			return false;
-		}
-	}
-	return true;
 }
 
 /** True if a stage's counts of calls are in the pool, where none of its layers writes. */

@@ -49,7 +49,7 @@ static bool sees(const struct vmcu_check *c, const struct vmcu_window *w)
 	       all_see(out->width, w->stride_w, w->pad_left, w->kernel_w, w->dilation_w, in->width);
 }
 
-VMCU_SMALL static bool average_pool(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_average_pool(const struct vmcu_check *c)
 {
 	const struct vmcu_average_pool_params *p = c->params;
 
@@ -57,7 +57,7 @@ VMCU_SMALL static bool average_pool(const struct vmcu_check *c)
 	       (p->count_padding || sees(c, &p->window));
 }
 
-VMCU_SMALL static bool average_pool_sum(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_average_pool_sum(const struct vmcu_check *c)
 {
 	const struct vmcu_average_pool_params *p = c->params;
 	const struct vmcu_tensor *out = vmcu_check_output(c);
@@ -72,13 +72,6 @@ VMCU_SMALL static bool average_pool_sum(const struct vmcu_check *c)
 	       c->layer->descending == 0U && vmcu_check_columns(c, 0) && out->height == 1U &&
 	       out->width == 1U && out->channels == in->channels &&
 	       vmcu_check_scratch(c, vmcu_sum_bytes(in) * in->channels);
-}
-
-VMCU_SMALL static bool max_pool(const struct vmcu_check *c)
-{
-	const struct vmcu_max_pool_params *p = c->params;
-
-	return pooled(c, &p->window);
 }
 
 /** True if no sum of two bytes leaves 32 bits. */
@@ -99,27 +92,11 @@ static bool sums_fit(const struct vmcu_add_params *p)
 	return true;
 }
 
-VMCU_SMALL static bool add(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_add(const struct vmcu_check *c)
 {
 	const struct vmcu_add_params *p = c->params;
 
 	return vmcu_check_alike(c, 2U) && p->shift >= 0 && p->shift <= 31 && sums_fit(p);
-}
-
-VMCU_SMALL static bool add_exact(const struct vmcu_check *c)
-{
-	const struct vmcu_add_exact_params *p = c->params;
-
-	return vmcu_check_alike(c, 2U) && p->left_shift <= 31U && vmcu_check_shift(p->a.shift) &&
-	       vmcu_check_shift(p->b.shift) && vmcu_check_shift(p->output.shift);
-}
-
-VMCU_SMALL static bool add_float(const struct vmcu_check *c)
-{
-	const struct vmcu_add_float_params *p = c->params;
-
-	return vmcu_check_alike(c, 2U) && vmcu_check_bool(&p->narrow) &&
-	       vmcu_check_float_sum(&p->sum);
 }
 
 /** True if the shift of a product's scale is one; a line has its own in seven bits. */
@@ -144,7 +121,7 @@ static bool matrices(const struct vmcu_check *c, uint32_t count)
 	       vmcu_check_input(c, 0)->width == vmcu_check_output(c)->width;
 }
 
-VMCU_SMALL static bool matmul(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_matmul(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
@@ -153,7 +130,7 @@ VMCU_SMALL static bool matmul(const struct vmcu_check *c)
 	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels;
 }
 
-VMCU_SMALL static bool matmul_transposed(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_matmul_transposed(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
@@ -162,7 +139,7 @@ VMCU_SMALL static bool matmul_transposed(const struct vmcu_check *c)
 	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels;
 }
 
-VMCU_SMALL static bool matmul_chain(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_matmul_chain(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_chain_params *p = c->params;
 
@@ -173,7 +150,7 @@ VMCU_SMALL static bool matmul_chain(const struct vmcu_check *c)
 	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->channels);
 }
 
-VMCU_SMALL static bool attention(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_attention(const struct vmcu_check *c)
 {
 	const struct vmcu_attention_params *p = c->params;
 
@@ -184,15 +161,3 @@ VMCU_SMALL static bool attention(const struct vmcu_check *c)
 	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->width) &&
 	       vmcu_check_exponentials(c, p->stream);
 }
-
-VMCU_KERNEL_PLAIN(vmcu_average_pool, vmcu_average_pool_params, average_pool, VMCU_READS_WINDOW);
-VMCU_KERNEL_PLAIN(vmcu_average_pool_sum, vmcu_average_pool_params, average_pool_sum,
-		  VMCU_READS_PIXEL);
-VMCU_KERNEL_PLAIN(vmcu_max_pool, vmcu_max_pool_params, max_pool, VMCU_READS_WINDOW);
-VMCU_KERNEL_PLAIN(vmcu_add, vmcu_add_params, add, VMCU_READS_PIXEL);
-VMCU_KERNEL_PLAIN(vmcu_add_exact, vmcu_add_exact_params, add_exact, VMCU_READS_PIXEL);
-VMCU_KERNEL_PLAIN(vmcu_add_float, vmcu_add_float_params, add_float, VMCU_READS_PIXEL);
-VMCU_KERNEL_PLAIN(vmcu_matmul, vmcu_matmul_params, matmul, VMCU_READS_ALL);
-VMCU_KERNEL_PLAIN(vmcu_matmul_transposed, vmcu_matmul_params, matmul_transposed, VMCU_READS_ALL);
-VMCU_KERNEL_PLAIN(vmcu_matmul_chain, vmcu_matmul_chain_params, matmul_chain, VMCU_READS_ALL);
-VMCU_KERNEL_OF(vmcu_attention, vmcu_attention_params, 1U, scores, attention);

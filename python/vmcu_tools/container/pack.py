@@ -13,9 +13,10 @@ import numpy as np
 from ..emit.structs import STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
+from ..ops import recomputed
+from ..ops.kernel_type import KERNEL_TYPES
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
 from . import release as releases
-from .kernels import linkable
 from .layout import (
     ALIGN,
     CONSTANTS,
@@ -42,8 +43,6 @@ from .online import Online, packed
 from .release import Release
 from .seal import sealed
 
-# Parameters that have kernels among them.
-AGAIN = "vmcu_recomputed_params"
 _TYPED = re.compile(r"\w+\((-?\d+)\)")
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
@@ -67,7 +66,7 @@ def _check(model: Mapping[str, object], params: Collection[str]) -> None:
     """Raises UserError for a model with what no container has."""
     if model.get("pool_count"):
         raise UserError(Problem("a container has one pool", "build it without --memory"))
-    if AGAIN in params:
+    if recomputed.PARAMS.name in params:
         reason = "recomputation inside a layer is not supported in containers"
         remedy = "build it with --format container, or without --extra-macs"
         raise UserError(Problem(reason, remedy))
@@ -107,7 +106,7 @@ class _Packer:
         ]
         members: dict[str, object] = dict(model)
         _check(members, self.params.values())
-        missing = [kernel for kernel in self.kernels if kernel not in linkable()]
+        missing = [kernel for kernel in self.kernels if kernel not in KERNEL_TYPES]
         if missing:
             reason = f"containers do not support the kernel {missing[0]}"
             raise UserError(Problem(reason, "build C tables: leave out --format container"))

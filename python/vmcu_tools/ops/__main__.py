@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m vmcu_tools.ops` writes the C header of the ops' own kernels."""
+"""`python -m vmcu_tools.ops` writes the C that describes the ops' kernels: for models the header of
+those that one op alone has, for the loader of containers all kernels."""
 
 from ..paths import runtime
-from .operators_h import text
+from . import descriptors, operators_h
 
-(runtime() / "include" / "vmcu" / "operators.h").write_text(text())
+(runtime() / operators_h.PATH).write_text(operators_h.text())
+(runtime() / descriptors.PATH).write_text(descriptors.text())

@@ -13,6 +13,7 @@ from ..graph import REQUANTISERS, Op
 from ..kernels.integer_sum import BYTES, IntegerSum, integer_sum
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
+from .kernel_type import KernelType
 from .layer import Binding, ProgramLayer
 from .pixelwise import OwnPixelLayer
 from .values import CStruct, factor_of
@@ -30,6 +31,15 @@ FLOAT_SUM = CStruct(
 FLOAT_PARAMS = CStruct(
     "vmcu_add_float_params", "struct vmcu_float_sum sum; bool narrow; int8_t act_min, act_max;"
 )
+KernelType("vmcu_add", PARAMS, reads="PIXEL", check="vmcu_check_add(c)")
+KernelType(
+    "vmcu_add_exact",
+    EXACT_PARAMS,
+    "vmcu_check_alike(c, 2U)",
+    reads="PIXEL",
+    limits={"left_shift": (None, 31)},
+)
+KernelType("vmcu_add_float", FLOAT_PARAMS, "vmcu_check_alike(c, 2U)", reads="PIXEL")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import ONE_INPUT, KernelType
 from .pixelwise import OwnPixelLayer
 from .values import CStruct, Kernel
 
@@ -29,6 +30,14 @@ PARAMS = CStruct(
  */
 void vmcu_arg_max(const struct vmcu_call *call);
 """,
+)
+KERNEL = KernelType(
+    "vmcu_arg_max",
+    PARAMS,
+    ONE_INPUT,
+    "vmcu_check_columns(c, 0)",
+    "vmcu_check_output(c)->channels == sizeof(uint32_t)",
+    reads="PIXEL",
 )
 
 
@@ -60,4 +69,4 @@ class ArgMaxLayer(OwnPixelLayer[ArgMax], op=ArgMax):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_arg_max", PARAMS(smallest=self.op.smallest, last=self.op.last))
+        return KERNEL(smallest=self.op.smallest, last=self.op.last)

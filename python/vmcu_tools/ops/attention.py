@@ -13,12 +13,14 @@ from ..graph import Op
 from ..kernels.programs import PROGRAMS
 from ..kernels.softmax import softmax_tflite
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, requantize, wrap_int32
+from .kernel_type import KernelType
 from .layer import Binding
 from .product import ProductLayer
 from .values import CStruct
 
 WEIGHTS_ZERO = INT8_MIN
 PARAMS = CStruct("vmcu_attention_params", "const void *stream; struct vmcu_product scores, output;")
+KernelType("vmcu_attention", PARAMS, check="vmcu_check_attention(c)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from ..kernels.targets.portable.pooling import (
     MEAN_OF_SUM_FLOAT,
 )
 from ..quant import FloatScale, Requant, divide_away, float_bits
+from .kernel_type import KernelType
 from .layer import Binding, Form, Layer
 from .rates import Rates
 from .reach import Reach
@@ -30,6 +31,8 @@ PARAMS = CStruct(
     "struct vmcu_window window; struct vmcu_factor factor; uint8_t rescale; bool count_padding;"
     "int8_t input_zero, output_zero, act_min, act_max;",
 )
+KernelType("vmcu_average_pool", PARAMS, reads="WINDOW", check="vmcu_check_average_pool(c)")
+KernelType("vmcu_average_pool_sum", PARAMS, reads="PIXEL", check="vmcu_check_average_pool_sum(c)")
 
 
 @dataclass(frozen=True, eq=False)

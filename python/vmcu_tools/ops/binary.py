@@ -15,6 +15,7 @@ from ..graph import Op, Shape
 from ..kernels.integer_scale import integer_product
 from ..quant import FixedPoint, FloatProduct, FloatSum, fixed_point_quotient
 from .add import FLOAT_SUM
+from .kernel_type import KernelType
 from .layer import Layer
 from .reach import Reach
 from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
@@ -66,6 +67,7 @@ enum vmcu_binary_kind {
 void vmcu_binary(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_binary", PARAMS, reads="PIXEL", check="vmcu_check_binary(c)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +245,7 @@ class BinaryLayer(Layer[Binary], op=Binary):
         zeros = self.ins[0].zero_point, self.second_zero
         if op.kind in ("minimum", "maximum") and not rescale:
             zeros = self.out.zero_point, self.out.zero_point
-        params = PARAMS(
+        return KERNEL(
             **fields,
             kind=f"VMCU_BINARY_{op.kind.upper()}",
             left_shift=op.left_shift,
@@ -253,4 +255,3 @@ class BinaryLayer(Layer[Binary], op=Binary):
             output_zero=self.out.zero_point,
             **self.bounds,
         )
-        return Kernel("vmcu_binary", params)

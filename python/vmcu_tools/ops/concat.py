@@ -14,6 +14,7 @@ import numpy as np
 from ..graph import Op, Shape
 from ..quant import INT8_MIN
 from .interval import Interval
+from .kernel_type import KernelType
 from .layer import Layer
 from .lookup import images_of
 from .reach import Reach
@@ -28,6 +29,7 @@ PARAMS = CStruct(
 COPY = -1
 # Inputs that struct vmcu_layer has a bit for, which tells whether their rings split calls.
 MOST_SPLIT = 7
+KERNEL = KernelType("vmcu_concat", PARAMS, reads="JOINED", check="vmcu_check_concat(c)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +114,9 @@ class ConcatLayer(Layer[Concat], op=Concat):
             table_of.append(COPY if table is None else len(tables))
             tables += [] if table is None else [table.astype(np.int8)]
         if not tables:
-            return Kernel("vmcu_concat", PARAMS(axis=AXES[self.op.axis]))
+            return KERNEL(axis=AXES[self.op.axis])
         parts = {
             "tables": Array("tables", np.concatenate(tables)),
             "table_of": Array("table_of", np.array(table_of, np.int16)),
         }
-        return Kernel("vmcu_concat", PARAMS(**parts, axis=AXES[self.op.axis]))
+        return KERNEL(**parts, axis=AXES[self.op.axis])

@@ -9,6 +9,7 @@ pixel.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -34,14 +35,23 @@ from ..kernels.targets.portable.depthwise import (
 )
 from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
+from .kernel_type import KernelType
 from .layer import Binding, Cost
-from .mac import WORD, MacLayer, repeated
+from .mac import PARAMS, WORD, MacLayer, repeated
 from .rates import Rates
 from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
+KernelType("vmcu_depthwise_any", PARAMS, reads="WINDOW", check="vmcu_check_depthwise_any(c)")
+for _taps, _stride in itertools.product(TAPS, STRIDES):
+    KernelType(
+        f"vmcu_depthwise_{_taps}_{_stride}",
+        PARAMS,
+        reads="WINDOW",
+        check=f"vmcu_check_depthwise(c, {_taps}U, {_stride}U)",
+    )
 
 
 @dataclass(frozen=True, eq=False)

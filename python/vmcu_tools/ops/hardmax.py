@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .values import CStruct, Kernel
 
@@ -27,6 +28,7 @@ PARAMS = CStruct(
 void vmcu_hardmax(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_hardmax", PARAMS, ALIKE, reads="PIXEL")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,4 +57,4 @@ class HardmaxLayer(PixelwiseLayer[Hardmax], op=Hardmax):
     @property
     def kernel(self) -> Kernel:
         one, zero = self.values
-        return Kernel("vmcu_hardmax", PARAMS(one=one, zero=zero))
+        return KERNEL(one=one, zero=zero)

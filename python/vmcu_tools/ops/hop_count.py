@@ -14,12 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .reach import Reach
 from .values import Kernel
 
 # Of the number.
 BYTES = 2
+KERNEL = KernelType(
+    "vmcu_hop_count",
+    None,
+    "vmcu_check_calls(c)",
+    "vmcu_check_output(c)->width == 1U",
+    "vmcu_check_output(c)->channels == sizeof(uint16_t)",
+    reads="NONE",
+    streams=True,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,4 +70,4 @@ class HopCountLayer(Layer[HopCount], op=HopCount):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_hop_count", None)
+        return KERNEL()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import Op
 from ..quant import fixed_point_multiply, inverse_square_root
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .values import CStruct, Kernel
 
@@ -30,6 +31,7 @@ PARAMS = CStruct(
 void vmcu_l2_norm(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_l2_norm", PARAMS, ALIKE, reads="PIXEL")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,5 +55,4 @@ class L2NormLayer(PixelwiseLayer[L2Norm], op=L2Norm):
 
     @property
     def kernel(self) -> Kernel:
-        params = PARAMS(input_zero=self.ins[0].zero_point, **self.bounds)
-        return Kernel("vmcu_l2_norm", params)
+        return KERNEL(input_zero=self.ins[0].zero_point, **self.bounds)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .rates import Rates
 from .values import Array, CStruct, Kernel
@@ -52,6 +53,22 @@ void vmcu_layer_norm(const struct vmcu_call *call);
 
 # Of a mean of squares less the square of the mean, in float32: a few units of 2^-24.
 FLOAT32_NOISE = 2.0**-20
+KERNEL = KernelType(
+    "vmcu_layer_norm",
+    PARAMS,
+    ALIKE,
+    "vmcu_check_output(c)->channels % (uint32_t)p->run == 0U",
+    "p->fraction % 2U == 0U",
+    # Sums of squares are in 64 bits, and shifts within them.
+    "p->epsilon < INT64_C(1) << (46 + p->fraction)",
+    "vmcu_check_output(c)->channels <= 1U << 14",
+    reads="PIXEL",
+    arrays={"gain": "(uint32_t)p->factors", "offset": "(uint32_t)p->factors"},
+    limits={
+        **{"run": (1, None), "factors": (1, None), "epsilon": (0, None)},
+        **{"bits": (None, 31), "fraction": (None, 16)},
+    },
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +153,7 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
     @property
     def kernel(self) -> Kernel:
         op = self.op
-        params = PARAMS(
+        return KERNEL(
             gain=Array("gain", op.gain.astype(np.int32)),
             offset=Array("offset", op.offset.astype(np.int32)),
             epsilon=f"INT64_C({op.epsilon})",
@@ -148,4 +165,3 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
             **self.zeros,
             **self.bounds,
         )
-        return Kernel("vmcu_layer_norm", params)

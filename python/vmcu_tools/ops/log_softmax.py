@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import Op
 from ..kernels.softmax import log_softmax_onnx, log_softmax_tflite
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .values import Array, CStruct, Kernel
 
@@ -51,6 +52,23 @@ POLYNOMIAL_PARAMS = CStruct(
 void vmcu_log_softmax_tflite(const struct vmcu_call *call);
 """,
 )
+SQUARING = KernelType(
+    "vmcu_log_softmax_onnx",
+    SQUARING_PARAMS,
+    ALIKE,
+    "vmcu_check_exponentials(c, p->exp)",
+    reads="PIXEL",
+    # Logarithms are below 2^21, and their products within 64 bits.
+    limits={"step": (0, None), "gain": (0, 2**40 - 1)},
+)
+POLYNOMIAL = KernelType(
+    "vmcu_log_softmax_tflite",
+    POLYNOMIAL_PARAMS,
+    ALIKE,
+    "vmcu_check_exponentials(c, p->exp)",
+    reads="PIXEL",
+    arrays={"scaled": "VMCU_SOFTMAX_ENTRIES"},
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +93,13 @@ class LogSoftmaxSquaringLayer(PixelwiseLayer[LogSoftmaxSquaring], op=LogSoftmaxS
 
     @property
     def kernel(self) -> Kernel:
-        params = SQUARING_PARAMS(
+        return SQUARING(
             exp=Array("exp", self.op.exp.astype(np.uint32)),
             step=self.op.step,
             gain=f"INT64_C({self.op.gain})",
             output_zero=self.out.zero_point,
             **self.bounds,
         )
-        return Kernel("vmcu_log_softmax_onnx", params)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +129,8 @@ class LogSoftmaxPolynomialLayer(PixelwiseLayer[LogSoftmaxPolynomial], op=LogSoft
 
     @property
     def kernel(self) -> Kernel:
-        params = POLYNOMIAL_PARAMS(
+        return POLYNOMIAL(
             exp=Array("exp", self.op.exp.astype(np.uint32)),
             scaled=Array("scaled", self.op.scaled.astype(np.int32)),
             **self.bounds,
         )
-        return Kernel("vmcu_log_softmax_tflite", params)

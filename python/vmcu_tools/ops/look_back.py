@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .reach import Reach
 from .values import CStruct, Kernel
@@ -33,6 +34,13 @@ void vmcu_look_back(const struct vmcu_call *call);
 /** @brief Writes the number of its row, an uint16_t, for vmcu_look_back(). Reads no input. */
 void vmcu_hop_count(const struct vmcu_call *call);
 """,
+)
+KERNEL = KernelType(
+    "vmcu_look_back",
+    PARAMS,
+    reads="BACK",
+    check="vmcu_check_look_back(c)",
+    streams=True,
 )
 
 
@@ -90,4 +98,4 @@ class LookBackLayer(Layer[LookBack], op=LookBack):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_look_back", PARAMS(step=self.op.step))
+        return KERNEL(step=self.op.step)

@@ -11,6 +11,7 @@ import numpy as np
 from ..graph import Op
 from ..quant import INT8_MIN
 from .interval import Interval
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .values import Array, CStruct, Kernel
 
@@ -23,6 +24,13 @@ PARAMS = CStruct(
 /** @brief Applies a table to each byte. For each byte, ascending: reads, then writes. */
 void vmcu_lookup(const struct vmcu_call *call);
 """,
+)
+KERNEL = KernelType(
+    "vmcu_lookup",
+    PARAMS,
+    ALIKE,
+    reads="PIXEL",
+    arrays={"table": "VMCU_TABLE_ENTRIES"},
 )
 
 
@@ -58,4 +66,4 @@ class LookupLayer(PixelwiseLayer[Lookup], op=Lookup):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_lookup", PARAMS(table=Array("table", self.op.table.astype(np.int8))))
+        return KERNEL(table=Array("table", self.op.table.astype(np.int8)))

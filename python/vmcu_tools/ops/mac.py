@@ -29,6 +29,7 @@ from ..quant import (
 )
 from .biases import Biases, beyond_float32
 from .interval import Interval
+from .kernel_type import KernelType
 from .layer import STACK_SCRATCH, Binding, Form, Layer, OpT
 from .once import Made, once
 from .rates import TILED
@@ -42,6 +43,12 @@ PARAMS = CStruct(
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
     "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, packed;",
 )
+KernelType("vmcu_dense", PARAMS, reads="WINDOW", check="vmcu_check_dense(c)")
+for _name in ("pointwise", "conv"):
+    KernelType(f"vmcu_{_name}", PARAMS, reads="WINDOW", check=f"vmcu_check_{_name}(c, 4U, 2U)")
+    KernelType(
+        f"vmcu_{_name}_narrow", PARAMS, reads="WINDOW", check=f"vmcu_check_{_name}(c, 2U, 4U)"
+    )
 
 
 def requant_bytes(requant: Requant) -> int:

@@ -12,12 +12,16 @@ import numpy as np
 from ..graph import Op
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, Requant, requantize, wrap_int32
+from .kernel_type import KernelType
 from .layer import Binding
 from .product import ProductLayer
 from .values import CStruct
 
 PARAMS = CStruct("vmcu_matmul_params", "struct vmcu_product product;")
 CHAIN_PARAMS = CStruct("vmcu_matmul_chain_params", "struct vmcu_product first, second;")
+KernelType("vmcu_matmul", PARAMS, check="vmcu_check_matmul(c)")
+KernelType("vmcu_matmul_transposed", PARAMS, check="vmcu_check_matmul_transposed(c)")
+KernelType("vmcu_matmul_chain", CHAIN_PARAMS, check="vmcu_check_matmul_chain(c)")
 
 
 @dataclass(frozen=True, eq=False)

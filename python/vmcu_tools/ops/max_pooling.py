@@ -12,12 +12,14 @@ import numpy as np
 from ..graph import Op, Shape, Window
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
+from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import Binding
 from .rates import Rates
 from .values import CStruct
 from .window import WindowLayer, gather, scaled_pooling, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
+KernelType("vmcu_max_pool", PARAMS, ONE_INPUT, SAME_CHANNELS, reads="WINDOW")
 
 
 @dataclass(frozen=True, eq=False)

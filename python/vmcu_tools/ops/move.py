@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel
 
@@ -40,6 +41,7 @@ PARAMS = CStruct(
 void vmcu_move(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_move", PARAMS, check="vmcu_check_move(c)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +115,9 @@ class MoveLayer(Layer[Move], op=Move):
 
     @property
     def kernel(self) -> Kernel:
-        params = PARAMS(
+        return KERNEL(
             rows=Array("rows", self.op.rows.astype(np.int32)),
             columns=Array("columns", self.op.columns.astype(np.int32)),
             channels=Array("channels", self.op.channels[:: self.run].astype(np.int32)),
             run=self.run,
         )
-        return Kernel("vmcu_move", params)

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from .kernel_type import KERNEL_TYPES
 from .values import STRUCTS
 
+# Within lib/vmcu.
+PATH = "include/vmcu/operators.h"
 HEAD = """\
 /*
  * SPDX-License-Identifier: Apache-2.0
@@ -31,7 +36,14 @@ extern "C" {
  * @{
  */
 """
+# By whether only models with state have the kernels: a macro and its description.
+LISTS = (
+    (False, "VMCU_CONTAINER_KERNELS", "containers can use"),
+    (True, "VMCU_STREAM_KERNELS", "containers with state can use too"),
+)
 TAIL = """\
+/* clang-format on */
+
 /** @} */
 
 #ifdef __cplusplus
@@ -45,4 +57,13 @@ TAIL = """\
 def text() -> str:
     """The header; structs by name, so that no order of imports shows."""
     parts = [STRUCTS[name].in_header for name in sorted(STRUCTS)]
-    return "\n".join([HEAD, *filter(None, parts), TAIL])
+    return "\n".join([HEAD, *filter(None, parts), "/* clang-format off */", *_lists(), TAIL])
+
+
+def _lists() -> Iterator[str]:
+    """Macros that name the kernels that containers can use."""
+    for streams, name, which in LISTS:
+        symbols = sorted(one.symbol for one in KERNEL_TYPES.values() if one.streams == streams)
+        entries = " \\\n".join(f"\tentry({symbol})" for symbol in symbols)
+        comment = f"/** Applies a macro to each kernel that {which}. */"
+        yield f"{comment}\n#define {name}(entry) \\\n{entries}\n"

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op, Shape
+from .kernel_type import ONE_INPUT, KernelType
 from .layer import Layer
 from .reach import Reach
 from .values import CStruct, Kernel
 
 PARAMS = CStruct("vmcu_pad_params", "int16_t top, left, before; int8_t value;")
+KERNEL = KernelType("vmcu_pad", PARAMS, ONE_INPUT, reads="PADDED")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,5 +73,4 @@ class PadLayer(Layer[Pad], op=Pad):
     @property
     def kernel(self) -> Kernel:
         (top, _), (left, _), (before, _) = self.op.amounts
-        params = PARAMS(top=top, left=left, before=before, value=self.op.value)
-        return Kernel("vmcu_pad", params)
+        return KERNEL(top=top, left=left, before=before, value=self.op.value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .reach import Reach
 from .values import CStruct, Kernel
@@ -33,6 +34,12 @@ void vmcu_recall(const struct vmcu_call *call);
 /** @brief Copies pixels to the state of the next hop. For each byte: reads, then writes. */
 void vmcu_remember(const struct vmcu_call *call);
 """,
+)
+RECALL = KernelType(
+    "vmcu_recall", PARAMS, reads="RECALLED", check="vmcu_check_recall(c)", streams=True
+)
+REMEMBER = KernelType(
+    "vmcu_remember", None, reads="PIXEL", check="vmcu_check_remember(c)", streams=True
 )
 
 
@@ -81,7 +88,7 @@ class RecallLayer(Layer[Recall], op=Recall):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_recall", PARAMS(zero=self.op.zero))
+        return RECALL(zero=self.op.zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,4 +110,4 @@ class RememberLayer(Layer[Remember], op=Remember):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_remember", None)
+        return REMEMBER()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import REQUANTISERS, Op
 from ..quant import FixedPoint
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .values import CStruct, Kernel, factor
 
@@ -17,6 +18,7 @@ PARAMS = CStruct(
     "vmcu_requantize_params",
     "struct vmcu_factor factor; bool rescale;int8_t input_zero, output_zero, act_min, act_max;",
 )
+KERNEL = KernelType("vmcu_requantize", PARAMS, ALIKE, reads="PIXEL")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,4 @@ class RequantizeLayer(PixelwiseLayer[Requantize], op=Requantize):
     def kernel(self) -> Kernel:
         fields = {} if self.op.requant is None else {"factor": factor(self.op.requant)}
         rescale = self.op.requant is not None
-        return Kernel(
-            "vmcu_requantize", PARAMS(**fields, rescale=rescale, **self.zeros, **self.bounds)
-        )
+        return KERNEL(**fields, rescale=rescale, **self.zeros, **self.bounds)

@@ -12,8 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op, Shape
+from .kernel_type import ONE_INPUT, KernelType
 from .layer import Layer
 from .values import Kernel
+
+KERNEL = KernelType(
+    "vmcu_reshape",
+    None,
+    ONE_INPUT,
+    "vmcu_check_rows(c, 0)",
+    "c->layer->columns == c->layer->width",
+    "vmcu_check_bytes(vmcu_check_input(c, 0)) == vmcu_check_bytes(vmcu_check_output(c))",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,4 +55,4 @@ class ReshapeLayer(Layer[Reshape], op=Reshape):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel("vmcu_reshape", None)
+        return KERNEL()

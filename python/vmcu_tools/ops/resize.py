@@ -13,6 +13,7 @@ import numpy as np
 
 from ..graph import REQUANTISERS, Op
 from ..quant import FixedPoint, divide_away
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, factor
 
@@ -41,6 +42,7 @@ PARAMS = CStruct(
 void vmcu_resize(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_resize", PARAMS, check="vmcu_check_resize(c)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ class ResizeLayer(Layer[Resize], op=Resize):
     @property
     def kernel(self) -> Kernel:
         fields = {} if self.op.requant is None else {"factor": factor(self.op.requant)}
-        params = PARAMS(
+        return KERNEL(
             rows=Array("rows", self.op.rows.astype(np.int16)),
             columns=Array("columns", self.op.columns.astype(np.int16)),
             rescale=self.op.requant is not None,
@@ -118,7 +120,6 @@ class ResizeLayer(Layer[Resize], op=Resize):
             **self.bounds,
             **fields,
         )
-        return Kernel("vmcu_resize", params)
 
 
 def _last_users(taps: np.ndarray, size: int) -> np.ndarray:

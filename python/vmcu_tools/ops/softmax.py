@@ -11,6 +11,7 @@ import numpy as np
 from ..graph import Op
 from ..kernels.softmax import softmax_onnx, softmax_tflite
 from ..quant import INT8_MIN
+from .kernel_type import ALIKE, KernelType
 from .pixelwise import PixelwiseLayer
 from .rates import Rates
 from .values import Array, CStruct, Kernel, Value
@@ -19,6 +20,9 @@ PARAMS = CStruct(
     "vmcu_softmax_params",
     "const uint32_t *exp; uint32_t gain; int8_t output_zero, act_min, act_max;",
 )
+CHECKS = (ALIKE, "vmcu_check_exponentials(c, p->exp)")
+ONNX = KernelType("vmcu_softmax_onnx", PARAMS, *CHECKS, reads="PIXEL")
+TFLITE = KernelType("vmcu_softmax_tflite", PARAMS, *CHECKS, reads="PIXEL")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,5 +69,5 @@ class SoftmaxLayer(PixelwiseLayer[Softmax], op=Softmax):
         fields: dict[str, Value] = {"exp": Array("exp", self.op.exp.astype(np.uint32))}
         if self.op.exact_shares:
             fields["gain"] = self.op.gain
-        name = "vmcu_softmax_onnx" if self.op.exact_shares else "vmcu_softmax_tflite"
-        return Kernel(name, PARAMS(**fields, output_zero=self.zero, **self.bounds))
+        kind = ONNX if self.op.exact_shares else TFLITE
+        return kind(**fields, output_zero=self.zero, **self.bounds)

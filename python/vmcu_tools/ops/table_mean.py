@@ -14,6 +14,7 @@ import numpy as np
 
 from ..graph import Op, Shape, Window
 from ..quant import INT8_MIN
+from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
 from .window import gather, scaled_pooling, window_rows, window_values
@@ -37,6 +38,16 @@ PARAMS = CStruct(
  */
 void vmcu_table_mean(const struct vmcu_call *call);
 """,
+)
+KERNEL = KernelType(
+    "vmcu_table_mean",
+    PARAMS,
+    ONE_INPUT,
+    SAME_CHANNELS,
+    # A sum of so many values, and what it is divided by, are in 64 bits.
+    "(uint32_t)p->window.kernel_h * p->window.kernel_w <= UINT32_C(1) << 20",
+    arrays={"table": "VMCU_TABLE_ENTRIES"},
+    limits={"bits": (None, 30), "divisor": (0, None)},
 )
 
 
@@ -116,7 +127,7 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
     def kernel(self) -> Kernel:
         window = self.op.window
         pairs = (window.kernel, window.stride, window.dilation, window.pad[:2])
-        params = PARAMS(
+        return KERNEL(
             table=Array("table", self.op.table.astype(np.int32)),
             window=Struct("", dict(window_values(*pairs))),
             divisor=self.op.divisor,
@@ -124,4 +135,3 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
             output_zero=self.out.zero_point,
             **self.bounds,
         )
-        return Kernel("vmcu_table_mean", params)

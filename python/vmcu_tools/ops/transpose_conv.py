@@ -15,6 +15,7 @@ import numpy as np
 from ..graph import Op
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
 from .biases import Biases, beyond_float32
+from .kernel_type import KernelType
 from .layer import NEVER, Layer
 from .rates import Rates
 from .values import Array, CStruct, Kernel, Struct
@@ -48,6 +49,7 @@ PARAMS = CStruct(
 void vmcu_transpose_conv(const struct vmcu_call *call);
 """,
 )
+KERNEL = KernelType("vmcu_transpose_conv", PARAMS, check="vmcu_check_transpose_conv(c)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,7 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
             factors = {name: getattr(op.requant, name).astype(np.int32) for name in names}
         arrays = {"weights": op.weights, "bias": op.bias.astype(np.int32), **factors}
         window = window_values(op.weights.shape[1:3], op.stride, op.dilation, op.pad)
-        params = PARAMS(
+        return KERNEL(
             **{name: Array(name, values) for name, values in arrays.items()},
             window=Struct("", {**window}),
             groups=op.groups,
@@ -159,4 +161,3 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
             **self.zeros,
             **self.bounds,
         )
-        return Kernel("vmcu_transpose_conv", params)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import operators
 
 from .onnx_models import IMAGE, VECTOR, Layer, OnnxModel, chain, conv, requantised, unary
 
@@ -307,6 +308,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "softmax over rows": (IMAGE, lambda m, x, scale: (m.node("Softmax", [x], axis=2), 1 / 255)),
     "hardmax over rows": (IMAGE, hardmax),
     "softmax over heads": (HEADS, lambda m, x, scale: (m.node("Softmax", [x], axis=-1), 1 / 255)),
+    **operators.CASES,
 }
 
 

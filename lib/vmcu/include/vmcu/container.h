@@ -69,7 +69,7 @@ struct vmcu_kernel {
 	uint8_t pointers; /**< number of pointers at their start */
 	uint8_t behind;   /**< offset of the first byte after the pointers in a container */
 	uint8_t native;   /**< the same offset in this core's memory */
-	uint16_t size;    /**< bytes of the parameters in this core's memory */
+	uint16_t size;    /**< bytes of the parameters in this core's memory; 0: no pointers */
 	uint8_t reads;    /**< enum vmcu_reads */
 };
 

@@ -77,6 +77,23 @@ struct vmcu_binary_params {
 /** @brief Combines two operands by element. For each byte, ascending: reads both, then writes. */
 void vmcu_binary(const struct vmcu_call *call);
 
+struct vmcu_cum_sum_params {
+	int32_t scale;  /**< input scale over output scale, the bits of a float32 */
+	bool exclusive; /**< without the channel itself */
+	bool reverse;   /**< sums from the last channel on */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Computes the sum of each channel and of those before it.
+ *
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
+ */
+void vmcu_cum_sum(const struct vmcu_call *call);
+
 struct vmcu_fetch_params {
 	uint16_t width; /**< columns of the input */
 	uint16_t first; /**< first column of the output */
@@ -303,6 +320,60 @@ struct vmcu_transpose_conv_params {
  * For each pixel, for each channel: reads all taps, then writes the channel.
  */
 void vmcu_transpose_conv(const struct vmcu_call *call);
+
+/* clang-format off */
+/** Applies a macro to each kernel that containers can use. */
+#define VMCU_CONTAINER_KERNELS(entry) \
+	entry(vmcu_add) \
+	entry(vmcu_add_exact) \
+	entry(vmcu_add_float) \
+	entry(vmcu_arg_max) \
+	entry(vmcu_attention) \
+	entry(vmcu_average_pool) \
+	entry(vmcu_average_pool_sum) \
+	entry(vmcu_binary) \
+	entry(vmcu_concat) \
+	entry(vmcu_conv) \
+	entry(vmcu_conv_narrow) \
+	entry(vmcu_cum_sum) \
+	entry(vmcu_dense) \
+	entry(vmcu_depthwise_3_1) \
+	entry(vmcu_depthwise_3_2) \
+	entry(vmcu_depthwise_5_1) \
+	entry(vmcu_depthwise_5_2) \
+	entry(vmcu_depthwise_7_1) \
+	entry(vmcu_depthwise_7_2) \
+	entry(vmcu_depthwise_any) \
+	entry(vmcu_hardmax) \
+	entry(vmcu_l2_norm) \
+	entry(vmcu_layer_norm) \
+	entry(vmcu_log_softmax_onnx) \
+	entry(vmcu_log_softmax_tflite) \
+	entry(vmcu_lookup) \
+	entry(vmcu_matmul) \
+	entry(vmcu_matmul_chain) \
+	entry(vmcu_matmul_transposed) \
+	entry(vmcu_max_pool) \
+	entry(vmcu_move) \
+	entry(vmcu_pad) \
+	entry(vmcu_pointwise) \
+	entry(vmcu_pointwise_narrow) \
+	entry(vmcu_requantize) \
+	entry(vmcu_reshape) \
+	entry(vmcu_resize) \
+	entry(vmcu_softmax_onnx) \
+	entry(vmcu_softmax_tflite) \
+	entry(vmcu_table_mean) \
+	entry(vmcu_transpose_conv)
+
+/** Applies a macro to each kernel that containers with state can use too. */
+#define VMCU_STREAM_KERNELS(entry) \
+	entry(vmcu_hop_count) \
+	entry(vmcu_look_back) \
+	entry(vmcu_recall) \
+	entry(vmcu_remember)
+
+/* clang-format on */
 
 /** @} */
 

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rule for running sums along an axis, which becomes a pixel's channels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...graph import Op, Tensor
+from ...ops.cum_sum import CumSum
+from ...quant import FloatScale
+from ..common import present, require
+from ..movement import file_index
+from .context import Context, rule
+from .file import FileNode
+from .moves import axis_of
+from .values import Args, Pending, Value, arrangement, matrices
+
+
+@rule("CumSum", constraints="constant axis")
+def _cum_sum(context: Context, node: FileNode, args: Args) -> Value:
+    x = context.activation(args[0])
+    axes = present(context.constant(args, 1, "axis"), "the axis is missing")
+    require(axes.size == 1, f"the axis has {axes.size} elements")
+    axis = axis_of(int(axes.ravel()[0]), len(x.shape))
+    turned = np.moveaxis(file_index(x.shape), axis, -1)
+    laid = turned.reshape(matrices(turned.shape))
+    source = context.arranged(x, laid)
+    order, memory = arrangement(x.shape, laid)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        return CumSum(
+            FloatScale(np.array([np.float32(x.tensor.scale) / np.float32(out.scale)])),
+            bool(node.attributes.get("exclusive", 0)),
+            bool(node.attributes.get("reverse", 0)),
+            act_min=act_min,
+            act_max=act_max,
+        )
+
+    return Pending(
+        node.outputs[0],
+        node.name,
+        x.shape,
+        order,
+        (source,),
+        make,
+        x.dtype,
+        memory=memory,
+        natural=(x.tensor.scale * x.shape[axis], x.tensor.zero_point),
+    )
