@@ -2,14 +2,38 @@
 
 # The C files of the runtime, by folder; a test compares them with the folders.
 
-# The runtime, besides kernels. The linker drops kernels that no model refers to.
+# The runtime. The linker drops kernels that no model refers to.
 set(runtime
   convert.c
   executor.c
   guard.c
   stage.c
   stream.c
+  kernels/fetch.c
+  kernels/float_sum.c
+  kernels/pooling_sum.c
+  kernels/recomputed.c
+  kernels/softmax.c
+  kernels/support.c
+  kernels/gen/add.c
+  kernels/gen/conv.c
+  kernels/gen/dense.c
+  kernels/gen/depthwise.c
+  kernels/gen/pooling.c
+  kernels/gen/products.c
 )
+
+# Kernels with a file of their own are listed by the header that the ops generate.
+set(operators "${VMCU_ROOT}/lib/vmcu/include/vmcu/operators.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${operators}")
+file(READ "${operators}" text)
+string(REGEX MATCHALL "entry\\(vmcu_[a-z0-9_]+\\)" entries "${text}")
+foreach(entry ${entries})
+  string(REGEX REPLACE "entry\\(vmcu_(.*)\\)" "kernels/\\1.c" file "${entry}")
+  if(EXISTS "${VMCU_ROOT}/lib/vmcu/${file}")
+    list(APPEND runtime ${file})
+  endif()
+endforeach()
 
 # What loads models from containers. container/all.c, a list of all kernels, is an option.
 set(containers
@@ -49,12 +73,6 @@ set(audio
 foreach(list runtime containers audio)
   list(TRANSFORM ${list} PREPEND "${VMCU_ROOT}/lib/vmcu/")
 endforeach()
-# A file in their folder is all that kernels take.
-file(GLOB kernels CONFIGURE_DEPENDS
-  "${VMCU_ROOT}/lib/vmcu/kernels/*.c"
-  "${VMCU_ROOT}/lib/vmcu/kernels/gen/*.c"
-)
-list(APPEND runtime ${kernels})
 set(VMCU_SOURCES ${runtime} CACHE INTERNAL "The runtime")
 set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
 set(VMCU_AUDIO_SOURCES ${audio} CACHE INTERNAL "The audio front end")
