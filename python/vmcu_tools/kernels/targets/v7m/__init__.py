@@ -11,7 +11,7 @@ from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
 from ..portable.blocks import SUMS, Shape
-from ..thumb import STREAM, Registers, T, sums_body, sums_helper
+from ..thumb import STREAM, Registers, T, prototypes, sums_functions
 
 
 def four(shape: Shape) -> list[str]:
@@ -51,6 +51,12 @@ def load(register: str, pointer: str, at: int, size: int, kind: str = "b") -> st
     return f"ldrs{kind} {register}, [{pointer}{place}"
 
 
+SUMS_FUNCTIONS = sums_functions(four, WORDS.lanes)
+DECLARED = prototypes(
+    SUMS_FUNCTIONS,
+    "const uint8_t *",
+    "const uint8_t *stream, const int8_t *tile, int32_t steps, int32_t *acc",
+)
 V7M = Target(
     "v7m",
     "ARMv7-M and ARMv8-M without DSP",
@@ -58,6 +64,10 @@ V7M = Target(
     "\\\n\t!defined(VMCU_PORTABLE)",
     WORDS,
     COSTS,
-    {made: sums_body(shape) for shape, made in SUMS.items()},
-    {"sums": sums_helper(four, "int8_t", WORDS.lanes)},
+    {
+        made: f"*w = vmcu_sums_words_{shape.name}(*w, tile, steps, acc);"
+        for shape, made in SUMS.items()
+    },
+    {"sums": f"/* The sums of a block; return where the flash stream goes on. */\n{DECLARED}"},
+    {"blocks": SUMS_FUNCTIONS},
 )
