@@ -12,6 +12,19 @@
 	.cfi_sections .debug_frame
 
 /*
+ * Words on the stack.
+ */
+#define END [sp, #0]
+#define OUT [sp, #4]
+#define LAST [sp, #8]
+#define ENTRY [sp, #12]
+#define TILE [sp, #16]
+#define CHANNELS [sp, #56]
+#define HALF [sp, #60]
+#define PITCH [sp, #64]
+#define PIXELS [sp, #68]
+
+/*
  * Whole blocks of a wide tile, or, where there are no channels, the sums of one, as words; returns
  * where the flash stream goes on.
  */
@@ -35,11 +48,11 @@ vmcu_run_of_wide:
 	.cfi_rel_offset	lr, 32
 	sub	sp, #20
 	.cfi_adjust_cfa_offset	20
-	ldr	r4, [sp, #56]
+	ldr	r4, CHANNELS
 	rsbs	r5, r2, #0
 
 	/* Choose the code by the number of pixels. */
-	ldr	r6, [sp, #68]
+	ldr	r6, PIXELS
 	cmp	r6, #2
 	beq	.Lvmcu_run_of_wide_pixels_2
 	cmp	r6, #1
@@ -62,7 +75,7 @@ vmcu_run_of_wide:
 .Lvmcu_run_of_wide_block_4:
 	ldr	r2, [r0], #8
 	ldr	r6, [r0, #-4]
-	ldr	r1, [sp, #16]
+	ldr	r1, TILE
 	ldr.w	r10, [r0], #4
 	ldr.w	r12, [r1, #4]
 	ldr.w	lr, [r1, #8]
@@ -77,7 +90,7 @@ vmcu_run_of_wide:
 	smlad	r9, r12, r10, r6
 	smlad	r2, lr, r11, r2
 	smlad	r6, lr, r10, r6
-	ldr	pc, [sp, #12]
+	ldr	pc, ENTRY
 	.p2align	2
 
 	/* 16 taps of each pixel and channel. */
@@ -101,7 +114,7 @@ vmcu_run_of_wide:
 	ldr.w	r10, [r0], #4
 	ldr.w	r12, [r1], #16
 	ldr.w	lr, [r1, #-12]
-	ldr.w	r11, [sp, #0]
+	ldr.w	r11, END
 	cmp.w	r1, r11
 	sxtb16	r11, r10
 	smlad	r2, r12, r11, r2
@@ -122,7 +135,7 @@ vmcu_run_of_wide:
 	sub	r7, r7, r3
 	sub	r8, r8, r4
 	sub	r9, r9, r5
-	ldr	r11, [sp, #60]
+	ldr	r11, HALF
 	ldr	lr, [r0], #12
 	ldr	r10, [r0, #-4]
 	lsl	r12, r11, r10
@@ -171,9 +184,9 @@ vmcu_run_of_wide:
 	ssat	r9, #8, r9, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r10, [sp, #8]
-	ldr	lr, [sp, #64]
+	ldr	r1, OUT
+	ldr	r10, LAST
+	ldr	lr, PITCH
 	strb	r4, [r1, lr, lsl #1]
 	strb	r2, [r1]
 	add	r1, r1, lr
@@ -184,14 +197,14 @@ vmcu_run_of_wide:
 	sub	r1, r1, lr
 	strb	r8, [r1, lr, lsl #1]
 	strb	r6, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r10
 	bne	.Lvmcu_run_of_wide_block_4
 	b	.Lvmcu_run_of_wide_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_wide_words_4:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r6, r6, r2
 	sub	r7, r7, r3
 	sub	r8, r8, r4
@@ -217,11 +230,11 @@ vmcu_run_of_wide:
 .Lvmcu_run_of_wide_block_2:
 	ldr	r2, [r0], #8
 	ldr	r4, [r0, #-4]
-	ldr	r1, [sp, #16]
+	ldr	r1, TILE
 	mov	r3, r2
 	mov	r5, r4
-	ldr	lr, [sp, #0]
-	ldr	pc, [sp, #12]
+	ldr	lr, END
+	ldr	pc, ENTRY
 	.p2align	2
 
 	/* 8 taps of each pixel and channel. */
@@ -251,7 +264,7 @@ vmcu_run_of_wide:
 	/* Separate joined channels, then requantise. */
 	sub	r4, r4, r2
 	sub	r5, r5, r3
-	ldr	r7, [sp, #60]
+	ldr	r7, HALF
 	ldr	r9, [r0], #12
 	ldr	r6, [r0, #-4]
 	ldr	r10, [r0, #-8]
@@ -280,21 +293,21 @@ vmcu_run_of_wide:
 	ssat	r5, #8, r5, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r6, [sp, #8]
-	ldr	lr, [sp, #64]
+	ldr	r1, OUT
+	ldr	r6, LAST
+	ldr	lr, PITCH
 	strb	r3, [r1, lr]
 	strb	r2, [r1], #1
 	strb	r5, [r1, lr]
 	strb	r4, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r6
 	bne	.Lvmcu_run_of_wide_block_2
 	b	.Lvmcu_run_of_wide_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_wide_words_2:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r4, r4, r2
 	sub	r5, r5, r3
 	stm	r1, {r2, r3, r4, r5}
@@ -313,8 +326,8 @@ vmcu_run_of_wide:
 .Lvmcu_run_of_wide_block_1:
 	ldr	r2, [r0], #8
 	ldr	r3, [r0, #-4]
-	ldr	r1, [sp, #16]
-	ldr	lr, [sp, #0]
+	ldr	r1, TILE
+	ldr	lr, END
 
 	/* 4 taps of each pixel and channel. */
 .Lvmcu_run_of_wide_turn_1:
@@ -334,7 +347,7 @@ vmcu_run_of_wide:
 
 	/* Separate joined channels, then requantise. */
 	sub	r3, r3, r2
-	ldr	r5, [sp, #60]
+	ldr	r5, HALF
 	ldr	r7, [r0], #12
 	ldr	r4, [r0, #-4]
 	ldr	r8, [r0, #-8]
@@ -353,18 +366,18 @@ vmcu_run_of_wide:
 	ssat	r3, #8, r3, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r4, [sp, #8]
+	ldr	r1, OUT
+	ldr	r4, LAST
 	strb	r2, [r1], #1
 	strb	r3, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r4
 	bne	.Lvmcu_run_of_wide_block_1
 	b	.Lvmcu_run_of_wide_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_wide_words_1:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r3, r3, r2
 	stm	r1, {r2, r3}
 .Lvmcu_run_of_wide_end:
@@ -398,11 +411,11 @@ vmcu_run_of_narrow:
 	.cfi_rel_offset	lr, 32
 	sub	sp, #20
 	.cfi_adjust_cfa_offset	20
-	ldr	r4, [sp, #56]
+	ldr	r4, CHANNELS
 	rsbs	r5, r2, #0
 
 	/* Choose the code by the number of pixels. */
-	ldr	r6, [sp, #68]
+	ldr	r6, PIXELS
 	cmp	r6, #1
 	beq	.Lvmcu_run_of_narrow_pixels_1
 
@@ -425,7 +438,7 @@ vmcu_run_of_narrow:
 	ldr	r4, [r0, #-12]
 	ldr	r6, [r0, #-8]
 	ldr	r8, [r0, #-4]
-	ldr	r1, [sp, #16]
+	ldr	r1, TILE
 	ldr.w	r10, [r0], #8
 	ldr.w	r11, [r0, #-4]
 	ldr.w	r12, [r1], #8
@@ -440,7 +453,7 @@ vmcu_run_of_narrow:
 	sxtb16	r11, r11
 	smlad	r7, lr, r11, r6
 	smlad	r6, r12, r11, r6
-	ldr	pc, [sp, #12]
+	ldr	pc, ENTRY
 	.p2align	2
 
 	/* 16 taps of each pixel and channel. */
@@ -475,7 +488,7 @@ vmcu_run_of_narrow:
 	sxtb16	r11, r11
 	smlad	r7, lr, r11, r7
 	smlad	r6, r12, r11, r6
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	cmp	r1, lr
 	blo	.Lvmcu_run_of_narrow_turn_2
 	bne	.Lvmcu_run_of_narrow_words_2
@@ -485,7 +498,7 @@ vmcu_run_of_narrow:
 	sub	r5, r5, r3
 	sub	r8, r8, r6
 	sub	r9, r9, r7
-	ldr	r11, [sp, #60]
+	ldr	r11, HALF
 	ldr	lr, [r0], #20
 	ldr	r10, [r0, #-4]
 	lsl	r12, r11, r10
@@ -540,9 +553,9 @@ vmcu_run_of_narrow:
 	ssat	r9, #8, r9, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r10, [sp, #8]
-	ldr	lr, [sp, #64]
+	ldr	r1, OUT
+	ldr	r10, LAST
+	ldr	lr, PITCH
 	strb	r3, [r1, lr]
 	strb	r2, [r1], #1
 	strb	r5, [r1, lr]
@@ -551,14 +564,14 @@ vmcu_run_of_narrow:
 	strb	r6, [r1], #1
 	strb	r9, [r1, lr]
 	strb	r8, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r10
 	bne	.Lvmcu_run_of_narrow_block_2
 	b	.Lvmcu_run_of_narrow_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_narrow_words_2:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r4, r4, r2
 	sub	r5, r5, r3
 	sub	r8, r8, r6
@@ -586,9 +599,9 @@ vmcu_run_of_narrow:
 	ldr	r3, [r0, #-12]
 	ldr	r4, [r0, #-8]
 	ldr	r5, [r0, #-4]
-	ldr	r1, [sp, #16]
-	ldr	lr, [sp, #0]
-	ldr	pc, [sp, #12]
+	ldr	r1, TILE
+	ldr	lr, END
+	ldr	pc, ENTRY
 	.p2align	2
 
 	/* 8 taps of each pixel and channel. */
@@ -620,7 +633,7 @@ vmcu_run_of_narrow:
 	/* Separate joined channels, then requantise. */
 	sub	r3, r3, r2
 	sub	r5, r5, r4
-	ldr	r7, [sp, #60]
+	ldr	r7, HALF
 	ldr	r9, [r0], #20
 	ldr	r6, [r0, #-4]
 	ldr	r10, [r0, #-16]
@@ -655,20 +668,20 @@ vmcu_run_of_narrow:
 	ssat	r5, #8, r5, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r6, [sp, #8]
+	ldr	r1, OUT
+	ldr	r6, LAST
 	strb	r2, [r1], #1
 	strb	r3, [r1], #1
 	strb	r4, [r1], #1
 	strb	r5, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r6
 	bne	.Lvmcu_run_of_narrow_block_1
 	b	.Lvmcu_run_of_narrow_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_narrow_words_1:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r3, r3, r2
 	sub	r5, r5, r4
 	stm	r1, {r2, r3, r4, r5}

@@ -14,6 +14,12 @@
 	.cfi_sections .debug_frame
 
 /*
+ * Words on the stack.
+ */
+#define END [sp, #0]
+#define OUT [sp, #4]
+
+/*
  * The sums of a block of four pixels; returns where the flash stream goes on.
  */
 	.section .text.vmcu_sums_words_4x2, "ax", %progbits
@@ -168,12 +174,12 @@ vmcu_sums_words_4x2:
 	mla	r5, lr, r10, r5
 	mla	r8, r12, r11, r8
 	mla	r9, lr, r11, r9
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	cmp	r1, lr
 	bne	.Lvmcu_sums_words_4x2_turn
 
 	/* Separate joined channels and store the sums. */
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r6, r6, r2
 	sub	r7, r7, r3
 	sub	r8, r8, r4
@@ -216,7 +222,7 @@ vmcu_sums_words_2x2:
 	/* Start all sums at their biases. */
 	ldr	r2, [r0], #8
 	ldr	r4, [r0, #-4]
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	mov	r3, r2
 	mov	r5, r4
 	bne	.Lvmcu_sums_words_2x2_half
@@ -293,7 +299,7 @@ vmcu_sums_words_2x2:
 	bne	.Lvmcu_sums_words_2x2_turn
 
 	/* Separate joined channels and store the sums. */
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r4, r4, r2
 	sub	r5, r5, r3
 	stm	r1, {r2, r3, r4, r5}
@@ -334,7 +340,7 @@ vmcu_sums_words_1x2:
 	/* Start all sums at their biases. */
 	ldr	r2, [r0], #8
 	ldr	r3, [r0, #-4]
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	bne	.Lvmcu_sums_words_1x2_half
 	.p2align	2
 
@@ -385,7 +391,7 @@ vmcu_sums_words_1x2:
 	bne	.Lvmcu_sums_words_1x2_turn
 
 	/* Separate joined channels and store the sums. */
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r3, r3, r2
 	stm	r1, {r2, r3}
 	add	sp, #8
@@ -549,12 +555,12 @@ vmcu_sums_words_2x4:
 	mla	r7, lr, r10, r7
 	mla	r8, r12, r11, r8
 	mla	r9, lr, r11, r9
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	cmp	r1, lr
 	bne	.Lvmcu_sums_words_2x4_turn
 
 	/* Separate joined channels and store the sums. */
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r4, r4, r2
 	sub	r5, r5, r3
 	sub	r8, r8, r6
@@ -599,7 +605,7 @@ vmcu_sums_words_1x4:
 	ldr	r3, [r0, #-12]
 	ldr	r4, [r0, #-8]
 	ldr	r5, [r0, #-4]
-	ldr	lr, [sp, #0]
+	ldr	lr, END
 	bne	.Lvmcu_sums_words_1x4_half
 	.p2align	2
 
@@ -682,7 +688,7 @@ vmcu_sums_words_1x4:
 	bne	.Lvmcu_sums_words_1x4_turn
 
 	/* Separate joined channels and store the sums. */
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r3, r3, r2
 	sub	r5, r5, r4
 	stm	r1, {r2, r3, r4, r5}

@@ -12,6 +12,19 @@
 	.cfi_sections .debug_frame
 
 /*
+ * Words on the stack.
+ */
+#define END [sp, #0]
+#define OUT [sp, #4]
+#define LAST [sp, #8]
+#define ENTRY [sp, #12]
+#define TILE [sp, #16]
+#define CHANNELS [sp, #56]
+#define HALF [sp, #60]
+#define PITCH [sp, #64]
+#define PIXELS [sp, #68]
+
+/*
  * Whole blocks of a pixel, or, where there are no channels, the sums of one, as words; returns
  * where the flash stream goes on.
  */
@@ -35,7 +48,7 @@ vmcu_run_of_dense:
 	.cfi_rel_offset	lr, 32
 	sub	sp, #20
 	.cfi_adjust_cfa_offset	20
-	ldr	r4, [sp, #56]
+	ldr	r4, CHANNELS
 	rsbs	r5, r2, #0
 
 	/* Locals. The first turn of the loop begins where the last one ends with the loop. */
@@ -57,9 +70,9 @@ vmcu_run_of_dense:
 	ldr	r3, [r0, #-12]
 	ldr	r4, [r0, #-8]
 	ldr	r5, [r0, #-4]
-	ldr	r1, [sp, #16]
-	ldr	lr, [sp, #0]
-	ldr	pc, [sp, #12]
+	ldr	r1, TILE
+	ldr	lr, END
+	ldr	pc, ENTRY
 	.p2align	2
 
 	/* 8 taps of each pixel and channel. */
@@ -92,7 +105,7 @@ vmcu_run_of_dense:
 	/* Separate joined channels, then requantise. */
 	sub	r3, r3, r2
 	sub	r5, r5, r4
-	ldr	r7, [sp, #60]
+	ldr	r7, HALF
 	ldr	r9, [r0], #20
 	ldr	r6, [r0, #-4]
 	ldr	r10, [r0, #-16]
@@ -127,20 +140,20 @@ vmcu_run_of_dense:
 	ssat	r5, #8, r5, asr #1
 
 	/* Store the bytes; go on with the next block, if any. */
-	ldr	r1, [sp, #4]
-	ldr	r6, [sp, #8]
+	ldr	r1, OUT
+	ldr	r6, LAST
 	strb	r2, [r1], #1
 	strb	r3, [r1], #1
 	strb	r4, [r1], #1
 	strb	r5, [r1], #1
-	str	r1, [sp, #4]
+	str	r1, OUT
 	cmp	r1, r6
 	bne	.Lvmcu_run_of_dense_block_1
 	b	.Lvmcu_run_of_dense_end
 
 	/* Without channels: separate and store the sums of one block. */
 .Lvmcu_run_of_dense_words_1:
-	ldr	r1, [sp, #4]
+	ldr	r1, OUT
 	sub	r3, r3, r2
 	sub	r5, r5, r4
 	stm	r1, {r2, r3, r4, r5}

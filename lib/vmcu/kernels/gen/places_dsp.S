@@ -12,6 +12,16 @@
 	.cfi_sections .debug_frame
 
 /*
+ * Words on the stack.
+ */
+#define ADDRESS [sp, #0]
+#define START [sp, #4]
+#define LIST [sp, #8]
+#define COUNT [sp, #48]
+#define FOURS [sp, #52]
+#define HALF [sp, #56]
+
+/*
  * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
  * requantiser is not for. Returns how many are left.
  */
@@ -39,10 +49,10 @@ vmcu_direct_fours:
 
 	/* Four channels: their biases, then one tap if the number of taps is odd. */
 .Lvmcu_direct_fours_block:
-	str	r0, [sp, #4]
+	str	r0, START
 	ldm	r0!, {r4, r5, r6, r7}
-	ldr	r12, [sp, #48]
-	ldr	r2, [sp, #8]
+	ldr	r12, COUNT
+	ldr	r2, LIST
 	lsrs	r12, r12, #1
 	bcc	.Lvmcu_direct_fours_even
 	ldr	r8, [r2], #4
@@ -87,7 +97,7 @@ vmcu_direct_fours:
 	/* Requantise and store, unless the fast requantiser is not for this block. */
 .Lvmcu_direct_fours_summed:
 	ldm	r0!, {r8, r9, r10, r11, r12}
-	ldr	lr, [sp, #56]
+	ldr	lr, HALF
 	lsls	r2, lr, r12
 	beq	.Lvmcu_direct_fours_exact
 	add	r2, r2, r4, asr #31
@@ -121,19 +131,19 @@ vmcu_direct_fours:
 	ssat	r7, #8, r7, asr #1
 	strb	r7, [r3, #-1]
 	add	r1, r1, #4
-	ldr	r8, [sp, #52]
+	ldr	r8, FOURS
 	subs	r8, r8, #1
-	str	r8, [sp, #52]
+	str	r8, FOURS
 	bne	.Lvmcu_direct_fours_block
 	b	.Lvmcu_direct_fours_end
 .Lvmcu_direct_fours_exact:
-	ldr	r0, [sp, #4]
+	ldr	r0, START
 
 	/* Return how many blocks are left. */
 .Lvmcu_direct_fours_end:
-	ldr	r1, [sp, #0]
+	ldr	r1, ADDRESS
 	str	r0, [r1]
-	ldr	r0, [sp, #52]
+	ldr	r0, FOURS
 	add	sp, #12
 	.cfi_adjust_cfa_offset	-12
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}

@@ -12,6 +12,62 @@
 	.cfi_sections .debug_frame
 
 /*
+ * Words on the stack.
+ */
+#define MULTIPLIER [sp, #0]
+#define PLACE [sp, #4]
+#define PATCH_0 [sp, #8]
+#define PATCH_1 [sp, #12]
+#define PATCH_2 [sp, #16]
+#define PATCH_3 [sp, #20]
+#define PATCH_4 [sp, #24]
+#define PATCH_5 [sp, #28]
+#define SUM_0 [sp, #32]
+#define SUM_1 [sp, #36]
+#define SUM_2 [sp, #40]
+#define SUM_3 [sp, #44]
+#define SUM_4 [sp, #48]
+#define SUM_5 [sp, #52]
+#define HERE [sp, #56]
+#define PAIR [sp, #60]
+#define STORE [sp, #64]
+#define PATCH [sp, #68]
+#define FINISH_4 [sp, #72]
+#define FINISH_6 [sp, #76]
+#define EVEN [sp, #80]
+#define ODD [sp, #84]
+#define PIXELS [sp, #88]
+#define LEFT [sp, #92]
+#define TILE [sp, #96]
+#define LAST [sp, #100]
+#define OUT [sp, #104]
+#define FIRST_EVEN [sp, #108]
+#define FIRST_ODD [sp, #112]
+#define FIRST_PIXELS [sp, #116]
+#define FIRST_LEFT [sp, #120]
+#define FIRST_TILE [sp, #124]
+#define FIRST_LAST [sp, #128]
+#define FIRST_OUT [sp, #132]
+#define SECOND_EVEN [sp, #136]
+#define SECOND_ODD [sp, #140]
+#define SECOND_PIXELS [sp, #144]
+#define SECOND_LEFT [sp, #148]
+#define HALF [sp, #152]
+#define PHASE [sp, #156]
+#define PLANE [sp, #160]
+#define PITCH [sp, #164]
+#define BACK [sp, #168]
+#define STREAM [sp, #172]
+#define FOURS [sp, #176]
+#define LANES [sp, #180]
+#define CHANNEL [sp, #184]
+#define PIECES [sp, #188]
+#define BEHIND [sp, #192]
+#define ZEROS [sp, #196]
+#define P [sp, #200]
+#define FINISH [sp, #204]
+
+/*
  * All channels that a job says; returns where the flash stream goes on.
  */
 	.section .text.vmcu_strip_words, "ax", %progbits
@@ -48,16 +104,16 @@ vmcu_strip_words:
 
 	/* Where the sums of a channel continue, by what they are. */
 	adr.w	r0, .Lvmcu_strip_words_finish_6 + 1
-	str	r0, [sp, #76]
+	str	r0, FINISH_6
 	adr.w	r0, .Lvmcu_strip_words_finish_4 + 1
-	str	r0, [sp, #72]
+	str	r0, FINISH_4
 	adr.w	r0, .Lvmcu_strip_words_pair + 1
-	str	r0, [sp, #60]
+	str	r0, PAIR
 
 	/* Four channels are stored as words, fewer byte by byte. */
-	ldr	r4, [sp, #180]
-	ldr	r2, [sp, #176]
-	ldr	r1, [sp, #184]
+	ldr	r4, LANES
+	ldr	r2, FOURS
+	ldr	r1, CHANNEL
 	adr.w	r0, .Lvmcu_strip_words_store + 1
 	add	r3, sp, #8
 	cmp	r4, #4
@@ -67,16 +123,16 @@ vmcu_strip_words:
 	it	le
 	addle	r3, #2
 .Lvmcu_strip_words_patch:
-	str	r0, [sp, #64]
-	str	r3, [sp, #68]
+	str	r0, STORE
+	str	r3, PATCH
 	cmp	r2, #0
 	beq.w	.Lvmcu_strip_words_first_block
 .Lvmcu_strip_words_channels:
 
 	/* Stage four channels: make words of the tile from each piece of the strip. */
-	ldr	r0, [sp, #188]
-	ldr	r7, [sp, #160]
-	ldr	r9, [sp, #192]
+	ldr	r0, PIECES
+	ldr	r7, PLANE
+	ldr	r9, BEHIND
 	cmp	r0, r9
 	beq	.Lvmcu_strip_words_first_block
 .Lvmcu_strip_words_piece:
@@ -92,7 +148,7 @@ vmcu_strip_words:
 	tst	r8, #1
 	beq	.Lvmcu_strip_words_whole
 	ldr	r11, [r4]
-	ldr	r9, [sp, #196]
+	ldr	r9, ZEROS
 	add	r4, r4, r6
 	pkhbt	lr, r9, r11, lsl #16
 	pkhtb	r9, r11, r9, asr #16
@@ -135,13 +191,13 @@ vmcu_strip_words:
 .Lvmcu_strip_words_tail:
 	bpl	.Lvmcu_strip_words_next_piece
 	ldr	r9, [r3]
-	ldr	r11, [sp, #196]
+	ldr	r11, ZEROS
 	pkhbt	lr, r9, r11, lsl #16
 	pkhtb	r9, r11, r9, asr #16
 	str	r9, [r2, r7]
 	str	lr, [r2], #4
 .Lvmcu_strip_words_next_piece:
-	ldr	r9, [sp, #192]
+	ldr	r9, BEHIND
 	cmp	r0, r9
 	bne	.Lvmcu_strip_words_piece
 
@@ -152,14 +208,14 @@ vmcu_strip_words:
 	add	r10, r1
 	add	r2, sp, #80
 	stm	r2, {r4-r10}
-	ldr	r3, [sp, #96]
+	ldr	r3, TILE
 
 	/* The first two channels of a block: jump to the code of the window. */
 .Lvmcu_strip_words_block:
-	ldr	lr, [sp, #172]
-	ldr	r0, [sp, #68]
-	str	r3, [sp, #56]
-	ldr	pc, [sp, #80]
+	ldr	lr, STREAM
+	ldr	r0, PATCH
+	str	r3, HERE
+	ldr	pc, EVEN
 
 	/* Requantise a channel of six or four pixels, then continue at NEXT. */
 .Lvmcu_strip_words_finish_6:
@@ -212,20 +268,20 @@ vmcu_strip_words:
 .Lvmcu_strip_words_pair:
 	lsls	r1, r0, #30
 	bpl	.Lvmcu_strip_words_stored
-	ldr	r3, [sp, #56]
-	ldr	r1, [sp, #160]
+	ldr	r3, HERE
+	ldr	r1, PLANE
 	add	r3, r1
-	str	r3, [sp, #56]
-	ldr	pc, [sp, #80]
+	str	r3, HERE
+	ldr	pc, EVEN
 .Lvmcu_strip_words_stored:
-	ldr	pc, [sp, #64]
+	ldr	pc, STORE
 
 	/* Store four channels of the pixels of the block that are in the strip. */
 .Lvmcu_strip_words_store:
-	ldr	r1, [sp, #104]
-	ldr	r2, [sp, #164]
-	ldr	r3, [sp, #92]
-	ldr	r9, [sp, #88]
+	ldr	r1, OUT
+	ldr	r2, PITCH
+	ldr	r3, LEFT
+	ldr	r9, PIXELS
 	add	r0, sp, #8
 	subs	r3, r3, r9
 	cmn	r3, #1
@@ -250,26 +306,26 @@ vmcu_strip_words:
 	/* The next block: of the same kind, or the first of the other kind. */
 .Lvmcu_strip_words_next_block:
 	bgt	.Lvmcu_strip_words_more
-	ldr	r4, [sp, #80]
-	ldr	r5, [sp, #136]
-	ldr	r6, [sp, #140]
-	ldr	r7, [sp, #144]
-	ldr	r3, [sp, #148]
+	ldr	r4, EVEN
+	ldr	r5, SECOND_EVEN
+	ldr	r6, SECOND_ODD
+	ldr	r7, SECOND_PIXELS
+	ldr	r3, SECOND_LEFT
 	cmp	r4, r5
 	beq	.Lvmcu_strip_words_next_channels
-	str	r5, [sp, #80]
-	str	r6, [sp, #84]
-	str	r7, [sp, #88]
+	str	r5, EVEN
+	str	r6, ODD
+	str	r7, PIXELS
 .Lvmcu_strip_words_more:
-	str	r3, [sp, #92]
-	str	r1, [sp, #104]
-	ldr	r3, [sp, #96]
-	ldr	r5, [sp, #100]
-	ldr	r6, [sp, #168]
+	str	r3, LEFT
+	str	r1, OUT
+	ldr	r3, TILE
+	ldr	r5, LAST
+	ldr	r6, BACK
 	add	r3, r3, r9, lsl #2
 	mls	r5, r9, r6, r5
-	str	r3, [sp, #96]
-	str	r5, [sp, #100]
+	str	r3, TILE
+	str	r5, LAST
 	b	.Lvmcu_strip_words_block
 
 	/* The fast requantiser is not for the channel: call vmcu_finish_any(). */
@@ -279,8 +335,8 @@ vmcu_strip_words:
 .Lvmcu_strip_words_exact_4:
 	movs	r1, #4
 .Lvmcu_strip_words_exact:
-	str	r9, [sp, #0]
-	str	r0, [sp, #4]
+	str	r9, MULTIPLIER
+	str	r0, PLACE
 	add	r3, sp, #32
 	stm	r3, {r4, r5, r6, r7, r8, r12}
 	mov	r4, r0
@@ -288,24 +344,24 @@ vmcu_strip_words:
 	mov	r3, r2
 	mov	r2, r1
 	add	r1, sp, #32
-	ldr	r0, [sp, #200]
-	ldr	r6, [sp, #204]
+	ldr	r0, P
+	ldr	r6, FINISH
 	blx	r6
 	adds	r0, r4, #1
 	mov	lr, r5
-	ldr	r3, [sp, #56]
+	ldr	r3, HERE
 	bx	r11
 
 	/* Store some channels, or some pixels, byte by byte. */
 .Lvmcu_strip_words_store_part:
-	ldr	r1, [sp, #104]
-	ldr	r2, [sp, #164]
-	ldr	r3, [sp, #92]
-	ldr	r9, [sp, #88]
+	ldr	r1, OUT
+	ldr	r2, PITCH
+	ldr	r3, LEFT
+	ldr	r9, PIXELS
 	subs	r3, r3, r9
 .Lvmcu_strip_words_store_some:
-	ldr	r0, [sp, #68]
-	ldr	r10, [sp, #180]
+	ldr	r0, PATCH
+	ldr	r10, LANES
 	mov	r11, r9
 	cmp	r3, #0
 	it	lt
@@ -327,14 +383,14 @@ vmcu_strip_words:
 
 	/* The strip's next four channels, or its end. */
 .Lvmcu_strip_words_next_channels:
-	str	lr, [sp, #172]
-	ldr	r1, [sp, #184]
-	ldr	r2, [sp, #176]
+	str	lr, STREAM
+	ldr	r1, CHANNEL
+	ldr	r2, FOURS
 	subs	r2, #1
 	ble	.Lvmcu_strip_words_end
 	adds	r1, #4
-	str	r1, [sp, #184]
-	str	r2, [sp, #176]
+	str	r1, CHANNEL
+	str	r2, FOURS
 	b	.Lvmcu_strip_words_channels
 .Lvmcu_strip_words_end:
 	mov	r0, lr
@@ -401,7 +457,7 @@ vmcu_sums_3_1_4:
 	smlad	r7, r8, r11, r7
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	ldr	r11, [lr, #-8]
 	add	r3, r3, r9
 	ldr	r1, [r3, #0]
@@ -426,8 +482,8 @@ vmcu_sums_3_1_4:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
 	lsls	r10, r10, r2
@@ -492,7 +548,7 @@ vmcu_sums_3_1_4:
 	smlad	r7, r8, r11, r7
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	ldr	r11, [lr, #-8]
 	add	r3, r3, r9
 	ldr	r1, [r3, #0]
@@ -517,7 +573,7 @@ vmcu_sums_3_1_4:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
 	lsls	r10, r10, r2
@@ -550,22 +606,22 @@ vmcu_sums_3_1_4:
 	/* The next two channels of the block, or its end. */
 	lsls	r1, r0, #30
 	bpl	.Lvmcu_sums_3_1_4_stored
-	ldr	r3, [sp, #56]
-	ldr	r1, [sp, #160]
+	ldr	r3, HERE
+	ldr	r1, PLANE
 	add	r3, r1
-	str	r3, [sp, #56]
+	str	r3, HERE
 	b	.Lvmcu_sums_3_1_4_even
 .Lvmcu_sums_3_1_4_stored:
-	ldr	pc, [sp, #64]
+	ldr	pc, STORE
 
 	/* The fast requantiser is not for the channel. */
 .Lvmcu_sums_3_1_4_exact_even:
 	adr.w	r11, .Lvmcu_sums_3_1_4_odd + 1
 	b	.Lvmcu_sums_3_1_4_exact
 .Lvmcu_sums_3_1_4_exact_odd:
-	ldr	r11, [sp, #60]
+	ldr	r11, PAIR
 .Lvmcu_sums_3_1_4_exact:
-	ldr	pc, [sp, #72]
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_3_1_4, . - vmcu_sums_3_1_4
 
@@ -629,7 +685,7 @@ vmcu_sums_3_1_6:
 	smlad	r7, r2, r11, r7
 	ldr	r1, [r3, #24]
 	ldr	r2, [r3, #28]
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	sxtb16	r1, r1
 	smlad	r12, r1, r10, r12
 	smlad	r8, r1, r11, r8
@@ -668,8 +724,8 @@ vmcu_sums_3_1_6:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
 	lsls	r10, r10, r2
@@ -749,7 +805,7 @@ vmcu_sums_3_1_6:
 	smlad	r7, r2, r11, r7
 	ldr	r1, [r3, #24]
 	ldr	r2, [r3, #28]
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	sxtb16	r1, r1, ror #8
 	smlad	r12, r1, r10, r12
 	smlad	r8, r1, r11, r8
@@ -788,7 +844,7 @@ vmcu_sums_3_1_6:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
 	lsls	r10, r10, r2
@@ -833,22 +889,22 @@ vmcu_sums_3_1_6:
 	/* The next two channels of the block, or its end. */
 	lsls	r1, r0, #30
 	bpl	.Lvmcu_sums_3_1_6_stored
-	ldr	r3, [sp, #56]
-	ldr	r1, [sp, #160]
+	ldr	r3, HERE
+	ldr	r1, PLANE
 	add	r3, r1
-	str	r3, [sp, #56]
+	str	r3, HERE
 	b	.Lvmcu_sums_3_1_6_even
 .Lvmcu_sums_3_1_6_stored:
-	ldr	pc, [sp, #64]
+	ldr	pc, STORE
 
 	/* The fast requantiser is not for the channel. */
 .Lvmcu_sums_3_1_6_exact_even:
 	adr.w	r11, .Lvmcu_sums_3_1_6_odd + 1
 	b	.Lvmcu_sums_3_1_6_exact
 .Lvmcu_sums_3_1_6_exact_odd:
-	ldr	r11, [sp, #60]
+	ldr	r11, PAIR
 .Lvmcu_sums_3_1_6_exact:
-	ldr	pc, [sp, #76]
+	ldr	pc, FINISH_6
 	.cfi_endproc
 	.size vmcu_sums_3_1_6, . - vmcu_sums_3_1_6
 
@@ -908,7 +964,7 @@ vmcu_sums_3_2_6_even:
 	smlad	r12, r11, r10, r12
 
 	/* Two rows, odd columns. */
-	ldr	r9, [sp, #156]
+	ldr	r9, PHASE
 	add	r3, r3, r9
 	ldr	r9, [lr, #-12]
 	ldr	r1, [r3, #0]
@@ -932,7 +988,7 @@ vmcu_sums_3_2_6_even:
 	smlad	r12, r2, r9, r12
 
 	/* The last row. */
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	add	r3, r3, r9
 	ldr	r9, [lr, #-12]
 	ldr	r10, [lr, #-8]
@@ -968,12 +1024,12 @@ vmcu_sums_3_2_6_even:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #84]
-	ldr	pc, [sp, #76]
+	ldr	r11, ODD
+	ldr	pc, FINISH_6
 	.cfi_endproc
 	.size vmcu_sums_3_2_6_even, . - vmcu_sums_3_2_6_even
 
@@ -1033,7 +1089,7 @@ vmcu_sums_3_2_6_odd:
 	smlad	r12, r11, r10, r12
 
 	/* Two rows, odd columns. */
-	ldr	r9, [sp, #156]
+	ldr	r9, PHASE
 	add	r3, r3, r9
 	ldr	r9, [lr, #-12]
 	ldr	r1, [r3, #0]
@@ -1057,7 +1113,7 @@ vmcu_sums_3_2_6_odd:
 	smlad	r12, r2, r9, r12
 
 	/* The last row. */
-	ldr	r9, [sp, #100]
+	ldr	r9, LAST
 	add	r3, r3, r9
 	ldr	r9, [lr, #-12]
 	ldr	r10, [lr, #-8]
@@ -1093,11 +1149,11 @@ vmcu_sums_3_2_6_odd:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-20]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #60]
-	ldr	pc, [sp, #76]
+	ldr	r11, PAIR
+	ldr	pc, FINISH_6
 	.cfi_endproc
 	.size vmcu_sums_3_2_6_odd, . - vmcu_sums_3_2_6_odd
 
@@ -1177,12 +1233,12 @@ vmcu_sums_5_1_4_even:
 	smlad	r6, r1, r12, r6
 	sxtb16	r2, r2
 	smlad	r7, r2, r12, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_5_1_4_even_rows
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	ldr	r9, [lr], #16
 	ldr	r10, [lr, #-12]
@@ -1217,12 +1273,12 @@ vmcu_sums_5_1_4_even:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-44]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #84]
-	ldr	pc, [sp, #72]
+	ldr	r11, ODD
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_5_1_4_even, . - vmcu_sums_5_1_4_even
 
@@ -1302,12 +1358,12 @@ vmcu_sums_5_1_4_odd:
 	smlad	r6, r1, r12, r6
 	sxtb16	r2, r2, ror #8
 	smlad	r7, r2, r12, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_5_1_4_odd_rows
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	ldr	r9, [lr], #16
 	ldr	r10, [lr, #-12]
@@ -1342,11 +1398,11 @@ vmcu_sums_5_1_4_odd:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-44]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #60]
-	ldr	pc, [sp, #72]
+	ldr	r11, PAIR
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_5_1_4_odd, . - vmcu_sums_5_1_4_odd
 
@@ -1410,7 +1466,7 @@ vmcu_sums_5_2_4_even:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 
 	/* Their odd columns. */
@@ -1437,7 +1493,7 @@ vmcu_sums_5_2_4_even:
 	smlad	r6, r8, r10, r6
 	sxtb16	r12, r12
 	smlad	r7, r12, r10, r7
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_5_2_4_even_rows
 
@@ -1475,12 +1531,12 @@ vmcu_sums_5_2_4_even:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-40]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #84]
-	ldr	pc, [sp, #72]
+	ldr	r11, ODD
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_5_2_4_even, . - vmcu_sums_5_2_4_even
 
@@ -1544,7 +1600,7 @@ vmcu_sums_5_2_4_odd:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2, ror #8
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 
 	/* Their odd columns. */
@@ -1571,7 +1627,7 @@ vmcu_sums_5_2_4_odd:
 	smlad	r6, r8, r10, r6
 	sxtb16	r12, r12, ror #8
 	smlad	r7, r12, r10, r7
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_5_2_4_odd_rows
 
@@ -1609,11 +1665,11 @@ vmcu_sums_5_2_4_odd:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-40]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #60]
-	ldr	pc, [sp, #72]
+	ldr	r11, PAIR
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_5_2_4_odd, . - vmcu_sums_5_2_4_odd
 
@@ -1714,12 +1770,12 @@ vmcu_sums_7_1_4_even:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_7_1_4_even_rows
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	ldr	r9, [lr], #20
 	ldr	r10, [lr, #-16]
@@ -1763,12 +1819,12 @@ vmcu_sums_7_1_4_even:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-72]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #84]
-	ldr	pc, [sp, #72]
+	ldr	r11, ODD
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_7_1_4_even, . - vmcu_sums_7_1_4_even
 
@@ -1869,12 +1925,12 @@ vmcu_sums_7_1_4_odd:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2, ror #8
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_7_1_4_odd_rows
 
 	/* The last row: a word of the tile has the taps of two columns. */
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	ldr	r9, [lr], #20
 	ldr	r10, [lr, #-16]
@@ -1918,11 +1974,11 @@ vmcu_sums_7_1_4_odd:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-72]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #60]
-	ldr	pc, [sp, #72]
+	ldr	r11, PAIR
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_7_1_4_odd, . - vmcu_sums_7_1_4_odd
 
@@ -1993,7 +2049,7 @@ vmcu_sums_7_2_4_even:
 	ldr	r1, [r3, #24]
 	sxtb16	r1, r1
 	smlad	r7, r1, r8, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 
 	/* Their odd columns. */
@@ -2027,7 +2083,7 @@ vmcu_sums_7_2_4_even:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_7_2_4_even_rows
 
@@ -2072,12 +2128,12 @@ vmcu_sums_7_2_4_even:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-64]
-	ldr	r10, [sp, #152]
-	ldr	r3, [sp, #56]
+	ldr	r10, HALF
+	ldr	r3, HERE
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #84]
-	ldr	pc, [sp, #72]
+	ldr	r11, ODD
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_7_2_4_even, . - vmcu_sums_7_2_4_even
 
@@ -2148,7 +2204,7 @@ vmcu_sums_7_2_4_odd:
 	ldr	r1, [r3, #24]
 	sxtb16	r1, r1, ror #8
 	smlad	r7, r1, r8, r7
-	ldr	r1, [sp, #156]
+	ldr	r1, PHASE
 	add	r3, r3, r1
 
 	/* Their odd columns. */
@@ -2182,7 +2238,7 @@ vmcu_sums_7_2_4_odd:
 	smlad	r6, r1, r11, r6
 	sxtb16	r2, r2, ror #8
 	smlad	r7, r2, r11, r7
-	ldr	r1, [sp, #100]
+	ldr	r1, LAST
 	add	r3, r3, r1
 	bpl	.Lvmcu_sums_7_2_4_odd_rows
 
@@ -2227,11 +2283,11 @@ vmcu_sums_7_2_4_odd:
 	/* Constants of the requantiser. */
 	ldr	r9, [lr, #-4]
 	ldr	r2, [lr, #-64]
-	ldr	r10, [sp, #152]
+	ldr	r10, HALF
 
 	/* Requantise the channel. */
-	ldr	r11, [sp, #60]
-	ldr	pc, [sp, #72]
+	ldr	r11, PAIR
+	ldr	pc, FINISH_4
 	.cfi_endproc
 	.size vmcu_sums_7_2_4_odd, . - vmcu_sums_7_2_4_odd
 

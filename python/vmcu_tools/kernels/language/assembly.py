@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .c_source import HEADER, WIDTH
 
@@ -33,11 +33,13 @@ END = """
 
 @dataclass(frozen=True)
 class Function:
-    """summary: what callers must know."""
+    """summary: what callers must know. slots: names of words on the stack by their offset from
+    SP."""
 
     name: str
     summary: str
     code: Sequence[str]
+    slots: Mapping[int, str] = field(default_factory=dict)
 
     def text(self) -> str:
         head = [f'\t.section .text.{self.name}, "ax", %progbits', "\t.p2align 2"]
@@ -48,6 +50,7 @@ class Function:
 
     def line(self, line: str) -> str:
         line = re.sub(r"<(\w+)>", rf".L{self.name}_\1", line)
+        line = re.sub(r"\[sp, #(\d+)\]", lambda at: self.slots.get(int(at[1]), at[0]), line)
         if line.endswith(":"):
             return line
         if line.startswith("/*"):
@@ -107,8 +110,11 @@ def within(words: int) -> list[str]:
     return [*code, *(f".cfi_offset {name}, {WORD * (i - first)}" for i, name in enumerate(SAVED))]
 
 
-def source(origin: str, guard: str, functions: Iterable[Function]) -> str:
+def source(origin: str, guard: str, functions: Sequence[Function]) -> str:
     """A file, which is empty on other cores."""
     texts = "\n".join(function.text() for function in functions)
+    slots = {name: at for function in functions for at, name in function.slots.items()}
+    names = [f"#define {name} [sp, #{at}]" for name, at in slots.items()]
+    stack = "\n".join(["", comment("Words on the stack."), *names, ""]) if names else ""
     head = HEADER.format(origin=origin)
-    return f"{head}\n#if {guard}\n{HEAD}\n{texts}\n#endif\n{END}"
+    return f"{head}\n#if {guard}\n{HEAD}{stack}\n{texts}\n#endif\n{END}"

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..language.assembly import Function, leave, note, push, release, save
+from ..language.assembly import WORD, Function, leave, note, push, release, save
 from ..language.c_source import wrap
 from .portable.blocks import SHAPES, Shape
 from .portable.tile import SEVERAL
 
 STREAM, T = "r0", "r1"
 # On the stack: the end of the tile, and where the results go.
-END, OUT = "[sp, #0]", "[sp, #4]"
+SLOTS = {0: "END", WORD: "OUT"}
+END, OUT = (f"[sp, #{at}]" for at in SLOTS)
 OTHERS = (*(f"r{number}" for number in range(2, 13)), "lr")
 
 
@@ -106,6 +107,7 @@ def sums_function(shape: Shape, four: Sequence[str], size: int) -> Function:
         f"vmcu_sums_words_{shape.name}",
         f"The sums of a block of {SEVERAL[shape.pixels]}; returns where the flash stream goes on.",
         code,
+        SLOTS,
     )
 
 

@@ -24,6 +24,7 @@ from ...language.assembly import (
     save,
 )
 from ...language.packing import packed_shifts
+from .. import thumb
 from ..portable.blocks import NARROW, WIDE, Shape
 from ..thumb import (
     END,
@@ -44,9 +45,13 @@ UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 1}
 INSTRUCTION = 4
 # On the stack: END, OUT and the others, then what the function saves, then its arguments.
 LOCALS = ("r2", "r3", "r4", "r5", "r6")
-LAST, ENTRY, TILE = (f"[sp, #{WORD * i}]" for i in range(2, len(LOCALS)))
-ARGUMENTS = WORD * (len(LOCALS) + len(SAVED))
-CHANNELS, HALF, PITCH, PIXELS = (f"[sp, #{ARGUMENTS + WORD * i}]" for i in range(4))
+ABOVE = len(LOCALS) + len(SAVED)
+SLOTS = dict(thumb.SLOTS)
+SLOTS |= {WORD * (2 + i): name for i, name in enumerate(("LAST", "ENTRY", "TILE"))}
+SLOTS |= {
+    WORD * (ABOVE + i): name for i, name in enumerate(("CHANNELS", "HALF", "PITCH", "PIXELS"))
+}
+_, _, LAST, ENTRY, TILE, CHANNELS, HALF, PITCH, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
 # What eight sums leave free.
 OTHERS = Registers.of(Shape(4, True)).free
 
@@ -287,7 +292,7 @@ def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
         f"Whole blocks of {what}, or, where there are no channels, the sums of one, as words; "
         "returns where the flash stream goes on."
     )
-    return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()])
+    return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], SLOTS)
 
 
 def run_of(shapes: Mapping[int, Shape], member: str) -> Function:

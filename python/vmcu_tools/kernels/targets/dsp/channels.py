@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...language.assembly import Function, leave, note, push, registers, release, reserve, save
 from .depthwise import stage
-from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, PAD, SECOND, member, offset
+from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, PAD, SECOND, SLOTS, member, offset
 from .square import (
     CHECK,
     MULTIPLIER,
@@ -211,4 +211,5 @@ def strip_words() -> Function:
         "vmcu_strip_words",
         "All channels that a job says; returns where the flash stream goes on.",
         code,
+        SLOTS,
     )

@@ -44,3 +44,7 @@ def offset(name: str) -> int:
 def member(name: str) -> str:
     """Of an LDR or STR."""
     return f"[sp, #{offset(name)}]"
+
+
+# Names in the assembly file.
+SLOTS = {offset(name): name.upper() for name in FRAME}

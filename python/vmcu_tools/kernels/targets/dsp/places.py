@@ -30,8 +30,10 @@ VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8
 # On the stack: where the stream's address is, where a block's part of it starts, the offsets; what
 # the function saves; its arguments.
 LOCALS = ("r0", "r1", "r2")
-ADDRESS, START, LIST = (f"[sp, #{WORD * i}]" for i in range(3))
-COUNT, FOURS, HALF = (f"[sp, #{WORD * (len(LOCALS) + len(SAVED) + i)}]" for i in range(3))
+ABOVE = len(LOCALS) + len(SAVED)
+SLOTS = {WORD * i: name for i, name in enumerate(("ADDRESS", "START", "LIST"))}
+SLOTS |= {WORD * (ABOVE + i): name for i, name in enumerate(("COUNT", "FOURS", "HALF"))}
+ADDRESS, START, LIST, COUNT, FOURS, HALF = (f"[sp, #{at}]" for at in SLOTS)
 STREAM, X, OFFSETS, OUT = "r0", "r1", "r2", "r3"
 SUMS, SHIFTS = ("r4", "r5", "r6", "r7"), "r12"
 
@@ -127,6 +129,7 @@ FUNCTIONS = [
         "So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that "
         "the fast requantiser is not for. Returns how many are left.",
         direct(),
+        SLOTS,
     )
 ]
 DECLARED = prototypes(

@@ -7,7 +7,7 @@ from ...language.assembly import Function, within
 from ..portable.depthwise import SQUARE_TAPS, STRIDES, TAPS
 from ..portable.strips import STRIP, WIDER, all_strips
 from . import channels
-from .frame import WHOLE
+from .frame import SLOTS, WHOLE
 from .larger import Larger
 from .square import BLOCK, MOST_PIXELS, Square
 
@@ -34,7 +34,7 @@ def sums_functions(block: Square) -> list[Function]:
     summary = (
         f"Part of vmcu_strip_words(), on its stack: the sums of {what}, stride {block.stride}."
     )
-    return [Function(name, summary, [*within(WHOLE), *code]) for name, code in codes.items()]
+    return [Function(name, summary, [*within(WHOLE), *code], SLOTS) for name, code in codes.items()]
 
 
 SUMS = {block: sums_functions(block) for blocks in BLOCKS.values() for block in blocks}
