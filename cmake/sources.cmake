@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The C files of the runtime, by folder; a test compares them with the folders.
+# The C and assembly files of the runtime, by folder; a test compares them with the folders.
 
 # The runtime. The linker drops kernels that no model refers to.
 set(runtime
@@ -16,11 +16,17 @@ set(runtime
   kernels/softmax.c
   kernels/support.c
   kernels/gen/add.c
+  kernels/gen/blocks_dsp.S
+  kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/dense.c
+  kernels/gen/dense_dsp.S
   kernels/gen/depthwise.c
+  kernels/gen/places_dsp.S
   kernels/gen/pooling.c
   kernels/gen/products.c
+  kernels/gen/strips_dsp.S
+  kernels/gen/tile_dsp.S
 )
 
 # Kernels with a file of their own are listed by the header that the ops generate.

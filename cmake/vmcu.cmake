@@ -70,6 +70,13 @@ function(vmcu_add_runtime)
   endif()
   add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES})
   set_target_properties(vmcu PROPERTIES C_STANDARD 99)
+  # The C compiler with its flags, which say which core it is: projects may have set none for ASM.
+  set(assembly ${VMCU_SOURCES})
+  list(FILTER assembly INCLUDE REGEX "[.]S$")
+  set_source_files_properties(${assembly} PROPERTIES
+    LANGUAGE C
+    COMPILE_OPTIONS "-x;assembler-with-cpp"
+  )
   target_include_directories(vmcu PUBLIC "${VMCU_ROOT}/lib/vmcu/include")
   if(VMCU_AUDIO_CMSIS_DSP)
     if(NOT TARGET CMSISDSP)

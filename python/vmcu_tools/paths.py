@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runtime's C sources are, and the modules of a package."""
+"""Where the runtime's sources are, and the modules of a package."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ def root() -> Path:
 def runtime() -> Path:
     """lib/vmcu of the checkout."""
     return root() / "lib" / "vmcu"
+
+
+def sources(folder: Path) -> list[Path]:
+    """What a compiler takes of a folder and those below: C, and assembly, which is empty on cores
+    that it is not for."""
+    return sorted(file for file in folder.rglob("*") if file.suffix in {".c", ".S"})
 
 
 def import_modules(package: str) -> None:

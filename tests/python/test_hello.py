@@ -81,7 +81,7 @@ def linked(board: QemuRunner, level: str, generated: Path, folder: Path) -> Path
     (folder / "app.c").write_text(APPLICATION)
     runtime = paths.runtime()
     sources = [folder / "app.c", generated / "hello.c", *board.sources(), *runtime.glob("*.c")]
-    sources += (runtime / "kernels").rglob("*.c")
+    sources += paths.sources(runtime / "kernels")
     elf = folder / "hello.elf"
     arguments = [
         level,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import vmcu_tools
 from builders.onnx_states import listening
+from vmcu_tools import paths
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits"
@@ -71,13 +72,13 @@ def test_module_file_is_found_under_both_names():
 
 
 def test_sources_are_those_of_the_folders() -> None:
-    """cmake/sources.cmake lists every C file but kernels that operators.h lists, ports, stacks and
-    the list of all kernels."""
+    """cmake/sources.cmake lists every C and assembly file but kernels that operators.h lists, ports,
+    stacks and the list of all kernels."""
     runtime = ROOT / "lib" / "vmcu"
-    there = {str(path.relative_to(runtime)) for path in runtime.rglob("*.c")}
+    there = {str(path.relative_to(runtime)) for path in paths.sources(runtime)}
     there -= {name for name in there if name.startswith(("port/", "endurance/"))}
     kernels = re.findall(r"entry\(vmcu_(\w+)\)", (runtime / OPERATORS).read_text())
-    listed = re.findall(r"^  (\S+\.c)$", (ROOT / "cmake" / "sources.cmake").read_text(), re.M)
+    listed = re.findall(r"^  (\S+\.[cS])$", (ROOT / "cmake" / "sources.cmake").read_text(), re.M)
     listed += there.intersection(f"kernels/{name}.c" for name in kernels)
     assert sorted(listed) == sorted(there - {"container/all.c"})
     module = "".join(path.read_text() for path in runtime.rglob("CMakeLists.txt"))

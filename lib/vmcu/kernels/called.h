@@ -58,7 +58,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 		whole = some & -size;
 		some -= whole;
 		if (whole > 0) {
-			w = run(w, tile, p, out, pitch, whole, pixels);
+			w = run(w, tile, p->steps, out, whole, vmcu_half(p), pitch, pixels);
 			out += whole;
 		}
 		left = vmcu_segment_exact(counts);
@@ -66,7 +66,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 			if (some <= 0 && vmcu_segment_apart(counts)) {
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
 			} else {
-				w = run(w, tile, p, (int8_t *)acc, 0, 0, pixels);
+				w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, pixels);
 				vmcu_seconds(acc, size, pixels);
 			}
 			if (some > 0) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .language import assembly
 from .language.c_source import HEADER, comment, function, instruction_function
 from .language.instruction import Instruction
 from .language.ir import Program
@@ -88,6 +89,13 @@ def isa_choice(targets: Sequence[Target]) -> str:
     return "\n".join([*lines, "#endif", ""])
 
 
+def chosen(target: Target) -> str:
+    """The condition that isa_choice() picks a target."""
+    others = [other.guard for other in TARGETS.values() if other.packing == target.packing]
+    earlier = others[: others.index(target.guard)]
+    return " && \\\n\t".join([target.guard, *(f"!({guard})" for guard in earlier)])
+
+
 def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], needs: str = "") -> str:
     """All programs of one C file, which is empty on cores that do not meet a condition."""
     parts = [HEADER.format(origin=f"kernels/programs/{origin}.py")]
@@ -110,6 +118,11 @@ def files() -> dict[str, str]:
         for name, programs in PACKED.items():
             text = kernel_file(name, packing, programs(packing), needs)
             result[f"{name}{packing.suffix}.c"] = text
+    for target in TARGETS.values():
+        origin = f"kernels/targets/{target.name}"
+        for name, functions in target.assembly.items():
+            text = assembly.source(origin, chosen(target), functions)
+            result[f"{name}_{target.name}.S"] = text
     for name, common in COMMON.items():
         result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, common)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}

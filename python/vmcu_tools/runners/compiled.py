@@ -293,7 +293,7 @@ def _archive(target: CompiledRunner) -> Path:
     """Shared by all processes that compile the same sources with the same flags."""
     runtime = paths.runtime()
     folders = ("kernels", "container") if target.container else ("kernels",)
-    parts = [file for folder in folders for file in (runtime / folder).rglob("*.c")]
+    parts = [file for folder in folders for file in paths.sources(runtime / folder)]
     sources = sorted(file for file in [*runtime.glob("*.c"), *parts] if file.name != "all.c")
     headers = sorted(runtime.rglob("*.h"))
     digest = hashlib.sha256()

@@ -181,6 +181,7 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 }
 #endif
 
+#ifndef VMCU_OWN_WIDEN_ANY
 /* The same for tiles of any number of pixels. */
 VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
 				 int32_t count)
@@ -193,6 +194,7 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 		vmcu_widen_rows_1(t, x, pitch, count);
 	}
 }
+#endif
 
 #ifndef VMCU_OWN_RUN_OF
 
@@ -323,7 +325,6 @@ VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8
 }
 #endif
 
-#ifndef VMCU_OWN_ONE_TAP
 /* A tap of four channels times its weights. */
 VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 {
@@ -335,7 +336,6 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
 	*w += 4;
 }
-#endif
 
 /* The next two offsets of a list. */
 VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
@@ -350,15 +350,15 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 #define VMCU_DIRECT_IN_PLACE 1
 
 /* As many fours of channels as there is a faster way for; returns how many are left. */
-VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
-				      const uint8_t **stream, int8_t *out, int32_t fours,
-				      int32_t half)
+VMCU_INLINE int32_t vmcu_direct_fours(const uint8_t **stream, const int8_t *x,
+				      const int32_t *offsets, int8_t *out, int32_t taps,
+				      int32_t fours, int32_t half)
 {
-	(void)offsets;
-	(void)taps;
-	(void)x;
 	(void)stream;
+	(void)x;
+	(void)offsets;
 	(void)out;
+	(void)taps;
 	(void)half;
 	return fours;
 }

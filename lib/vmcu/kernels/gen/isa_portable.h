@@ -438,7 +438,6 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int
 	*out = o + 4;
 }
 
-#ifndef VMCU_OWN_RUN_4X2
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
  * block may be the tensor's last and a partial one. C has none of these: with no channels it
@@ -459,9 +458,7 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_store_fixed_4x2(acc, w, &out, pitch, half);
 	}
 }
-#endif
 
-#ifndef VMCU_OWN_RUN_2X2
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
  * block may be the tensor's last and a partial one. C has none of these: with no channels it
@@ -482,9 +479,7 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_store_fixed_2x2(acc, w, &out, pitch, half);
 	}
 }
-#endif
 
-#ifndef VMCU_OWN_RUN_1X2
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
  * block may be the tensor's last and a partial one. C has none of these: with no channels it
@@ -505,9 +500,7 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_store_fixed_1x2(acc, w, &out, pitch, half);
 	}
 }
-#endif
 
-#ifndef VMCU_OWN_RUN_2X4
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
  * block may be the tensor's last and a partial one. C has none of these: with no channels it
@@ -528,9 +521,7 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_store_fixed_2x4(acc, w, &out, pitch, half);
 	}
 }
-#endif
 
-#ifndef VMCU_OWN_RUN_1X4
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
  * block may be the tensor's last and a partial one. C has none of these: with no channels it
@@ -551,7 +542,6 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_store_fixed_1x4(acc, w, &out, pitch, half);
 	}
 }
-#endif
 
 /* Starts the accumulators at the biases of a block. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
@@ -1967,7 +1957,7 @@ VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmc
 		if (in->is_direct) {
 			const int8_t *x = in->start + channel + done;
 
-			left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+			left = vmcu_direct_fours(w, x, in->offsets, out + done, in->count, left,
 						 vmcu_half(p));
 			if (left < before) {
 				continue;

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from .assembly import Function
 from .instruction import Instruction
 from .packing import WORDS, Packing
 
@@ -39,7 +40,8 @@ class Target:
 
     guard: the preprocessor condition under which a core is one of them. own: the C body of those
     instructions that it has a better one for. helpers: C that bodies use, by name; one that the
-    portable target has as well takes the place of that.
+    portable target has as well takes the place of that. assembly: functions by the file that has
+    them.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Target:
     costs: Costs
     own: Mapping[Instruction, str]
     helpers: Mapping[str, str]
+    assembly: Mapping[str, Sequence[Function]] = field(default_factory=dict)
 
     @property
     def needs(self) -> str:

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sums of a block of channels as functions in assembly, for cores in Thumb state.
+"""The sums of a block of channels in assembly, for cores in Thumb state.
 
-Eight sums, of four pixels times two channels or two times four, take all fourteen registers
-together with two pointers, two weights and two taps. So registers are named here, and what a block
-needs once is on the stack. R7, which may be a frame pointer, is no operand of these functions: they
-keep it themselves.
+Eight sums, of four pixels times two channels or two times four, use all fourteen registers
+together with two pointers, two weights and two taps. What a block needs once is on the stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..language.assembly import WORD, Function, leave, note, push, release, save
 from ..language.c_source import wrap
 from .portable.blocks import SHAPES, Shape
 from .portable.tile import SEVERAL
 
 STREAM, T = "r0", "r1"
-# What is on the stack, in the order in which it is pushed: from R1, R2 and so on.
-TILE, END, OUT, PITCH, LAST, ENTRY, _, HALF = (f"[sp, #{4 * i}]" for i in range(8))
-CLOBBERED = '"r9", "r10", "r11", "r12", "lr", "cc", "memory"'
+# On the stack: the end of the tile, and where the results go.
+SLOTS = {0: "END", WORD: "OUT"}
+END, OUT = (f"[sp, #{at}]" for at in SLOTS)
 OTHERS = (*(f"r{number}" for number in range(2, 13)), "lr")
 
 
@@ -40,12 +39,11 @@ class Registers:
 
 
 def biases(shape: Shape) -> list[str]:
-    """Those of the first pixel's sums; the tile starts over."""
+    """Those of the first pixel's sums."""
     size = 4 * shape.channels()
     first, *others = Registers.of(shape).sums[:: shape.pixels]
     code = [f"ldr {first}, [{STREAM}], #{size}"]
-    code += [f"ldr {a}, [{STREAM}, #{4 * i - size}]" for i, a in enumerate(others, 1)]
-    return [*code, f"ldr {T}, {TILE}"]
+    return [*code, *(f"ldr {a}, [{STREAM}, #{4 * i - size}]" for i, a in enumerate(others, 1))]
 
 
 def copies(shape: Shape) -> list[str]:
@@ -54,10 +52,11 @@ def copies(shape: Shape) -> list[str]:
     return [f"mov {a[i]}, {a[i - i % pixels]}" for i in range(len(a)) if i % pixels]
 
 
-def seconds(shape: Shape) -> list[tuple[str, str]]:
-    """The sums of the second of each two joined channels, with those of the first."""
+def separated(shape: Shape) -> list[str]:
+    """Subtracts the sum of the first of two joined channels from that of both."""
     a, pixels = Registers.of(shape).sums, shape.pixels
-    return [(a[i], a[i - pixels]) for i in range(len(a)) if i // pixels % 2]
+    both = [i for i in range(len(a)) if i // pixels % 2]
+    return [f"sub {a[i]}, {a[i]}, {a[i - pixels]}" for i in both]
 
 
 def after_turn(shape: Shape) -> list[str]:
@@ -68,64 +67,56 @@ def after_turn(shape: Shape) -> list[str]:
     return [*head, f"cmp {T}, {at}"]
 
 
-def block_sums(shape: Shape, four: list[str], size: int) -> list[str]:
-    """One block's sums, to memory, a word for each. `four`: four taps of each pixel, which take
-    `size` bytes of the tile; two of them make a turn, of which the first may be half."""
+def tile_end(size: int) -> str:
+    """Replaces the steps in R2; each is `size` bytes of the tile, a power of two."""
+    return f"add r2, {T}, r2, lsl #{size.bit_length() - 1}"
+
+
+def sums_function(shape: Shape, four: Sequence[str], size: int) -> Function:
+    """The sums of one block; `four`: four taps of each pixel, which are `size` bytes of the tile.
+    A turn is eight taps, and the first turn may be half."""
     registers = Registers.of(shape)
     ends = [f"ldr {registers.end}, {END}"] if registers.end else []
-    # The tile is not needed twice: what else is on the stack is one word further down.
-    odd = registers.free[0]
-    code = ["push {r2, r3, r7}", f"sub {odd}, r2, {T}", f"tst {odd}, #{size}"]
-    code += [*biases(shape)[:-1], *ends, *copies(shape), "bne 2f"]
-    code += [".p2align 2", "1:", *four, "2:", *four, *after_turn(shape), "bne 1b"]
-    code = [line.replace(END, TILE) for line in code]
-    code.append(f"ldr {T}, {END}")
-    code += [f"sub {both}, {both}, {first}" for both, first in seconds(shape)]
-    code.append(f"stm {T}, {{{', '.join(registers.sums)}}}")
-    return [*code, f"ldr r7, {OUT}", "add sp, #12"]
-
-
-def asm(code: list[str], tabs: int = 2) -> str:
-    """The text of a block of assembly, so far in."""
-    return ("\n" + "\t" * tabs).join(f'"{line}\\n\\t"' for line in code)
-
-
-def prototype(name: str, parameters: str) -> str:
-    """The head of a function that returns where the flash stream goes on."""
-    head = f"VMCU_APART const uint8_t *{name}({parameters})"
-    return "\n".join(wrap(head, "", head.index("(") + 1))
-
-
-def sums_function(shape: Shape, four: list[str], lane: str, lanes: int) -> str:
-    """C of a function; `lanes` of type `lane` in a tile are four taps of all pixels."""
-    head = prototype(
+    code = [
+        note("An odd number of steps: begin in the middle of a turn."),
+        *save(),
+        "tst r2, #1",
+        tile_end(size),
+        *push(("r2", "r3")),
+        note("Start all sums at their biases."),
+        *biases(shape),
+        *ends,
+        *copies(shape),
+        "bne <half>",
+        ".p2align 2",
+        note("Eight taps of each pixel."),
+        "<turn>:",
+        *four,
+        "<half>:",
+        *four,
+        *after_turn(shape),
+        "bne <turn>",
+        note("Separate joined channels and store the sums."),
+        f"ldr {T}, {OUT}",
+        *separated(shape),
+        f"stm {T}, {{{', '.join(registers.sums)}}}",
+        *release(2),
+        leave(),
+    ]
+    return Function(
         f"vmcu_sums_words_{shape.name}",
-        f"const uint8_t *stream, const {lane} *tile, int32_t steps, int32_t *acc",
+        f"The sums of a block of {SEVERAL[shape.pixels]}; returns where the flash stream goes on.",
+        code,
+        SLOTS,
     )
-    return f"""
-/* The sums of a block of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
-{head}
-{{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const {lane} *t __asm__("r1") = tile;
-	register const {lane} *end __asm__("r2") = tile + {lanes} * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		{asm(block_sums(shape, four, lanes))}
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", {CLOBBERED});
-	return w;
-}}
-"""
 
 
-def sums_body(shape: Shape) -> str:
-    """C of the instruction."""
-    return f"*w = vmcu_sums_words_{shape.name}(*w, tile, steps, acc);"
+def sums_functions(four: Callable[[Shape], Sequence[str]], size: int) -> list[Function]:
+    """All of them; four taps of a pixel are `size` bytes of the tile."""
+    return [sums_function(shape, four(shape), size * shape.pixels) for shape in SHAPES]
 
 
-def sums_helper(four: Callable[[Shape], list[str]], lane: str, lanes: int) -> str:
-    """All of them; four taps of a pixel are `lanes` of type `lane`."""
-    return "".join(sums_function(s, four(s), lane, lanes * s.pixels) for s in SHAPES)
+def prototypes(functions: Sequence[Function], result: str, parameters: str) -> str:
+    """C of their declarations."""
+    heads = [f"{result}{one.name}({parameters});" for one in functions]
+    return "".join("\n".join(wrap(head, "", head.index("(") + 1)) + "\n" for head in heads)

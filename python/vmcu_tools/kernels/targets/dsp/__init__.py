@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import places, pooling, products, strips, sums, tile
+from . import blocks, dense, places, pooling, products, strips, sums, tile, widen
 
 DSP = Target(
     "dsp",
@@ -30,5 +30,13 @@ DSP = Target(
         **strips.HELPERS,
         **pooling.HELPERS,
         **products.HELPERS,
+        **sums.HELPERS,
+    },
+    {
+        "blocks": [*blocks.RUNS, *blocks.APART_FUNCTIONS],
+        "dense": dense.FUNCTIONS,
+        "places": places.FUNCTIONS,
+        "strips": strips.FUNCTIONS,
+        "tile": widen.FUNCTIONS,
     },
 )

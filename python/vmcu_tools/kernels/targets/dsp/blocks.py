@@ -8,35 +8,50 @@ loads.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from ...language.assembly import (
+    SAVED,
+    WORD,
+    Function,
+    leave,
+    note,
+    push,
+    release,
+    repeat,
+    reserve,
+    save,
+)
 from ...language.packing import packed_shifts
-from ..portable.blocks import NARROW, SHAPES, WIDE, Shape, of_pixels
-from ..portable.tile import SEVERAL
+from .. import thumb
+from ..portable.blocks import NARROW, WIDE, Shape
 from ..thumb import (
-    CLOBBERED,
     END,
-    ENTRY,
-    HALF,
-    LAST,
     OUT,
-    PITCH,
     STREAM,
     Registers,
     T,
     after_turn,
-    asm,
     biases,
     copies,
-    prototype,
-    seconds,
+    prototypes,
+    separated,
+    tile_end,
 )
 
 # Fours of taps in a turn of the loop.
 UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 1}
 INSTRUCTION = 4
-SAVED = ("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
+# On the stack: END, OUT and the others, then what the function saves, then its arguments.
+LOCALS = ("r2", "r3", "r4", "r5", "r6")
+ABOVE = len(LOCALS) + len(SAVED)
+SLOTS = dict(thumb.SLOTS)
+SLOTS |= {WORD * (2 + i): name for i, name in enumerate(("LAST", "ENTRY", "TILE"))}
+SLOTS |= {
+    WORD * (ABOVE + i): name for i, name in enumerate(("CHANNELS", "HALF", "PITCH", "PIXELS"))
+}
+_, _, LAST, ENTRY, TILE, CHANNELS, HALF, PITCH, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
 # What eight sums leave free.
 OTHERS = Registers.of(Shape(4, True)).free
 
@@ -112,32 +127,89 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
-def skipped(shape: Shape, instructions: int, unroll: int) -> str:
-    """C: bytes of the loop in front of where its first turn begins, so that the last one ends with
-    the loop. Half of four taps, which are so many instructions, may have been done before."""
-    size = INSTRUCTION * instructions
-    done = f" + {size // 2}U" if shape in PAIRS else ""
-    return f"((0U - (uint32_t)steps) & {unroll - 1}U) * {size}U{done}"
+@dataclass(frozen=True)
+class Block:
+    """Code for blocks of a shape. `taps`: four of each pixel, so many times in a turn of the loop;
+    they are `size` bytes of the tile."""
 
+    shape: Shape
+    taps: Sequence[str]
+    unroll: int
+    size: int
 
-def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
-    """The dot product of a block; `taps`: four of each pixel, so many times in a turn."""
-    registers = Registers.of(shape)
-    head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
-    head += [f"ldr {registers.end}, {END}"] if registers.end else []
-    loop = [*taps * unroll, *after_turn(shape)]
-    if shape in PAIRS:
-        # The last pair of a turn compares.
-        loop = [*taps * (unroll - 1), *PAIRS[shape](False), *PAIRS[shape](False, True)]
-    return [
-        *biases(shape),
-        *head,
-        f"ldr pc, {ENTRY}",
-        ".p2align 2",
-        "1:",
-        *loop,
-        "blo 1b",
-    ]
+    def label(self, name: str) -> str:
+        return f"<{name}_{self.shape.pixels}>"
+
+    def entry(self) -> list[str]:
+        """Where the first turn of the loop begins, in R5, so that the last one ends with the loop.
+        Half of four taps may have been done before. R5: minus the steps."""
+        size = INSTRUCTION * len(self.taps)
+        done = size // 2 if self.shape in PAIRS else 0
+        if self.unroll == 1:
+            return []
+        return [
+            f"and r5, r5, #{self.unroll - 1}",
+            f"movs r6, #{size}",
+            "muls r5, r6, r5",
+            # An address that PC is loaded with is odd.
+            f"adr.w r6, {self.label('turn')} + {done + 1}",
+            "add r5, r5, r6",
+        ]
+
+    def begin(self) -> list[str]:
+        """R4: the channels."""
+        return [
+            note(
+                "Locals. The first turn of the loop begins where the last one ends with the loop."
+            ),
+            *self.entry(),
+            tile_end(self.size),
+            "cmp r4, #1",
+            "sbc r2, r2, #0",
+            "add r4, r3, r4",
+            f"mov r6, {T}",
+            f"stm sp, {{{', '.join(LOCALS)}}}",
+        ]
+
+    def sums(self) -> list[str]:
+        """The dot product of a block."""
+        shape, registers = self.shape, Registers.of(self.shape)
+        head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
+        head += [f"ldr {registers.end}, {END}"] if registers.end else []
+        head += [f"ldr pc, {ENTRY}", ".p2align 2"] if self.unroll > 1 else []
+        loop = [*repeat(self.unroll, self.taps), *after_turn(shape)]
+        if shape in PAIRS:
+            # The last pair of a turn compares.
+            pairs = 2 * self.unroll - 1
+            loop = [*repeat(pairs, PAIRS[shape](False)), *PAIRS[shape](False, True)]
+        return [
+            note("Start the sums of a block at their biases, the tile at its first taps."),
+            f"{self.label('block')}:",
+            *biases(shape),
+            f"ldr {T}, {TILE}",
+            *head,
+            note(f"{4 * self.unroll} taps of each pixel and channel."),
+            f"{self.label('turn')}:",
+            *loop,
+            f"blo {self.label('turn')}",
+        ]
+
+    def code(self) -> list[str]:
+        """From the biases of the first block to the bytes of the last one."""
+        return [
+            *self.begin(),
+            *self.sums(),
+            f"bne {self.label('words')}",
+            *requantised(self.shape),
+            *stored(self.shape),
+            f"bne {self.label('block')}",
+            "b <end>",
+            note("Without channels: separate and store the sums of one block."),
+            f"{self.label('words')}:",
+            f"ldr {T}, {OUT}",
+            *separated(self.shape),
+            f"stm {T}, {{{', '.join(Registers.of(self.shape).sums)}}}",
+        ]
 
 
 def fixed(
@@ -164,7 +236,7 @@ def requantised(shape: Shape) -> list[str]:
     multipliers = others[:count] if len(others) >= count else others[:1] * count
     loads = [f"ldr {m}, [{STREAM}, #{4 * i - size}]" for i, m in enumerate(multipliers)]
     loads[0] = f"ldr {multipliers[0]}, [{STREAM}], #{size}"
-    code = [f"sub {both}, {both}, {first}" for both, first in seconds(shape)]
+    code = [note("Separate joined channels, then requantise."), *separated(shape)]
     code += [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
     together = len(set(multipliers)) == count
     code += loads[1:] if together else []
@@ -181,7 +253,8 @@ def requantised(shape: Shape) -> list[str]:
 def stored(shape: Shape) -> list[str]:
     """The bytes of a block, and whether another one follows."""
     a, (last, *_, pitch) = Registers.of(shape).sums, Registers.of(shape).free
-    code = [f"ldr {T}, {OUT}", f"ldr {last}, {LAST}"]
+    code = [note("Store the bytes; go on with the next block, if any.")]
+    code += [f"ldr {T}, {OUT}", f"ldr {last}, {LAST}"]
     code += [f"ldr {pitch}, {PITCH}"] * (shape.pixels > 1)
     near, next_, far = f"[{T}]", f"[{T}], #1", f"[{T}, {pitch}, lsl #1]"
     for channel in range(shape.channels()):
@@ -196,101 +269,42 @@ def stored(shape: Shape) -> list[str]:
             code += [f"strb {ours[1]}, [{T}, {pitch}]", f"strb {ours[0]}, {next_}"]
         else:
             code.append(f"strb {ours[0]}, {next_}")
-    return [*code, f"str {T}, {OUT}", f"cmp {T}, {last}", "bne 2b"]
+    return [*code, f"str {T}, {OUT}", f"cmp {T}, {last}"]
 
 
-def run(shape: Shape, taps: list[str], unroll: int) -> list[str]:
-    """Blocks up to LAST; or, where END lies before the tile's, the sums of one."""
-    # An address that PC is loaded with is odd.
-    entry = ["adr lr, 1f", "add r6, r6, lr", "adds r6, #1"]
+def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
+    """Whole blocks of as many pixels as the caller says."""
+    first, *others = blocks
     code = [
-        f"push {{{', '.join(SAVED)}}}",
-        "2:",
-        *sums(shape, taps, unroll),
-        "bne 7f",
-        *requantised(shape),
-        *stored(shape),
-        "b 8f",
-        "7:",
-        f"ldr {T}, {OUT}",
-        *(f"sub {both}, {both}, {first}" for both, first in seconds(shape)),
-        f"stm {T}, {{{', '.join(Registers.of(shape).sums)}}}",
-        "8:",
-        # Nobody asks for the others.
-        f"add sp, sp, #{4 * SAVED.index('r7')}",
-        "pop {r7, r8}",
+        *save(),
+        *reserve(len(LOCALS)),
+        f"ldr r4, {CHANNELS}",
+        "rsbs r5, r2, #0",
     ]
-    return [*entry, *code]
-
-
-def whole_function(
-    name: str, shape: Shape, taps: list[str], unroll: int, lane: str, lanes: int
-) -> str:
-    """C of a function for whole blocks; four `taps` of all pixels are `lanes` of type `lane`."""
-    head = prototype(
-        name,
-        f"const uint8_t *stream, const {lane} *tile, int32_t steps, int8_t *out, int32_t pitch, "
-        "int32_t channels, int32_t half",
+    if others:
+        code += [note("Choose the code by the number of pixels."), f"ldr r6, {PIXELS}"]
+        for block in others:
+            code += [f"cmp r6, #{block.shape.pixels}", f"beq {block.label('pixels')}"]
+    code += first.code()
+    for block in others:
+        code += ["b <end>", f"{block.label('pixels')}:", *block.code()]
+    summary = (
+        f"Whole blocks of {what}, or, where there are no channels, the sums of one, as words; "
+        "returns where the flash stream goes on."
     )
-    return f"""
-/*
- * Whole blocks of {SEVERAL[shape.pixels]}, or, where there are no channels, the sums of one, as
- * words; returns where the flash stream goes on.
- */
-{head.replace("VMCU_APART", "VMCU_INLINE")}
-{{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const {lane} *t __asm__("r1") = tile;
-	register const {lane} *end __asm__("r2") =
-		tile + {lanes} * steps - ((channels == 0) ? 1 : 0);
-	register int8_t *o __asm__("r3") = out;
-	register int32_t width __asm__("r4") = pitch;
-	register int8_t *last __asm__("r5") = out + channels;
-	register uint32_t entry __asm__("r6") =
-		{skipped(shape, len(taps), unroll)};
-	register int32_t zero __asm__("r8") = half;
-
-	__asm__ volatile(
-		{asm(run(shape, taps, unroll))}
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
-		  "+r"(zero)
-		:
-		: {CLOBBERED});
-	return w;
-}}
-"""
+    return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], SLOTS)
 
 
-def run_function(shape: Shape) -> str:
-    lanes = 2 * shape.pixels
-    name = f"vmcu_run_words_{shape.name}"
-    return whole_function(name, shape, four(shape), UNROLL[shape.name], "vmcu_lane_t", lanes)
+def run_of(shapes: Mapping[int, Shape], member: str) -> Function:
+    blocks = [Block(s, four(s), UNROLL[s.name], 8 * s.pixels) for s in shapes.values()]
+    return run_function(f"vmcu_run_of_{member}", blocks, f"a {member} tile")
 
 
-def run_body(shape: Shape) -> str:
-    """C of the instruction."""
-    return (
-        f"*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));"
-    )
-
-
-def run_of(shapes: Mapping[int, Shape], member: str) -> str:
-    """C of a function for the blocks of a tile."""
-    call = "w = vmcu_run_words_{}(w, tile, p->steps, out, pitch, channels, vmcu_half(p));"
-    body = textwrap.indent(of_pixels(shapes, call), "\t")
-    head = prototype(
-        f"vmcu_run_of_{member}",
-        "const uint8_t *w, const vmcu_lane_t *tile, const struct vmcu_mac_params *p, int8_t *out, "
-        "int32_t pitch, int32_t channels, int32_t pixels",
-    )
-    return f"""
-/* Whole blocks of a {member} tile, or, where there are no channels, the sums of one. */
-{head}
-{{
-{body}
-	return w;
-}}
-"""
+RUNS = [run_of(WIDE, "wide"), run_of(NARROW, "narrow")]
+PARAMETERS = (
+    "const uint8_t *stream, const {} *tile, int32_t steps, int8_t *out, int32_t channels, "
+    "int32_t half"
+)
 
 
 def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
@@ -301,70 +315,92 @@ const uint32_t counts = *(const uint32_t *)*w;
 
 if (!vmcu_requant_is_float(false) && (counts >> 16) == {size}U << 12) {{
 	/* As in most layers, all blocks are whole and fast ones. */
-	*w = vmcu_run_of_{member}(*w + sizeof(counts), tile, p, out, pitch,
-				  (int32_t)((counts & 0xffffU) * {size}U), pixels);
+	*w = vmcu_run_of_{member}(*w + sizeof(counts), tile, p->steps, out,
+				  (int32_t)((counts & 0xffffU) * {size}U), vmcu_half(p), pitch,
+				  pixels);
 }} else {{
 	*w = vmcu_blocks(p, tile, *w, out, pitch, {size}, pixels, vmcu_run_of_{member});
 }}
 """
 
 
-def apart(pixels: int) -> str:
-    """C of a loop over a pixel's two taps times two channels that are not joined, or over those of
-    two pixels."""
-    code = ["1:", "ldr %[word], [%[u]]", "ldr %[x], [%[t]]" + ", #4" * (pixels == 1)]
-    code += ["add %[u], %[us]", "sxtb16 %[y], %[word]", "sxtb16 %[word], %[word], ror #8"]
-    code += [smlad("%[a]", "%[x]", "%[y]"), smlad("%[b]", "%[x]", "%[word]")]
-    if pixels == 2:
-        code += ["ldr %[x], [%[t], #4]", "add %[t], %[ts]"]
-        code += [smlad("%[c]", "%[x]", "%[y]"), smlad("%[d]", "%[x]", "%[word]")]
-    return asm([*code, "cmp %[u], %[end]", "blo 1b"], 5)
+def apart() -> Function:
+    """Compilers load from the stack in each turn what is in R2, R3, R9 and R10 here."""
+    sums, t, w = ("r4", "r5", "r6", "r7"), "r1", "r8"
+    word, even, taps = "r11", "r0", ("r12", "lr")
+    adds = [
+        smlad(acc, tap, part)
+        for part, pair in ((even, sums[:2]), (word, sums[2:]))
+        for acc, tap in zip(pair, taps, strict=True)
+    ]
+    code = [
+        note("R2 and R3 become bytes; the next weights, their end and their step."),
+        *save(),
+        *push(("r0",)),
+        "lsls r2, r2, #2",
+        "lsls r3, r3, #2",
+        f"ldr {w}, [sp, #40]",
+        "ldr r9, [sp, #44]",
+        "ldr r10, [sp, #48]",
+        f"ldm r0, {{{', '.join(sums)}}}",
+        note("Two taps of two channels are a word of weights, two taps of a pixel a word."),
+        "<turn>:",
+        f"ldr {word}, [{w}]",
+        f"ldr {taps[0]}, [{t}]",
+        f"ldr {taps[1]}, [{t}, r2]",
+        f"add {w}, {w}, r10",
+        f"add {t}, {t}, r3",
+        f"sxtb16 {even}, {word}",
+        f"sxtb16 {word}, {word}, ror #8",
+        *adds,
+        f"cmp {w}, r9",
+        "blo <turn>",
+        "ldr r0, [sp]",
+        f"stm r0, {{{', '.join(sums)}}}",
+        *release(1),
+        leave(),
+    ]
+    summary = (
+        "Adds taps of a pixel and of the pixel that is `next` words behind it times two channels "
+        "that are not joined. Tiles have `pixels`, weights a word each `step` bytes."
+    )
+    return Function("vmcu_add_apart", summary, code)
 
 
+APART_FUNCTIONS = [apart()]
+APART_DECLARED = prototypes(
+    APART_FUNCTIONS,
+    "void ",
+    "int32_t *sums, const vmcu_lane_t *t, int32_t next, int32_t pixels, const uint8_t *w, "
+    "const uint8_t *end, int32_t step",
+)
 APART = f"""
+/* In blocks_dsp.S: adds taps of two pixels, or of one twice, times two channels. */
+{APART_DECLARED}
+"""
+APART += """
 /* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
-VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-					    int32_t channels, int32_t pixels, const uint8_t *w)
-{{
-	const uint32_t *b = (const uint32_t *)w;
+VMCU_APART const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+					   int32_t channels, int32_t pixels, const uint8_t *w)
+{
+	const int32_t *b = (const int32_t *)w;
 	const uint8_t *v = w + 4 * channels;
 	const uint8_t *const end = v + 4 * channels * steps;
-	const int32_t width = (pixels > 1) ? 2 : 1;
+	const int32_t next = (pixels > 1) ? 1 : 0;
 
-	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {{
-		for (int32_t pixel = 0; pixel < pixels; pixel += width, acc += width) {{
-			const vmcu_lane_t *t = tile + pixel;
-			const uint8_t *u = v;
-			uint32_t first = b[0], second = b[1];
-			uint32_t third = first, fourth = second;
-			uint32_t x, y, word;
+	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += 2 * pixels) {
+		for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
+			int32_t sums[] = {b[0], b[0], b[1], b[1]};
 
-			if (pixels > 1) {{
-				__asm__ volatile(
-					{apart(2)}
-					: [a] "+&r"(first), [b] "+&r"(second), [c] "+&r"(third),
-					  [d] "+&r"(fourth), [t] "+&r"(t), [u] "+&r"(u),
-					  [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
-					: [us] "r"(2 * channels), [ts] "r"(4 * pixels),
-					  [end] "r"(end)
-					: "cc", "memory");
-				acc[1] = (int32_t)third;
-				acc[pixels + 1] = (int32_t)fourth;
-			}} else {{
-				__asm__ volatile(
-					{apart(1)}
-					: [a] "+&r"(first), [b] "+&r"(second), [t] "+&r"(t),
-					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y),
-					  [word] "=&r"(word)
-					: [us] "r"(2 * channels), [end] "r"(end)
-					: "cc", "memory");
-			}}
-			acc[0] = (int32_t)first;
-			acc[pixels] = (int32_t)second;
-		}}
-	}}
+			vmcu_add_apart(sums, tile + pixel, next, pixels, v, end, 2 * channels);
+			acc[pixel + next] = sums[1];
+			acc[pixel] = sums[0];
+			acc[pixels + pixel + next] = sums[3];
+			acc[pixels + pixel] = sums[2];
+		}
+	}
 	return end;
-}}
+}
 """
 # called.h has it, for it is made of instructions.
 BLOCKS = """
@@ -374,12 +410,13 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 """
 RUN_OF = """
 /* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
-typedef const uint8_t *vmcu_run_of(const uint8_t *w, const vmcu_lane_t *tile,
-				   const struct vmcu_mac_params *p, int8_t *out, int32_t pitch,
-				   int32_t channels, int32_t pixels);
+typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				   int32_t pixels);
+
+/* In blocks_dsp.S. */
 """
-HELPERS = {
-    "runs": "".join(run_function(shape) for shape in SHAPES),
-    "words_apart": APART,
-    "run_of": "".join([RUN_OF, run_of(WIDE, "wide"), run_of(NARROW, "narrow"), BLOCKS]),
-}
+DECLARED = prototypes(
+    RUNS, "const uint8_t *", PARAMETERS.format("vmcu_lane_t") + ", int32_t pitch, int32_t pixels"
+)
+HELPERS = {"words_apart": APART, "run_of": f"{RUN_OF}{DECLARED}{BLOCKS}"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ..portable.blocks import NARROW
 from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail
-from ..thumb import STREAM, Registers, T
-from .blocks import joined, whole_function
+from ..thumb import STREAM, Registers, T, prototypes
+from .blocks import PARAMETERS, Block, joined, run_function
 
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
@@ -26,6 +26,8 @@ def four() -> list[str]:
     return code
 
 
+FUNCTIONS = [run_function("vmcu_run_of_dense", [Block(BLOCK, four(), UNROLL, 4)], "a pixel")]
+DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("int8_t"))
 WORD = r"""
 /* Up to four taps times those of four channels: what is left of whole words is rare. */
 VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t count,
@@ -64,7 +66,7 @@ WHOLE = """
  * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
  * it leaves the sums of a block, as words, and returns zero if it does.
  */
-VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
 				    const int8_t *x, const uint8_t **w, int8_t **out,
 				    int32_t channels)
 {
@@ -74,14 +76,14 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struc
 		return (channels == 0) ? 1 : channels;
 	}
 	if (whole > 0 || channels == 0) {
-		*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
+		*w = vmcu_run_of_dense(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
 	}
 	*out += whole;
 	return channels - whole;
 }
 """
 HELPERS = {
-    "dense": WORD + whole_function("vmcu_run_dense_words", BLOCK, four(), UNROLL, "int8_t", 4),
+    "dense": f"{WORD}\n/* In dense_dsp.S. */\n{DECLARED}",
     "dense_whole": WHOLE,
 }
 OWN = {

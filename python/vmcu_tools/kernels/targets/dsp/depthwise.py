@@ -4,6 +4,7 @@ widening it there costs as much as widening it here, and would take twice the ro
 
 from __future__ import annotations
 
+from ...language.assembly import note
 from .frame import member
 
 # A piece is struct vmcu_piece; all registers but these are its members or bytes.
@@ -26,30 +27,32 @@ def woven(a: str, b: str, low: str) -> list[str]:
 def stage(done: str) -> list[str]:
     """Four channels of all pieces of a strip, from CHANNEL on, then goes on at `done`."""
     return [
+        note("Stage four channels: make words of the tile from each piece of the strip."),
         f"ldr {PIECE}, {member('pieces')}",
         f"ldr {PLANE}, {member('plane')}",
         f"ldr {A0}, {member('behind')}",
         f"cmp {PIECE}, {A0}",
         f"beq {done}",
-        "1:",
+        "<piece>:",
         f"ldm {PIECE}!, {{{U}-{PITCH_B}, {COUNT}}}",
-        f"cbz {PITCH_A}, 2f",
+        f"cbz {PITCH_A}, <from_a>",
         f"add {A}, {A}, {CHANNEL}",
-        "2:",
-        f"cbz {PITCH_B}, 3f",
+        "<from_a>:",
+        f"cbz {PITCH_B}, <from_b>",
         f"add {B}, {B}, {CHANNEL}",
-        "3:",
+        "<from_b>:",
+        note("A first word whose upper row is padding."),
         f"tst {COUNT}, #1",
-        "beq 4f",
+        "beq <whole>",
         f"ldr {B0}, [{B}]",
         f"ldr {A0}, {member('zeros')}",
         f"add {B}, {B}, {PITCH_B}",
         *woven(A0, B0, LOW),
-        # Two words at a time; what is left of them stands above the last bits.
-        "4:",
+        note("Two words at a time; what is left of them is above the last bits of the count."),
+        "<whole>:",
         f"subs {COUNT}, {COUNT}, #8",
-        "bmi 6f",
-        "5:",
+        "bmi <odd_word>",
+        "<two_words>:",
         f"ldr {A0}, [{A}]",
         f"ldr {A1}, [{A}, {PITCH_A}]",
         f"ldr {B0}, [{B}]",
@@ -59,22 +62,22 @@ def stage(done: str) -> list[str]:
         *woven(A0, B0, LOW),
         *woven(A1, B1, LOW),
         f"subs {COUNT}, {COUNT}, #8",
-        "bpl 5b",
-        "6:",
-        # Whether there is one word more, and whether half a one.
+        "bpl <two_words>",
+        "<odd_word>:",
+        note("One word more, and one whose lower row is padding."),
         f"lsls {COUNT}, {COUNT}, #30",
-        "bcc 7f",
+        "bcc <tail>",
         f"ldr {A0}, [{A}]",
         f"ldr {B0}, [{B}]",
         f"add.w {A}, {A}, {PITCH_A}",
         *woven(A0, B0, LOW),
-        "7:",
-        "bpl 8f",
+        "<tail>:",
+        "bpl <next_piece>",
         f"ldr {A0}, [{A}]",
         f"ldr {B0}, {member('zeros')}",
         *woven(A0, B0, LOW),
-        "8:",
+        "<next_piece>:",
         f"ldr {A0}, {member('behind')}",
         f"cmp {PIECE}, {A0}",
-        "bne 1b",
+        "bne <piece>",
     ]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ...language.assembly import SAVED
+
 MOST = 6
 # Of struct vmcu_strip_job, which has them in this order; what they are is said there.
 RUN = ("even", "odd", "pixels", "left")
@@ -26,6 +28,10 @@ FRAME = (
     *BLOCK,
     *JOB,
 )
+# SP is a multiple of eight.
+PAD = (len(SAVED) + len(FRAME)) % 2
+# All words on the stack, with those that the function saves.
+WHOLE = len(SAVED) + PAD + len(FRAME)
 # What comes behind the sums of a channel, and behind requantising them if its number is odd.
 BEHIND = {False: "odd", True: "pair"}
 FINISH = {pixels: f"finish_{pixels}" for pixels in (4, 6)}
@@ -38,3 +44,7 @@ def offset(name: str) -> int:
 def member(name: str) -> str:
     """Of an LDR or STR."""
     return f"[sp, #{offset(name)}]"
+
+
+# Names in the assembly file.
+SLOTS = {offset(name): name.upper() for name in FRAME}

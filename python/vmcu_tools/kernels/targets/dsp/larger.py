@@ -8,6 +8,7 @@ last two rows stands LAST_ROWS, which makes their last word a negative number.
 
 from __future__ import annotations
 
+from ...language.assembly import note
 from ..portable.depthwise import BIAS, SQUARE_TAPS, pair_counts, whole_pairs
 from .square import BLOCK, SCRATCH, STREAM, WEIGHTS, Square
 
@@ -67,13 +68,14 @@ class Larger(Square):
 
     def two_rows(self, label: str) -> None:
         counts, size = pair_counts(self.taps, self.stride), 2 * whole_pairs(self.taps)
-        self.do(f"{label}:")
+        self.do(note("Two rows: a word of the tile has a column's taps of both."), f"{label}:")
         self.run(size, 0, counts[0], self.stride == 1)
         self.at("phase", SCRATCH[0])
         if self.stride == 2:
+            self.do(note("Their odd columns."))
             self.run(size, counts[0], counts[1], True)
             self.at("last", SCRATCH[0])
-        self.do(f"bpl {label}b")
+        self.do(f"bpl {label}")
 
     def line(self) -> None:
         """The last row at a stride of one: each word of weights has the odd pixels' next pair and
@@ -109,9 +111,11 @@ class Larger(Square):
 
     def sums_of(self) -> None:
         first, *others = self.sums
+        self.do(note("Start all sums at the bias."))
         self.do(f"ldr {first}, [{STREAM}], #4", f"asr {first}, {first}, #{BIAS}")
         self.do(*(f"mov {acc}, {first}" for acc in others))
-        self.two_rows("1")
+        self.two_rows("<rows>")
+        self.do(note("The last row: a word of the tile has the taps of two columns."))
         if self.stride == 1:
             self.line()
         else:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ..thumb import asm
+from ...language.assembly import SAVED, WORD, Function, leave, note, push, release, save
+from ..thumb import prototypes
 from .blocks import fixed
 
 HELPERS = {
@@ -11,54 +12,28 @@ HELPERS = {
 /* Two taps of four channels times their weights. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
 {
-	uint32_t even, low, v;
+	const uint32_t low = (a & 0xffffU) | b << 16;
+	const uint32_t high = (b & 0xffff0000U) | a >> 16;
+	const uint32_t u = vmcu_load32(*w);
+	const uint32_t v = vmcu_load32(*w + 4);
 
-	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
-		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
-		"pkhtb %[a], %[b], %[a], asr #16\n\t"
-		"sxtb16 %[even], %[low]\n\t"
-		"sxtb16 %[b], %[v]\n\t"
-		"smlad %[a0], %[even], %[b], %[a0]\n\t"
-		"sxtb16 %[low], %[low], ror #8\n\t"
-		"sxtb16 %[v], %[v], ror #8\n\t"
-		"smlad %[a1], %[low], %[v], %[a1]\n\t"
-		"ldr %[v], [%[w]], #4\n\t"
-		"sxtb16 %[even], %[a]\n\t"
-		"sxtb16 %[a], %[a], ror #8\n\t"
-		"sxtb16 %[b], %[v]\n\t"
-		"smlad %[a2], %[even], %[b], %[a2]\n\t"
-		"sxtb16 %[v], %[v], ror #8\n\t"
-		"smlad %[a3], %[a], %[v], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
-		  [v] "=&r"(v));
-}
-""",
-    "one_tap": r"""
-/* A tap of four channels times its weights. */
-VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
-{
-	uint32_t even, v, x;
-
-	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
-		"sxtb16 %[even], %[a]\n\t"
-		"sxtb16 %[x], %[v]\n\t"
-		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
-		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
-		"sxtb16 %[even], %[a], ror #8\n\t"
-		"sxtb16 %[x], %[v], ror #8\n\t"
-		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
-		"smlatt %[a3], %[even], %[x], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
-		: [a] "r"(a));
+	acc[0] = vmcu_smlad(vmcu_sxtb16(low), vmcu_sxtb16(u), acc[0]);
+	acc[1] = vmcu_smlad(vmcu_sxtb16_odd(low), vmcu_sxtb16_odd(u), acc[1]);
+	acc[2] = vmcu_smlad(vmcu_sxtb16(high), vmcu_sxtb16(v), acc[2]);
+	acc[3] = vmcu_smlad(vmcu_sxtb16_odd(high), vmcu_sxtb16_odd(v), acc[3]);
+	*w += 8;
 }
 """,
 }
 
 
-# What is on the stack, in the order in which it is pushed.
-START, LIST, HALF, FOURS, COUNT = (f"[sp, #{4 * i}]" for i in range(5))
+# On the stack: where the stream's address is, where a block's part of it starts, the offsets; what
+# the function saves; its arguments.
+LOCALS = ("r0", "r1", "r2")
+ABOVE = len(LOCALS) + len(SAVED)
+SLOTS = {WORD * i: name for i, name in enumerate(("ADDRESS", "START", "LIST"))}
+SLOTS |= {WORD * (ABOVE + i): name for i, name in enumerate(("COUNT", "FOURS", "HALF"))}
+ADDRESS, START, LIST, COUNT, FOURS, HALF = (f"[sp, #{at}]" for at in SLOTS)
 STREAM, X, OFFSETS, OUT = "r0", "r1", "r2", "r3"
 SUMS, SHIFTS = ("r4", "r5", "r6", "r7"), "r12"
 
@@ -97,7 +72,7 @@ def requantised() -> list[str]:
     for channel, (acc, multiplier) in enumerate(zip(SUMS, multipliers, strict=True)):
         if channel == 0:
             # Nothing is left of an odd number that EXACT has shifted.
-            code += [f"lsls {bias}, {half}, {SHIFTS}", "beq 5f"]
+            code += [f"lsls {bias}, {half}, {SHIFTS}", "beq <exact>"]
         else:
             code += [f"lsrs {SHIFTS}, {SHIFTS}, #8", f"lsl {bias}, {half}, {SHIFTS}"]
         code += fixed(acc, multiplier, bias, SHIFTS, bias)
@@ -107,38 +82,62 @@ def requantised() -> list[str]:
 
 def direct() -> list[str]:
     return [
-        "push {r0, r2, r4, r5, r6, r7}",
-        "1:",
+        *save(),
+        *push(LOCALS),
+        f"ldr {STREAM}, [{STREAM}]",
+        note("Four channels: their biases, then one tap if the number of taps is odd."),
+        "<block>:",
         f"str {STREAM}, {START}",
         f"ldm {STREAM}!, {{{', '.join(SUMS)}}}",
         f"ldr {SHIFTS}, {COUNT}",
         f"ldr {OFFSETS}, {LIST}",
         f"lsrs {SHIFTS}, {SHIFTS}, #1",
-        "bcc 2f",
+        "bcc <even>",
         *one_tap(),
         # Nothing has changed the flags.
-        "2:",
-        "beq 4f",
-        "3:",
+        "<even>:",
+        "beq <summed>",
+        note("Two taps at once."),
+        "<turn>:",
         *two_taps(),
         f"subs {SHIFTS}, {SHIFTS}, #1",
-        "bne 3b",
-        "4:",
+        "bne <turn>",
+        note("Requantise and store, unless the fast requantiser is not for this block."),
+        "<summed>:",
         *requantised(),
         f"add {X}, {X}, #4",
         f"ldr r8, {FOURS}",
         "subs r8, r8, #1",
         f"str r8, {FOURS}",
-        "bne 1b",
-        "b 6f",
-        "5:",
+        "bne <block>",
+        "b <end>",
+        "<exact>:",
         f"ldr {STREAM}, {START}",
-        "6:",
-        "add sp, sp, #4",
-        "pop {r2, r4, r5, r6, r7}",
+        note("Return how many blocks are left."),
+        "<end>:",
+        f"ldr r1, {ADDRESS}",
+        f"str {STREAM}, [r1]",
+        f"ldr r0, {FOURS}",
+        *release(len(LOCALS)),
+        leave(),
     ]
 
 
+FUNCTIONS = [
+    Function(
+        "vmcu_direct_fours",
+        "So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that "
+        "the fast requantiser is not for. Returns how many are left.",
+        direct(),
+        SLOTS,
+    )
+]
+DECLARED = prototypes(
+    FUNCTIONS,
+    "int32_t ",
+    "const uint8_t **stream, const int8_t *x, const int32_t *offsets, int8_t *out, int32_t taps, "
+    "int32_t fours, int32_t half",
+)
 HELPERS["direct"] = f"""
 /* The rest is rare. */
 #define VMCU_DIRECT_IN_PLACE 0
@@ -147,24 +146,4 @@ HELPERS["direct"] = f"""
  * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
  * requantiser is not for. Returns how many are left.
  */
-VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
-				     const uint8_t **stream, int8_t *out, int32_t fours,
-				     int32_t half)
-{{
-	register const uint8_t *w __asm__("r0") = *stream;
-	register const int8_t *from __asm__("r1") = x;
-	register const int32_t *list __asm__("r2") = offsets;
-	register int8_t *o __asm__("r3") = out;
-	register int32_t zero __asm__("r4") = half;
-	register int32_t left __asm__("r5") = fours;
-	register int32_t count __asm__("r6") = taps;
-
-	__asm__ volatile(
-		{asm(direct())}
-		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
-		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	*stream = w;
-	return left;
-}}
-"""
+{DECLARED}"""

@@ -9,10 +9,10 @@ around.
 
 from __future__ import annotations
 
+from ...language.assembly import note
 from ...language.packing import WORDS
 from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import WIDER
-from ..thumb import asm
 from .blocks import fixed
 from .frame import BEHIND, FINISH, member
 
@@ -125,6 +125,7 @@ class Square:
     def upper_rows(self) -> None:
         """Bias and two rows at a stride of one."""
         v0, v1, v2 = WEIGHTS
+        self.do(note("Bias and two rows: a word of the tile has a column's taps of both."))
         bias = self.sums[-1]
         # A column may stand where the sum of a later pixel is going to be. A word of weights that
         # the last row has part of is kept where there is a register for it.
@@ -145,6 +146,7 @@ class Square:
         """At a stride of one pixels at an even place and those at an odd one meet the same words,
         each with weights of its own; line_order() says which."""
         v0, v1, v2 = WEIGHTS
+        self.do(note("The last row: a word of the tile has the taps of two columns."))
         couples = self.pixels // 2
         if self.free:
             first, last, held = self.free[1], v2, [*SCRATCH, self.free[0]]
@@ -178,6 +180,7 @@ class Square:
     def even_columns(self) -> None:
         """Bias and two rows at a stride of two."""
         v0, v1, v2 = WEIGHTS
+        self.do(note("Bias and two rows, even columns."))
         bias = self.sums[-1]
         places = [*SCRATCH, v2, *(self.sums[4:5] if self.pixels > 5 else ())]
         self.constant(bias, 0)
@@ -191,6 +194,7 @@ class Square:
 
     def odd_columns(self) -> None:
         v0, v1, v2 = WEIGHTS
+        self.do(note("Two rows, odd columns."))
         self.at("phase", v0)
         places = [*SCRATCH, v1, v2]
         self.constant(v0, 8)
@@ -201,6 +205,7 @@ class Square:
 
     def last_columns(self) -> None:
         v0, v1, v2 = WEIGHTS
+        self.do(note("The last row."))
         self.at("last", v0)
         places = [*SCRATCH, v2]
         self.constant(v0, 8)
@@ -230,33 +235,39 @@ class Square:
         """The sums of a channel, and the requantiser's constants behind them."""
         self.odd = odd
         self.sums_of()
+        self.do(note("Constants of the requantiser."))
         self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
         self.member(HALF, "half")
         if not odd:
             # The next channel's.
             self.member(TILE, "here")
 
-    def text(self, odd: bool) -> str:
+    def text(self, odd: bool) -> list[str]:
         """The sums of a channel, up to where it is requantised."""
         self.code = []
         self.one(odd)
+        self.do(note("Requantise the channel."))
         self.member(NEXT, BEHIND[odd])
         self.member("pc", FINISH[self.pixels])
-        return asm(self.code, 1)
+        return self.code
 
-    def both(self) -> str:
+    def both(self) -> list[str]:
         """Two channels from sums to bytes; one that the fast requantiser is not for goes where all
         others are requantised."""
         self.code = []
         for odd in (False, True):
-            self.do("5:" if odd else "4:")
+            name = "odd" if odd else "even"
+            self.do(f"<{name}>:")
             self.one(odd)
-            self.do(CHECK, f"beq {'9f' if odd else '8f'}", *requantised(range(self.pixels)))
-        self.do(*next_pair("6f"), "b 4b", "6:")
+            self.do(note("Requantise the channel."), CHECK, f"beq <exact_{name}>")
+            self.do(*requantised(range(self.pixels)))
+        self.do(note("The next two channels of the block, or its end."), *next_pair("<stored>"))
+        self.do("b <even>", "<stored>:")
         self.member("pc", "store")
+        self.do(note("The fast requantiser is not for the channel."))
         # An address that PC is loaded with is odd.
-        self.do("8:", f"adr.w {NEXT}, 5b + 1", "b 10f", "9:")
+        self.do("<exact_even>:", f"adr.w {NEXT}, <odd> + 1", "b <exact>", "<exact_odd>:")
         self.member(NEXT, BEHIND[True])
-        self.do("10:")
+        self.do("<exact>:")
         self.member("pc", FINISH[self.pixels])
-        return asm(self.code, 1)
+        return self.code

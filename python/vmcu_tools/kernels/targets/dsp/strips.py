@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from ...language.assembly import Function, within
 from ..portable.depthwise import SQUARE_TAPS, STRIDES, TAPS
 from ..portable.strips import STRIP, WIDER, all_strips
 from . import channels
+from .frame import SLOTS, WHOLE
 from .larger import Larger
 from .square import BLOCK, MOST_PIXELS, Square
 
@@ -17,30 +19,31 @@ BLOCKS = {
     for taps in TAPS
     for stride in STRIDES
 }
-NAKED = "static __attribute__((naked, noinline, unused))"
 
 
-def sums_functions(block: Square) -> dict[str, str]:
-    """Pieces of the code of vmcu_strip_words() by name, no functions that C can call: of channels
-    with an even number, then of the others unless they are behind these."""
+def sums_functions(block: Square) -> list[Function]:
+    """The code that vmcu_strip_words() jumps to: of channels with an even number, then of the
+    others unless they are behind these."""
     name = f"vmcu_sums_{block.taps}_{block.stride}_{block.pixels}"
-    if block.whole:
-        return {name: block.both()}
-    return {f"{name}_{which}": block.text(which == "odd") for which in ("even", "odd")}
+    codes = (
+        {name: block.both()}
+        if block.whole
+        else {f"{name}_{which}": block.text(which == "odd") for which in ("even", "odd")}
+    )
+    what = f"channels of {block.pixels} pixels of {block.taps} x {block.taps} taps"
+    summary = (
+        f"Part of vmcu_strip_words(), on its stack: the sums of {what}, stride {block.stride}."
+    )
+    return [Function(name, summary, [*within(WHOLE), *code], SLOTS) for name, code in codes.items()]
 
 
-def sums_function(name: str, text: str) -> str:
-    return f"""
-{NAKED} void {name}(void)
-{{
-	__asm__ volatile({text});
-}}
-"""
+SUMS = {block: sums_functions(block) for blocks in BLOCKS.values() for block in blocks}
+FUNCTIONS = [channels.strip_words(), *(one for found in SUMS.values() for one in found)]
 
 
 def code_of(block: Square) -> str:
-    names = [*sums_functions(block)]
-    return f"{{{names[0]}, {names[-1]}, {block.pixels}, 0}}"
+    codes = SUMS[block]
+    return f"{{{codes[0].name}, {codes[-1].name}, {block.pixels}, 0}}"
 
 
 def strip(taps: int, stride: int) -> str:
@@ -62,12 +65,8 @@ job->code = code;
 
 
 HELPERS = {
-    "sums_of_strips": "".join(
-        sums_function(name, text)
-        for blocks in BLOCKS.values()
-        for block in blocks
-        for name, text in sums_functions(block).items()
-    ),
+    "sums_of_strips": "/* In strips_dsp.S; vmcu_strip_words() jumps there, C cannot call them. */\n"
+    + "".join(f"void {one.name}(void);\n" for one in FUNCTIONS[1:]),
     "strip_job": f"""
 /* Blocks of a strip. */
 struct vmcu_strip_run {{
@@ -106,12 +105,8 @@ struct vmcu_strip_job {{
 typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 			      int32_t lanes);
 
-/* All channels that a job says; returns where the flash stream goes on. */
-{NAKED} const uint8_t *
-vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
-{{
-	__asm__ volatile({channels.text()});
-}}
+/* In strips_dsp.S: all channels that a job says; returns where the flash stream goes on. */
+const uint8_t *vmcu_strip_words(const struct vmcu_strip_job *job);
 
 /* Blocks of a strip of so many pixels. */
 VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide)

@@ -4,36 +4,43 @@
 from __future__ import annotations
 
 from ..portable.sums import ADD_LINE
-from ..thumb import asm
 
-# Bytes 0 and 2 of both tensors, then 1 and 3.
-CODE = [
-    "ldr %[x], [%[a]], #4",
-    "ldr %[y], [%[b]], #4",
-    "and %[even], %[mask], %[x], lsl #8",
-    "and %[x], %[mask], %[x]",
-    "smlawb %[s0], %[fa], %[even], %[bias]",
-    "smlawt %[s2], %[fa], %[even], %[bias]",
-    "smlawb %[s1], %[fa], %[x], %[bias]",
-    "smlawt %[s3], %[fa], %[x], %[bias]",
-    "and %[even], %[mask], %[y], lsl #8",
-    "and %[y], %[mask], %[y]",
-    "smlawb %[s0], %[fb], %[even], %[s0]",
-    "smlawt %[s2], %[fb], %[even], %[s2]",
-    "smlawb %[s1], %[fb], %[y], %[s1]",
-    "smlawt %[s3], %[fb], %[y], %[s3]",
-]
+HELPERS = {
+    "wide_halves": r"""
+/* acc + the upper 32 of 48 bits of x times the low half of y. */
+VMCU_INLINE int32_t vmcu_smlawb(int32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
 
+	__asm__("smlawb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
 
-def add_line() -> str:
-    sums = ", ".join(f'[s{n}] "=&r"(acc[{n}])' for n in range(4))
-    return (
-        "uint32_t x, y, even;\n\n"
-        f"__asm__({asm(CODE, 1)}\n\t: {sums},\n"
-        '\t  [x] "=&r"(x), [y] "=&r"(y), [even] "=&r"(even), [a] "+&r"(*a), [b] "+&r"(*b)\n'
-        '\t: [mask] "r"(UINT32_C(0xff00ff00)), [fa] "r"(a_scale), [fb] "r"(b_scale),\n'
-        '\t  [bias] "r"(bias)\n\t: "memory");'
-    )
+/* The same with the high half. */
+VMCU_INLINE int32_t vmcu_smlawt(int32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
 
+	__asm__("smlawt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+"""
+}
+LINE = r"""
+const uint32_t mask = UINT32_C(0xff00ff00);
+const uint32_t x = vmcu_load32(*a);
+const uint32_t y = vmcu_load32(*b);
+/* Bytes 0 and 2, then 1 and 3. */
+const uint32_t x_even = x << 8 & mask;
+const uint32_t y_even = y << 8 & mask;
+const uint32_t x_odd = x & mask;
+const uint32_t y_odd = y & mask;
 
-OWN = {ADD_LINE[4]: add_line()}
+*a += 4;
+*b += 4;
+acc[0] = vmcu_smlawb(b_scale, y_even, vmcu_smlawb(a_scale, x_even, bias));
+acc[1] = vmcu_smlawb(b_scale, y_odd, vmcu_smlawb(a_scale, x_odd, bias));
+acc[2] = vmcu_smlawt(b_scale, y_even, vmcu_smlawt(a_scale, x_even, bias));
+acc[3] = vmcu_smlawt(b_scale, y_odd, vmcu_smlawt(a_scale, x_odd, bias));
+"""
+OWN = {ADD_LINE[4]: LINE}

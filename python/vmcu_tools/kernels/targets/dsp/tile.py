@@ -7,7 +7,7 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE, NARROW, RUN, WIDE, sums_apart
+from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE, NARROW, WIDE, sums_apart
 from . import blocks, dense, widen
 
 HELPERS = {
@@ -108,7 +108,6 @@ VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multipl
 }
 
 OWN = {
-    **{made: blocks.run_body(shape) for shape, made in RUN.items()},
     BLOCKS_WIDE: blocks.blocks_body(WIDE, "wide"),
     BLOCKS_NARROW: blocks.blocks_body(NARROW, "narrow"),
     sums_apart: "*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);",

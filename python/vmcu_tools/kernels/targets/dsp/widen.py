@@ -1,86 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of several pixels to a tile of 16-bit taps.
-
-Loads stand together; the pixels' pointers are two and a pitch, so that all registers suffice.
-"""
+"""Bytes of several pixels to a tile of 16-bit taps."""
 
 from __future__ import annotations
 
-import itertools
-
+from ...language.assembly import Function, leave, note, save
 from ..portable.tile import PIXELS, SEVERAL
-from ..thumb import asm
+from ..thumb import prototypes
 
-REST = """
-/* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
-VMCU_APART void vmcu_lane_rest(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t count)
+ROWS = """
+/* Fewer than four taps of each of `pixels` pixels; zeros make them four. */
+VMCU_APART void vmcu_widen_few(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+			       int32_t count)
 {
-	uint32_t word = 0;
+	for (int32_t lane = 0; lane < pixels; lane++, x += pitch) {
+		uint32_t word = 0;
 
-	for (; count > 0; count--) {
-		word = (word << 8) | (uint8_t)x[count - 1];
+		for (int32_t i = count; i > 0; i--) {
+			word = (word << 8) | (uint8_t)x[i - 1];
+		}
+		t[lane] = vmcu_sxtb16(word);
+		t[pixels + lane] = vmcu_sxtb16_odd(word);
 	}
-	t[0] = vmcu_sxtb16(word);
-	t[pixels] = vmcu_sxtb16_odd(word);
+}
+
+/* `count` taps of each of `pixels` pixels, `pitch` bytes apart. */
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (count < 4) {
+		vmcu_widen_few(t, pixels, x, pitch, count);
+	} else if (pixels == 4) {
+		vmcu_widen_words_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_words_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_words_1(t, x, pitch, count);
+	}
 }
 """
-NAMES = "xyzu"
+# The tile, how many taps are left, what is made of a word; words and pointers of pixels.
+TILE, COUNT, ODD = "r0", "r3", "lr"
+WORDS = ("r12", "r4", "r5", "r6")
+POINTERS = ("r1", "r2", "r7", "r8")
 
 
-def fours(pixels: int) -> list[str]:
-    """All fours of taps of each pixel, by way of words in a, b, c and d. A loop in C would have
-    compilers move registers around in each turn."""
-    words = "abcd"[:pixels]
-    code = ["1:"]
-    code += [f"ldr %[{word}], [%[{x}]], #4" for word, x in zip(words, NAMES, strict=False)]
-    size = 8 * pixels
-    for lane, word in enumerate(words):
-        even = "], #" + str(size) if lane == 0 else f", #{4 * lane - size}]"
-        odd = 4 * (pixels + lane) - (0 if lane == 0 else size)
-        code += [
-            f"sxtb16 %[odd], %[{word}], ror #8",
-            f"sxtb16 %[{word}], %[{word}]",
-            f"str %[odd], [%[t], #{odd}]",
-            f"str %[{word}], [%[t]{even}",
-        ]
-    return [*code, "subs %[n], #1", "bne 1b"]
-
-
-def function(pixels: int) -> str:
-    words, lanes = "abcd"[:pixels], NAMES[:pixels]
-    others = "".join(
-        f"\tconst int8_t *{new} = {old} + pitch;\n" for old, new in itertools.pairwise(lanes)
+def words(pixels: int) -> Function:
+    """Compilers need one more instruction in each turn, and more around the loop."""
+    held, pointers, size = WORDS[:pixels], POINTERS[:pixels], 8 * pixels
+    both = list(zip(held, pointers, strict=True))
+    saved = [*held[1:], *pointers[2:], ODD]
+    code = save(saved)
+    code += ["add r7, r1, r2, lsl #1", "add r8, r7, r2"] * (pixels == 4)
+    code += ["add r2, r1, r2"] * (pixels > 1)
+    code += [f"subs {COUNT}, {COUNT}, #4", note("Load four taps of each pixel."), "<turn>:"]
+    code += [f"ldr {word}, [{at}], #4" for word, at in both]
+    code += [note("Store them: even taps are one word, odd taps another."), "<store>:"]
+    for lane, word in enumerate(held):
+        # The first store of even taps moves to the next four taps.
+        even = f"], #{size}" if lane == 0 else f", #{4 * lane - size}]"
+        odd = 4 * (pixels + lane) - (size if lane > 0 else 0)
+        code += [f"sxtb16 {ODD}, {word}, ror #8", f"sxtb16 {word}, {word}"]
+        code += [f"str {ODD}, [{TILE}, #{odd}]", f"str {word}, [{TILE}{even}"]
+    return Function(
+        f"vmcu_widen_words_{pixels}",
+        f"`count` taps, at least four, of each of {SEVERAL[pixels]}, `pitch` bytes apart, into a "
+        "tile; zeros are behind the last tap.",
+        [
+            *code,
+            f"subs {COUNT}, {COUNT}, #4",
+            "bpl <turn>",
+            f"cmn {COUNT}, #4",
+            "beq <end>",
+            note("One to three taps are left: the upper bytes of the last word."),
+            *(f"ldr {word}, [{at}, {COUNT}]" for word, at in both),
+            f"rsbs {COUNT}, {COUNT}, #0",
+            f"lsls {COUNT}, {COUNT}, #3",
+            *(f"lsr {word}, {word}, {COUNT}" for word in held),
+            f"movs {COUNT}, #0",
+            "b <store>",
+            "<end>:",
+            leave(saved),
+        ],
     )
-    loaded = ", ".join(f'[{word}] "=&r"({word})' for word in (*words, "odd"))
-    moved = ", ".join(f'[{x}] "+&r"({x})' for x in lanes)
-    rest = "\n".join(
-        f"\t\tvmcu_lane_rest(t + {lane}, {pixels}, {x}, count & 3);" for lane, x in enumerate(lanes)
-    )
-    return f"""
-/* `count` taps of each of {SEVERAL[pixels]}, `pitch` bytes apart. */
-VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					int32_t count)
-{{
-{others}
-	int32_t n = count >> 2;
 
-	if (n != 0) {{
-		uint32_t {", ".join((*words, "odd"))};
 
-		__asm__ volatile(
-			{asm(fours(pixels), 3)}
-			: {loaded},
-			  {moved},
-			  [t] "+&r"(t), [n] "+&r"(n)
-			:
-			: "cc", "memory");
-	}}
-	if ((count & 3) != 0) {{
-{rest}
-	}}
-	(void)pitch;
-}}
-"""
+FUNCTIONS = [words(pixels) for pixels in PIXELS]
+DECLARED = prototypes(
+    FUNCTIONS, "void ", "vmcu_lane_t *t, const int8_t *x, int32_t pitch, int32_t count"
+)
 
 
 NINE = """
@@ -153,6 +160,8 @@ def nine(pixels: int) -> str:
 
 
 HELPERS = {
-    "widen_rows": "".join([REST, *map(function, PIXELS)]),
+    # In the place of functions for each number of pixels.
+    "widen_rows": f"/* In tile_dsp.S: taps of some pixels, at least four. */\n{DECLARED}",
+    "widen_any": ROWS,
     "nines": nine(4) + NINES,
 }

@@ -69,15 +69,15 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 #define VMCU_DIRECT_IN_PLACE 1
 
 /* As many fours of channels as there is a faster way for; returns how many are left. */
-VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
-				      const uint8_t **stream, int8_t *out, int32_t fours,
-				      int32_t half)
+VMCU_INLINE int32_t vmcu_direct_fours(const uint8_t **stream, const int8_t *x,
+				      const int32_t *offsets, int8_t *out, int32_t taps,
+				      int32_t fours, int32_t half)
 {
-	(void)offsets;
-	(void)taps;
-	(void)x;
 	(void)stream;
+	(void)x;
+	(void)offsets;
 	(void)out;
+	(void)taps;
 	(void)half;
 	return fours;
 }
@@ -235,7 +235,7 @@ while (left > 0) {
 	if (in->is_direct) {
 		const int8_t *x = in->start + channel + done;
 
-		left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+		left = vmcu_direct_fours(w, x, in->offsets, out + done, in->count, left,
 					 vmcu_half(p));
 		if (left < before) {
 			continue;

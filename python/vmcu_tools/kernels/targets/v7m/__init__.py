@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Costs, Target
 from ..portable.blocks import SUMS, Shape
-from ..thumb import STREAM, Registers, T, sums_body, sums_helper
+from ..thumb import STREAM, Registers, T, prototypes, sums_functions
 
 # `vmcu bench --on qemu:m3`: a multiply-accumulate takes 2.4 to 2.7 times the cycles of a Cortex-M4
 # with DSP in whole networks, 2.1 times in depthwise layers; a call takes 1.2 to 1.4 times as many.
@@ -66,6 +66,12 @@ def load(register: str, pointer: str, at: int, size: int, kind: str = "b") -> st
     return f"ldrs{kind} {register}, [{pointer}{place}"
 
 
+SUMS_FUNCTIONS = sums_functions(four, WORDS.lanes)
+DECLARED = prototypes(
+    SUMS_FUNCTIONS,
+    "const uint8_t *",
+    "const uint8_t *stream, const int8_t *tile, int32_t steps, int32_t *acc",
+)
 V7M = Target(
     "v7m",
     "ARMv7-M and ARMv8-M without DSP",
@@ -73,6 +79,10 @@ V7M = Target(
     "\\\n\t!defined(VMCU_PORTABLE)",
     WORDS,
     COSTS,
-    {made: sums_body(shape) for shape, made in SUMS.items()},
-    {"sums": sums_helper(four, "int8_t", WORDS.lanes)},
+    {
+        made: f"*w = vmcu_sums_words_{shape.name}(*w, tile, steps, acc);"
+        for shape, made in SUMS.items()
+    },
+    {"sums": f"/* The sums of a block; return where the flash stream goes on. */\n{DECLARED}"},
+    {"blocks": SUMS_FUNCTIONS},
 )
