@@ -72,7 +72,7 @@ def test_module_file_is_found_under_both_names():
 
 
 def test_sources_are_those_of_the_folders() -> None:
-    """cmake/sources.cmake lists every C and assembly file but kernels that operators.h lists, ports,
+    """cmake/sources.cmake lists all C and assembly files but kernels that operators.h lists, ports,
     stacks and the list of all kernels."""
     runtime = ROOT / "lib" / "vmcu"
     there = {str(path.relative_to(runtime)) for path in paths.sources(runtime)}
