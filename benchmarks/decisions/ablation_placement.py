@@ -31,7 +31,7 @@ from pages import Table, options, show  # noqa: E402
 from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, files, graphs, place  # noqa: E402
 from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
-from vmcu_tools.placement.params import DEFAULT  # noqa: E402
+from vmcu_tools.placement.params import DEFAULT_PLACEMENT  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 from scripts import script  # noqa: E402
@@ -187,7 +187,7 @@ def table(name: str, folder: Path | None, only: list[str] | None) -> Table:
     for off, changes in {"none": {}, **OFF[name]}.items():
         if only and off not in only:
             continue
-        costs = [measure(replace(DEFAULT, **changes)) for measure in found.values()]
+        costs = [measure(replace(DEFAULT_PLACEMENT, **changes)) for measure in found.values()]
         cells = [
             text
             for cost in costs

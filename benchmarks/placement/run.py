@@ -32,7 +32,7 @@ NAME, COMMAND = "challenging", "python benchmarks/placement/run.py DIR --seconds
 
 
 def tflm_height(problem: Instance) -> int:
-    sizes = [-(-buffer.size // tflm.ALIGN) * tflm.ALIGN for buffer in problem.buffers]
+    sizes = [-(-buffer.size // tflm.TFLM_ALIGN) * tflm.TFLM_ALIGN for buffer in problem.buffers]
     lives = [Lifetime(buffer.lower, buffer.upper - 1) for buffer in problem.buffers]
     offsets = tflm.greedy(sizes, lives)
     return max((o + s for o, s in zip(offsets, sizes, strict=True)), default=0)

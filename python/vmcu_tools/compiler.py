@@ -18,7 +18,7 @@ from .passes.fed_back import fed_back, recurs
 from .passes.recurring import detached, optimized
 from .passes.turned import with_time
 from .plan.plan import Plan
-from .planner.options import DEFAULT, CompileOptions, check_exclusions
+from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
 from .planner.rotate import rotate
 
@@ -40,7 +40,7 @@ def compile_model(
     if len(options.memory) == 1:
         options = replace(options, ram=options.memory[0].capacity, memory=())
     if graph.states:
-        if options.planner != DEFAULT:
+        if options.planner != DEFAULT_PLANNER:
             reason = f"the model keeps state, which planner '{options.planner}' does not support"
             hint = f"leave out --planner {options.planner}"
             raise UserError(Problem(reason, hint, str(path)))

@@ -15,7 +15,7 @@ from vmcu_tools.placement.best_fit import best_fit
 from vmcu_tools.placement.blocks import SIZE_BIASES, Builder, blocks_of
 from vmcu_tools.placement.ejection import Ejection
 from vmcu_tools.placement.geometry import Geometry
-from vmcu_tools.placement.params import DEFAULT
+from vmcu_tools.placement.params import DEFAULT_PLACEMENT
 from vmcu_tools.placement.portfolio import height_of
 
 from scripts import ROOT, script
@@ -63,16 +63,16 @@ def test_any_placement_of_blocks_is_one_of_buffers(
 @pytest.mark.parametrize("seed", range(3))
 def test_blocks_undo_cuts(seed: int) -> None:
     problem = known().cut(500, 2000, seed)
-    blocks = blocks_of(problem.buffers, NEVER, DEFAULT)
+    blocks = blocks_of(problem.buffers, NEVER, DEFAULT_PLACEMENT)
     assert blocks is not None and len(blocks.roots) < 20
-    again = blocks_of(problem.buffers, NEVER, DEFAULT)
+    again = blocks_of(problem.buffers, NEVER, DEFAULT_PLACEMENT)
     assert again == blocks
 
 
 def test_buffers_that_do_not_fit_to_each_other_are_left_alone() -> None:
     dice = random.Random(1)
     some = [Buffer(str(n), 3 * n, 3 * n + dice.randint(5, 400), 1000 + n) for n in range(300)]
-    assert blocks_of(some, NEVER, DEFAULT) is None
+    assert blocks_of(some, NEVER, DEFAULT_PLACEMENT) is None
 
 
 @settings(max_examples=60, deadline=None)

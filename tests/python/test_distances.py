@@ -68,7 +68,7 @@ def profile(dice: np.random.Generator) -> Profile:
     count = int(dice.integers(1, 9))
     birth = dice.integers(-1, 9, count)
     death = birth + dice.integers(0, 6, count)
-    death[dice.random(count) < 0.1] = layout.FOREVER
+    death[dice.random(count) < 0.1] = layout.OUTLIVES
     if dice.random() < 0.5:
         birth, death = np.sort(birth), np.sort(death)
     return Profile(birth, np.maximum(birth, death), int(dice.integers(1, 4)))
@@ -164,7 +164,7 @@ def test_single_layers_live_as_long_as_they_are_read(seed: int) -> None:
                     deaths[tensor.name][row] = time
             time += 1
     for port in graph.outputs:
-        deaths[port.tensor][:] = layout.FOREVER
+        deaths[port.tensor][:] = layout.OUTLIVES
     used = {port.tensor for port in graph.inputs} | {n.outputs[0] for n in graph.nodes}
     for name in used:
         one = found.profile(name)

@@ -17,7 +17,7 @@ from vmcu_tools import runners
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.oracle.ort import session_of
-from vmcu_tools.passes.fed_back import AFTER, BEFORE, key
+from vmcu_tools.passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
@@ -161,13 +161,13 @@ def test_a_file_without_states(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_say_so(ahead: str, behind: str) -> None:
-    assert key(ahead, BEFORE) == key(behind, AFTER) != ()
+    assert key(ahead, PAST_WORDS) == key(behind, PRESENT_WORDS) != ()
 
 
 def test_names_that_do_not() -> None:
-    assert key("input", BEFORE) == key("output", AFTER) == ()
-    assert key("in_cache.1", BEFORE) != key("out_cache.2", AFTER)
-    assert key("h0", BEFORE) != key("cn", AFTER)
+    assert key("input", PAST_WORDS) == key("output", PRESENT_WORDS) == ()
+    assert key("in_cache.1", PAST_WORDS) != key("out_cache.2", PRESENT_WORDS)
+    assert key("h0", PAST_WORDS) != key("cn", PRESENT_WORDS)
 
 
 def test_two_outputs_of_one_name(tmp_path: Path) -> None:

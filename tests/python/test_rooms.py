@@ -144,3 +144,23 @@ def test_help_waits_for_nothing(words: list[str]) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "usage: vmcu" in run.stdout
     assert {name.partition(".")[0] for name in run.stderr.split()} & set(HEAVY) == set()
+
+
+def test_a_constant_of_planning_has_one_value() -> None:
+    """A name in capitals means the same in each module that plans."""
+    values: dict[str, set[str]] = {}
+    for module, file in MODULES.items():
+        if room(module) not in ("planner", "placement", "plan", "machine", "passes"):
+            continue
+        for node in ast.parse(file.read_text()).body:
+            if not isinstance(node, ast.Assign):
+                continue
+            for target in node.targets:
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                given = node.value.elts if several else [node.value] * len(names)
+                for name, value in zip(names, given, strict=True):
+                    if isinstance(name, ast.Name) and name.id.isupper():
+                        values.setdefault(name.id, set()).add(ast.unparse(value))
+    assert len(values) > 50
+    assert {name: found for name, found in values.items() if len(found) > 1} == {}

@@ -16,7 +16,7 @@ from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from ..ops.conv2d import Conv2D
 from ..ops.depthwise import DepthwiseConv2D
 from ..ops.fully_connected import FullyConnected
-from ..planner.options import DEFAULT, CompileOptions
+from ..planner.options import DEFAULT_PLANNER, CompileOptions
 from ..planner.registry import make_plan
 from ..progress import bar
 from ..quant import INT8_MAX, FixedPoint
@@ -105,7 +105,10 @@ class KernelBench:
 
 
 def bench_kernels(
-    on: str, planner: str = DEFAULT, target: str | None = None, cases: tuple[Case, ...] = CASES
+    on: str,
+    planner: str = DEFAULT_PLANNER,
+    target: str | None = None,
+    cases: tuple[Case, ...] = CASES,
 ) -> list[KernelBench]:
     """Each case as a model of one layer, with seeded weights and inputs, laid out for a target."""
     is_m4 = board(on).core == board(M4).core

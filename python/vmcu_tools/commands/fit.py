@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
-from ..planner.options import DEFAULT
+from ..planner.options import DEFAULT_PLANNER
 from .limits import board_options, left_on_board
 from .options import (
     Subparsers,
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for what other plans are not made with."""
     others = {
-        "--planner": args.planner != DEFAULT,
+        "--planner": args.planner != DEFAULT_PLANNER,
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
     }

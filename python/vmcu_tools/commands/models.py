@@ -20,7 +20,7 @@ from ..frontends import format_of
 from ..graph import EXCHANGED, Port
 from ..ops import bias_warnings
 from ..passes.fed_back import NONE
-from ..passes.fed_back import OPTION as STATE
+from ..passes.fed_back import STATE_OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.anytime import INTERRUPTED
 from ..planner.options import CompileOptions, check_exclusions

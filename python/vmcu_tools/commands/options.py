@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Problem, UserError
-from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES, spelled
+from ..planner.options import DEFAULT_PLANNER, SOLVER_SECONDS, SUMMARIES, spelled
 from ..quantize.ranges import METHODS
 from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
 from .values import (
@@ -120,9 +120,9 @@ def planner_options() -> argparse.ArgumentParser:
     plan.add_argument(
         "--planner",
         choices=SUMMARIES,
-        default=DEFAULT,
+        default=DEFAULT_PLANNER,
         help="; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
-        + f" (default {DEFAULT})",
+        + f" (default {DEFAULT_PLANNER})",
     )
     plan.add_argument(
         "--target",

@@ -24,12 +24,12 @@ from ..quant import INT8_MAX, INT8_MIN
 from .rewrite import free_name, same_quantisation
 from .turned import turned
 
-OPTION = "--state"
+STATE_OPTION = "--state"
 NONE = "none"
 REMEDY = "export the model with an output of the same shape and type for each state input"
 # What names of a state say besides which one it is, before a call and after it.
-BEFORE = {"in", "input", "prev", "previous", "past", "old", "initial"}
-AFTER = {"out", "output", "next", "new", "present", "updated"}
+PAST_WORDS = {"in", "input", "prev", "previous", "past", "old", "initial"}
+PRESENT_WORDS = {"out", "output", "next", "new", "present", "updated"}
 # As exporters of recurrent layers number steps: the first, and the one behind the last.
 FIRST, LAST = re.compile(r"^([a-z]+)0$"), re.compile(r"^([a-z]+)n$")
 
@@ -49,7 +49,7 @@ def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
     if graph.states or unwanted or len(graph.inputs) < 2:
         if pairs and not unwanted:
             reason = "no input can receive an output of the previous call"
-            raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
+            raise UserError(Problem(reason, f"leave out {STATE_OPTION}", graph.origin))
         return graph
     if pairs is None:
         found = recognised(graph)
@@ -156,7 +156,7 @@ def key(name: str, words: set[str]) -> tuple[str, ...]:
     """What a name says of a state besides whether it is before or after a call; words: those that
     say that."""
     parts = [part for part in re.split(r"[^a-z0-9]+", name.lower()) if part]
-    step = FIRST if words is BEFORE else LAST
+    step = FIRST if words is PAST_WORDS else LAST
     shorter = [match[1] if (match := step.match(part)) else part for part in parts]
     if parts == shorter:
         return tuple(part for part in parts if part not in words)
@@ -164,7 +164,7 @@ def key(name: str, words: set[str]) -> tuple[str, ...]:
 
 
 def _sides(graph: Graph) -> tuple[tuple[tuple[Port, ...], set[str]], ...]:
-    return (graph.inputs, BEFORE), (graph.outputs, AFTER)
+    return (graph.inputs, PAST_WORDS), (graph.outputs, PRESENT_WORDS)
 
 
 def _named(graph: Graph, pair: str) -> tuple[Port, Port]:
@@ -174,8 +174,8 @@ def _named(graph: Graph, pair: str) -> tuple[Port, Port]:
             if f"{ahead.name}:{behind.name}" == pair:
                 return ahead, behind
     ins, outs = (", ".join(port.name for port in ports) for ports, _ in _sides(graph))
-    reason = f"{OPTION} {pair}: no such pair; the inputs are {ins}, the outputs {outs}"
-    raise UserError(Problem(reason, f"write {OPTION} INPUT:OUTPUT", graph.origin))
+    reason = f"{STATE_OPTION} {pair}: no such pair; the inputs are {ins}, the outputs {outs}"
+    raise UserError(Problem(reason, f"write {STATE_OPTION} INPUT:OUTPUT", graph.origin))
 
 
 def _check_once(graph: Graph, named: Sequence[tuple[Port, Port]]) -> None:

@@ -22,7 +22,7 @@ from ..ops import bind
 from ..ops.hop_count import BYTES, HopCount
 from ..ops.look_back import LookBack
 from .carried import carried
-from .option import OPTION
+from .option import HOP_OPTION
 from .recurring import HOPS, recurring
 from .rewrite import free_name
 
@@ -119,16 +119,20 @@ def _check_ports(graph: Graph, hop: int) -> None:
     reason = remedy = ""
     if len(graph.inputs) != 1:
         reason = f"the model has {len(graph.inputs)} inputs; rows can be pushed into one only"
-        remedy = f"leave out {OPTION}, or concatenate the inputs into one"
+        remedy = f"leave out {HOP_OPTION}, or concatenate the inputs into one"
     elif not graph.nodes:
-        reason, remedy = "the model has no layers", f"leave out {OPTION}"
+        reason, remedy = "the model has no layers", f"leave out {HOP_OPTION}"
     else:
         height = graph.tensors[graph.inputs[0].tensor].shape[0]
         if not 1 <= hop < height:
-            reason = f"the window has only {height} rows along H, the time axis of {OPTION} {hop}"
+            reason = (
+                f"the window has only {height} rows along H, the time axis of {HOP_OPTION} {hop}"
+            )
             remedy = f"choose a hop from 1 to {height - 1}"
             if height < 2:
-                remedy = f"export it with time in front of its other axes, or leave out {OPTION}"
+                remedy = (
+                    f"export it with time in front of its other axes, or leave out {HOP_OPTION}"
+                )
     if reason:
         raise UserError(Problem(reason, remedy, graph.origin))
 
@@ -172,7 +176,7 @@ def _uneven(graph: Graph, node: Node, step: int, hop: int) -> Problem:
     """A layer that has no whole number of rows a hop."""
     reason = f"a row of its output needs {step} input rows, and {hop} is not a multiple of {step}"
     return Problem(
-        reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
+        reason, f"choose {HOP_OPTION} {step} or a multiple", graph.origin, node.name, node.kind
     )
 
 

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users call it that a window moves, for problems."""
 
-OPTION = "--hop"
+HOP_OPTION = "--hop"

@@ -22,8 +22,8 @@ from ..ops.reshape import Reshape
 from . import optimize
 from .rewrite import free_name
 
-OPTION = "--time"
-COLUMNS = "w"
+TIME_OPTION = "--time"
+TIME_IN_COLUMNS = "w"
 # Tells which images turn.
 Which = Callable[[Tensor], bool]
 
@@ -42,10 +42,11 @@ def with_time(graph: Graph, hop: int, time: str | None) -> Graph:
     if graph.states or len(graph.inputs) != 1:
         return graph
     height, width, _ = graph.tensors[graph.inputs[0].tensor].shape
-    if time == COLUMNS and width < 2:
-        reason = f"the window has {width} columns along W, the time axis of {OPTION} {COLUMNS}"
-        raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
-    if height > 1 and (time == COLUMNS or (time is None and height <= hop < width)):
+    if time == TIME_IN_COLUMNS and width < 2:
+        axis = f"the time axis of {TIME_OPTION} {TIME_IN_COLUMNS}"
+        reason = f"the window has {width} columns along W, {axis}"
+        raise UserError(Problem(reason, f"leave out {TIME_OPTION}", graph.origin))
+    if height > 1 and (time == TIME_IN_COLUMNS or (time is None and height <= hop < width)):
         return exchanged(graph)
     return graph
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from .bounds import lower_bound
 from .complaints import InputError, refuse
 from .first_fit import FirstFitSearch, FixedOffsetError
-from .params import DEFAULT, PlacementParams
+from .params import DEFAULT_PLACEMENT, PlacementParams
 from .portfolio import Component, components_of
 from .problem import Allocation, Buffer, Gap, Instance, PlacementError, check
 from .workers import Workers
@@ -57,7 +57,7 @@ def place(
     workers: int | None = None,
     watch: Watch = lambda bound, height: None,
     keep: bool = False,
-    params: PlacementParams = DEFAULT,
+    params: PlacementParams = DEFAULT_PLACEMENT,
 ) -> Allocation:
     """The lowest placement found within `seconds`, checked.
 

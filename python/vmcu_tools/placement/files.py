@@ -25,7 +25,7 @@ from .problem import Allocation, Buffer, Gap, Instance
 REQUIRED = ("id", "lower", "upper", "size")
 SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 LAST_MOMENT = "end"
-NONE = ("", "-1")
+NO_VALUE = ("", "-1")
 GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)(?:@([0-9]+):([0-9]+))?")
 # Python reads no longer ones, and no memory has so many bytes.
 MOST_DIGITS = 100
@@ -127,7 +127,7 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
         raise ValueError(f"alignment {alignment} is not positive", "give bytes, 1 for any offset")
     gaps = gaps_of(cell.get("gaps", ""), inclusive, (lower, upper), size)
     offset = None
-    if cell.get("offset", "") not in NONE:
+    if cell.get("offset", "") not in NO_VALUE:
         offset = integer(cell["offset"], "offset")
         if offset < 0 or offset % alignment:
             raise ValueError(
@@ -143,7 +143,7 @@ def gaps_of(text: str, inclusive: bool, life: tuple[int, int], size: int) -> tup
     """The gaps that a cell names, in order, those without a moment left out. Raises
     ValueError(reason, remedy)."""
     gaps: list[Gap] = []
-    for word in () if text in NONE else text.split():
+    for word in () if text in NO_VALUE else text.split():
         match = GAP.fullmatch(word)
         if match is None or len(word) > MOST_DIGITS:
             raise ValueError(f"'{word}' is not a gap", "write 3-5, or 3-5@16:32 with its bytes")

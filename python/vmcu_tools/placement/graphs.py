@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from . import SECONDS, place, program
 from .graph_files import FIELDS, NamedGraph, NamedTensor, parse, read, roots_of
 from .ordering import Ordering, best_order
-from .params import DEFAULT, PlacementParams
+from .params import DEFAULT_PLACEMENT, PlacementParams
 from .problem import Allocation, Buffer, Instance, check
 from .tasks import lifetimes, usage
 
@@ -68,7 +68,7 @@ def solve(
     watch: Watch = lambda bound, height: None,
     only: str = "",
     keep: bool = False,
-    params: PlacementParams = DEFAULT,
+    params: PlacementParams = DEFAULT_PLACEMENT,
 ) -> GraphPlan:
     """The best order found, or the given one, and the lowest offsets found in it.
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import place
-from .params import DEFAULT, PlacementParams
+from .params import DEFAULT_PLACEMENT, PlacementParams
 from .problem import Buffer, Instance
 
 # How far orders are from the first one.
@@ -105,7 +105,7 @@ def place_in(
     memories: Sequence[MemoryBank],
     seconds: float = 50.0,
     workers: int | None = None,
-    params: PlacementParams = DEFAULT,
+    params: PlacementParams = DEFAULT_PLACEMENT,
 ) -> Distribution | None:
     """The cheapest distribution found, checked; None if none was found. seconds: for the search for
     offsets in each memory. memories: the cheap ones first."""

@@ -106,4 +106,4 @@ class PlacementParams:
     """How often memories are filled less because no offsets were found."""
 
 
-DEFAULT = PlacementParams()
+DEFAULT_PLACEMENT = PlacementParams()

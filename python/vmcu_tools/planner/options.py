@@ -11,7 +11,7 @@ from ..errors import Problem, UserError
 from ..plan.pools import Region
 from .params import DEFAULT_PARAMS, SearchParams
 
-DEFAULT = "vmcu"
+DEFAULT_PLANNER = "vmcu"
 # The planners of registry.py, for who chooses one.
 SUMMARIES = {
     "vmcu": "stages, order, directions and overlap for the smallest pool",
@@ -49,7 +49,7 @@ class CompileOptions:
     the plan lists what else the search has found. params: of the search.
     """
 
-    planner: str = DEFAULT
+    planner: str = DEFAULT_PLANNER
     ram: int | None = None
     solver_seconds: float = SOLVER_SECONDS
     plan_seconds: float | None = None

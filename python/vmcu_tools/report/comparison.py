@@ -13,7 +13,7 @@ from ..errors import UserError
 from ..frontends import load
 from ..passes import optimize
 from ..plan.plan import Plan
-from ..planner.options import DEFAULT, CompileOptions
+from ..planner.options import DEFAULT_PLANNER, CompileOptions
 from ..planner.registry import PLANNERS, make_plan
 from .page.lives import lives_of
 from .terminal import say
@@ -43,7 +43,7 @@ class Comparison:
 
 def comparison(model: str, plans: Mapping[str, Plan]) -> Comparison:
     """The figures of `plans`, by planner, the default one among them."""
-    best = plans[DEFAULT].pool_bytes
+    best = plans[DEFAULT_PLANNER].pool_bytes
     rows = tuple(
         PlannerRow(
             name,
@@ -66,11 +66,11 @@ FEW = 100
 def beside(plan: Plan) -> Comparison | None:
     """A plan beside those of other planners that are soon found; None where there are none."""
     graph = plan.model
-    if plan.planner != DEFAULT or graph.states or plan.graph.hop or len(graph.nodes) > FEW:
+    if plan.planner != DEFAULT_PLANNER or graph.states or plan.graph.hop or len(graph.nodes) > FEW:
         return None
     written = load(Path(graph.origin))
     whole = replace(optimize(written, all_channels=True), target=graph.target)
-    plans = {DEFAULT: plan}
+    plans = {DEFAULT_PLANNER: plan}
     for name in AT_ONCE:
         chosen = PLANNERS[name]
         source = written if chosen.as_written else graph if chosen.original is None else whole

@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..params import DEFAULT, PlacementParams
+from ..params import DEFAULT_PLACEMENT, PlacementParams
 from ..tasks import TaskGraph
 
 # Of what never becomes ready, or is never given back: above any count.
-NEVER = 1 << 30
+NEVER_READY = 1 << 30
 # A tensor with more readers is not looked at when one of them has run, for speed only.
 MANY_READERS = 8
 
@@ -48,7 +48,7 @@ class Direction:
         graph: TaskGraph,
         backwards: bool,
         deadline: float = math.inf,
-        params: PlacementParams = DEFAULT,
+        params: PlacementParams = DEFAULT_PLACEMENT,
     ):
         self.graph, self.backwards, self.deadline = graph, backwards, deadline
         self.params = params
@@ -70,7 +70,7 @@ class Direction:
         self.near = table([self._near(n, behind[n]) for n in range(self.tasks)], self.tasks)
         counts = [1 if backwards else len(readers) for readers in graph.readers]
         for tensor in graph.kept:
-            counts[tensor] = NEVER
+            counts[tensor] = NEVER_READY
         self.waiting = self.small([len(others) for others in before])
         self.counts = self.small(counts)
         kept = sum(graph.sizes[tensor] for tensor in graph.kept)
@@ -100,7 +100,7 @@ class Direction:
 
     def small(self, counts: list[int]) -> np.ndarray:
         """Counts in as few bits as hold them, with one more that never reaches zero."""
-        most = max((c for c in counts if c < NEVER), default=0)
+        most = max((c for c in counts if c < NEVER_READY), default=0)
         kind = np.int8 if most < 100 else np.int16 if most < 30_000 else np.int32
         never = np.iinfo(kind).max
         return np.array([*(min(c, never) for c in counts), never], kind)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..params import DEFAULT, PlacementParams
+from ..params import DEFAULT_PLACEMENT, PlacementParams
 from ..tasks import TaskGraph, usage
 from .bounds import least_peak
 from .direction import Direction, OutOfTimeError
@@ -51,7 +51,7 @@ def best_order(
     watch: Watch = lambda bound, peak: None,
     keep: bool = False,
     deadline: float = math.inf,
-    params: PlacementParams = DEFAULT,
+    params: PlacementParams = DEFAULT_PLACEMENT,
 ) -> Ordering:
     """The order with the smallest peak that so many moves find, by default enough for a proof
     where a graph is small, or the best by `deadline`, of time.monotonic().
@@ -88,7 +88,7 @@ class OrderSearch:
         watch: Watch,
         thorough: bool = False,
         deadline: float = math.inf,
-        params: PlacementParams = DEFAULT,
+        params: PlacementParams = DEFAULT_PLACEMENT,
     ):
         self.graph, self.left, self.watch, self.thorough = graph, effort, watch, thorough
         self.deadline, self.params = deadline, params

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..params import DEFAULT, PlacementParams
+from ..params import DEFAULT_PLACEMENT, PlacementParams
 from ..tasks import GraphTask, TaskGraph, usage
 from .direction import Direction
 from .sweep import Sweep
@@ -32,7 +32,7 @@ class Smoother:
         graph: TaskGraph,
         order: Sequence[int],
         deadline: float = math.inf,
-        params: PlacementParams = DEFAULT,
+        params: PlacementParams = DEFAULT_PLACEMENT,
     ):
         self.graph, self.order, self.deadline = graph, list(order), deadline
         self.params = params

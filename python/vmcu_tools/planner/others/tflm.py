@@ -19,7 +19,7 @@ from ..places.lifetimes import Lifetime, lifetimes
 from .foreign import foreign_plan
 from .whole import whole_plan
 
-ALIGN = 16
+TFLM_ALIGN = 16
 
 
 def greedy(
@@ -48,7 +48,7 @@ def greedy(
 def bases_of(graph: Graph) -> tuple[dict[str, int], int]:
     """Every tensor's offset, in the file's order of tensors and nodes, and the arena's bytes."""
     lives = lifetimes(graph)
-    sizes = [-(-graph.tensors[name].bytes // ALIGN) * ALIGN for name in lives]
+    sizes = [-(-graph.tensors[name].bytes // TFLM_ALIGN) * TFLM_ALIGN for name in lives]
     given = {n: graph.offline[name] for n, name in enumerate(lives) if name in graph.offline}
     offsets = greedy(sizes, list(lives.values()), given)
     arena = max(o + s for o, s in zip(offsets, sizes, strict=True))

@@ -23,12 +23,12 @@ from .foreign import ChannelwiseLayer, ElementwiseLayer, ForeignLayer, foreign_p
 from .sharing import SharedBuffer, bases_of, buffers_of
 from .whole import whole_plan
 
-ALIGN = 4
+TINYENGINE_ALIGN = 4
 
 
 def aligned(size: int) -> int:
     """Bytes, rounded up to whole words."""
-    return -(-size // ALIGN) * ALIGN
+    return -(-size // TINYENGINE_ALIGN) * TINYENGINE_ALIGN
 
 
 def heir(node: Node) -> str | None:

@@ -27,7 +27,7 @@ from .overlap import Clearance
 BEFORE = -1
 # Calls, of which there may be one for each pixel: half the memory of int64.
 CALLS = np.int32
-FOREVER = 1 << 30
+OUTLIVES = 1 << 30
 # Pairs of runs that are compared one by one; beyond, the time a new tensor dies is ignored.
 MAX_PAIRS = 4_000_000
 
@@ -351,7 +351,7 @@ class Layout:
             else:
                 self._simulate_stage(group, group.trace)
         for name in self.kept:
-            self.deaths[name][:] = FOREVER
+            self.deaths[name][:] = OUTLIVES
 
     def _born(self, tensor: Tensor, ring: int | None) -> None:
         pixels = ring or tensor.shape[0] * tensor.shape[1]
@@ -382,7 +382,7 @@ class Layout:
                 if self.graph.hop:
                     first, last = in_hop(trace, number)
                     self.births[tensor.name][:] = group.start + first
-                    self.deaths[tensor.name][:] = FOREVER if last is None else group.start + last
+                    self.deaths[tensor.name][:] = OUTLIVES if last is None else group.start + last
                     continue
                 used = births >= 0
                 self.births[tensor.name][used] = births[used] + group.start

@@ -26,7 +26,9 @@ from .place import Places, placed, plan_from
 
 # How many limits between the fewest bytes and all that there are.
 LIMIT_COUNT = 6
-WHOLE = "The pool has the whole input, which costs fewer cycles. You can still push it row by row."
+INPUT_NOTE = (
+    "The pool has the whole input, which costs fewer cycles. You can still push it row by row."
+)
 # Parts of the first memory that stages are kept within where they can.
 FIRST_MEMORY_SHARES = (1.0, 0.8)
 
@@ -56,7 +58,7 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
         if places is not None:
             finished = _finished(order.graph, candidate, places, regions)
             if options.stream_input and not finished.input_streamed:
-                finished = replace(finished, notes=(*finished.notes, WHOLE))
+                finished = replace(finished, notes=(*finished.notes, INPUT_NOTE))
             return order.noted(finished)
     least = search_partition(order.graph, options)[1]
     raise UserError(

@@ -19,7 +19,7 @@ from ...ops.recomputed import Recomputed
 from . import bands
 
 # Columns of the output at a time that are tried, the fewest bytes last.
-COLUMNS = (8, 4, 2, 1)
+COLUMN_CHOICES = (8, 4, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def pairs_of(graph: Graph, first: int, stop: int) -> Iterator[Pair]:
         reader = readers[0]
         if reader.op.windowed and window_of(reader).kernel[0] > 1:
             width = graph.tensors[reader.outputs[0]].shape[1]
-            for columns in COLUMNS:
+            for columns in COLUMN_CHOICES:
                 if numbers[id(reader)] < stop and columns < width:
                     yield Pair(number, numbers[id(reader)], columns)
 

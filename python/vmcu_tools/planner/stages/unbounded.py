@@ -16,7 +16,7 @@ from ...errors import Problem, UserError
 from ...graph import Graph
 from ...ops import Form, bind
 from ...passes.moving import endless_part, moving
-from ...passes.option import OPTION
+from ...passes.option import HOP_OPTION
 from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
@@ -107,7 +107,7 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
             Problem(
                 f"the line buffers return to their first position only after {hops} hops; the "
                 f"maximum is {MOST_HOPS}",
-                f"change the length of a window by one, or leave out {OPTION}",
+                f"change the length of a window by one, or leave out {HOP_OPTION}",
                 graph.origin,
             )
         )
