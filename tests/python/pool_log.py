@@ -162,7 +162,8 @@ class LoggingHost(HostRunner):
         # must be calls, as the sanitizer does not see those that the compiler expands.
         logged = ["-fsanitize=thread", "-fno-builtin", "-D__builtin_memcpy=memcpy"]
         logged += ["-include", "string.h"]
-        super().gcc([*(logged if "-c" in arguments else []), *arguments], folder)
+        compiled = "-c" in arguments and any(one.endswith(".c") for one in arguments)
+        super().gcc([*(logged if compiled else []), *arguments], folder)
 
 
 LOGGING = LoggingHost("host:logging", "", NATIVE)
