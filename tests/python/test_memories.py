@@ -27,7 +27,7 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.regions.assign import Assigner, problem_of
 from vmcu_tools.planner.regions.place import of_memory
-from vmcu_tools.planner.regions.search import WHOLE
+from vmcu_tools.planner.regions.search import INPUT_NOTE
 from vmcu_tools.report.build import totals
 from vmcu_tools.report.model import report
 from vmcu_tools.runners import get
@@ -95,7 +95,7 @@ def test_one_memory_is_as_much_ram() -> None:
 def test_an_input_that_is_kept_whole_is_said_to_be() -> None:
     for text in ("a=1536,b=1536", "a=2K,b=1K", "a=8K,b=1K"):
         one = compile_model(DIGITS, CompileOptions(stream_input=True, memory=regions(text)))
-        assert one.input_streamed != (WHOLE in one.notes)
+        assert one.input_streamed != (INPUT_NOTE in one.notes)
 
 
 def test_macs_are_not_computed_twice_without_need() -> None:
