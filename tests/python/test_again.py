@@ -30,7 +30,7 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.planner.stages.recomputation import (
-    COLUMNS,
+    COLUMN_CHOICES,
     Pair,
     pairs_of,
     recomputed,
@@ -62,7 +62,7 @@ def expect_same(plan: Plan, original: Graph, target: str = HOST) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_bytes_of_two_layers_in_one(seed: int, target: str) -> None:
     graph = replace(two_layers(seed), target=named(target).name)
-    columns = COLUMNS[seed % len(COLUMNS)]
+    columns = COLUMN_CHOICES[seed % len(COLUMN_CHOICES)]
     found = recomputed(graph, Pair(0, 1, columns))
     assert found is not None and len(found.nodes) == 2
     plan = whole_network(found, TILES[seed % len(TILES)], bool(seed % 2))
@@ -107,7 +107,7 @@ def joined(graph: Graph, columns: int) -> RecomputedLayer:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_rings_between_are_the_smallest(seed: int) -> None:
-    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+    graph, columns = two_layers(seed), COLUMN_CHOICES[seed % len(COLUMN_CHOICES)]
     layer = joined(graph, columns)
     sizes = itertools.count(1)
     assert layer.ring_pixels == next(r for r in sizes if keeps_apart(graph, columns, r))
@@ -125,7 +125,7 @@ def columns_read(graph: Graph, x: int) -> range:
 def test_reads_and_writes_in_a_call_are_those_of_its_columns(seed: int) -> None:
     """Of a call with some columns: all calls that a row can have."""
     graph = two_layers(seed)
-    layer = joined(graph, COLUMNS[seed % len(COLUMNS)])
+    layer = joined(graph, COLUMN_CHOICES[seed % len(COLUMN_CHOICES)])
     (_, width, channels), (_, across, made) = layer.ins[0].shape, layer.out.shape
     for x, stop in itertools.combinations(range(across + 1), 2):
         reads, writes = np.full(width, NEVER), np.full(across, NEVER)
@@ -245,7 +245,7 @@ def between_of(layer: RecomputedLayer, **changes: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_proof_finds_rings_that_are_too_small(seed: int) -> None:
-    graph, columns = two_layers(seed), COLUMNS[seed % len(COLUMNS)]
+    graph, columns = two_layers(seed), COLUMN_CHOICES[seed % len(COLUMN_CHOICES)]
     layer = joined(graph, columns)
     shape, scratch, channels = layer.out.shape, layer.scratch_bytes, layer.op.between.shape[2]
 
