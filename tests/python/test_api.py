@@ -43,6 +43,7 @@ ASKED = [
     ({"hop": 1}, ("--hop", "1")),
     ({"hop": 1, "time": "w"}, ("--hop", "1", "--time", "w")),
     ({"state": ["none"], "plan_seconds": 60}, ("--state", "none", "--plan-seconds", "60")),
+    ({"state": ("none",)}, ("--state", "none")),
 ]
 
 
