@@ -408,3 +408,25 @@ def test_csv_with_gaps_and_offsets(tmp_path: Path) -> None:
     assert rows[0] == ["id", "lower", "upper", "size", "gaps", "offset"]
     assert rows[1][4] == "3-6@4:6" and rows[2][5] == "6"
     assert check(files.read(out), {row[0]: int(row[-1]) for row in rows[1:]}) == 12
+
+
+@pytest.mark.parametrize("kind", ["buffers", "memories", "graph"])
+def test_no_seconds_are_no_seconds(kind: str, tmp_path: Path) -> None:
+    """0 is a time and no missing one: what is found at once is the plan."""
+    csv, graph = tmp_path / "p.csv", tmp_path / "g.json"
+    rows = [f"b{n},{n % 97},{n % 97 + 40 + n % 31},{1 + n * 37 % 211}" for n in range(600)]
+    csv.write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
+    tensors = [{"name": f"t{n}", "size": 1 + n * 37 % 211} for n in range(121)]
+    nodes = [
+        {"name": f"n{n}", "inputs": [f"t{n}", f"t{n // 2}"], "outputs": [f"t{n + 1}"]}
+        for n in range(120)
+    ]
+    graph.write_text(json.dumps({"tensors": tensors, "nodes": nodes}))
+    words = {
+        "buffers": [str(csv)],
+        "memories": [str(csv), "--memory", "a=1M,b=1M:2"],
+        "graph": ["--graph", str(graph), "--solver", "cbc"],
+    }[kind]
+    start = time.monotonic()
+    assert main(["place", *words, "--seconds", "0"]) in (0, 1)
+    assert time.monotonic() - start < 20

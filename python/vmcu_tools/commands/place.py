@@ -121,11 +121,17 @@ def _check_tflite(args: argparse.Namespace) -> None:
         raise UserError(Problem(reason, "name one with --output", str(args.problem)))
 
 
+def _seconds(args: argparse.Namespace, usual: float) -> float:
+    """Those that were given, which may be 0."""
+    given: float | None = args.seconds
+    return usual if given is None else given
+
+
 def tflite(args: argparse.Namespace) -> int:
     """A memory plan for TensorFlow Lite Micro, in the model's own file."""
     from ..oracle import offline
 
-    plan = offline.plan(args.problem, TFLITE_SECONDS if args.seconds is None else args.seconds)
+    plan = offline.plan(args.problem, _seconds(args, TFLITE_SECONDS))
     args.output.write_bytes(offline.written(args.problem, plan))
     known = "optimal"
     if plan.height > plan.bound:
@@ -143,7 +149,7 @@ def buffers(args: argparse.Namespace) -> int:
     from ..report import placements
     from ..report.terminal import console, write_json
 
-    problem, seconds = files.read(args.problem), args.seconds or placing.SECONDS
+    problem, seconds = files.read(args.problem), _seconds(args, placing.SECONDS)
     with progress.clock("placing", seconds) as watch:
         placement = placing.place(problem, args.capacity, seconds, watch=watch, keep=True)
     placements.print_placement(problem, placement, console())
@@ -171,7 +177,7 @@ def distribution(args: argparse.Namespace) -> int:
         )
     problem = files.read(args.problem)
     named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
-    found = several.place_in(problem, named, args.seconds or SECONDS)
+    found = several.place_in(problem, named, _seconds(args, SECONDS))
     if found is None:
         room = ", ".join(f"{one.name} ({one.capacity:,} bytes)" for one in named)
         reason = f"no placement was found in {room}"
@@ -191,10 +197,10 @@ def graph(args: argparse.Namespace) -> int:
     problem = graphs.read(args.graph)
     if args.solver:
         program.require(args.solver, problem)
-    with progress.clock("ordering and placing", args.seconds or SECONDS) as watch:
+    with progress.clock("ordering and placing", _seconds(args, SECONDS)) as watch:
         plan = graphs.solve(problem, args.seconds, watch=watch, only=args.only, keep=True)
         if args.solver and not plan.is_interrupted:
-            plan = graphs.prove(problem, plan, args.solver, args.seconds or SECONDS)
+            plan = graphs.prove(problem, plan, args.solver, _seconds(args, SECONDS))
     placements.print_plan(problem, plan, console())
     write_json(placements.plan_figures(plan), args.json)
     if args.output and plan.offsets is not None:

@@ -93,7 +93,7 @@ def solve(
         return plan_of(graph, found, None, start)
     end = time.monotonic() + SECONDS if seconds is None else start + seconds
     own = order is None and params.own_order
-    reserve = params.own_order_share * (seconds or SECONDS) if own else 0.0
+    reserve = params.own_order_share * (SECONDS if seconds is None else seconds) if own else 0.0
     left = max(end - reserve - time.monotonic(), 0.0)
     problem = instance_of(graph, found.order)
     placed = place(problem, found.bound or None, left, workers, watch, keep, params)
