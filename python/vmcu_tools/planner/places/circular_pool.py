@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     # It takes longer to load than most plans take, which ask no solver.
     from .constraints import cp_model
 
-POOL_EFFORT = DEFAULT_PARAMS.pool_effort
-
 
 class CircularPool:
     """The constraint model of a list of pieces in a pool of `size` bytes. fixed: bases of other

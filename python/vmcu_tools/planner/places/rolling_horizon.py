@@ -4,14 +4,14 @@
 Input: pieces and a size. Output: offsets, or None. The solver of circular_pool.py soon places some
 dozen pieces and not hundreds. It is asked for the next SPAN of them beside those that have offsets,
 of which the first KEPT keep theirs. If there is no placement, pieces give up their offsets again,
-ever more of them. Without this, `--ram 47000` of a streamed mcunet-imagenet takes 43 % instead of
-0.8 % more multiply-accumulates.
+ever more of them. doc/planner.md says what it is worth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..params import DEFAULT_PARAMS
 from . import circular_pool
 from .cpsat import can_solve
 from .pieces import Piece
@@ -24,7 +24,7 @@ WIDEST, MOST_FAILED = 120, 12
 
 
 def fits(
-    pieces: Sequence[Piece], size: int, effort: float = circular_pool.POOL_EFFORT
+    pieces: Sequence[Piece], size: int, effort: float = DEFAULT_PARAMS.pool_effort
 ) -> SequentialPlacement | None:
     """A placement in a circle of `size` bytes, None if none was found with so much effort for each
     part of the pieces."""

@@ -76,7 +76,7 @@ class Allocator:
 
     def packed(self, limit: int, worth: int | None, best: Plan | None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
-        `limit` bytes. worth: as smallest_plan() has it."""
+        `limit` bytes. worth: as smallest_plan() has it; best: a plan that is known."""
         share = self.params.packing_seconds / len(self.unplaced)
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
