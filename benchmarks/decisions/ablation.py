@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each technique of the planner is worth: pools and CPU seconds with it switched off.
-
-python benchmarks/decisions/ablation.py [TABLE...] [--models DIR] [--only TECHNIQUE...]
-    [--write FILE]
+"""What each technique of the planner is worth: tables of run.py, pools and CPU seconds with the
+technique switched off.
 
 Each column is planned in a process of its own, so that none profits from what another has found.
 Takes minutes.
@@ -30,7 +28,7 @@ from builders.dags import Dag  # noqa: E402
 from figures import built  # noqa: E402
 from manifests import Behind, hashes  # noqa: E402
 from networks import NETWORKS, blazeface, ghostnet  # noqa: E402
-from pages import MODELS, Table, options, show  # noqa: E402
+from pages import Table  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
@@ -177,7 +175,7 @@ def change(found: Figures, usual: Figures) -> str:
 
 
 @functools.cache
-def measured(models: Path, only: tuple[str, ...]) -> dict[str, dict[str, Figures]]:
+def measured(models: Path) -> dict[str, dict[str, Figures]]:
     """By technique that is off, "" for none, and case."""
     with tempfile.TemporaryDirectory() as folder:
         found = cases(models, folder)
@@ -186,25 +184,21 @@ def measured(models: Path, only: tuple[str, ...]) -> dict[str, dict[str, Figures
                 name: figures(case, replace(DEFAULT_PARAMS, **OFF.get(off, {})))  # type: ignore[arg-type]
                 for name, case in found.items()
             }
-            for off in ("", *(only or OFF))
+            for off in ("", *OFF)
         }
 
 
-def table(models: Path, only: tuple[str, ...], title: str, column: str) -> Table:
+def table(models: Path, title: str, column: str) -> Table:
     """A row with all techniques, then one with each of them off; `column`: "bytes" for how the
     pools change, "seconds" for CPU seconds."""
-    found = measured(models, only)
+    found = measured(models)
     usual = found[""]
-    first = "=" if column == "bytes" else ""
-    rows = [("all techniques", *(first or f"{one.seconds:.1f}" for one in usual.values()))]
+    rows = []
     for off, row in found.items():
-        if not off:
-            continue
-        cells = (
-            change(one, usual[name]) if column == "bytes" else f"{one.seconds:.1f}"
-            for name, one in row.items()
-        )
-        rows.append((f"without {off}", *cells))
+        cells = [f"{one.seconds:.1f}" for one in row.values()]
+        if column == "bytes":
+            cells = [change(one, usual[name]) for name, one in row.items()]
+        rows.append((f"without {off}" if off else "all techniques", *cells))
     behind = Behind(hashes(sorted(models.glob("*.tflite"))), kinds=dict.fromkeys(usual, RAM))
     return Table(title, (column, *usual), tuple(rows), behind=behind)
 
@@ -243,24 +237,10 @@ def within_limits(models: Path) -> Table:
     return Table("Within limits", ("bytes, extra MACs", *found), tuple(rows), behind=behind)
 
 
-def command(name: str) -> str:
-    return f"python benchmarks/decisions/ablation.py {name}"
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [*TITLES, LIMITS])
-    parser.add_argument("--models", type=Path, default=MODELS, metavar="DIR")
-    parser.add_argument("--only", nargs="+", choices=OFF, metavar="TECHNIQUE", default=[])
-    args = parser.parse_args(argv)
-    only = tuple(args.only)
-    tables = {
-        name: partial(table, args.models, only, title, column)
-        for name, (title, column) in TITLES.items()
-    }
-    tables[LIMITS] = partial(within_limits, args.models)
-    show(parser, args, tables, command)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+# By name, tables of the networks in a folder.
+TABLES: dict[str, Callable[[Path], Table]] = {
+    **{
+        name: partial(table, title=title, column=column) for name, (title, column) in TITLES.items()
+    },
+    LIMITS: within_limits,
+}

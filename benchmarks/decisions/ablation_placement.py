@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints bytes and CPU seconds of placement and ordering with each technique switched off.
+"""What each technique of placement and ordering is worth: a table of run.py.
 
-    python benchmarks/decisions/ablation_placement.py [TABLE...] [--problems DIR] [--only NAME...]
-
-Buffers have a known optimum (benchmarks/placement); DIR adds CSV files, such as minimalloc's
-"challenging" problems. Graphs are those of benchmarks/dags and benchmarks/training. The clock of
-the searches is that of the CPU, so that other load does not count.
+Buffers have a known optimum (benchmarks/placement), graphs are those of benchmarks/dags and
+benchmarks/training. The clock of the searches is that of the CPU, so that other load does not
+count.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,19 +25,32 @@ sys.path.append(str(ROOT / "tests" / "python"))
 
 import generate  # noqa: E402
 import known  # noqa: E402
-from manifests import Behind  # noqa: E402
-from pages import Table, options, show  # noqa: E402
-from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, files, graphs, place  # noqa: E402
+from pages import Table  # noqa: E402
+from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, graphs, place  # noqa: E402
+from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
 from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
 from vmcu_tools.placement.params import DEFAULT_PLACEMENT  # noqa: E402
-from vmcu_tools.report.runs import RAM  # noqa: E402
 
 from scripts import script  # noqa: E402
 
 STEPS = ROOT / "benchmarks" / "training" / "steps"
 FEW, MANY, LARGE = 200, 1000, 10_000
 SECONDS = {"few": 3.0, "many": 8.0, "gaps": 3.0, "memories": 3.0, "graphs": 5.0}
+BUFFERS: dict[str, dict[str, Any]] = {
+    "skyline": {"skyline": False},
+    "branch and bound": {"valleys": ()},
+    "orders near the lowest placement": {"nearby": False},
+    "crowding": {"crowding": False},
+    "ejection": {"ejection": False},
+    "blocks": {"blocks": False},
+    "stacked pairs": {"block_pairs": False},
+}
+PLANS: dict[str, dict[str, Any]] = {
+    "calm order": {"calm": 0},
+    "offsets in the file's order": {"own_order": False},
+}
+NODES = 500
 SHAPES, SIZES = ("layers", "near", "any", "series"), (20, 40, 60, 100, 200)
 SEEDS, ORDER_WORK = 1, 3_000_000
 
@@ -53,13 +65,11 @@ class Cost:
     seconds: float
 
 
-def few(folder: Path | None) -> Iterator[Instance]:
-    """Rectangles of a few hundred buffers, and the problems of a folder."""
+def few() -> Iterator[Instance]:
+    """Rectangles of a few hundred buffers."""
     for family in generate.FAMILIES.values():
         rows = enumerate(generate.generate(family, FEW, 0))
         yield Instance(tuple(Buffer(str(number), *row) for number, row in rows))
-    for path in sorted(folder.glob("*.csv")) if folder else ():
-        yield files.read(path)
 
 
 def many() -> Iterator[Instance]:
@@ -84,6 +94,10 @@ def drawn(seed: int, count: int) -> Instance:
             Buffer(str(number), lower, lower + length, size, gaps=gaps, accesses=accesses)
         )
     return Instance(tuple(buffers))
+
+
+def gapped() -> Iterator[Instance]:
+    yield from (drawn(seed, 60) for seed in range(4))
 
 
 def heights(
@@ -123,98 +137,77 @@ def orders(params: PlacementParams) -> Cost:
     return Cost(*sums, sum(one.is_proven for one in found), time.process_time() - start)
 
 
-def plans(params: PlacementParams) -> Cost:
-    """Heights of training steps and of a graph of 500 nodes, order and offsets."""
-    named = [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
+def steps() -> list[NamedGraph]:
+    """Training steps."""
+    return [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
+
+
+def random_graph() -> list[NamedGraph]:
+    """One of NODES nodes that read results of nearby ones."""
     dice = random.Random(7)
-    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(500)]
+    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(NODES)]
     nodes: list[dict[str, Any]] = []
-    for n in range(500):
+    for n in range(NODES):
         reads = sorted({dice.randrange(max(n - 60, 0), n) for _ in range(2)}) if n else []
         nodes.append({"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{r}" for r in reads]})
-    named.append(graphs.parse({"tensors": tensors, "nodes": nodes}))
+    return [graphs.parse({"tensors": tensors, "nodes": nodes})]
+
+
+def plans(named: Callable[[], list[NamedGraph]], params: PlacementParams) -> Cost:
+    """Heights of graphs, order and offsets."""
     start = time.process_time()
-    found = [graphs.solve(one, SECONDS["graphs"], 1, params=params) for one in named]
+    found = [graphs.solve(one, SECONDS["graphs"], 1, params=params) for one in named()]
     spent = time.process_time() - start
     sums = sum(one.height for one in found), sum(one.bound for one in found)
     return Cost(*sums, sum(one.is_optimal for one in found), spent)
 
 
-# By table, what is switched off.
-OFF: dict[str, dict[str, dict[str, Any]]] = {
-    "buffers": {
-        "skyline": {"skyline": False},
-        "branch and bound": {"valleys": ()},
-        "orders near the lowest placement": {"nearby": False},
-        "crowding": {"crowding": False},
-        "ejection": {"ejection": False},
-        "blocks": {"blocks": False},
-    },
-    "gaps": {"local search of orders": {"first_fit_rounds": 0}},
-    "memories": {"more than two orders": {"memory_orders": 2}},
-    "orders": {
-        "beams": {"beam_width": 0},
-        "backward search": {"backward": False},
-        "windows": {"windows": False},
-        "free moves": {"free_moves": False, "dominance": False},
-        "dominance": {"dominance": False},
-        "proofs": {"proof_work": 0},
-    },
-    "plans": {
-        "calm order": {"calm": 0},
-        "offsets in the file's order": {"own_order": False},
-    },
+# By group of problems, how they are solved and what is switched off.
+GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, Any]]]] = {
+    "hundreds of buffers": (partial(heights, few, SECONDS["few"]), BUFFERS),
+    "thousands of buffers": (partial(heights, many, SECONDS["many"]), BUFFERS),
+    "buffers with gaps": (
+        partial(heights, gapped, SECONDS["gaps"]),
+        {"local search of orders": {"first_fit_rounds": 0}},
+    ),
+    "two memories (cost)": (memories, {"more than two orders": {"memory_orders": 2}}),
+    "orders of graphs": (
+        orders,
+        {
+            "beams": {"beam_width": 0},
+            "backward search": {"backward": False},
+            "windows": {"windows": False},
+            "free moves": {"free_moves": False, "dominance": False},
+            "dominance": {"dominance": False},
+            "proofs": {"proof_work": 0},
+        },
+    ),
+    "training graphs": (partial(plans, steps), PLANS),
+    "graph of 500 nodes": (partial(plans, random_graph), PLANS),
 }
 
 
-def measures(name: str, folder: Path | None) -> dict[str, Callable[[PlacementParams], Cost]]:
-    """What is measured for a table."""
-    if name == "buffers":
-        return {
-            "few": partial(heights, partial(few, folder), SECONDS["few"]),
-            "many": partial(heights, many, SECONDS["many"]),
-        }
-    gaps = partial(heights, lambda: (drawn(seed, 60) for seed in range(4)), SECONDS["gaps"])
-    return {name: {"gaps": gaps, "memories": memories, "orders": orders, "plans": plans}[name]}
-
-
-def table(name: str, folder: Path | None, only: list[str] | None) -> Table:
-    """A row for the search with all techniques, and one for each that is off."""
-    found = measures(name, folder)
-    parts = ("bytes", "bound", "optimal", "CPU seconds")
-    columns = ("off", *(f"{group}: {part}" for group in found for part in parts))
-    rows = []
-    for off, changes in {"none": {}, **OFF[name]}.items():
-        if only and off not in only:
-            continue
-        costs = [measure(replace(DEFAULT_PLACEMENT, **changes)) for measure in found.values()]
-        cells = [
-            text
-            for cost in costs
-            for text in (f"{cost.found:,}", f"{cost.bound:,}", f"{cost.optimal}",
-                         f"{cost.seconds:.1f}")
-        ]  # fmt: skip
-        rows.append((off, *cells))
-        print(*rows[-1], file=sys.stderr, flush=True)
-    kinds = {column: RAM for column in columns if column.endswith(": bytes")}
-    return Table(f"Ablation: {name}", columns, tuple(rows), behind=Behind(kinds=kinds))
-
-
-def command(name: str) -> str:
-    return f"python benchmarks/decisions/ablation_placement.py {name}"
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__ or "", [*OFF])
-    parser.add_argument("--problems", type=Path, metavar="DIR")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows")
-    args = parser.parse_args(argv)
-    # Other load on the machine must not change a figure.
+@contextmanager
+def cpu_clock() -> Iterator[None]:
+    """Searches read the CPU's clock."""
+    wall = time.monotonic
     time.monotonic = time.process_time
-    tables = {name: partial(table, name, args.problems, args.only) for name in OFF}
-    show(parser, args, tables, command)
-    return 0
+    try:
+        yield
+    finally:
+        time.monotonic = wall
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def table() -> Table:
+    """For each group a row with all techniques, and one for each that is off."""
+    rows = []
+    with cpu_clock():
+        for group, (measure, off) in GROUPS.items():
+            for technique, changes in {"": {}, **off}.items():
+                cost = measure(replace(DEFAULT_PLACEMENT, **changes))
+                name = f"without {technique}" if technique else "all techniques"
+                figures = f"{cost.found:,}", f"{cost.bound:,}", f"{cost.optimal}"
+                rows.append((f"{group}: {name}", *figures, f"{cost.seconds:.1f}"))
+                print(*rows[-1], file=sys.stderr, flush=True)
+    columns = ("problems", "bytes", "bound", "optimal", "CPU seconds")
+    return Table("Placement without a technique", columns, tuple(rows))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the figures that decided between designs, as doc/design-decisions.md has them.
+"""Prints the figures that decided between designs (doc/design-decisions.md), and what each
+technique of planner and placement is worth (tables "ablation...", doc/planner.md).
 
-python benchmarks/decisions/run.py [TABLE...] [--write FILE]
+python benchmarks/decisions/run.py [TABLE...] [--models DIR] [--write FILE]
+
+Each ablation takes minutes.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 for beside in ("benchmarks/paper", "tests/python"):
     sys.path.append(str(ROOT / beside))
 
+import ablation  # noqa: E402
+import ablation_placement  # noqa: E402
 from bottlenecks import TABLE_2, Module, modules  # noqa: E402
 from builders.dags import Dag  # noqa: E402
 from manifests import Behind, hashes  # noqa: E402
-from pages import Table, options, show  # noqa: E402
+from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
@@ -182,8 +187,9 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, [*TABLES])
-    show(parser, parser.parse_args(argv), TABLES, command)
+    fixed = {**TABLES, "ablation-placement": ablation_placement.table}
+    of_models = {name: lambda models, table=table: table() for name, table in fixed.items()}
+    show_of_models(__doc__, {**of_models, **ablation.TABLES}, command, argv)
     return 0
 
 

@@ -102,6 +102,7 @@ ELSEWHERE = {
     "memories/fast": "test_memory_figures.py::test_figures_are_counted_again",
     "planner/ablation": "test_ablation.py::test_cells_of_the_page_are_computed_again",
     "planner/ablation-limits": "test_ablation.py::test_a_limit_is_met_as_on_the_page",
+    "placement/ablation-placement": "test_ablation.py::test_placements_are_computed_again",
     "placement/dags": "test_place_tables.py::test_random_graphs_come_out_as_on_the_page",
     "placement/known": "test_blocks.py::test_a_thousand_buffers_are_placed_as_the_page_says",
     "results/figure-8": "test_orders.py::test_the_page_has_the_figures_of_now",

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class PlacementParams:
     """Sizes of problems are counted in buffers or nodes, work in steps that do not depend on the
-    machine. benchmarks/decisions/ablation_placement.py prints the effect of each technique."""
+    machine. `benchmarks/decisions/run.py ablation-placement` prints what each technique is
+    worth."""
 
     seed: int = 1
     """Of every random choice."""

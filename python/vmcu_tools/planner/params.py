@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The techniques and limits of the default planner's search, which can be switched off one by one.
 
-benchmarks/decisions/ablation.py prints the effect of each technique. No limit is a time: the same
-graph gives the same plan on every machine.
+`benchmarks/decisions/run.py ablation` prints the effect of each technique. No limit is a time: the
+same graph gives the same plan on every machine.
 """
 
 from __future__ import annotations
