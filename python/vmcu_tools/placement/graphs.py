@@ -96,7 +96,7 @@ def solve(
     reserve = params.own_order_share * (SECONDS if seconds is None else seconds) if own else 0.0
     left = max(end - reserve - time.monotonic(), 0.0)
     problem = instance_of(graph, found.order)
-    placed = place(problem, found.bound or None, left, workers, watch, keep, params)
+    placed = place(problem, None, left, workers, watch, keep, params)
     if own and placed.height > found.peak and not placed.is_interrupted:
         filed = tuple(graph.tasks.topological())
         left = max(end - time.monotonic(), 0.0)
