@@ -40,14 +40,11 @@ SECONDS = {"few": 3.0, "many": 8.0, "gaps": 3.0, "memories": 3.0, "graphs": 5.0}
 BUFFERS: dict[str, dict[str, Any]] = {
     "skyline": {"skyline": False},
     "branch and bound": {"valleys": ()},
-    "orders near the lowest placement": {"nearby": False},
-    "crowding": {"crowding": False},
     "ejection": {"ejection": False},
     "blocks": {"blocks": False},
     "stacked pairs": {"block_pairs": False},
 }
 PLANS: dict[str, dict[str, Any]] = {
-    "calm order": {"calm": 0},
     "offsets in the file's order": {"own_order": False},
 }
 NODES = 500

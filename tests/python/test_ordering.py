@@ -172,7 +172,6 @@ OFF = (
     {"free_moves": False, "dominance": False},
     {"dominance": False},
     {"proof_work": 0},
-    {"calm": 0},
 )
 
 

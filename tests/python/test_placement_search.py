@@ -162,8 +162,6 @@ OFF = (
     {"blocks": False},
     {"block_pairs": False},
     {"valleys": ()},
-    {"nearby": False},
-    {"crowding": False},
     {"ejection": False},
 )
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-import numpy as np
-
 from .problem import Buffer
 
 # Above every level that a skyline can have.
@@ -42,19 +40,3 @@ class Geometry:
             change[start] += amount
             change[end] -= amount
         return list(accumulate(change[:-1]))
-
-    def fullest(self) -> list[int]:
-        """The most bytes alive at a moment of each buffer's lifetime."""
-        kind = np.int64 if max(self.live, default=0) < INFINITE else object
-        # Row k: the most over 2**k sections from each one on.
-        rows = [np.array(self.live, kind)]
-        while 2 << (len(rows) - 1) <= self.sections:
-            row, half = rows[-1], 1 << (len(rows) - 1)
-            rows.append(np.maximum(row[:-half], row[half:]))
-        spans = [
-            (end - first).bit_length() - 1 for first, end in zip(self.first, self.end, strict=True)
-        ]
-        return [
-            int(max(rows[k][first], rows[k][end - (1 << k)]))
-            for k, first, end in zip(spans, self.first, self.end, strict=True)
-        ]

@@ -35,17 +35,11 @@ class PlacementParams:
 
     valleys: tuple[str, ...] = ("covered", "lowest", "fewest", "narrowest")
     """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
-    nearby: bool = True
-    """Half of these searches order buffers as in the lowest placement."""
     aims: tuple[float, ...] = (0, 0, 0.5, 0.9)
-    nearby_aims: tuple[float, ...] = (0, 0.5, 0.8, 0.95, 1)
-    """Heights of searches between the bound (0) and the lowest placement (1), by weight and nearby.
-    The first batch aims at the bound."""
-    crowding: bool = True
-    """Weights also count the fullest time of a buffer's lifetime."""
+    """Heights of searches between the bound (0) and the lowest placement (1). The first batch aims
+    at the bound."""
     far: float = 1.04
     far_aims: tuple[float, ...] = (0, 0.7, 0.85, 0.95)
-    far_nearby_aims: tuple[float, ...] = (0.5, 0.8, 0.95, 1)
     """The same as long as the lowest placement is so many times the bound."""
     batch: int = 8
     """Searches between two looks at their results."""
@@ -93,8 +87,6 @@ class PlacementParams:
     """Sets of one size that an attempt at a proof may keep."""
     proof_share: float = 0.25
     """The second attempt is made only if the first one visited this share of the nodes."""
-    calm: int = 400
-    """Moves for each node of a last beam among orders of the same peak, for low live bytes."""
     order_share: float = 0.25
     own_order: bool = True
     own_order_share: float = 0.1

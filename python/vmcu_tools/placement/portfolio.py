@@ -4,8 +4,8 @@
 Input: buffers, and what attempts have found so far. Output: batches of attempts. Algorithm: random
 restarts with Luby's node limits. A search that has found no placement after a few thousand nodes
 has made a wrong decision near its root, so searches are restarted: at the lower bound and at
-heights between it and the lowest placement, half of them in the order of that placement's offsets,
-shuffled within a stretch of time. Many buffers are lowered by ejection instead, most of the time.
+heights between it and the lowest placement, in orders by random weights. Many buffers are lowered
+by ejection instead, most of the time.
 
 All random choices come from one generator with a fixed seed, and none depends on the clock or on
 the number of processes: a batch is complete before the next one is drawn.
@@ -13,7 +13,6 @@ the number of processes: a batch is complete before the next one is drawn.
 
 from __future__ import annotations
 
-import functools
 import math
 import random
 import time
@@ -33,11 +32,7 @@ from .skyline import skyline_fits
 
 # Every so many rounds of a component with ejections, one is of searches.
 SEARCH_PERIOD = 3
-# Close to the order of a placement, bottom up.
-NEARBY_VALLEYS: tuple[str, ...] = ("lowest", "lowest", "lowest", "fewest")
-# Weights of a buffer: powers of the fullest time of its lifetime relative to the fullest of all, of
-# its lifetime, and of its size. The heaviest goes first.
-CROWDING, OPENING_CROWDING = (0, 2, 6, 20, 60), 6
+# Weights of a buffer: powers of its lifetime and of its size. The heaviest goes first.
 ORDER_WEIGHTS = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
 ORDER_DEVIATIONS = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -129,13 +124,6 @@ class Component:
         if height < self.height:
             self.height, self.offsets = height, offsets
 
-    @functools.cached_property
-    def fullness(self) -> list[float]:
-        """How full each buffer's fullest section is, of the fullest of all."""
-        fullest = self.geometry.fullest()
-        most = max(fullest, default=0) or 1
-        return [full / most for full in fullest]
-
     def rounded(self, height: int) -> int:
         """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.step) * self.step
@@ -175,60 +163,29 @@ class Component:
         return sum(b.size + b.alignment for b in self.buffers) <= MOST_INT64
 
     def draw(self, goal: int, nodes: int, number: int) -> Attempt:
-        """A search near the lowest placement, or one with weights; in the first batch at the bound,
-        without noise."""
+        """A search with random weights; in the first batch at the bound, without noise."""
         dice, params = self.dice, self.params
         if self.rounds == 1:
-            crowding = OPENING_CROWDING if params.crowding and number >= params.batch // 2 else 0
-            order = self.weighted_order((crowding, *ORDER_WEIGHTS[number % len(ORDER_WEIGHTS)]), 0)
+            order = self.weighted_order(ORDER_WEIGHTS[number % len(ORDER_WEIGHTS)], 0)
             valley = params.valleys[number % len(params.valleys)]
             return Attempt(self.number, goal, order, valley, nodes)
-        is_far = self.height > params.far * self.bound
-        if params.nearby and dice.random() < 0.5:
-            order, valleys = self.nearby_order(), NEARBY_VALLEYS
-            aims = params.far_nearby_aims if is_far else params.nearby_aims
-        else:
-            crowding = dice.choice(CROWDING) if params.crowding else 0
-            powers = (crowding, *dice.choice(ORDER_WEIGHTS))
-            order = self.weighted_order(powers, dice.choice(ORDER_DEVIATIONS))
-            aims, valleys = params.far_aims if is_far else params.aims, params.valleys
+        order = self.weighted_order(dice.choice(ORDER_WEIGHTS), dice.choice(ORDER_DEVIATIONS))
+        aims = params.far_aims if self.height > params.far * self.bound else params.aims
         steps = (self.height - self.step - goal) // self.step
         height = goal + max(0, int(steps * dice.choice(aims))) * self.step
-        return Attempt(self.number, height, order, dice.choice(valleys), nodes)
+        return Attempt(self.number, height, order, dice.choice(params.valleys), nodes)
 
-    def weighted_order(
-        self, powers: tuple[float, float, float], deviation: float
-    ) -> tuple[int, ...]:
-        """The buffers, the heaviest first; powers: see CROWDING and ORDER_WEIGHTS; deviation: of a
-        weight's logarithm."""
-        crowding, lifetime, size = powers
+    def weighted_order(self, powers: tuple[float, float], deviation: float) -> tuple[int, ...]:
+        """The buffers, the heaviest first; powers: see ORDER_WEIGHTS; deviation: of a weight's
+        logarithm."""
+        lifetime, size = powers
         weight = [
-            crowding * math.log(full)
-            + lifetime * math.log(buffer.upper - buffer.lower)
+            lifetime * math.log(buffer.upper - buffer.lower)
             + size * math.log(buffer.size)
             + (self.dice.gauss(0, deviation) if deviation else 0)
-            for full, buffer in zip(self.fullness, self.buffers, strict=True)
+            for buffer in self.buffers
         ]
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
-
-    def nearby_order(self) -> tuple[int, ...]:
-        """The buffers in the order of the lowest offsets known, from the bottom or the top,
-        shuffled over a stretch of time."""
-        dice, geometry, count = self.dice, self.geometry, len(self.buffers)
-        span = dice.choice((0.1, 0.2, 0.4, 1.0)) * geometry.sections
-        deviation = dice.choice((0.01, 0.03, 0.1, 0.3)) * self.bound
-        ends = [o + b.size for o, b in zip(self.offsets, self.buffers, strict=True)]
-        # Mostly around a buffer near the top: those are what is too high.
-        edge = self.bound + 0.8 * (self.height - self.bound)
-        high = [b for b in range(count) if ends[b] > edge]
-        around = dice.choice(high) if high and dice.random() < 0.7 else dice.randrange(count)
-        start = dice.randrange(geometry.first[around], geometry.end[around]) - span * dice.random()
-        upside_down = dice.random() < 0.3
-        level = [self.height - end for end in ends] if upside_down else list(self.offsets)
-        for b in range(count):
-            if geometry.first[b] < start + span and geometry.end[b] > start:
-                level[b] += round(dice.gauss(0, deviation))
-        return tuple(sorted(range(count), key=lambda b: level[b]))
 
     def learn(self, attempt: Attempt | Lowering, outcome: Outcome) -> None:
         """Takes over what an attempt has found: lower offsets, or a higher bound."""

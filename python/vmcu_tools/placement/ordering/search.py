@@ -69,7 +69,6 @@ def best_order(
     try:
         with contextlib.suppress(OutOfTimeError):
             search.run()
-            search.calm()
     except KeyboardInterrupt:
         if not keep:
             raise
@@ -133,19 +132,6 @@ class OrderSearch:
             return
         if tasks <= params.order_small or self.reached >= params.proof_share:
             self.prove(params.proof_work)
-
-    def calm(self) -> None:
-        """Of orders that are as good, one that keeps its steps and what is alive low as long as it
-        can: offsets in it are lower. The graph's own stays if nothing is better."""
-        tasks = len(self.graph.tasks)
-        if not self.params.calm or tasks > self.params.order_most:
-            return
-        if self.best == self.graph.topological():
-            return
-        sweep = Sweep(self.direction(self.graph, False), 0, self.peak + 1)
-        found, _ = sweep.run(30, self.params.calm * tasks, True)
-        if found is not None and (peak := usage(self.graph, found).peak) <= self.peak:
-            self.best, self.peak = found, peak
 
     @property
     def done(self) -> bool:
