@@ -26,7 +26,7 @@ from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.ops.softmax import Softmax
 from vmcu_tools.plan.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
-from vmcu_tools.planner.places.overlap import min_distance
+from vmcu_tools.planner.places.overlap import clearance
 from vmcu_tools.quant import FixedPoint, FixedSum, FloatScale
 
 
@@ -289,7 +289,7 @@ def overlapped(graph: Graph, closer: int = 0, form: Form = Form.USUAL) -> Plan:
         for tensor in layer.ins[1:]:
             bases[tensor.name] = at
             at += tensor.bytes
-        distance = min_distance(layer, 0) - closer
+        distance = clearance(layer, 0).below - closer
         first = layer.ins[0]
         bases[layer.out.name] = at + max(-distance, 0)
         bases[first.name] = at + max(distance, 0)

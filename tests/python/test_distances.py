@@ -16,7 +16,6 @@ from vmcu_tools.planner.places.layout import Binder, Cut, Layout, Memory, Profil
 from vmcu_tools.planner.places.overlap import (
     Clearance,
     clearance,
-    min_distance,
     of_bytes,
     of_rows,
 )
@@ -29,7 +28,6 @@ def test_a_footprint_is_the_least_that_two_tensors_cover(kind: str) -> None:
         layer = bind(graph, graph.nodes[0])
         for index, tensor in enumerate(layer.ins):
             found, (read, written) = clearance(layer, index), (tensor.bytes, layer.out.bytes)
-            assert min_distance(layer, index) == found.below
             covered = [
                 max(distance + read, written) - min(distance, 0)
                 for distance in range(-read, written + 1)

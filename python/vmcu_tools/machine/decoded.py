@@ -41,7 +41,6 @@ TAKE = 255
 END = -1
 ON_STACK = "VMCU_SCRATCH_ON_STACK"
 UINT8, UINT16, UINT32 = 2**8 - 1, 2**16 - 1, 2**32 - 1
-FLAGS = {"VMCU_IO_CHANNELS_FIRST": "nchw", "VMCU_IO_HALF_AWAY": "half_away"}
 LIMITS = {
     "vmcu_model": {
         **dict.fromkeys(("pool_bytes", "circle", "step"), UINT32),

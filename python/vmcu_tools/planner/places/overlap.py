@@ -97,8 +97,3 @@ def _unsafe(reads: np.ndarray, writes: np.ndarray) -> tuple[int, int] | None:
     highest = np.maximum.accumulate(order)[last] - conflicts
     lowest = np.minimum.accumulate(order)[last] - conflicts
     return int(lowest.min()), int(highest.max())
-
-
-def min_distance(layer: Layer[Any], index: int) -> int:
-    """The smallest b_in - b_out from which on every distance is safe."""
-    return clearance(layer, index).below
