@@ -36,7 +36,7 @@ from scripts import script  # noqa: E402
 
 STEPS = ROOT / "benchmarks" / "training" / "steps"
 FEW, MANY, LARGE = 200, 1000, 10_000
-SECONDS = {"few": 3.0, "many": 8.0, "soon": 1.0, "gaps": 3.0, "memories": 3.0, "graphs": 5.0}
+SECONDS = {"few": 3.0, "many": 8.0, "soon": 1.0, "gaps": 3.0, "memories": 3.0, "graphs": 30.0}
 BUFFERS: dict[str, dict[str, Any]] = {
     "skyline": {"skyline": False},
     "branch and bound": {"valleys": ()},
@@ -47,7 +47,7 @@ BUFFERS: dict[str, dict[str, Any]] = {
 PLANS: dict[str, dict[str, Any]] = {
     "offsets in the file's order": {"own_order": False},
 }
-NODES = 500
+NODES = 2000
 SHAPES, SIZES = ("layers", "near", "any", "series"), (20, 40, 60, 100, 200)
 SEEDS, ORDER_WORK = 1, 3_000_000
 
@@ -184,7 +184,10 @@ GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, A
         },
     ),
     "training graphs": (partial(plans, steps), PLANS),
-    "graph of 500 nodes": (partial(plans, random_graph), PLANS),
+    "graph of 2,000 nodes": (
+        partial(plans, random_graph),
+        {**PLANS, "ejection": {"ejection": False}},
+    ),
 }
 
 
