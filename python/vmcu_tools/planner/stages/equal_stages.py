@@ -18,7 +18,7 @@ from ...graph import Graph, Node
 from ...ops import Layer
 from ...ops.likeness import likeness
 from ...plan.schedule import kept_outputs
-from .peaks import Peak
+from .peaks import StagePeak
 
 # Stages of which something is kept, some hundred bytes each.
 STAGES_KEPT = 1 << 17
@@ -39,7 +39,7 @@ class StageFacts:
     alive: list[int] = field(default_factory=list)
     sure: dict[int, bool] = field(default_factory=dict)
     floor: int | None = None
-    peak: Peak | None = None
+    peak: StagePeak | None = None
 
 
 @functools.lru_cache(maxsize=STAGES_KEPT)

@@ -61,13 +61,6 @@ class Shape:
     possible: bool = field(default=True, compare=False)
     memory: Memory = field(default=Memory(), compare=False)
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.layers, self.taken))
-
-    def __hash__(self) -> int:
-        return self._hash
-
     @staticmethod
     def of(layers: tuple[Layer[Any], ...], taken: int) -> Shape:
         """Of these layers."""

@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
     died: Steps
 
 
-class Peak(NamedTuple):
+class StagePeak(NamedTuple):
     """The most bytes that a stage's tensors take, and its calls; before_output: the most bytes
     without its last layer's output, and without the rings which that may share."""
 
@@ -224,7 +224,7 @@ class Peaks:
 
     def peak(
         self, first: int, layers: Sequence[Layer[Any]], taken: int, dying: frozenset[str]
-    ) -> Peak:
+    ) -> StagePeak:
         """Bytes that the tensors of a stage of these layers take at most, those that outlive it
         untouched aside. first: its first node; taken: columns of the streamed input that it takes
         at a time, 0 if it takes none; dying: tensors that nobody reads later."""
@@ -249,7 +249,7 @@ class Peaks:
                 counts.born[calls[sizes.born.times]] += sizes.born.pixels
                 counts.died[calls[sizes.died.times]] += sizes.died.pixels
             peaks.append(counts.peak)
-        return Peak(peaks[1], len(placed.makers), peaks[0])
+        return StagePeak(peaks[1], len(placed.makers), peaks[0])
 
     def _tail(self, first: int, layers: Sequence[Layer[Any]]) -> Tail:
         if self.kept > TAIL_CALLS_KEPT:
