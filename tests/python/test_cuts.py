@@ -171,7 +171,8 @@ def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
         count=2,
         longest=96,
         single=[100, 100],
-        stages_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
+        exceeds=lambda first, stop, limit: False,
+        stages_by_cost=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
         option_within=within,
         likely=likely,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..places.layout import Cut
-from .footprint import Option, Shape
+from .footprint import Option
 
 # More than any stage costs.
 EXCESS_COST = 1 << 40
@@ -30,9 +30,9 @@ class Stages(Protocol):
     @property
     def single(self) -> list[int]: ...
 
-    def stages_of(self, first: int, stop: int) -> list[Cut]: ...
+    def exceeds(self, first: int, stop: int, limit: int) -> bool: ...
 
-    def shape(self, cut: Cut) -> Shape: ...
+    def stages_by_cost(self, first: int, stop: int) -> list[Cut]: ...
 
     def likely(self, cut: Cut, limit: int) -> Option | None: ...
 
@@ -56,7 +56,6 @@ class Cheapest:
     ):
         self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
         self.chosen: dict[tuple[int, int, int], Option | None] = {}
-        self.cuts: dict[tuple[int, int], list[Cut]] = {}
         # How many of these are known to need too much: what is known of them stays so.
         self.refused: dict[tuple[int, int, int], int] = {}
         self.between: dict[tuple[int, int], tuple[Option, ...]] = {}
@@ -142,18 +141,11 @@ class Cheapest:
         bytes, None if there is none."""
         key = first, stop, limit
         if key not in self.chosen:
-            cuts, refused, found = self._cuts(first, stop), self.refused.get(key, 0), None
+            hopeless = self.stages.exceeds(first, stop, limit)
+            cuts = [] if hopeless else self.stages.stages_by_cost(first, stop)
+            refused, found = self.refused.get(key, 0), None
             while found is None and refused < len(cuts):
                 found = self.stages.likely(cuts[refused], limit)
                 refused += found is None
             self.chosen[key], self.refused[key] = found, refused
         return self.chosen[key]
-
-    def _cuts(self, first: int, stop: int) -> list[Cut]:
-        """The stages of nodes [first, stop), the cheap ones first."""
-        if (first, stop) not in self.cuts:
-            cuts = self.stages.stages_of(first, stop)
-            if len(cuts) > 1:
-                cuts = sorted(cuts, key=lambda cut: self.stages.shape(cut).cost)
-            self.cuts[first, stop] = cuts
-        return self.cuts[first, stop]

@@ -18,6 +18,7 @@ from ...graph import Graph, Node
 from ...ops import Layer
 from ...ops.likeness import likeness
 from ...plan.schedule import kept_outputs
+from .peaks import StagePeak
 
 # Stages of which something is kept, some hundred bytes each.
 STAGES_KEPT = 1 << 17
@@ -32,14 +33,13 @@ class StageFacts:
     somebody wanted to know.
 
     alive: by layer, at least while it works; sure: by layer, whether it makes all of its calls;
-    floor: at least; held: exactly, in so many calls.
+    floor: at least; peak: exactly.
     """
 
     alive: list[int] = field(default_factory=list)
     sure: dict[int, bool] = field(default_factory=dict)
     floor: int | None = None
-    held: int | None = None
-    calls: int = 0
+    peak: StagePeak | None = None
 
 
 @functools.lru_cache(maxsize=STAGES_KEPT)

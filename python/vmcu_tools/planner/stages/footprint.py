@@ -97,6 +97,7 @@ class Footprints:
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
+        self.begins: dict[tuple[int, Tile, int], list[tuple[int, Layer[Any], int]]] = {}
         self.floor: dict[Shape, int] = {}
         self.around: dict[tuple[int, int], Surroundings] = {}
         self.layouts: dict[tuple[Cut, ...], Layout] = {}
@@ -181,17 +182,44 @@ class Footprints:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
-            floor = self.floors.floor(cut.first, layers, taken, facts, room, self.brief)
+            floor = self._begins_above(cut, shape, facts, room) or self.floors.floor(
+                cut.first, layers, taken, facts, room, self.brief
+            )
             self.floor[shape] = around.besides + floor
             if self.floor[shape] > limit:
                 return None
-        if facts.held is None:
-            found = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
-            facts.held, facts.calls = found
+        if facts.peak is None:
+            facts.peak = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
         # As much as if nothing were known of others: when a search ends must not depend on them.
-        self.work += len(shape.layers) * (facts.calls + TRACE_WORK)
-        self.held[shape] = around.besides + facts.held
+        self.work += len(shape.layers) * (facts.peak.calls + TRACE_WORK)
+        self.held[shape] = around.besides + facts.peak.bytes
+        if self.ends_alone(cut):
+            begins = self.begins.setdefault((cut.first, cut.tile, cut.direct), [])
+            begins.append((len(shape.layers) - 1, shape.layers[-1], facts.peak.before_output))
         return self.held[shape]
+
+    def ends_alone(self, cut: Cut) -> bool:
+        """True if all that a stage touches dies in it but the last layer's output, which others
+        read: longer stages do the same until then."""
+        out = self.graph.nodes[cut.stop - 1].outputs[0]
+        names = self.touched(cut) - {out}
+        return (
+            not cut.larger
+            and cut.stop <= self.last[out] < self.count
+            and all(0 <= self.last[name] < cut.stop for name in names)
+        )
+
+    def _begins_above(self, cut: Cut, shape: Shape, facts: StageFacts, room: int) -> int:
+        """Bytes above `room` that a stage's tensors take because a shorter one which was traced
+        does, and it begins alike; 0 if there is none."""
+        for number, layer, least in self.begins.get((cut.first, cut.tile, cut.direct), ()):
+            if least <= room or cut.larger or number >= len(shape.layers) - 1:
+                continue
+            if shape.layers[number] is layer and self.floors.is_sure(
+                shape.layers, number, cut.first, facts
+            ):
+                return least
+        return 0
 
     def layout(self, cuts: tuple[Cut, ...]) -> Layout:
         """The graph in these stages; the last few are kept."""

@@ -121,11 +121,8 @@ class LowerBounds:
             if number == len(facts.alive):
                 fresh = fresh or self._alive(first, layers, taken, number)
                 facts.alive.append(next(fresh))
-            if facts.alive[number] > limit:
-                if number not in facts.sure:
-                    facts.sure[number] = self._whole(layers, number, first)
-                if facts.sure[number]:
-                    return facts.alive[number]
+            if facts.alive[number] > limit and self.is_sure(layers, number, first, facts):
+                return facts.alive[number]
         if facts.floor is None:
             found = 0
             for least in self._at_the_end(first, layers, taken):
@@ -134,6 +131,14 @@ class LowerBounds:
                     return found
             facts.floor = found
         return facts.floor
+
+    def is_sure(
+        self, layers: Sequence[Layer[Any]], number: int, first: int, facts: StageFacts
+    ) -> bool:
+        """True if a layer of a stage is sure to make all of its calls."""
+        if number not in facts.sure:
+            facts.sure[number] = self._whole(layers, number, first)
+        return facts.sure[number]
 
     def _at_the_end(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
         """Bytes at least while the last layer of a stage works, and then while those do that no

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...graph import Graph
@@ -27,6 +27,9 @@ from .tiles import Descent, pareto, relaxed
 
 # More than any stage needs.
 UNLIMITED = 1 << 62
+# Limits on the smallest peak that are tried, as shares of what layers need one by one: the first,
+# and by how many times each is above the one before.
+LOWEST_LIMIT, LIMIT_GROWTH = 0.25, 1.1
 
 
 class Partitioner(Footprints):
@@ -51,6 +54,7 @@ class Partitioner(Footprints):
         self.alike: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
         self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
+        self.by_cost: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.easing = 0
         self.cut_short = False
@@ -59,9 +63,22 @@ class Partitioner(Footprints):
         """As least_peak(). Stages in the smallest tiles first: what they need refuses most others
         before they are traced."""
         small = tuple(tiles[-1:]) if self.params.smallest_tiles_first else tuple(tiles)
-        for some in dict.fromkeys((small, tuple(tiles))):
-            known = self.least_peak(some, known)
-        return known
+        for limit in self._limits(known):
+            found = self.least_peak(small, limit)
+            if found < limit:
+                known = found
+                break
+        return known if small == tuple(tiles) else self.least_peak(tiles, known)
+
+    def _limits(self, known: int) -> Iterator[int]:
+        """Ever higher limits on the peak, `known` last: the stages that only a high one allows
+        are not traced if there is a partition within a low one."""
+        most = max(self.single)
+        limit = most * LOWEST_LIMIT
+        while limit < min(most * LIMIT_GROWTH, known):
+            yield int(limit)
+            limit *= LIMIT_GROWTH
+        yield known
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
         """The smallest peak over all ways to cut into stages; `known`: one that is reached."""
@@ -101,6 +118,15 @@ class Partitioner(Footprints):
                     seen[same] = Cut(first, stop, tile, direct)
             self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]
         return [*self.different[key], *self.tiled.get((first, stop), ())]
+
+    def stages_by_cost(self, first: int, stop: int) -> list[Cut]:
+        """The stages that nodes [first, stop) can form, the cheap ones first."""
+        if (first, stop) not in self.by_cost:
+            cuts = self.stages_of(first, stop)
+            if len(cuts) > 1:
+                cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
+            self.by_cost[first, stop] = cuts
+        return self.by_cost[first, stop]
 
     def exceeds(self, first: int, stop: int, limit: int) -> bool:
         """True if nodes [first, stop) need more than `limit` bytes as a stage in whatever tiles."""
@@ -222,6 +248,7 @@ class Partitioner(Footprints):
         while not search.over and (promising_stages := self.promising_stages(least)):
             for first, stop in promising_stages:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
+                self.by_cost.pop((first, stop), None)
             least = self.least_peak(self.tiles, least)
         self.cut_short |= search.over
         return least

@@ -38,6 +38,15 @@ class Sizes(NamedTuple):
     died: Steps
 
 
+class StagePeak(NamedTuple):
+    """The most bytes that a stage's tensors take, and its calls; before_output: the most bytes
+    without its last layer's output, and without the rings which that may share."""
+
+    bytes: int
+    calls: int
+    before_output: int
+
+
 @dataclass(frozen=True, eq=False)
 class Tail:
     """The last layers of stages; numbers count from the end, and that of the foremost is `number`.
@@ -215,23 +224,32 @@ class Peaks:
 
     def peak(
         self, first: int, layers: Sequence[Layer[Any]], taken: int, dying: frozenset[str]
-    ) -> tuple[int, int]:
+    ) -> StagePeak:
         """Bytes that the tensors of a stage of these layers take at most, those that outlive it
-        untouched aside, and its calls. first: its first node; taken: columns of the streamed input
-        that it takes at a time, 0 if it takes none; dying: tensors that nobody reads later."""
+        untouched aside. first: its first node; taken: columns of the streamed input that it takes
+        at a time, 0 if it takes none; dying: tensors that nobody reads later."""
         tail = self._tail(first, layers)
         placed = tail.placed
         if taken:
             assert self.source is not None
             placed = placed.with_source(Grid(*self.source.shape[:2], taken))
-        counts = ByteCounts.none(len(placed.makers))
-        for owner, (tenants, span) in self._rings(first, tail).items():
-            sizes = tail.tail(owner).sizes_of(tenants, span)
-            (calls,) = (placed.makers <= owner).nonzero()
-            counts.born[calls[sizes.born.times]] += sizes.born.pixels
-            counts.died[calls[sizes.died.times]] += sizes.died.pixels
+        rings, counts = self._rings(first, tail), ByteCounts.none(len(placed.makers))
+        last = tail.tail(0).layer
+        hosts = {tensor.name for n, tensor in enumerate(last.ins) if may_follow(last, n)}
+        owners: dict[bool, list[int]] = {False: [], True: []}
+        for owner, (tenants, _) in rings.items():
+            names = {tail.tail(number).layer.out.name for number, _ in tenants}
+            owners[owner == 0 or not names.isdisjoint(hosts)].append(owner)
         self._add_outside(counts, first, tail, placed, taken, dying)
-        return counts.peak, len(placed.makers)
+        peaks = []
+        for some in owners.values():
+            for owner in some:
+                sizes = tail.tail(owner).sizes_of(*rings[owner])
+                (calls,) = (placed.makers <= owner).nonzero()
+                counts.born[calls[sizes.born.times]] += sizes.born.pixels
+                counts.died[calls[sizes.died.times]] += sizes.died.pixels
+            peaks.append(counts.peak)
+        return StagePeak(peaks[1], len(placed.makers), peaks[0])
 
     def _tail(self, first: int, layers: Sequence[Layer[Any]]) -> Tail:
         if self.kept > TAIL_CALLS_KEPT:
