@@ -328,6 +328,8 @@ def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
     assert estimate(Counts(1, 0, 600_000, 0, 400_000)).microjoule == RAM_ACCESS.picojoule
     assert estimate(Counts(1, 0, 0, 1_000_000, 0)).microjoule == FLASH_LOAD.picojoule
     assert [one.picojoule for one in (RAM_ACCESS, FLASH_LOAD, INSTRUCTION)] == [5, 15, 15]
+    nanojoule = 1000 * estimate(Counts(1, 111_111, 0, 0, 0)).microjoule
+    assert nanojoule == pytest.approx(round(nanojoule)) and nanojoule > 0
     assert all(assumption.source for assumption in small.energy.assumptions)
 
 

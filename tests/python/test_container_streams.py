@@ -171,6 +171,13 @@ def hopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_an_input_is_shown_as_one_row(hopping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = vmcu(capsys, "container", "show", hopping)[1]
+    (port,) = small().inputs
+    _, width, channels = small().tensors[port.tensor].shape
+    assert f"input {port.name}: 1 x {width} x {channels}, scale" in said
+
+
 def test_commands(hopping: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said, _ = vmcu(capsys, "container", "show", hopping)
     assert code == 0 and "version 2.0" in said

@@ -22,6 +22,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.fit.peak import peak, structure
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Window
+from vmcu_tools.ops.binary import Binary
 from vmcu_tools.passes import optimize
 from vmcu_tools.passes.scaled import scaled, wider
 from vmcu_tools.planner.options import CompileOptions
@@ -181,6 +182,13 @@ def test_windows(window: Window, was: int, now: int, out: int, wanted) -> None:
     kernel, pad, size = wanted
     assert found == (replace(window, kernel=(kernel, kernel), pad=pad), (size, size))
     assert found[0].out_size(0, now) == size
+
+
+def test_constants_repeat_in_larger_images() -> None:
+    constant = np.arange(6, dtype=np.int8).reshape(2, 1, 3)
+    found = Binary("minimum", constant=constant).scaled([(5, 4, 3)], [(2, 4, 3)], (2, 4, 3), 3)
+    assert found is not None and found[1] == (5, 4, 3)
+    assert np.array_equal(found[0].constant, constant[[0, 1, 0, 1, 0]])
 
 
 def test_channels_stay_even() -> None:

@@ -117,6 +117,16 @@ def test_two_operands_are_repeated_along_each_others_axes(tmp_path, one, other):
     assert np.abs(ours - theirs).max() < 1.01 * 0.06
 
 
+def test_a_concat_of_one_input(tmp_path):
+    m = OnnxModel()
+    y = m.qdq(m.node("Concat", [m.qdq("x", m.stated(0.03))], axis=1), m.stated(0.05))
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, 3, 4, 5))}, {y: (FLOAT, None)}), path)
+    values = m.rng.normal(size=(1, 3, 4, 5)).astype(np.float32)
+    _, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("axis", [1, 2])
 @pytest.mark.parametrize("turned", [1, 2])
 def test_sequences_that_were_turned_are_joined(tmp_path, axis, turned):

@@ -28,6 +28,7 @@ from vmcu_tools.ops.recall import Recall, Remember
 from vmcu_tools.ops.recomputed import Recomputed
 from vmcu_tools.ops.resize import Resize
 from vmcu_tools.ops.table_mean import TableMean
+from vmcu_tools.ops.values import Array, Struct
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
@@ -233,3 +234,17 @@ def test_macs_are_those_of_each_output_byte(kind: str) -> None:
         layer = bind(graph, node)
         taps = layer.op.weights.size // layer.out.shape[2]
         assert layer.macs == taps * layer.out.bytes
+
+
+def constant_bytes(value: object) -> int:
+    if isinstance(value, Array):
+        return value.values.nbytes
+    inner = value.fields.values() if isinstance(value, Struct) else ()
+    return sum(map(constant_bytes, inner))
+
+
+@pytest.mark.parametrize("kind", ["attention", "pointwise_operator", "table_mean"])
+def test_weight_bytes_are_those_of_emitted_constants(kind: str) -> None:
+    for node in (graph := random_layers(kind, COUNT, seed=3)).nodes:
+        layer = bind(graph, node)
+        assert layer.weight_bytes == constant_bytes(layer.kernel.params)

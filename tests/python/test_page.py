@@ -189,6 +189,14 @@ def test_areas_stay_inside(network: Path) -> None:
                 assert not any(turns), "an edge that is neither level nor upright"
 
 
+def test_stages_on_the_axis_follow_each_other(network: Path) -> None:
+    found = lives_of(compile_model(network))
+    marks = html.view(plot.whole(found), cards(found, names_of(found.plan)), "a").marks
+    assert len(marks) > 1
+    for mark, following in itertools.pairwise(marks):
+        assert mark["left"] + mark["width"] == pytest.approx(following["left"])
+
+
 def test_names_are_short_and_apart() -> None:
     long = "net/" + "/".join(["block"] * 12)
     names = [f"{long}/{n}/Conv2D;other/{n}" for n in range(40)] + ["input", long]

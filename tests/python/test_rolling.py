@@ -42,6 +42,13 @@ def test_what_is_found_is_right(seed: int, narrow: None) -> None:
     VirtualMcu(plan).prove()
 
 
+def test_the_search_leaves_dead_ends() -> None:
+    """The first bases for the pieces before may leave none for a later piece."""
+    free = pieces_of(layout(1), both_ways=True)
+    found = smallest_pool.smallest_sequential(free, max(piece.bound() for piece in free))
+    assert found.backtracks > 0
+
+
 def test_what_has_no_places_is_given_up(narrow: None) -> None:
     free = pieces_of(layout(0), both_ways=True)
     bound = max(piece.bound() for piece in free)

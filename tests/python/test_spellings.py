@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 from pathlib import Path
@@ -79,6 +80,12 @@ def test_an_input_elsewhere_is_an_external_one(
     assert figures[0] == figures[1] != figures[2]
     note = "note: '--input elsewhere' is now '--external-input'\n"
     assert [note in text for text in told] == [True, False, False]
+
+
+def test_elsewhere_among_files_is_an_external_input() -> None:
+    args = argparse.Namespace(command="run", input=[Path("x.npy"), Path("elsewhere")])
+    assert old_spellings.notes(args) == ["'--input elsewhere' is now '--external-input'"]
+    assert args.external_input and args.input == [Path("x.npy")]
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ FLOAT: dict[str, Function] = {
     "LEAKY_RELU": leaky(0.3),
     # What is cut off is in the range of the output, as it is not where the range is the results'.
     "RELU6": Function(-1, 8, None),
+    "LOGISTIC beyond its range": Function(-40, 40, (1 / 256, -128)),
     "LOG": Function(0, 5, lambda x: np.log(np.maximum(x, 0.02))),
     "SQRT": Function(0, 9, np.sqrt),
 }

@@ -13,6 +13,7 @@ import threading
 import time
 import tty
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,6 +149,32 @@ def test_lines_of_a_serial_port() -> None:
         assert list(lines) == []
     os.close(board)
     os.close(ours)
+
+
+def test_a_silent_serial_port_ends_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    serial = pytest.importorskip("serial")
+    seconds = [0.0]
+
+    class Silent:
+        def __init__(self, port: str, baud: int, timeout: float):
+            self.timeout = timeout
+
+        def __enter__(self) -> Silent:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def readline(self) -> bytes:
+            seconds[0] += self.timeout
+            return b""
+
+    monkeypatch.setattr(serial, "Serial", Silent)
+    clock = SimpleNamespace(monotonic=lambda: seconds[0])
+    monkeypatch.setattr("vmcu_tools.runners.zephyr.time", clock)
+    with serial_lines("tty", 3) as lines:
+        assert list(lines) == []
+    assert 3 <= seconds[0] < 4
 
 
 def test_a_serial_port_that_is_not_there(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def _triangle(context: Context, node: FileNode, args: Args) -> Value:
     shift = context.constant(args, 1, "diagonal")
     k = 0 if shift is None else int(shift.ravel()[0])
     keep = np.triu if node.attributes.get("upper", 1) else np.tril
-    mask = keep(np.ones(x.shape[-2:], np.bool_), k)
+    mask = keep(np.ones(x.shape, np.bool_), k)
     return _masked(context, node, x, mask, np.zeros(1))
 
 
