@@ -5,6 +5,7 @@ Input: a graph in its order of nodes. Output: its stages with their tiles. A dyn
 the places where a stage may end (vMCU paper, section 5.2, generalised): first the smallest peak
 over all partitions, then, among those that stay within it, the one with the fewest cycles. It
 looks at nodes times the longest stage times the tiles; footprint.py says what a stage needs.
+Limits on the peak rise step by step until a partition is within one (iterative deepening).
 """
 
 from __future__ import annotations
