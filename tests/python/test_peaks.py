@@ -60,7 +60,7 @@ def test_a_stage_takes_what_a_shorter_one_takes_before_its_output(seed: int) -> 
             layers, number = needs.binder.stage(cut), cut.stop - cut.first - 1
             for stop in range(cut.stop + 1, needs.count + 1):
                 longer = replace(cut, stop=stop)
-                if longer not in peaks or not needs.ends_alone(cut):
+                if longer not in peaks or not needs.is_prefix(cut):
                     continue
                 those = needs.binder.stage(longer)
                 sure = needs.floors.is_sure(those, number, cut.first, StageFacts())

@@ -97,7 +97,7 @@ class Footprints:
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
-        self.begins: dict[tuple[int, Tile, int], list[tuple[int, Layer[Any], int]]] = {}
+        self.prefix_peaks: dict[tuple[int, Tile, int], list[tuple[int, Layer[Any], int]]] = {}
         self.floor: dict[Shape, int] = {}
         self.around: dict[tuple[int, int], Surroundings] = {}
         self.layouts: dict[tuple[Cut, ...], Layout] = {}
@@ -182,7 +182,7 @@ class Footprints:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
-            floor = self._begins_above(cut, shape, facts, room) or self.floors.floor(
+            floor = self._prefix_peak_above(cut, shape, facts, room) or self.floors.floor(
                 cut.first, layers, taken, facts, room, self.brief
             )
             self.floor[shape] = around.besides + floor
@@ -193,14 +193,14 @@ class Footprints:
         # As much as if nothing were known of others: when a search ends must not depend on them.
         self.work += len(shape.layers) * (facts.peak.calls + TRACE_WORK)
         self.held[shape] = around.besides + facts.peak.bytes
-        if self.ends_alone(cut):
-            begins = self.begins.setdefault((cut.first, cut.tile, cut.direct), [])
-            begins.append((len(shape.layers) - 1, shape.layers[-1], facts.peak.before_output))
+        if self.is_prefix(cut):
+            known = self.prefix_peaks.setdefault((cut.first, cut.tile, cut.direct), [])
+            known.append((len(shape.layers) - 1, shape.layers[-1], facts.peak.before_output))
         return self.held[shape]
 
-    def ends_alone(self, cut: Cut) -> bool:
-        """True if all that a stage touches dies in it but the last layer's output, which others
-        read: longer stages do the same until then."""
+    def is_prefix(self, cut: Cut) -> bool:
+        """True if longer stages begin with the same calls: all that this one touches dies in it but
+        the last layer's output, which others read."""
         out = self.graph.nodes[cut.stop - 1].outputs[0]
         names = self.touched(cut) - {out}
         return (
@@ -209,10 +209,10 @@ class Footprints:
             and all(0 <= self.last[name] < cut.stop for name in names)
         )
 
-    def _begins_above(self, cut: Cut, shape: Shape, facts: StageFacts, room: int) -> int:
-        """Bytes above `room` that a stage's tensors take because a shorter one which was traced
-        does, and it begins alike; 0 if there is none."""
-        for number, layer, least in self.begins.get((cut.first, cut.tile, cut.direct), ()):
+    def _prefix_peak_above(self, cut: Cut, shape: Shape, facts: StageFacts, room: int) -> int:
+        """Bytes above `room` of a traced stage that this one begins with, without its output: a
+        lower bound. 0 if there is none."""
+        for number, layer, least in self.prefix_peaks.get((cut.first, cut.tile, cut.direct), ()):
             if least <= room or cut.larger or number >= len(shape.layers) - 1:
                 continue
             if shape.layers[number] is layer and self.floors.is_sure(
