@@ -45,6 +45,7 @@ from vmcu_tools.planner.places.sequential import SequentialPlacement  # noqa: E4
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.planner.stages import fusion  # noqa: E402
 from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner  # noqa: E402
+from vmcu_tools.planner.stages.variants import Variant  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 BUILD = ROOT / "benchmarks" / "models" / "build.py"
@@ -73,7 +74,7 @@ def in_rows(graph: Graph) -> int:
     """The smallest pool of stages whose calls compute whole rows."""
     partitioner = Partitioner(graph, False, SearchParams(tiles=(None,)))
     least = partitioner.least_peak((None,), UNLIMITED)
-    return fusion.smallest(fusion.Variant(partitioner, least, 0), CompileOptions()).pool_bytes
+    return fusion.smallest(Variant(partitioner, least, 0), CompileOptions()).pool_bytes
 
 
 def tiles() -> Table:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages import fusion
+from vmcu_tools.planner.stages import variants
 from vmcu_tools.planner.stages.band_search import Bands
-from vmcu_tools.planner.stages.fusion import (
+from vmcu_tools.planner.stages.variants import (
     BAND_PRECISION,
     BAND_STEP,
     Variant,
@@ -96,12 +96,12 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
         asked.append(limit)
         return spent.macs + room if spent.macs + room <= (ram or 1000) else None
 
-    monkeypatch.setattr(fusion, "BandSearch", lambda partitioner, most: Searched(700, most=most))
-    monkeypatch.setattr(fusion, "with_bands", with_bands)
-    monkeypatch.setattr(fusion.bands, "macs", lambda graph: 100)
+    monkeypatch.setattr(variants, "BandSearch", lambda partitioner, most: Searched(700, most=most))
+    monkeypatch.setattr(variants, "with_bands", with_bands)
+    monkeypatch.setattr(variants.bands, "macs", lambda graph: 100)
     base: Any = Variant(None, 1000, 0)  # type: ignore[arg-type]
-    assert not list(fusion.many_bands(base, base, CompileOptions(ram=ram), 0.0)) and not asked
-    found = list(fusion.many_bands(base, base, CompileOptions(ram=ram), 0.5))
+    assert not list(variants.many_bands(base, base, CompileOptions(ram=ram), 0.0)) and not asked
+    found = list(variants.many_bands(base, base, CompileOptions(ram=ram), 0.5))
     # The limit itself where bands are within it, else as few bytes as there are.
     assert asked[0] == ram if ram in (800, 950) else 700 <= asked[0] <= 710
     assert sorted(asked, reverse=True) == asked and min(asked) >= 700
