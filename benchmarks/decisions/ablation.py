@@ -69,7 +69,7 @@ OFF: dict[str, dict[str, object]] = {
     "trade-off with cycles": {"trade_off": False},
     "lower bounds": {"lower_bounds": False},
     "equal stages": {"equal_stages": False},
-    "smallest tiles first": {"smallest_tiles_first": False},
+    "low limits first": {"low_limits_first": False},
     "skip placeable layers": {"skip_placeable": False},
     "constraint solver": {"solver": False},
     "rolling horizon": {"rolling_horizon": False},

@@ -29,8 +29,8 @@ class SearchParams:
     """Layers of a fused stage, at most; 1: layers one by one."""
     tiles: tuple[int | None, ...] = TILES
     """Bytes of output that a call computes, the large before the small; None: a whole row."""
-    smallest_tiles_first: bool = True
-    """Find the peak of the smallest tile first, which rejects most stages in larger ones."""
+    low_limits_first: bool = True
+    """Look for the smallest peak within ever higher limits, which spares most traces."""
     scratch_free_kernels: bool = True
     """Also try the slower kernels without scratch."""
     in_place_alias: bool = True

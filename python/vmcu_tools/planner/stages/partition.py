@@ -5,7 +5,7 @@ Input: a graph in its order of nodes. Output: its stages with their tiles. A dyn
 the places where a stage may end (vMCU paper, section 5.2, generalised): first the smallest peak
 over all partitions, then, among those that stay within it, the one with the fewest cycles. It
 looks at nodes times the longest stage times the tiles; footprint.py says what a stage needs.
-Limits on the peak rise step by step until a partition is within one (iterative deepening).
+Limits on the peak rise until a partition is within one (iterative deepening).
 """
 
 from __future__ import annotations
@@ -61,21 +61,18 @@ class Partitioner(Footprints):
         self.cut_short = False
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
-        """As least_peak(). Stages in the smallest tiles first: what they need refuses most others
-        before they are traced."""
-        small = tuple(tiles[-1:]) if self.params.smallest_tiles_first else tuple(tiles)
+        """As least_peak(), within ever higher limits: the stages that only a high one allows are
+        not traced if there is a partition within a low one."""
         for limit in self._limits(known):
-            found = self.least_peak(small, limit)
+            found = self.least_peak(tiles, limit)
             if found < limit:
-                known = found
-                break
-        return known if small == tuple(tiles) else self.least_peak(tiles, known)
+                return found
+        return known
 
     def _limits(self, known: int) -> Iterator[int]:
-        """Ever higher limits on the peak, `known` last: the stages that only a high one allows
-        are not traced if there is a partition within a low one."""
+        """Limits on the peak, `known` last."""
         most = max(self.single)
-        limit = most * LOWEST_LIMIT
+        limit = most * LOWEST_LIMIT if self.params.low_limits_first else known
         while limit < min(most * LIMIT_GROWTH, known):
             yield int(limit)
             limit *= LIMIT_GROWTH
