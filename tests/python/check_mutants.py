@@ -88,6 +88,15 @@ def phased(one: Plan) -> Iterator[Files]:
         yield from edited(head + ring, rf"\1\t\t.phase = {tensor.row_bytes},\n", one)
 
 
+def split(one: Plan) -> Iterator[Files]:
+    """Tensors whose first row begins in front of the pool's end and reaches beyond it."""
+    for name, place in one.placements.items():
+        tensor = one.graph.tensors[name]
+        channels = tensor.shape[2]
+        base = one.pool_of(place.base).stop - tensor.row_bytes // 2 // channels * channels
+        yield from edited(rf"(\.base = ){place.base},", rf"\g<1>{base},", one)
+
+
 def moved(one: Plan) -> Iterator[Files]:
     """What stages keep in the pool, each where something else is, or next to it."""
     text = write_tables(one, MODEL_NAME).files[f"{MODEL_NAME}.c"]
@@ -211,7 +220,7 @@ def aimed(one: Plan) -> Iterator[tuple[Files, Plan]]:
     ways += [pooled(one), across(one)] if one.regions else []
     if one.rotation is not None:
         ways.append(edited(r"(\.step = )\d+", rf"\1 {one.rotation.step + one.pool_bytes}", one))
-    for files in itertools.chain(*ways, phased(one), moved(one), overtaken(one)):
+    for files in itertools.chain(*ways, phased(one), split(one), moved(one), overtaken(one)):
         yield files, one
 
 
