@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-for beside in ("benchmarks/paper", "tests/python"):
+for beside in ("benchmarks/decisions", "benchmarks/paper", "tests/python"):
     sys.path.append(str(ROOT / beside))
 
 import ablation  # noqa: E402
