@@ -25,6 +25,7 @@ sys.path.append(str(ROOT / "tests" / "python"))
 
 import generate  # noqa: E402
 import known  # noqa: E402
+from builders.dags import long_graph  # noqa: E402
 from pages import Table  # noqa: E402
 from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, graphs, place  # noqa: E402
 from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
@@ -44,9 +45,7 @@ BUFFERS: dict[str, dict[str, Any]] = {
     "blocks": {"blocks": False},
     "stacked pairs": {"block_pairs": False},
 }
-PLANS: dict[str, dict[str, Any]] = {
-    "offsets in the file's order": {"own_order": False},
-}
+PLANS: dict[str, dict[str, Any]] = {"offsets in the file's order": {"own_order": False}}
 NODES = 2000
 SHAPES, SIZES = ("layers", "near", "any", "series"), (20, 40, 60, 100, 200)
 SEEDS, ORDER_WORK = 1, 3_000_000
@@ -139,17 +138,6 @@ def steps() -> list[NamedGraph]:
     return [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
 
 
-def random_graph() -> list[NamedGraph]:
-    """One of NODES nodes that read results of nearby ones."""
-    dice = random.Random(7)
-    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(NODES)]
-    nodes: list[dict[str, Any]] = []
-    for n in range(NODES):
-        reads = sorted({dice.randrange(max(n - 60, 0), n) for _ in range(2)}) if n else []
-        nodes.append({"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{r}" for r in reads]})
-    return [graphs.parse({"tensors": tensors, "nodes": nodes})]
-
-
 def plans(named: Callable[[], list[NamedGraph]], params: PlacementParams) -> Cost:
     """Heights of graphs, order and offsets."""
     start = time.process_time()
@@ -185,7 +173,7 @@ GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, A
     ),
     "training graphs": (partial(plans, steps), PLANS),
     "graph of 2,000 nodes": (
-        partial(plans, random_graph),
+        partial(plans, lambda: [long_graph(7, NODES)]),
         {**PLANS, "ejection": {"ejection": False}},
     ),
 }

@@ -104,9 +104,9 @@ class Model:
         memory = options.get("memory")
         if isinstance(memory, Mapping):
             given["memory"] = ",".join(f"{one}={size}" for one, size in memory.items())
-        if options.get("state") is not None:
+        if (state := options.get("state")) is not None:
             # As the parser has it.
-            given["state"] = list(options["state"] or ())
+            given["state"] = list(state)
         for count in ("hop", "extra_macs"):
             given[count] = given.get(count) or None
         asked = _arguments(given)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders.dags import long_graph
 from test_ordering import best_of_all
 from vmcu_tools.cli import main
 from vmcu_tools.placement import (
@@ -198,17 +199,6 @@ def test_random_graphs_pass_the_checker() -> None:
         }
         peak, height = checker.check(graph, found)
         assert plan.bound <= peak <= height <= plan.height, seed
-
-
-def long_graph(seed: int, count: int) -> graphs.NamedGraph:
-    """Nodes that read two of the last 60 results; its best order is not proven."""
-    dice = random.Random(seed)
-    nodes: list[dict[str, Any]] = []
-    for n in range(count):
-        reads = sorted({dice.randrange(max(n - 60, 0), n) for _ in range(2)}) if n else []
-        nodes.append({"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{r}" for r in reads]})
-    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(count)]
-    return graphs.parse({"tensors": tensors, "nodes": nodes})
 
 
 @pytest.mark.parametrize("seed", [7, 8])

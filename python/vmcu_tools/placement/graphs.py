@@ -91,9 +91,9 @@ def solve(
         found = Ordering(order, peak, peak)
     if only == "order":
         return plan_of(graph, found, None, start)
-    end = time.monotonic() + SECONDS if seconds is None else start + seconds
-    own = order is None and params.own_order
-    reserve = params.own_order_share * (SECONDS if seconds is None else seconds) if own else 0.0
+    begun, given = (time.monotonic(), SECONDS) if seconds is None else (start, seconds)
+    end, own = begun + given, order is None and params.own_order
+    reserve = params.own_order_share * given if own else 0.0
     left = max(end - reserve - time.monotonic(), 0.0)
     problem = instance_of(graph, found.order)
     placed = place(problem, None, left, workers, watch, keep, params)

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks with branches: layers of convolutions and sums, with skips."""
+"""Random networks with branches: layers of convolutions and sums, with skips. Random graphs for
+`vmcu place --graph`."""
 
 from __future__ import annotations
+
+import random
+from typing import Any
 
 import numpy as np
 from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.placement import graphs
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 SIDE = 4
@@ -99,3 +104,14 @@ class Dag:
 
     def sample(self) -> list[np.ndarray]:
         return [self.dice.integers(-128, 128, self.tensors["t0"].shape).astype(np.int8)]
+
+
+def long_graph(seed: int, count: int) -> graphs.NamedGraph:
+    """Nodes that read two of the last 60 results; its best order is not proven."""
+    dice = random.Random(seed)
+    tensors = [{"name": f"t{n}", "size": dice.randint(1, 400)} for n in range(count)]
+    nodes: list[dict[str, Any]] = []
+    for n in range(count):
+        reads = sorted({dice.randrange(max(n - 60, 0), n) for _ in range(2)}) if n else []
+        nodes.append({"name": f"n{n}", "outputs": [f"t{n}"], "inputs": [f"t{r}" for r in reads]})
+    return graphs.parse({"tensors": tensors, "nodes": nodes})

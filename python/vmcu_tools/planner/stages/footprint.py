@@ -202,11 +202,10 @@ class Footprints:
         """True if longer stages begin with the same calls: all that this one touches dies in it but
         the last layer's output, which others read."""
         out = self.graph.nodes[cut.stop - 1].outputs[0]
-        names = self.touched(cut) - {out}
         return (
             not cut.larger
             and cut.stop <= self.last[out] < self.count
-            and all(0 <= self.last[name] < cut.stop for name in names)
+            and all(0 <= self.last[name] < cut.stop for name in self.touched(cut) - {out})
         )
 
     def _prefix_peak_above(self, cut: Cut, shape: Shape, facts: StageFacts, room: int) -> int:

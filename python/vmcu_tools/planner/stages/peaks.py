@@ -236,20 +236,21 @@ class Peaks:
         rings, counts = self._rings(first, tail), ByteCounts.none(len(placed.makers))
         last = tail.tail(0).layer
         hosts = {tensor.name for n, tensor in enumerate(last.ins) if may_follow(last, n)}
-        owners: dict[bool, list[int]] = {False: [], True: []}
-        for owner, (tenants, _) in rings.items():
-            names = {tail.tail(number).layer.out.name for number, _ in tenants}
-            owners[owner == 0 or not names.isdisjoint(hosts)].append(owner)
+        of_output = {
+            owner
+            for owner, (tenants, _) in rings.items()
+            if owner == 0 or any(tail.tail(n).layer.out.name in hosts for n, _ in tenants)
+        }
         self._add_outside(counts, first, tail, placed, taken, dying)
         peaks = []
-        for some in owners.values():
-            for owner in some:
+        for owners in (rings.keys() - of_output, of_output):
+            for owner in owners:
                 sizes = tail.tail(owner).sizes_of(*rings[owner])
                 (calls,) = (placed.makers <= owner).nonzero()
                 counts.born[calls[sizes.born.times]] += sizes.born.pixels
                 counts.died[calls[sizes.died.times]] += sizes.died.pixels
             peaks.append(counts.peak)
-        return StagePeak(peaks[1], len(placed.makers), peaks[0])
+        return StagePeak(peaks[1], len(placed.makers), before_output=peaks[0])
 
     def _tail(self, first: int, layers: Sequence[Layer[Any]]) -> Tail:
         if self.kept > TAIL_CALLS_KEPT:

@@ -46,8 +46,8 @@ class Variant:
 
 
 def variants(graph: Graph, options: CompileOptions, most: float) -> Iterator[Variant]:
-    """The graph, then, for at most this part of its multiply-accumulates done twice, what
-    beyond() has."""
+    """The graph, then those of with_extra_macs() for at most this part of its multiply-accumulates
+    done twice."""
     base = without_extra_macs(graph, options)
     yield base
     yield from with_extra_macs(graph, base, options, most)
