@@ -72,9 +72,8 @@ def planners(models: Path) -> Table:
     return planned(
         "Whole networks, planner by planner",
         sorted(models.glob("*.tflite")),
-        "Planners that come from elsewhere as they count themselves: tflm is what TensorFlow "
-        "Lite Micro's recorder calls the head of its arena, tinyengine includes its scratch, "
-        "hmcos has none.",
+        "Each planner counts its own way: tflm is the head of TensorFlow Lite Micro's arena, by "
+        "its recorder; tinyengine includes scratch; hmcos has none.",
     )
 
 

@@ -54,9 +54,9 @@ COLUMNS = (
 )
 NOTES = (
     "msf-CNN's bytes are without the input, the last output, and the tensors of residual sums; "
-    "vmcu's are without the input alone. What msf-CNN counts as MobileNetV2 has channels rounded "
-    "down (18.9 million multiply-accumulates) and ends at 448 of them; the network itself has "
-    "multiples of eight (26.6 million) and ends at 1,280 and a classifier of 1,000.",
+    "vmcu's are without the input alone. msf-CNN's MobileNetV2 has channels rounded down (18.9 "
+    "million multiply-accumulates) and ends at 448 channels. The original has multiples of eight "
+    "(26.6 million) and ends at 1,280 channels and 1,000 classes.",
 )
 # What `vmcu build --ram` says where nothing fits.
 SMALLEST = re.compile(r"is (\d+) bytes, with (\d+) extra MACs")

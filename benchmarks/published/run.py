@@ -116,7 +116,7 @@ def error() -> Table:
         "modelled/published",
     )
     note = (
-        f"A board takes {least:.2f} to {most:.2f} times what is modelled, if this code is "
+        f"A board takes {least:.2f} to {most:.2f} times the modelled time, if this code is "
         "as good as that."
     )
     behind = Behind(hashes([FACTS]))
