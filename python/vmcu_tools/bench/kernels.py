@@ -110,8 +110,10 @@ def bench_kernels(
     target: str | None = None,
     cases: tuple[Case, ...] = CASES,
 ) -> list[KernelBench]:
-    """Each case as a model of one layer, with seeded weights and inputs, laid out for a target."""
+    """Each case as a model of one layer, with seeded weights and inputs, laid out for a target, the
+    machine's own by default."""
     is_m4 = board(on).core == board(M4).core
+    target = target or board(on).family
     results = []
     for number, case in enumerate(bar(cases, f"kernels on {on}")):
         plan = make_plan(

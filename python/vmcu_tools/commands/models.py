@@ -24,6 +24,8 @@ from ..passes.fed_back import STATE_OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.anytime import INTERRUPTED
 from ..planner.options import CompileOptions, check_exclusions
+from ..runners import RUNNERS
+from ..runners.compiled import LOADING
 
 
 def name_of(path: Path) -> str:
@@ -82,9 +84,16 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
     """What a command's arguments ask for; options that the command lacks have their default."""
     values = vars(args)
     given = {f.name: values[f.name] for f in fields(CompileOptions) if f.name in values}
-    target = values.get("on") or ""
-    contained = values.get("format", "c") == "container" or target.endswith("+container")
+    machine = values.get("on") or ""
+    contained = values.get("format", "c") == "container" or machine.endswith(LOADING)
+    given["target"] = given.get("target") or family_of(machine)
     return replace(CompileOptions(**given), container=contained, choices=choices)
+
+
+def family_of(machine: str) -> str | None:
+    """The target of kernels/targets whose layout suits a machine best; None for the default."""
+    found = RUNNERS.get(machine.removesuffix(LOADING))
+    return getattr(found, "family", None)
 
 
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ def find_program(program: str, package: str) -> str:
 @dataclass(frozen=True)
 class CompiledRunner(ABC):
     """`flags` go to every compilation and to the link; `seconds` bounds a run. `container`: images
-    load their model from one."""
+    load their model from one. `family`: the target of kernels/targets that a plan is made for if
+    nobody chooses one; None for the default."""
 
     name: str
     summary: str
@@ -80,6 +81,7 @@ class CompiledRunner(ABC):
     flags: tuple[str, ...] = ()
     seconds: float = 600.0
     container: bool = False
+    family: str | None = None
 
     @abstractmethod
     def command(self, image: Path) -> list[str]:
