@@ -17,16 +17,21 @@ set(runtime
   kernels/support.c
   kernels/gen/add.c
   kernels/gen/blocks_dsp.S
+  kernels/gen/blocks_dsp_dual.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/dense.c
   kernels/gen/dense_dsp.S
+  kernels/gen/dense_dsp_dual.S
   kernels/gen/depthwise.c
   kernels/gen/places_dsp.S
+  kernels/gen/places_dsp_dual.S
   kernels/gen/pooling.c
   kernels/gen/products.c
   kernels/gen/strips_dsp.S
+  kernels/gen/strips_dsp_dual.S
   kernels/gen/tile_dsp.S
+  kernels/gen/tile_dsp_dual.S
 )
 
 # Kernels with a file of their own are listed by the header that the ops generate.

@@ -32,18 +32,21 @@ sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.boards import known  # noqa: E402
-from vmcu_tools.bench.model import bench  # noqa: E402
+from vmcu_tools.bench.model import bench, board  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.report.cycles import cycles_of, milliseconds, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
+from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 import build  # noqa: E402
 
 FACTS = Path(__file__).with_name("published.csv")
 CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
+# A Cortex-M7 with the assembly of a Cortex-M4.
+PLAIN = "qemu:m7-plain"
 # The board of the README's table.
 NRF = "nrf52840dk/nrf52840"
 # The clock of what was published, and the wait states of flash at it (RM0432); Zephyr's is lower.
@@ -138,8 +141,8 @@ def modelled(file: Path) -> float:
 
 def estimated(file: Path) -> float:
     """Milliseconds that `vmcu build --board` would print at that clock and those wait states."""
-    board = replace(known()[BOARD], megahertz=MEGAHERTZ, waits=WAITS)
-    return milliseconds(sum(cycles_of(compile_model(file))), board)
+    place = replace(known()[BOARD], megahertz=MEGAHERTZ, waits=WAITS)
+    return milliseconds(sum(cycles_of(compile_model(file))), place)
 
 
 def engines(folder: Path, only: Sequence[str] = ()) -> Table:
@@ -192,8 +195,8 @@ def factors(found: Sequence[Estimate]) -> tuple[float, float]:
 
 def estimates(folder: Path) -> Table:
     """What `vmcu build --board` estimates beside what `vmcu bench` counts."""
-    board = known()[NRF]
-    assert board.megahertz is not None
+    nrf = known()[NRF]
+    assert nrf.megahertz is not None
     with tempfile.TemporaryDirectory() as text:
         own = [build.write(name, Path(text)) for name in build.MODELS]
         samples = [ROOT / "samples" / name / f"{name}.onnx" for name in SAMPLES]
@@ -206,7 +209,7 @@ def estimates(folder: Path) -> Table:
             f"{one.estimated:,}",
             f"{one.counted:,}",
             f"{one.ratio:.2f}",
-            printed(one.counted / board.megahertz / 1000),
+            printed(one.counted / nrf.megahertz / 1000),
         )
         for one in found
     )
@@ -243,24 +246,53 @@ def cores() -> Table:
     return Table("Cores", columns, rows, behind=behind)
 
 
+def dual(folder: Path, only: Sequence[str] = ()) -> Table:
+    """What the model of a core that issues two instructions a cycle says beside a Cortex-M4, and
+    what one engine's published times say. only: networks, all by default."""
+    with CORES.open(encoding="utf-8", newline="") as file:
+        facts = {(row["network"], row["core"]): cycles(row) for row in csv.DictReader(file)}
+    flags = tuple(flag for flag in board("qemu:m7").flags if flag != "-DVMCU_CORTEX_M7")
+    RUNNERS[PLAIN] = replace(board("qemu:m7"), name=PLAIN, flags=flags)
+    rows = []
+    for network in only or MODELS:
+        plan = compile_model(folder / MODELS[network])
+        m4, plain, m7 = (
+            bench(plan, name_of(Path(network)), on) for on in ("qemu:m4", PLAIN, "qemu:m7")
+        )
+        known_cycles = facts.get((network, "cortex-m7"))
+        measured = known_cycles / facts[network, "cortex-m4"] if known_cycles else None
+        rows.append(
+            (
+                network,
+                *(f"{one.cycles_per_mac:.2f}" for one in (m4, plain, m7)),
+                f"{m7.cycles / m4.cycles:.2f}",
+                "" if measured is None else f"{measured:.2f}",
+            )
+        )
+    columns = ("cycles/MAC", "M4", "M7, order of M4", "M7", "M7/M4", "M7/M4, ST")
+    files = hashes([CORES, *(folder / name for name in MODELS.values())])
+    return Table("Cortex-M7", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
+
+
 def cycles(row: Mapping[str, str]) -> float:
     """Millions, of a row of cores.csv."""
     return float(row["ms"]) * float(row["mhz"]) / 1000
 
 
 def command(name: str) -> str:
-    models = " --models DIR" * (name in ("engines", "estimates"))
+    models = " --models DIR" * (name in ("engines", "estimates", "dual"))
     return f"python benchmarks/published/run.py {name}{models}"
 
 
 def main() -> None:
-    parser = options(__doc__, ("error", "engines", "estimates", "cores"))
+    parser = options(__doc__, ("error", "engines", "estimates", "cores", "dual"))
     parser.add_argument("--models", type=Path, metavar="DIR", help="folder of MLPerf Tiny's files")
     args = parser.parse_args()
     tables = {"error": error, "cores": cores}
     if args.models is not None:
         tables["engines"] = partial(engines, args.models)
         tables["estimates"] = partial(estimates, args.models)
+        tables["dual"] = partial(dual, args.models)
     show(parser, args, tables, command)
 
 

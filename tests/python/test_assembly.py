@@ -34,13 +34,12 @@ pytestmark = pytest.mark.skipif(
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
 
-BOARD = {"dsp": "qemu:m4", "v7m": "qemu:m3"}
+# By how the names of files end.
+BOARD = {"dsp": "qemu:m4", "dual": "qemu:m7", "v7m": "qemu:m3"}
 FILES = sorted((paths.runtime() / "kernels" / "gen").glob("*.S"))
 FUNCTIONS = {
-    function.name: target
-    for target in BOARD
-    for functions in TARGETS[target].assembly.values()
-    for function in functions
+    suffix: [f.name for functions in TARGETS[target].assembly.values() for f in functions]
+    for suffix, target in (("dsp", "dsp"), ("dual", "dsp"), ("v7m", "v7m"))
 }
 SP, LR, PC = 13, 14, 15
 NUMBER = {"sp": SP, "lr": LR, "pc": PC} | {f"r{number}": number for number in range(13)}
@@ -107,7 +106,7 @@ class Frames:
 def linked(target: str, folder: Path) -> Path:
     """All assembly of a target."""
     gcc = [ARM.tool("gcc"), *board(target).flags, "-nostdlib"]
-    image, symbols = folder / "all.elf", [name for name, of in FUNCTIONS.items() if of == target]
+    image, symbols = folder / "all.elf", FUNCTIONS[target]
     link = [f"-Wl,--entry={symbols[0]}", "-Wl,--unresolved-symbols=ignore-all"]
     subprocess.run([*gcc, *link, *map(str, FILES), "-o", str(image)], check=True)
     return image
@@ -149,7 +148,7 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
         row = frames.row(address)
         if name != last:
             depth, places, last = 0, {}, name
-            if name.startswith("vmcu_sums_") and target == "dsp":
+            if name.startswith("vmcu_sums_") and target != "v7m":
                 # On the stack of vmcu_strip_words().
                 depth = row["cfa"].offset
                 places = {saved: -4 * (len(SAVED) - at) for at, saved in enumerate(SAVED)}
@@ -169,15 +168,15 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
             returns = mnemonic in ("pop", "ldmia") and "pc}" in operands
             moves = operands.startswith(("sp!", "sp, ")) or re.search(r"\[sp.*(]!|], )", operands)
             assert returns or not moves or mnemonic == "stmia", f"{mnemonic} {operands}"
-    assert seen == {name for name, of in FUNCTIONS.items() if of == target}
+    assert seen == {*FUNCTIONS[target]}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_other_cores_get_nothing(path: Path, tmp_path: Path) -> None:
     target = path.stem.rpartition("_")[2]
-    others = {"dsp": ("-mcpu=cortex-m3",), "v7m": board("dsp").flags}
+    others = {suffix: board(suffix).flags for suffix in BOARD if suffix != target}
     made = tmp_path / "one.o"
-    cores = [others[target], ("-mcpu=cortex-m0", "-mthumb"), ("-mcpu=cortex-a9", "-marm")]
+    cores = [*others.values(), ("-mcpu=cortex-m0", "-mthumb"), ("-mcpu=cortex-a9", "-marm")]
     cores.append((*board(target).flags, "-DVMCU_PORTABLE"))
     for flags in cores:
         subprocess.run([ARM.tool("gcc"), *flags, "-c", str(path), "-o", str(made)], check=True)
@@ -280,6 +279,8 @@ def debugged(image: Path, plan: Plan, target: QemuRunner) -> Iterator[Debugger]:
         ("dsp", "depthwise 7x7", "vmcu_strip_words"),
         ("dsp", "depthwise 2x2", "vmcu_direct_fours"),
         ("dsp", "dense", "vmcu_run_of_dense"),
+        ("dual", "1x1", "vmcu_run_of_wide"),
+        ("dual", "depthwise 3x3", "vmcu_strip_words"),
         ("v7m", "1x1", "vmcu_sums_words_4x2"),
     ],
 )

@@ -20,8 +20,9 @@ from vmcu_tools.bench.boards import known
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.flash import ART
 from vmcu_tools.bench.flash import BOARDS as PARTS
+from vmcu_tools.cores.instructions import Instruction, Spent
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
-from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent, timing_of
+from vmcu_tools.bench.timing import TIMINGS, timing_of
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError

@@ -20,7 +20,7 @@ import vmcu_tools
 PACKAGE = Path(vmcu_tools.__file__).parent
 ROOMS = (
     *("exits", "errors", "progress", "paths", "collector", "quant", "graph"),
-    *("kernels", "ops", "frontends", "passes"),
+    *("cores", "kernels", "ops", "frontends", "passes"),
     *("plan", "placement", "machine"),
     *(
         "planner.params",

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import runners
+from ..cores.instructions import Spent, disassembled
 from ..emit import emit
 from ..errors import Problem, UserError
 from ..machine import reference
@@ -38,7 +39,7 @@ from ..runners.samples import Sample, make_samples
 from .boards import Board
 from .energy import Energy, estimate
 from .flash import Flash
-from .timing import Spent, disassembled, timing_of
+from .timing import timing_of
 
 
 @dataclass(frozen=True)

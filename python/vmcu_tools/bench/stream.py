@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cores.instructions import Spent
 from ..emit import emit
 from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
@@ -22,7 +23,7 @@ from ..runners.counting import CountingRunner, Counts, blocks_of, calls_in, mark
 from ..runners.qemu import QemuRunner
 from ..verify.stream import meaning, stream_of
 from .model import LayerBench, board, compiler, cycles_of, row
-from .timing import Spent, timing_of
+from .timing import timing_of
 
 # Hops that are counted, and compared with whole windows.
 HOPS = 128

@@ -8,96 +8,12 @@ A model: it knows instructions and branches, not the bus. What a memory adds is 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
+from ..cores.dual_issue import DualIssue
+from ..cores.instructions import BRANCH, LOAD, STORE, Instruction, Spent
 from ..runners.qemu import QemuRunner
-
-# A line of objdump -d without the code itself: address, mnemonic, operands.
-LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\t?([^;@<]*)")
-LOAD = re.compile(r"ldr(b|h|sb|sh|t|bt|ht|sbt|sht|ex|exb|exh)?$")
-STORE = re.compile(r"str(b|h|t|bt|ht|ex|exb|exh)?$")
-BRANCH = re.compile(r"(b|bl|bx|blx|cbz|cbnz|tbb|tbh)$")
-SEVERAL = re.compile(r"(ldrd|strd|push|pop|(ldm|stm)(ia|db)?)$")
-MULTIPLY = re.compile(r"(udiv|sdiv|mla|mls|[us]mull|[us]mlal)$")
-SPECIAL = (LOAD, STORE, BRANCH, SEVERAL, MULTIPLY)
-CONDITIONS = frozenset(
-    ["eq", "ne", "cs", "hs", "cc", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"]
-)
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One instruction as a disassembler shows it, its condition and width left out."""
-
-    mnemonic: str
-    operands: str
-
-    @staticmethod
-    def of(mnemonic: str, operands: str) -> Instruction:
-        name = mnemonic if mnemonic.startswith("v") else mnemonic.split(".")[0]
-        known = any(kind.match(name) for kind in SPECIAL)
-        if not known and name[-2:] in CONDITIONS:
-            name = name[:-2] if any(kind.match(name[:-2]) for kind in SPECIAL) else name
-        return Instruction(name, operands.strip())
-
-    @property
-    def registers(self) -> tuple[str, ...]:
-        """Of a list in braces, ranges written out."""
-        listed = self.operands[self.operands.index("{") + 1 : self.operands.index("}")]
-        found: list[str] = []
-        for part in (part.strip() for part in listed.split(",")):
-            first, _, last = part.partition("-")
-            if last:
-                kind = first.rstrip("0123456789")
-                numbers = range(int(first[len(kind) :]), int(last[len(kind) :]) + 1)
-                found += [f"{kind}{number}" for number in numbers]
-            else:
-                found.append(first)
-        return tuple(found)
-
-    @property
-    def words(self) -> int:
-        """Registers that it loads or stores, if it is one that may do so with several; else 0."""
-        if "{" in self.operands:
-            return len(self.registers)
-        if self.mnemonic in ("ldrd", "strd"):
-            return 2
-        if self.mnemonic.startswith(("vldr", "vstr")):
-            return 2 if self.destination.startswith("d") else 1
-        return 0
-
-    @property
-    def destination(self) -> str:
-        return self.operands.split(",")[0].strip()
-
-    @property
-    def address(self) -> str:
-        """What stands in brackets."""
-        return self.operands.partition("[")[2]
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Where cycles go. `branches`: of branch instructions and of refilling the pipeline."""
-
-    arithmetic: float = 0.0
-    loads: float = 0.0
-    stores: float = 0.0
-    branches: float = 0.0
-
-    @property
-    def total(self) -> float:
-        found: float = sum(getattr(self, part.name) for part in fields(self))
-        return found
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def times(self, count: float) -> Spent:
-        return Spent(*(getattr(self, part.name) * count for part in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -159,7 +75,7 @@ M4 = Timing(
     others={"udiv": DIVISION, "sdiv": DIVISION, **FLOATS},
 )
 # By what compilers call a core.
-TIMINGS = {
+TIMINGS: Mapping[str, Timing | DualIssue] = {
     "cortex-m3": Timing(
         "Cortex-M3",
         others={
@@ -169,28 +85,12 @@ TIMINGS = {
         },
     ),
     "cortex-m4": M4,
-    # Their cycles are not published; both issue pairs of instructions together.
+    # Its cycles are not published; it issues some pairs of instructions together.
     "cortex-m33": replace(M4, core="Cortex-M33", known=UPPER_BOUND),
-    "cortex-m7": replace(M4, core="Cortex-M7", known=UPPER_BOUND),
+    "cortex-m7": DualIssue("Cortex-M7"),
 }
 
 
-def timing_of(machine: QemuRunner) -> Timing:
+def timing_of(machine: QemuRunner) -> Timing | DualIssue:
     """The rules of an emulated board's core."""
     return TIMINGS[machine.core]
-
-
-def disassembled(objdump: str, image: Path) -> dict[int, Instruction]:
-    """The instructions of an image by address."""
-    done = subprocess.run(
-        [objdump, "-d", "--no-show-raw-insn", str(image)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = {}
-    for line in done.stdout.splitlines():
-        match = LINE.match(line)
-        if match:
-            found[int(match[1], 16)] = Instruction.of(match[2], match[3])
-    return found

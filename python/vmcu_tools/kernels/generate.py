@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .language import assembly
+from .language.assembly import Function
 from .language.c_source import HEADER, comment, function, instruction_function
 from .language.instruction import Instruction
 from .language.ir import Program
+from .language.order import for_dual_issue
 from .language.packing import Packing
 from .language.passes import lower
 from .language.target import Target, portable_body
@@ -96,6 +98,16 @@ def chosen(target: Target) -> str:
     return " && \\\n\t".join([target.guard, *(f"!({guard})" for guard in earlier)])
 
 
+def orders(target: Target, functions: Sequence[Function]) -> list[tuple[str, str, list[Function]]]:
+    """Assembly functions in each order that cores of a target have them in: what ends the file's
+    name, the condition for it, the functions."""
+    guard = chosen(target)
+    if not target.dual:
+        return [("", guard, [*functions])]
+    single, dual = (f"{guard} && \\\n\t{mark}({target.dual})" for mark in ("!", ""))
+    return [("", single, [*functions]), ("_dual", dual, for_dual_issue(functions))]
+
+
 def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], needs: str = "") -> str:
     """All programs of one C file, which is empty on cores that do not meet a condition."""
     parts = [HEADER.format(origin=f"kernels/programs/{origin}.py")]
@@ -121,8 +133,8 @@ def files() -> dict[str, str]:
     for target in TARGETS.values():
         origin = f"kernels/targets/{target.name}"
         for name, functions in target.assembly.items():
-            text = assembly.source(origin, chosen(target), functions)
-            result[f"{name}_{target.name}.S"] = text
+            for suffix, guard, code in orders(target, functions):
+                result[f"{name}_{target.name}{suffix}.S"] = assembly.source(origin, guard, code)
     for name, common in COMMON.items():
         result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, common)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}

@@ -11,7 +11,7 @@ from rich.console import Console
 from ..bench.energy import MORE
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport, LayerBench
-from ..bench.timing import Spent
+from ..cores.instructions import Spent
 from ..image.size import PARTS, SizeReport
 from .terminal import say
 from .text import ReportTable, names_for, table

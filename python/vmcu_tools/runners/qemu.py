@@ -69,9 +69,9 @@ def _board(name: str, machine: str, summary: str, *cpu: str, **memory: Any) -> Q
 
 
 M4_FPU = ("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
-M7_FPU = ("-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 
 M4 = ("-mcpu=cortex-m4", *M4_FPU)
+M7 = ("-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16", "-DVMCU_CORTEX_M7")
 M33 = ("-mcpu=cortex-m33", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 # Where that board's secure side, in which it starts, sees its memories.
 M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000}
@@ -80,6 +80,6 @@ BOARDS = (
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
     _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
     _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),
-    _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", "-mcpu=cortex-m7", *M7_FPU),
+    _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", *M7),
     _board("qemu:m33", "mps2-an505", "Cortex-M33F on an emulated MPS2", *M33, **M33_MEMORY),
 )

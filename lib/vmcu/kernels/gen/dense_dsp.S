@@ -5,7 +5,8 @@
  */
 
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && \
-	!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)
+	!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE) && \
+	!(defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7))
 
 	.syntax unified
 	.thumb

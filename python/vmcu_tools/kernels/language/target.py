@@ -41,7 +41,8 @@ class Target:
     guard: the preprocessor condition under which a core is one of them. own: the C body of those
     instructions that it has a better one for. helpers: C that bodies use, by name; one that the
     portable target has as well takes the place of that. assembly: functions by the file that has
-    them.
+    them. dual: the condition for cores of the family that issue two instructions in a cycle, which
+    get assembly in another order (language/order.py).
     """
 
     name: str
@@ -52,6 +53,7 @@ class Target:
     own: Mapping[Instruction, str]
     helpers: Mapping[str, str]
     assembly: Mapping[str, Sequence[Function]] = field(default_factory=dict)
+    dual: str = ""
 
     @property
     def needs(self) -> str:

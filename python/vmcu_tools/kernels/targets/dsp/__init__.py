@@ -39,4 +39,6 @@ DSP = Target(
         "strips": strips.FUNCTIONS,
         "tile": widen.FUNCTIONS,
     },
+    # Compilers do not say for which Cortex-M they compile.
+    "defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7)",
 )
