@@ -69,8 +69,10 @@ def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
     expect_random_layers(kind, batch, "qemu:m4")
 
 
-# The last two run what qemu:m4 runs.
-@pytest.mark.parametrize(("board", "cases"), [("qemu:m3", 40), ("qemu:m7", 10), ("qemu:m33", 10)])
+# qemu:m7 and qemu:m33 run what qemu:m4 runs.
+@pytest.mark.parametrize(
+    ("board", "cases"), [("qemu:m3", 40), ("qemu:m7", 10), ("qemu:m33", 10), ("qemu:rv32", 10)]
+)
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str, cases: int) -> None:
     expect_random_layers(kind, (1, cases), board)
