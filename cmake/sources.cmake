@@ -19,9 +19,12 @@ set(runtime
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
+  kernels/gen/conv_pairs.c
   kernels/gen/dense.c
   kernels/gen/dense_dsp.S
+  kernels/gen/dense_pairs.c
   kernels/gen/depthwise.c
+  kernels/gen/depthwise_pairs.c
   kernels/gen/places_dsp.S
   kernels/gen/pooling.c
   kernels/gen/products.c

@@ -128,9 +128,10 @@ def planner_options() -> argparse.ArgumentParser:
         "--target",
         type=target_name,
         metavar="NAME",
-        help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up; default), "
-        "v7m (Cortex-M3: smaller tiles pay) or portable (as dsp); every core runs each plan. Does "
-        "not choose a machine: see --on",
+        help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up), v7m "
+        "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; rv32 "
+        "(RV32IM), whose plans only such a core runs (default: that of the machine of --on, else "
+        "dsp). Does not choose a machine: see --on",
     )
     plan.add_argument(
         "--ram",

@@ -91,6 +91,7 @@ RV32 = QemuRunner(
     emulator="qemu-system-riscv32",
     flash_start=0x80000000,
     ram_start=0x80400000,
+    family="rv32",
 )
 
 BOARDS = (
