@@ -17,6 +17,7 @@ set(runtime
   kernels/support.c
   kernels/gen/add.c
   kernels/gen/blocks_dsp.S
+  kernels/gen/blocks_rv32.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/conv_pairs.c

@@ -617,6 +617,7 @@ VMCU_INLINE void vmcu_sums_paired_1x4(int32_t *acc, const vmcu_lane_t *tile, int
 	*w = (const uint8_t *)v;
 }
 
+#ifndef VMCU_OWN_RUN_PAIRED_4X2
 /* So many channels of four pixels where pixels are paired, as run() has them. */
 VMCU_ONCE void vmcu_run_paired_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
@@ -634,7 +635,9 @@ VMCU_ONCE void vmcu_run_paired_4x2(const struct vmcu_mac_params *p, const vmcu_l
 		vmcu_store_fixed_4x2(acc, w, &out, pitch, half);
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_RUN_PAIRED_2X2
 /* So many channels of two pixels where pixels are paired, as run() has them. */
 VMCU_ONCE void vmcu_run_paired_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
@@ -652,7 +655,9 @@ VMCU_ONCE void vmcu_run_paired_2x2(const struct vmcu_mac_params *p, const vmcu_l
 		vmcu_store_fixed_2x2(acc, w, &out, pitch, half);
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_RUN_PAIRED_1X2
 /* So many channels of one pixel where pixels are paired, as run() has them. */
 VMCU_ONCE void vmcu_run_paired_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
@@ -670,7 +675,9 @@ VMCU_ONCE void vmcu_run_paired_1x2(const struct vmcu_mac_params *p, const vmcu_l
 		vmcu_store_fixed_1x2(acc, w, &out, pitch, half);
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_RUN_PAIRED_2X4
 /* So many channels of two pixels where pixels are paired, as run() has them. */
 VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
@@ -688,7 +695,9 @@ VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_l
 		vmcu_store_fixed_2x4(acc, w, &out, pitch, half);
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_RUN_PAIRED_1X4
 /* So many channels of one pixel where pixels are paired, as run() has them. */
 VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
@@ -706,6 +715,7 @@ VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_l
 		vmcu_store_fixed_1x4(acc, w, &out, pitch, half);
 	}
 }
+#endif
 
 /* Starts the accumulators at the biases of a block. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)

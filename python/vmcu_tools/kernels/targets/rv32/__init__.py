@@ -6,6 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
+from . import blocks
 
 COSTS = Costs(
     mac=2.7,
@@ -25,6 +26,7 @@ RV32 = Target(
     "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
     PAIRS,
     COSTS,
-    {},
-    pairs.HELPERS,
+    blocks.OWN,
+    {**pairs.HELPERS, **blocks.HELPERS},
+    {"blocks": blocks.FUNCTIONS},
 )
