@@ -18,12 +18,16 @@ set(runtime
   kernels/gen/add.c
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
+  kernels/gen/blocks_rv32.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
+  kernels/gen/conv_pairs.c
   kernels/gen/dense.c
   kernels/gen/dense_dsp.S
   kernels/gen/dense_dsp_dual.S
+  kernels/gen/dense_pairs.c
   kernels/gen/depthwise.c
+  kernels/gen/depthwise_pairs.c
   kernels/gen/places_dsp.S
   kernels/gen/places_dsp_dual.S
   kernels/gen/pooling.c

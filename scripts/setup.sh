@@ -58,6 +58,9 @@ list_missing() {
 	need libnewlib-arm-none-eabi has_newlib
 	need qemu-system-arm has qemu-system-arm
 	[ "$LEVEL" = dev ] || return 0
+	need gcc-riscv64-unknown-elf has riscv64-unknown-elf-gcc
+	need picolibc-riscv64-unknown-elf has_picolibc
+	need qemu-system-misc has qemu-system-riscv32
 	need ccache has ccache
 	need cppcheck has cppcheck
 	need doxygen has doxygen

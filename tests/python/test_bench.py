@@ -20,11 +20,11 @@ from vmcu_tools.bench.boards import known
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.flash import ART
 from vmcu_tools.bench.flash import BOARDS as PARTS
-from vmcu_tools.cores.instructions import Instruction, Spent
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
 from vmcu_tools.bench.timing import TIMINGS, timing_of
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.cores.instructions import Instruction, Spent
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
@@ -73,6 +73,20 @@ counted:
     .size counted, . - counted
     .pool
 """
+# Five instructions in the loop, two behind it.
+COUNTED_RISCV = """
+    .global counted
+    .type counted, %function
+counted:
+1:  lw a2, 0(a1)
+    lhu a3, 4(a1)
+    sb a3, 8(a1)
+    addi a0, a0, -1
+    bnez a0, 1b
+    sw a0, 0(a1)
+    ret
+    .size counted, . - counted
+"""
 MAIN = """
 #include <stdint.h>
 void counted(uint32_t rounds, uint32_t *words);
@@ -92,8 +106,10 @@ def small() -> BenchReport:
     return bench(make_plan(kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
 
 
-def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Spent]:
-    (folder / "counted.S").write_text(COUNTED)
+def count_assembly(
+    name: str, folder: Path, rounds: int, code: str = COUNTED
+) -> tuple[Counts, Spent | None]:
+    (folder / "counted.S").write_text(code)
     (folder / "main.c").write_text(MAIN)
     image = folder / "image.elf"
     target = board(name)
@@ -104,7 +120,8 @@ def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Spent]
     assert entry is not None
     counter = CountingRunner.of(target, Markers((entry.address,)))
     counts = counter.count(folder, lambda t: t._start(image))[1][0]
-    return counts, cycles_of(target, image, blocks_of(folder), 1)[0]
+    cycles = cycles_of(target, image, blocks_of(folder), 1)
+    return counts, None if cycles is None else cycles[0]
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -117,6 +134,22 @@ def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -
         loads_flash=1,
         stores=3 + rounds,
     )
+
+
+@pytest.mark.parametrize("rounds", [1, 1000])
+def test_riscv_counts_are_those_made_by_hand(rounds: int, tmp_path: Path) -> None:
+    found = count_assembly("qemu:rv32", tmp_path, rounds, COUNTED_RISCV)
+    expected = Counts(calls=1, instructions=5 * rounds + 2, loads_ram=2 * rounds, stores=rounds + 1)
+    assert found == (expected, None)
+
+
+def test_bench_without_cycles() -> None:
+    """Of a core that has no timing rules."""
+    plan = make_plan(kernels.case_graph(SMALL, 0))
+    report = bench(plan, "small", "qemu:rv32")
+    assert report.instructions > 0
+    assert report.cycles is report.spent is report.layers[0].cycles_per_mac is None
+    assert "instructions only" in report.timing
 
 
 @pytest.mark.parametrize("rounds", [1, 10, 1000])
@@ -132,8 +165,10 @@ def test_cycles_are_those_added_up_by_hand(rounds: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, r in RUNNERS.items() if isinstance(r, QemuRunner)])
-def test_every_board_that_counts_has_rules(name: str) -> None:
-    assert board(name).core.replace("cortex-m", "Cortex-M") == timing_of(board(name)).core
+def test_rules_are_those_of_the_core(name: str) -> None:
+    timing = timing_of(board(name))
+    assert (timing is None) == (name == "qemu:rv32")
+    assert timing is None or board(name).core.replace("cortex-m", "Cortex-M") == timing.core
 
 
 def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from vmcu_tools.runners import borders, image_values
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
 
-IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33")
+IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:rv32")
 
 
 def compiled(name: str) -> CompiledRunner:
@@ -39,17 +39,23 @@ def test_unknown_target_lists_the_known() -> None:
         runners.get("m0")
 
 
-@pytest.mark.parametrize(("name", "package"), [("host", "gcc"), ("qemu:m4", "gcc-arm-none-eabi")])
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("host", "gcc"), ("qemu:m4", "gcc-arm-none-eabi"), ("qemu:rv32", "gcc-riscv64-unknown-elf")],
+)
 def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match=f"apt-get install {package}"):
         runners.get(name).run(copy_plan(), [])
 
 
-def test_missing_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "package"), [("qemu:m4", "qemu-system-arm"), ("qemu:rv32", "qemu-system-misc")]
+)
+def test_missing_emulator(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="apt-get install qemu-system-arm"):
-        compiled("qemu:m4").command(Path("image.elf"))
+    with pytest.raises(UserError, match=f"apt-get install {package}"):
+        compiled(name).command(Path("image.elf"))
 
 
 @pytest.mark.parametrize("name", ["virtual", *IMAGES])

@@ -39,7 +39,7 @@ from ..runners.samples import Sample, make_samples
 from .boards import Board
 from .energy import Energy, estimate
 from .flash import Flash
-from .timing import timing_of
+from .timing import said_of, timing_of
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class LayerBench:
     """`calls` of the kernel, usually one for each output row. What is per MAC is None for layers
     without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they go, and
     `flash_waits`, part of `cycles`, what flash behind its caches adds; see timing.py. A board that
-    was measured tells cycles alone, the rest is None."""
+    was measured tells cycles alone, the rest is None; a core without rules has no cycles."""
 
     name: str
     op: str
     macs: int
     calls: int
-    cycles: int
+    cycles: int | None
     cycles_per_mac: float | None
     instructions: int | None = None
     instructions_per_mac: float | None = None
@@ -101,7 +101,7 @@ class BenchReport:
     target: str
     planner: str
     macs: int
-    cycles: int
+    cycles: int | None
     cycles_per_mac: float | None
     timing: str
     layers: tuple[LayerBench, ...]
@@ -123,6 +123,7 @@ class BenchReport:
 def on_board(report: BenchReport, part: Board, flash: Flash | None, source: str) -> BenchReport:
     """The report, with the time on a board; source: of what is said of its flash."""
     assert part.megahertz is not None
+    assert report.cycles is not None
     memory = "flash wait states not included" if flash is None else f"{flash.said}{source}"
     known = f"model, not measured; {memory}"
     return replace(report, time=Time.of(part.name, report.cycles, part.megahertz, known))
@@ -218,9 +219,13 @@ def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[M
     )
 
 
-def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Spent]:
-    """Cycles by row of the counts, as the core's timing rules have them."""
+def cycles_of(
+    machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int
+) -> list[Spent] | None:
+    """Cycles by row of the counts, as the core's timing rules have them; None without rules."""
     timing = timing_of(machine)
+    if timing is None:
+        return None
     code = disassembled(machine.toolchain.tool("objdump"), image)
     addresses = sorted(code)
     spent = [Spent()] * rows
@@ -252,22 +257,23 @@ def report(
     name: str,
     machine: QemuRunner,
     counts: Sequence[Counts],
-    spent: Sequence[Spent],
+    spent: Sequence[Spent] | None,
     flash: Flash | None,
 ) -> BenchReport:
     """Counts and cycles are the executor's, then each layer's."""
     plan = subject.plan
     if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(subject.rows):
         raise RunnerError(f"{machine.name}: not one inference of {len(subject.rows) - 1} layers")
+    each: Sequence[Spent | None] = spent or [None] * len(counts)
     executor, *layers = (
         row(label, op, macs, count, where, flash)
-        for (label, op, macs), count, where in zip(subject.rows, counts, spent, strict=True)
+        for (label, op, macs), count, where in zip(subject.rows, counts, each, strict=True)
     )
     unseen = next((entry.name for entry in layers if not entry.calls), None)
     if unseen is not None:
         raise RunnerError(f"{machine.name}: layer '{unseen}' was not seen running")
     macs = sum(entry.macs for entry in layers)
-    total = row("", "", macs, reduce(add, counts), reduce(add, spent), flash)
+    total = row("", "", macs, reduce(add, counts), reduce(add, spent) if spent else None, flash)
     same = {key: value for key, value in vars(total).items() if key not in ("name", "op", "calls")}
     return BenchReport(
         model=name,
@@ -275,7 +281,7 @@ def report(
         planner=plan.planner,
         compiler=compiler(machine),
         stack_bytes=counts[0].stack_bytes,
-        timing=timing_of(machine).said,
+        timing=said_of(machine),
         layers=tuple(layers),
         executor=executor,
         energy=estimate(reduce(add, counts)),
@@ -291,10 +297,10 @@ def rows(plan: Plan) -> Iterator[tuple[str, str, int]]:
 
 
 def row(
-    name: str, op: str, macs: int, counts: Counts, spent: Spent, flash: Flash | None
+    name: str, op: str, macs: int, counts: Counts, spent: Spent | None, flash: Flash | None
 ) -> LayerBench:
     stalls = 0 if flash is None else flash.stalls(counts)
-    cycles = round(spent.total) + stalls
+    cycles = None if spent is None else round(spent.total) + stalls
     return LayerBench(
         name,
         op,
@@ -312,8 +318,8 @@ def row(
     )
 
 
-def per_mac(count: int, macs: int) -> float | None:
-    return round(count / macs, 4) if macs else None
+def per_mac(count: int | None, macs: int) -> float | None:
+    return None if count is None or not macs else round(count / macs, 4)
 
 
 def compiler(machine: QemuRunner) -> str:

@@ -23,7 +23,7 @@ from ..runners.counting import CountingRunner, Counts, blocks_of, calls_in, mark
 from ..runners.qemu import QemuRunner
 from ..verify.stream import meaning, stream_of
 from .model import LayerBench, board, compiler, cycles_of, row
-from .timing import timing_of
+from .timing import said_of
 
 # Hops that are counted, and compared with whole windows.
 HOPS = 128
@@ -48,8 +48,8 @@ class StreamBench:
     instructions_worst: int
     instructions_first: int
     worst_hop: int
-    cycles: float
-    cycles_worst: int
+    cycles: float | None
+    cycles_worst: int | None
     stack_bytes: int
     layers: tuple[LayerBench, ...]
     executor: LayerBench
@@ -63,13 +63,19 @@ class _Run:
     of each call of vmcu_push_row()."""
 
     counts: list[Counts]
-    cycles: list[Spent]
+    cycles: list[Spent] | None
     calls: list[int]
     answers: np.ndarray
 
     @property
-    def total(self) -> float:
-        return sum(spent.total for spent in self.cycles)
+    def total(self) -> float | None:
+        return None if self.cycles is None else sum(spent.total for spent in self.cycles)
+
+    def since(self, before: _Run) -> float | None:
+        """Cycles beyond those of a run of fewer rows."""
+        if self.total is None or before.total is None:
+            return None
+        return self.total - before.total
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +131,8 @@ def counted(
         first, all_ = run(0), run(HOPS)
         costs = np.array(all_.calls[begun:]).reshape(HOPS, hop).sum(axis=1)
         worst = int(costs.argmax())
-        peak = run(worst + 1).total - run(worst).total
+        peak = run(worst + 1).since(run(worst))
+        cycles = all_.since(first)
         if keep is not None:
             machine.keep(image, keep, name)
     _check(subject.wanted(rows), all_.answers, target)
@@ -141,13 +148,13 @@ def counted(
         int(costs[worst]),
         sum(first.calls),
         worst,
-        round((all_.total - first.total) / HOPS, 1),
-        round(peak),
+        None if cycles is None else round(cycles / HOPS, 1),
+        None if peak is None else round(peak),
         all_.counts[0].stack_bytes,
         tuple(layers),
         executor,
         compiler(machine),
-        timing_of(machine).said,
+        said_of(machine),
     )
 
 
@@ -162,12 +169,18 @@ def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> 
 def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     """The executor and each layer in a hop, on average."""
     named = [("(between layers)", "executor", 0), *subject.layers]
-    found = []
+    found, none = [], [None] * len(named)
     for who, *parts in zip(
-        named, first.counts, all_.counts, first.cycles, all_.cycles, strict=True
+        named,
+        first.counts,
+        all_.counts,
+        first.cycles or none,
+        all_.cycles or none,
+        strict=True,
     ):
         before, after, started, ended = parts
-        found.append(row(*who, _mean(before, after), _mean(started, ended), None))
+        spent = None if ended is None else _mean(started, ended)
+        found.append(row(*who, _mean(before, after), spent, None))
     return found
 
 

@@ -91,6 +91,12 @@ TIMINGS: Mapping[str, Timing | DualIssue] = {
 }
 
 
-def timing_of(machine: QemuRunner) -> Timing | DualIssue:
-    """The rules of an emulated board's core."""
-    return TIMINGS[machine.core]
+def timing_of(machine: QemuRunner) -> Timing | DualIssue | None:
+    """The rules of an emulated board's core; None where only instructions are counted."""
+    return TIMINGS.get(machine.core)
+
+
+def said_of(machine: QemuRunner) -> str:
+    """How the cycles of an emulated board are known."""
+    timing = timing_of(machine)
+    return f"no model of {machine.core}, instructions only" if timing is None else timing.said

@@ -70,10 +70,13 @@ def portable_header(packing: Packing) -> str:
     """All instructions in portable C, but for those of which a target has defined its own."""
 
     def body(made: Instruction) -> str:
+        if not portable_body(made, packing):
+            # None of this packing's kernels has it.
+            return ""
         return unless_own(made.name, instruction_function(made, portable_body(made, packing)))
 
-    parts = ["", f'#include "{HELPERS}"', "", *map(body, INSTRUCTIONS.values())]
-    parts += ['#include "../called.h"', "", *map(body, COMPOUND.values())]
+    parts = ["", f'#include "{HELPERS}"', "", *filter(None, map(body, INSTRUCTIONS.values()))]
+    parts += ['#include "../called.h"', "", *filter(None, map(body, COMPOUND.values()))]
     return header(f"portable{packing.suffix}", "portable", PORTABLE.title, parts)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import Packing, packed_shifts
+from .language.packing import Packing, packed_shifts, paired_code
 from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
 from .targets.portable.places import tap_order
 
@@ -134,28 +134,35 @@ def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return taps, wrap_int32(bias).astype(np.int32)
 
 
-def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes:
+def blocks(
+    weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = True
+) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
     steps of taps. Every two channels of a block are joined, or apart where those of one pair
-    cannot be; such blocks are not fast.
+    cannot be; such blocks are not fast. Where pixels are paired none is joined. tiled: taps meet
+    those of a tile.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
-    join = joinable(weights)
+    join = np.ones(channels, bool) if packing.paired else joinable(weights)
     fast = weights.is_fast & join if fixed else np.zeros(channels, bool)
-    bodies: list[tuple[Kind, bytes]] = []
+    bodies: list[tuple[Kind, int, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
         quick = fixed and bool(fast[pick].all())
         block, start = fill(taps[pick], size), fill(bias[pick], size)
         kind = Kind.FAST if quick else Kind.EXACT if join[pick].all() else Kind.APART
-        block, start = (block, start) if kind is Kind.APART else joined(block, start)
+        code = paired_code(block.reshape(size, -1)) if packing.paired and tiled else 0
+        if kind is not Kind.APART and not packing.paired:
+            block, start = joined(block, start)
         parts = [start, woven(block, packing)]
         parts += constants(weights, pick, size, quick)
-        bodies.append((kind, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
+        bodies.append(
+            (kind, code, b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+        )
     return with_heads(bodies, (channels - 1) % size + 1)
 
 
@@ -191,23 +198,23 @@ class Kind(enum.Enum):
     FAST, EXACT, APART = range(3)
 
 
-def with_heads(bodies: list[tuple[Kind, bytes]], left: int) -> bytes:
-    """Runs of (fast ... fast, exact ... exact), the latter joined or apart, each behind its head;
-    `left`: channels of the last block."""
-    runs: list[tuple[Kind, int, list[bytes]]] = []
-    for kind, body in bodies:
-        latest, fast, run = runs[-1] if runs else (kind, 0, [])
+def with_heads(bodies: list[tuple[Kind, int, bytes]], left: int) -> bytes:
+    """Runs of (fast ... fast, exact ... exact), the latter joined or apart, all of one code for
+    paired pixels, each behind its head; `left`: channels of the last block."""
+    runs: list[tuple[Kind, int, int, list[bytes]]] = []
+    for kind, code, body in bodies:
+        latest, same, fast, run = runs[-1] if runs else (kind, code, 0, [])
         quick = kind is Kind.FAST
         full = fast == Head.MOST_FAST if quick else len(run) - fast == Head.MOST_EXACT
-        if not runs or full or latest not in (Kind.FAST, kind):
-            runs.append((kind, int(quick), [body]))
+        if not runs or full or latest not in (Kind.FAST, kind) or same != code:
+            runs.append((kind, code, int(quick), [body]))
         else:
             run.append(body)
-            runs[-1] = (kind, fast + quick, run)
+            runs[-1] = (kind, code, fast + quick, run)
     stream = b""
-    for number, (latest, fast, run) in enumerate(runs):
+    for number, (latest, code, fast, run) in enumerate(runs):
         last, apart = number == len(runs) - 1, latest is Kind.APART
-        head = Head(fast, len(run) - fast, apart, left if last else 0, not last)
+        head = Head(fast, len(run) - fast, apart, left if last else 0, not last, code)
         stream += np.uint32(head.word).tobytes() + b"".join(run)
     return stream
 

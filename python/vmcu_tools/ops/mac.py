@@ -222,7 +222,8 @@ class MacLayer(WindowLayer[OpT]):
         picks = [slice(first, first + size) for first in range(0, channels, size)]
         stream = self.shared_stream(
             lambda: b"".join(
-                blocks(self.mac_weights(taps, pick), packing, block, step) for pick in picks
+                blocks(self.mac_weights(taps, pick), packing, block, step, reading.tiled)
+                for pick in picks
             ),
             (reading, block, step),
         )

@@ -35,13 +35,13 @@ def cells(entry: LayerBench | BenchReport, digits: int = 2) -> list[str]:
 
 def modelled(entry: LayerBench | BenchReport) -> list[str]:
     """Cycles, and how many of them a multiply-accumulate."""
-    return [f"{entry.cycles:,}", number(entry.cycles_per_mac, 3)]
+    return [number(entry.cycles, 0), number(entry.cycles_per_mac, 3)]
 
 
 def layer_cells(entry: LayerBench | BenchReport) -> list[str]:
     """The figures of a layer, with where its cycles go."""
     parts = [None] * len(SPENT) if entry.spent is None else astuple(entry.spent)
-    shares = (None if part is None else 100 * part / max(entry.cycles, 1) for part in parts)
+    shares = (None if part is None else 100 * part / max(entry.cycles or 0, 1) for part in parts)
     macs = number(entry.macs or None, 0)
     return [macs, *cells(entry), *modelled(entry), *(number(share, 0) for share in shares)]
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from ..bench.stream import StreamBench
 from ..verify.stream import StreamVerification
-from .costs import layer_table
+from .costs import layer_table, number
 from .terminal import say
 from .text import table
 
@@ -41,8 +41,8 @@ def print_hops(report: StreamBench, console: Console) -> None:
     say(console, f"{report.model} on {report.target}, {moves}: the average of {report.hops} hops")
     console.print(layer_table(report.layers, report.executor, console))
     grid = table("", "MACs", "instructions", "cycles", left=1)
-    average = f"{report.instructions:,.0f}", f"{report.cycles:,.0f}"
-    worst = f"{report.instructions_worst:,}", f"{report.cycles_worst:,}"
+    average = f"{report.instructions:,.0f}", number(report.cycles, 0)
+    worst = f"{report.instructions_worst:,}", number(report.cycles_worst, 0)
     grid.add_row("average hop", f"{report.macs:,}", *average)
     grid.add_row(f"worst hop, number {report.worst_hop}", "", *worst)
     grid.add_row("up to the first result", "", f"{report.instructions_first:,}", "")

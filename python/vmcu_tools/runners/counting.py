@@ -188,7 +188,7 @@ class CountingRunner(QemuRunner):
             if NO_PLUGINS.search(str(error)):
                 raise UserError(
                     Problem(
-                        "this qemu-system-arm loads no plugins",
+                        f"this {self.emulator} loads no plugins",
                         "install one configured with --enable-plugins, such as Debian's",
                     )
                 ) from error

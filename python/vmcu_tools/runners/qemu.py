@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulated Cortex-M boards, without an operating system, talking by semihosting."""
+"""Emulated Cortex-M and RISC-V boards, without an operating system, talking by semihosting."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 # Of most boards.
 RAM_START = 0x20000000
 ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
+RISCV = Toolchain("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf")
+# The Debian packages of emulators.
+PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 
 
 def _port() -> Path:
@@ -21,11 +24,12 @@ def _port() -> Path:
 
 @dataclass(frozen=True)
 class QemuRunner(CompiledRunner):
-    """`machine` is QEMU's name of the board; its memories are as large as linker.ld assumes, at
-    `flash_start` and `ram_start`. `ram`: bytes of RAM that images get, stack included; None for all
-    that the board has."""
+    """`emulator` is QEMU's program, `machine` its name of the board, with options. The board's
+    memories are as large as linker.ld assumes, at `flash_start` and `ram_start`. `ram`: bytes of
+    RAM that images get, stack included; None for all that the board has."""
 
     machine: str = ""
+    emulator: str = "qemu-system-arm"
     ram: int | None = None
     flash_start: int = 0
     ram_start: int = RAM_START
@@ -33,12 +37,13 @@ class QemuRunner(CompiledRunner):
     @property
     def core(self) -> str:
         """What compilers call it."""
-        return next(flag for flag in self.flags if flag.startswith("-mcpu=")).partition("=")[2]
+        named = ("-mcpu=", "-march=")
+        return next(flag for flag in self.flags if flag.startswith(named)).partition("=")[2]
 
     def command(self, image: Path) -> list[str]:
         return [
-            find_program("qemu-system-arm", "qemu-system-arm"),
-            *("-M", self.machine, "-nographic", "-monitor", "none", "-serial", "none"),
+            find_program(self.emulator, PACKAGES[self.emulator]),
+            *("-M", *self.machine.split(), "-nographic", "-monitor", "none", "-serial", "none"),
             *("-semihosting-config", "enable=on,target=native", "-kernel", str(image)),
         ]
 
@@ -76,10 +81,24 @@ M33 = ("-mcpu=cortex-m33", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 # Where that board's secure side, in which it starts, sees its memories.
 M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000}
 
+# All of that board's memory is RAM; images keep the first 4 MB for what is flash on others.
+RV32 = QemuRunner(
+    "qemu:rv32",
+    "RV32IMC on an emulated board of QEMU's own",
+    RISCV,
+    ("-march=rv32imc", "-mabi=ilp32", "-ffreestanding", "--specs=picolibc.specs"),
+    machine="virt -bios none",
+    emulator="qemu-system-riscv32",
+    flash_start=0x80000000,
+    ram_start=0x80400000,
+    family="rv32",
+)
+
 BOARDS = (
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
     _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
     _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),
     _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", *M7),
     _board("qemu:m33", "mps2-an505", "Cortex-M33F on an emulated MPS2", *M33, **M33_MEMORY),
+    RV32,
 )

@@ -132,6 +132,24 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
+/**
+ * @brief The same kernels where pixels are paired: `--target rv32`.
+ * @{
+ */
+void vmcu_pointwise_pairs(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_pairs(const struct vmcu_call *call);
+void vmcu_dense_pairs(const struct vmcu_call *call);
+void vmcu_conv_pairs(const struct vmcu_call *call);
+void vmcu_conv_narrow_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_3_1_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_3_2_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_5_1_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_5_2_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_7_1_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_7_2_pairs(const struct vmcu_call *call);
+void vmcu_depthwise_any_pairs(const struct vmcu_call *call);
+/** @} */
+
 /** @a bias has @a shift fractional bits and includes the zero points and the rounding constant. The
  * scales of both inputs have eight more fractional bits.
  */

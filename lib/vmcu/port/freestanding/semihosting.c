@@ -6,7 +6,7 @@
 
 #include "semihosting.h"
 
-/* Operations and codes: "Semihosting for AArch32 and AArch64", Arm. */
+/* Operations and codes: "Semihosting for AArch32 and AArch64", Arm; RISC-V has the same. */
 #define SYS_OPEN          0x01
 #define SYS_CLOSE         0x02
 #define SYS_WRITE0        0x04
@@ -25,6 +25,17 @@
 #define SVC_NUMBER "0x123456"
 #endif
 
+/* RISC-V's trap is three instructions in a row, none of them compressed. */
+#if defined(__riscv)
+#define OPERATION "a0"
+#define ARGUMENT  "a1"
+#define TRAP                                                                                       \
+	".option push\n\t.option norvc\n\t.p2align 4\n\t"                                        \
+	"slli x0, x0, 0x1f\n\tebreak\n\tsrai x0, x0, 7\n\t.option pop"
+#define CHANGES "memory"
+#else
+#define OPERATION "r0"
+#define ARGUMENT  "r1"
 /* Cortex-M's trap, and that of Cortex-A and R, which is an exception of the state they are in. */
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 #define TRAP    "bkpt 0xab"
@@ -33,11 +44,12 @@
 #define TRAP    "svc " SVC_NUMBER
 #define CHANGES "memory", "lr"
 #endif
+#endif
 
 static int semihosting(int operation, const void *argument)
 {
-	register int r0 __asm__("r0") = operation;
-	register const void *r1 __asm__("r1") = argument;
+	register int r0 __asm__(OPERATION) = operation;
+	register const void *r1 __asm__(ARGUMENT) = argument;
 
 	__asm__ volatile(TRAP : "+r"(r0) : "r"(r1) : CHANGES);
 	return r0;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief From reset to main() on a Cortex-M without an operating system.
+ * @brief From reset to main() on a Cortex-M or RISC-V core without an operating system.
  */
 
 #include <stdint.h>
@@ -28,7 +28,8 @@ int main(void);
 
 void vmcu_reset(void) __attribute__((noreturn));
 
-static void fault(void)
+/* Where RISC-V goes is a multiple of four. */
+__attribute__((aligned(4))) static void fault(void)
 {
 	vmcu_semihosting_print("fault\n");
 	vmcu_semihosting_exit(EXIT_FAULT);
@@ -51,8 +52,23 @@ void vmcu_reset(void)
 	vmcu_semihosting_exit(main());
 }
 
+#if defined(__riscv)
+/** The first code in memory, where the emulated board starts. */
+__attribute__((section(".vectors"), naked, used)) static void begin(void)
+{
+	__asm__ volatile(".option push\n\t.option arch, +zicsr\n\t"
+			 "la sp, vmcu_stack_top\n\t"
+			 "la t0, %0\n\t"
+			 "csrw mtvec, t0\n\t"
+			 "j vmcu_reset\n\t"
+			 ".option pop"
+			 :
+			 : "i"(fault));
+}
+#else
 /** Stack pointer, reset, then NMI and the four faults; nothing else is ever enabled. */
 __attribute__((section(".vectors"), used)) static const uintptr_t vectors[] = {
 	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset, (uintptr_t)fault, (uintptr_t)fault,
 	(uintptr_t)fault,          (uintptr_t)fault,      (uintptr_t)fault,
 };
+#endif

@@ -18,11 +18,8 @@ WORD = 4
 # What a function of the procedure call standard (AAPCS) must preserve.
 SAVED = (*(f"r{number}" for number in range(4, 12)), "lr")
 # Stack frames are for debuggers only: exceptions of C++ do not pass through C.
-HEAD = """
-	.syntax unified
-	.thumb
-	.cfi_sections .debug_frame
-"""
+FRAMES = "\t.cfi_sections .debug_frame\n"
+THUMB = "\t.syntax unified\n\t.thumb\n"
 # Otherwise linkers of Linux assume that the file needs a stack that is executable.
 END = """
 #if defined(__linux__) && defined(__ELF__)
@@ -34,16 +31,18 @@ END = """
 @dataclass(frozen=True)
 class Function:
     """summary: what callers must know. slots: names of words on the stack by their offset from
-    SP."""
+    SP. thumb: of Arm, in that state."""
 
     name: str
     summary: str
     code: Sequence[str]
     slots: Mapping[int, str] = field(default_factory=dict)
+    thumb: bool = True
 
     def text(self) -> str:
         head = [f'\t.section .text.{self.name}, "ax", %progbits', "\t.p2align 2"]
-        head += [f"\t.global {self.name}", f"\t.type {self.name}, %function", "\t.thumb_func"]
+        head += [f"\t.global {self.name}", f"\t.type {self.name}, %function"]
+        head += ["\t.thumb_func"] * self.thumb
         end = ["\t.cfi_endproc", f"\t.size {self.name}, . - {self.name}"]
         lines = [f"{self.name}:", "\t.cfi_startproc", *map(self.line, self.code), *end]
         return "\n".join([comment(self.summary), *head, *lines, ""])
@@ -117,4 +116,5 @@ def source(origin: str, guard: str, functions: Sequence[Function]) -> str:
     names = [f"#define {name} [sp, #{at}]" for name, at in slots.items()]
     stack = "\n".join(["", comment("Words on the stack."), *names, ""]) if names else ""
     head = HEADER.format(origin=origin)
-    return f"{head}\n#if {guard}\n{HEAD}{stack}\n{texts}\n#endif\n{END}"
+    state = THUMB if any(function.thumb for function in functions) else ""
+    return f"{head}\n#if {guard}\n\n{state}{FRAMES}{stack}\n{texts}\n#endif\n{END}"

@@ -49,25 +49,27 @@ GARBAGE = 0x5A5A5A5A
 class Head:
     """The word before a run of steps in the flash stream, see ir.Segments: counts of fast and of
     exact steps, whether channels of the latter are apart, see kernels/pack.py, what the last of
-    these has left, and whether another run follows."""
+    these has left, and whether another run follows. code: of all, where pixels are paired, see
+    packing.PAIRED_TAPS."""
 
     fast: int
     exact: int
     apart: bool
     left: int
     more: bool
+    code: int = 0
 
-    MOST_FAST, MOST_EXACT = (1 << 16) - 1, (1 << 11) - 1
+    MOST_FAST, MOST_EXACT = (1 << 14) - 1, (1 << 11) - 1
 
     @property
     def word(self) -> int:
-        counts = self.fast | self.exact << 16
+        counts = self.fast | self.code << 14 | self.exact << 16
         return counts | self.apart << 27 | self.left << 28 | self.more << 31
 
     @staticmethod
     def of(word: int) -> Head:
         flags = bool(word >> 27 & 1), word >> 28 & 7, bool(word >> 31)
-        return Head(word & 0xFFFF, word >> 16 & 0x7FF, *flags)
+        return Head(word & Head.MOST_FAST, word >> 16 & Head.MOST_EXACT, *flags, word >> 14 & 3)
 
 
 @dataclass(frozen=True)

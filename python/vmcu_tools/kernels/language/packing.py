@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 
 def crossed(count: int) -> list[tuple[int, int]]:
     """The bytes at which the two weights of each of `count` pairs are, where two pairs (a, b) and
@@ -30,6 +32,11 @@ def woven(channels: int, lanes: int) -> list[tuple[int, int]]:
     ]
 
 
+def in_order(channels: int, lanes: int) -> list[tuple[int, int]]:
+    """(channel, tap) of each byte: all taps of a channel, then those of the next."""
+    return [(channel, tap) for channel in range(channels) for tap in range(lanes)]
+
+
 def packed_shifts(channels: int) -> int:
     """Bytes that the shifts of so many channels take: whole words."""
     return -(-channels // 4) * 4
@@ -47,6 +54,7 @@ class Packing:
     none; both even and at most 7, see evaluate.Head. pixels: of a block of depthwise kernels, an
     even number. tap: bytes of a tap in a tile, as the core with the widest has it.
     pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
+    paired: a tile has words of two pixels and channels are not joined, see PAIRS.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
@@ -59,6 +67,7 @@ class Packing:
     tap: int = 2
     pairs: Callable[[int], list[tuple[int, int]]] = crossed
     weave: Callable[[int, int], list[tuple[int, int]]] = woven
+    paired: bool = False
     suffix: str = ""
 
     def __post_init__(self) -> None:
@@ -75,5 +84,30 @@ class Packing:
         return -(-taps // self.step)
 
 
+# What the weights of taps that are added up together may sum up to where two pixels are a word,
+# and of how many taps that may be, by the code in the stream.
+PAIRED_SUM = 255
+PAIRED_TAPS = (1, 2, 4, 8)
+
+
+def paired_code(weights: np.ndarray) -> int:
+    """The index in PAIRED_TAPS of the most taps that may be added up together in a block of paired
+    pixels, of weights int8 (channels, taps)."""
+    sizes = np.abs(weights.astype(np.int64))
+    for code in range(len(PAIRED_TAPS) - 1, 0, -1):
+        taps = PAIRED_TAPS[code]
+        whole = np.pad(sizes, ((0, 0), (0, -sizes.shape[1] % taps)))
+        if whole.reshape(len(sizes), -1, taps).sum(axis=2).max() <= PAIRED_SUM:
+            return code
+    return 0
+
+
 # Four taps of a channel are a word: what portable C reads, and every core without vectors.
 WORDS = Packing()
+
+# A multiply of two pixels, for cores that multiply by 32 bits at best: a word of a tile is
+# x0 + x1 * 2**16. Where the weights of some taps sum up to at most PAIRED_SUM, the products of the
+# first pixel are within int16. So the sum P of these taps has that of the second pixel in its upper
+# half once 2**15 is added: A += P; H += (P + 2**15) >> 16. In the end the sums are H and
+# A - H * 2**16.
+PAIRS = Packing(weave=in_order, paired=True, suffix="_pairs")

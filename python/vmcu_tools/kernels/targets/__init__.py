@@ -7,10 +7,11 @@ from ...errors import Problem, UserError
 from ..language.target import Target
 from .dsp import DSP
 from .portable import PORTABLE
+from .rv32 import RV32
 from .v7m import V7M
 
 # Of those that read one packing, the first whose guard holds is chosen.
-TARGETS = {target.name: target for target in (DSP, V7M, PORTABLE)}
+TARGETS = {target.name: target for target in (DSP, V7M, RV32, PORTABLE)}
 DEFAULT = DSP.name
 
 __all__ = ["DEFAULT", "PORTABLE", "TARGETS", "Target", "named"]

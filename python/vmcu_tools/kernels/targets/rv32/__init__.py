@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RISC-V with 32 bits and a multiplier."""
+
+from __future__ import annotations
+
+from ...language.packing import PAIRS
+from ...language.target import Costs, Target
+from .. import pairs
+from . import blocks
+
+COSTS = Costs(
+    mac=2.7,
+    mac_direct=0.6,
+    mac_depthwise=5.5,
+    call=560,
+    call_window=1280,
+    call_strip=1400,
+    call_strip_channel=50,
+    layer=320,
+    block=4,
+    strip=6,
+)
+RV32 = Target(
+    "rv32",
+    "RV32IM",
+    "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
+    PAIRS,
+    COSTS,
+    blocks.OWN,
+    {**pairs.HELPERS, **blocks.HELPERS},
+    {"blocks": blocks.FUNCTIONS},
+)

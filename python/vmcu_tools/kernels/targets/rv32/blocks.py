@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of channels from bias to byte, where pixels are paired.
+
+Compilers have the sums of a block in memory, and code for each shape in each kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...language.assembly import Function, note
+from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
+from ..portable.blocks import RUN_PAIRED, SHAPES, Shape
+from .frame import leave, save
+
+# Arguments; STEPS becomes the tile's end.
+STREAM, TILE, STEPS, OUT, CHANNELS, HALF, PITCH, CODE = (f"a{i}" for i in range(8))
+END = STEPS
+SUMS, HIGH, PRODUCTS = (
+    ("s0", "s1", "s2", "s3"),
+    ("s4", "s5", "s6", "s7"),
+    ("t0", "t1", "t2", "t3"),
+)
+WEIGHTS, TAPS, PRODUCT = ("t4", "t5"), ("t6", "s8"), "s9"
+START, ROUND, LONG_END = "s10", "s11", "ra"
+LANES = PAIRS.lanes
+# Of the requantiser, by when TILE, products and what they are made of are free.
+MULTIPLIER, SHIFT, BIAS, *TEMPORARY = "t0", "t1", "t2", "t3", "s8", "s9"
+PIXELS = (OUT, "t4", "t5", "t6")
+BYTE = TILE
+
+
+@dataclass(frozen=True)
+class Block:
+    """Of a shape. `chains`: (channel, word) of each pair of pixels, or of each channel of one
+    pixel."""
+
+    shape: Shape
+
+    @property
+    def channels(self) -> int:
+        return self.shape.channels(PAIRS)
+
+    @property
+    def words(self) -> int:
+        """That a tap is in a tile."""
+        return max(self.shape.pixels // 2, 1)
+
+    @property
+    def chains(self) -> list[tuple[int, int]]:
+        return [(n, i) for n in range(self.channels) for i in range(self.words)]
+
+    @property
+    def step(self) -> int:
+        """Bytes of a tile's step."""
+        return 2 * LANES * self.shape.pixels
+
+    def tap(self, tap: int, products: tuple[str, ...] | None) -> Iterator[str]:
+        """A tap of all pixels times its weights: sets products, or adds to them."""
+        load = "lh" if self.shape.pixels == 1 else "lw"
+        size = self.step // LANES // self.words
+        group, lane = divmod(tap, LANES)
+        for i in range(self.words):
+            yield f"{load} {TAPS[i]}, {size * (self.words * tap + i)}({TILE})"
+        for n in range(self.channels):
+            yield f"lb {WEIGHTS[n % 2]}, {LANES * (self.channels * group + n) + lane}({STREAM})"
+            # The next weight is on its way while this one is multiplied.
+            if n % 2 == 0:
+                continue
+            for m in (n - 1, n):
+                for i in range(self.words):
+                    at = self.chains.index((m, i))
+                    if products is not None:
+                        yield f"mul {products[at]}, {WEIGHTS[m % 2]}, {TAPS[i]}"
+                    else:
+                        yield f"mul {PRODUCT}, {WEIGHTS[m % 2]}, {TAPS[i]}"
+                        total = SUMS if self.shape.pixels == 1 else PRODUCTS
+                        yield f"add {total[at]}, {total[at]}, {PRODUCT}"
+
+    def group(self, first: int, count: int) -> Iterator[str]:
+        """Some taps, and what they add to both halves."""
+        for tap in range(first, first + count):
+            yield from self.tap(tap, PRODUCTS if tap == first else None)
+        count = len(self.chains)
+        for total, product in zip(SUMS[:count], PRODUCTS, strict=False):
+            yield f"add {total}, {total}, {product}"
+        for line in ("add {0}, {0}, " + ROUND, "srai {0}, {0}, 16"):
+            for product in PRODUCTS[:count]:
+                yield line.format(product)
+        for total, product in zip(HIGH[:count], PRODUCTS, strict=False):
+            yield f"add {total}, {total}, {product}"
+
+    def loop(self, name: str, taps: int, end: str, steps: int = 1) -> Iterator[str]:
+        """Steps up to `end`, so many taps at a time."""
+        yield f"beq {TILE}, {end}, <{name}_done>"
+        yield f"<{name}>:"
+        for first in range(0, steps * LANES, taps):
+            yield from self.group(first, taps)
+        yield from self.advance(name, end, steps)
+        yield f"<{name}_done>:"
+
+    def advance(self, name: str, end: str, steps: int = 1) -> Iterator[str]:
+        yield f"addi {TILE}, {TILE}, {steps * self.step}"
+        yield f"addi {STREAM}, {STREAM}, {steps * LANES * self.channels}"
+        yield f"bne {TILE}, {end}, <{name}>"
+
+    def biases(self) -> Iterator[str]:
+        """Sums start at the bias; what the higher ones add of it to the lower ones goes there."""
+        for n in range(self.channels):
+            first, *others = [at for at, (m, _) in enumerate(self.chains) if m == n]
+            if self.shape.pixels == 1:
+                yield f"lw {SUMS[n]}, {4 * n}({STREAM})"
+                continue
+            yield f"lw {HIGH[first]}, {4 * n}({STREAM})"
+            yield f"slli {PRODUCT}, {HIGH[first]}, 16"
+            yield f"add {SUMS[first]}, {PRODUCT}, {HIGH[first]}"
+            for at in others:
+                yield f"mv {HIGH[at]}, {HIGH[first]}"
+                yield f"mv {SUMS[at]}, {SUMS[first]}"
+        yield f"addi {STREAM}, {STREAM}, {4 * self.channels}"
+        yield f"mv {TILE}, {START}"
+
+    def all_taps(self) -> Iterator[str]:
+        if self.shape.pixels == 1:
+            yield "<step>:"
+            for tap in range(LANES):
+                yield from self.tap(tap, None)
+            yield from self.advance("step", END)
+            return
+        yield f"beqz {CODE}, <one>"
+        yield f"li {PRODUCT}, 1"
+        yield f"beq {CODE}, {PRODUCT}, <two>"
+        yield note("Eight taps at a time, and four that are left.")
+        yield from self.loop("eight", 8, LONG_END, 2)
+        yield from self.loop("four", 4, END)
+        yield "j <taken>"
+        for name, taps in (("two", 2), ("one", 1)):
+            assert taps in PAIRED_TAPS
+            yield from self.loop(name, taps, END)
+            if taps > 1:
+                yield "j <taken>"
+        yield "<taken>:"
+        for at in range(len(self.chains)):
+            yield f"slli {PRODUCT}, {HIGH[at]}, 16"
+            yield f"sub {SUMS[at]}, {SUMS[at]}, {PRODUCT}"
+
+    def outputs(self, channel: int) -> list[tuple[int, str]]:
+        """Pixel and register of a channel's sums."""
+        found = []
+        for at, (n, i) in enumerate(self.chains):
+            if n == channel:
+                found.append((2 * i, SUMS[at]))
+                if self.shape.pixels > 1:
+                    found.append((2 * i + 1, HIGH[at]))
+        return found
+
+    def requantised(self) -> Iterator[str]:
+        """See vmcu_fixed_twice()."""
+        size = 4 * self.channels
+        pixels = PIXELS[: self.shape.pixels]
+        for before, pointer in itertools.pairwise(pixels):
+            yield f"add {pointer}, {before}, {PITCH}"
+        yield f"li {BYTE}, 255"
+        high, low, sign = TEMPORARY
+        for n in range(self.channels):
+            yield f"lw {MULTIPLIER}, {4 * n}({STREAM})"
+            yield f"lbu {SHIFT}, {size + n}({STREAM})"
+            yield f"sll {BIAS}, {HALF}, {SHIFT}"
+            yield f"addi {SHIFT}, {SHIFT}, 1"
+            for pixel, acc in self.outputs(n):
+                yield f"slli {low}, {acc}, 1"
+                yield f"mulh {high}, {low}, {MULTIPLIER}"
+                yield f"mul {low}, {low}, {MULTIPLIER}"
+                yield f"srai {sign}, {acc}, 31"
+                yield f"srli {low}, {low}, 31"
+                yield f"add {sign}, {sign}, {BIAS}"
+                yield f"add {high}, {high}, {low}"
+                yield f"add {high}, {high}, {sign}"
+                yield f"sra {high}, {high}, {SHIFT}"
+                yield f"addi {low}, {high}, 128"
+                yield f"bltu {BYTE}, {low}, <over_{n}_{pixel}>"
+                yield f"<store_{n}_{pixel}>:"
+                yield f"sb {high}, {n}({PIXELS[pixel]})"
+        yield f"addi {STREAM}, {STREAM}, {size + packed_shifts(self.channels)}"
+        yield f"addi {OUT}, {OUT}, {self.channels}"
+        yield f"addi {CHANNELS}, {CHANNELS}, -{self.channels}"
+        yield f"bgtz {CHANNELS}, <block>"
+        yield from leave()
+        high = TEMPORARY[0]
+        for n in range(self.channels):
+            for pixel, _ in self.outputs(n):
+                yield f"<over_{n}_{pixel}>:"
+                yield f"srai {high}, {high}, 31"
+                yield f"xori {high}, {high}, 127"
+                yield f"j <store_{n}_{pixel}>"
+
+    def code(self) -> Iterator[str]:
+        yield from save()
+        yield note("Where steps end, and where two of them at a time do.")
+        yield f"mv {START}, {TILE}"
+        if self.shape.pixels > 1:
+            bits = self.step.bit_length() - 1
+            yield f"mv {LONG_END}, {TILE}"
+            yield f"li {PRODUCT}, 3"
+            yield f"bne {CODE}, {PRODUCT}, <short>"
+            yield f"andi {PRODUCT}, {STEPS}, -2"
+            yield f"slli {PRODUCT}, {PRODUCT}, {bits}"
+            yield f"add {LONG_END}, {LONG_END}, {PRODUCT}"
+            yield "<short>:"
+            yield f"lui {ROUND}, 8"
+        yield f"slli {END}, {STEPS}, {self.step.bit_length() - 1}"
+        yield f"add {END}, {END}, {TILE}"
+        yield "<block>:"
+        yield from self.biases()
+        yield from self.all_taps()
+        yield note("The sums alone.")
+        yield f"bnez {CHANNELS}, <bytes>"
+        for n in range(self.channels):
+            for pixel, acc in self.outputs(n):
+                yield f"sw {acc}, {4 * (n * self.shape.pixels + pixel)}({OUT})"
+        yield from leave()
+        yield "<bytes>:"
+        yield from self.requantised()
+
+
+def run(shape: Shape) -> Function:
+    summary = (
+        f"Whole blocks, or, where there are no channels, the sums of one, as words: {shape.name} "
+        "pixels and channels. Returns where the flash stream goes on."
+    )
+    return Function(f"vmcu_paired_{shape.name}", summary, [*Block(shape).code()], thumb=False)
+
+
+FUNCTIONS = [run(shape) for shape in SHAPES]
+DECLARED = "".join(
+    f"""
+const uint8_t *{function.name}(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				int32_t code);"""
+    for function in FUNCTIONS
+)
+HELPERS = {"paired_runs": f"/* In blocks_rv32.S. */{DECLARED}\n"}
+OWN = {
+    made: f"*w = vmcu_paired_{shape.name}(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,\n"
+    "\t\t\tcode);"
+    for shape, made in RUN_PAIRED.items()
+}
