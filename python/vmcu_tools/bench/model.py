@@ -42,6 +42,10 @@ from .flash import Flash
 from .timing import said_of, timing_of
 
 
+# Of the cores whose table of layers the plugin of runners/counting.py reads.
+POINTER_BYTES = 4
+
+
 @dataclass(frozen=True)
 class LayerBench:
     """`calls` of the kernel, usually one for each output row. What is per MAC is None for layers
@@ -138,8 +142,12 @@ def emulated(core: str) -> str:
 def board(name: str) -> QemuRunner:
     """The target of that name if it can count; UserError lists those that can."""
     target = runners.get(name)
-    if not isinstance(target, QemuRunner):
-        able = ", ".join(n for n, t in runners.RUNNERS.items() if isinstance(t, QemuRunner))
+    if not isinstance(target, QemuRunner) or target.pointer_bytes != POINTER_BYTES:
+        able = ", ".join(
+            n
+            for n, t in runners.RUNNERS.items()
+            if isinstance(t, QemuRunner) and t.pointer_bytes == POINTER_BYTES
+        )
         raise UserError(Problem(f"'{name}' cannot count instructions", f"choose one of: {able}"))
     return target
 
@@ -324,7 +332,7 @@ def per_mac(count: int | None, macs: int) -> float | None:
 
 def compiler(machine: QemuRunner) -> str:
     """What the counted code was compiled with, as far as it matters for its speed."""
-    gcc = machine.toolchain.tool("gcc")
+    gcc = machine.toolchain.compiler
     version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True)
     level = next(flag for flag in COMMON_FLAGS if flag.startswith("-O"))
     return " ".join([Path(gcc).name, version.stdout.strip(), level, *machine.flags])

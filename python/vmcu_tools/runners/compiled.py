@@ -51,14 +51,21 @@ RunnerT = TypeVar("RunnerT", bound="CompiledRunner")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """GCC and its companions; `package` is what Debian and Ubuntu call them."""
+    """A compiler and its companions, whose names begin with `prefix`; `package` is what Debian and
+    Ubuntu call them. clang: the compiler is Clang, which has no library of its own here."""
 
     prefix: str
     package: str
+    clang: bool = False
 
     def tool(self, name: str) -> str:
         """The path of one of its programs, such as "gcc"; UserError says which package has it."""
         return find_program(f"{self.prefix}{name}", self.package)
+
+    @property
+    def compiler(self) -> str:
+        """The path of the compiler."""
+        return find_program("clang", self.package) if self.clang else self.tool("gcc")
 
 
 def find_program(program: str, package: str) -> str:
@@ -217,7 +224,7 @@ class CompiledRunner(ABC):
     def gcc(self, arguments: Sequence[str], folder: Path) -> None:
         """Runs the compiler in `folder`."""
         command = [
-            *(self.toolchain.tool("gcc"), *COMMON_FLAGS, *self.flags),
+            *(self.toolchain.compiler, *COMMON_FLAGS, *self.flags),
             *(*self.include_flags(), *arguments),
         ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

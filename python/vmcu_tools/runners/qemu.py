@@ -14,8 +14,15 @@ from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 RAM_START = 0x20000000
 ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
 RISCV = Toolchain("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf")
+LLVM = Toolchain("llvm-", "clang lld llvm libnewlib-dev", clang=True)
 # The Debian packages of emulators.
-PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+PACKAGES = {
+    "qemu-system-arm": "qemu-system-arm",
+    "qemu-system-aarch64": "qemu-system-arm",
+    "qemu-system-riscv32": "qemu-system-misc",
+    "qemu-system-riscv64": "qemu-system-misc",
+    "qemu-system-xtensa": "qemu-system-misc",
+}
 
 
 def _port() -> Path:
@@ -30,6 +37,7 @@ class QemuRunner(CompiledRunner):
 
     machine: str = ""
     emulator: str = "qemu-system-arm"
+    pointer_bytes: int = 4
     ram: int | None = None
     flash_start: int = 0
     ram_start: int = RAM_START
@@ -61,10 +69,15 @@ class QemuRunner(CompiledRunner):
         symbols = {"vmcu_flash_base": self.flash_start, "vmcu_ram_base": self.ram_start}
         if self.ram is not None:
             symbols["vmcu_ram_size"] = self.ram
+        own = ("-fuse-ld=lld",) if self.toolchain.clang else ("-Wl,--no-warn-rwx-segments", "-lgcc")
         return [
-            *("-nostdlib", "-nostartfiles", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
+            *("-nostdlib", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
-            *("-Wl,--no-warn-rwx-segments", "-lgcc"),
+            *(
+                ("-fuse-ld=lld",)
+                if self.toolchain.clang
+                else ("-Wl,--no-warn-rwx-segments", "-lgcc")
+            ),
         ]
 
 
@@ -94,6 +107,33 @@ RV32 = QemuRunner(
     family="rv32",
 )
 
+RV64 = replace(
+    RV32,
+    name="qemu:rv64",
+    summary="RV64IMAC on an emulated board of QEMU's own",
+    flags=(
+        *("-march=rv64imac", "-mabi=lp64", "-mcmodel=medany"),
+        *("-ffreestanding", "--specs=picolibc.specs"),
+    ),
+    emulator="qemu-system-riscv64",
+    pointer_bytes=8,
+    family=None,
+)
+# Without a memory management unit, all memory is a device's, and devices want aligned accesses.
+A53 = QemuRunner(
+    "qemu:a53",
+    "Cortex-A53 in AArch64 state on an emulated board of QEMU's own",
+    LLVM,
+    (
+        *("--target=aarch64-none-elf", "-mcpu=cortex-a53", "-mstrict-align", "-ffreestanding"),
+        "-isystem/usr/include/newlib",
+    ),
+    machine="virt -cpu cortex-a53",
+    emulator="qemu-system-aarch64",
+    pointer_bytes=8,
+    flash_start=0x40000000,
+    ram_start=0x41000000,
+)
 BOARDS = (
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
     _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
@@ -101,4 +141,6 @@ BOARDS = (
     _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", *M7),
     _board("qemu:m33", "mps2-an505", "Cortex-M33F on an emulated MPS2", *M33, **M33_MEMORY),
     RV32,
+    RV64,
+    A53,
 )

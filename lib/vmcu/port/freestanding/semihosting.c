@@ -33,6 +33,11 @@
 	".option push\n\t.option norvc\n\t.p2align 4\n\t"                                        \
 	"slli x0, x0, 0x1f\n\tebreak\n\tsrai x0, x0, 7\n\t.option pop"
 #define CHANGES "memory"
+#elif defined(__aarch64__)
+#define OPERATION "w0"
+#define ARGUMENT  "x1"
+#define TRAP      "hlt #0xf000"
+#define CHANGES   "memory"
 #else
 #define OPERATION "r0"
 #define ARGUMENT  "r1"

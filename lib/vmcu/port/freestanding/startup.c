@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief From reset to main() on a Cortex-M or RISC-V core without an operating system.
+ * @brief From reset to main() on cores without an operating system: Cortex-M, RISC-V, AArch64.
  */
 
 #include <stdint.h>
@@ -26,10 +26,11 @@ extern uint32_t vmcu_stack_top[];
 
 int main(void);
 
+void vmcu_fault(void);
 void vmcu_reset(void) __attribute__((noreturn));
 
 /* Where RISC-V goes is a multiple of four. */
-__attribute__((aligned(4))) static void fault(void)
+__attribute__((aligned(4))) void vmcu_fault(void)
 {
 	vmcu_semihosting_print("fault\n");
 	vmcu_semihosting_exit(EXIT_FAULT);
@@ -39,7 +40,7 @@ void vmcu_reset(void)
 {
 	const uint32_t *from = vmcu_data_load;
 
-#if defined(__ARM_FP)
+#if defined(__ARM_FP) && !defined(__aarch64__)
 	CPACR |= CPACR_FPU_ENABLED;
 	__asm__ volatile("dsb\n\tisb" ::: "memory");
 #endif
@@ -63,12 +64,35 @@ __attribute__((section(".vectors"), naked, used)) static void begin(void)
 			 "j vmcu_reset\n\t"
 			 ".option pop"
 			 :
-			 : "i"(fault));
+			 : "i"(vmcu_fault));
 }
+#elif defined(__aarch64__)
+/*
+ * The first code in memory, which allows floating point; then sixteen exceptions, 128 bytes each.
+ */
+__asm__(".section .vectors, \"ax\"\n\t"
+	".global vmcu_begin\n"
+	"vmcu_begin:\n\t"
+	"mov x0, #(3 << 20)\n\t"
+	"msr cpacr_el1, x0\n\t"
+	"adr x0, 1f\n\t"
+	"msr vbar_el1, x0\n\t"
+	"isb\n\t"
+	"ldr x0, =vmcu_stack_top\n\t"
+	"mov sp, x0\n\t"
+	"b vmcu_reset\n\t"
+	".ltorg\n\t"
+	".p2align 11\n"
+	"1:\n\t"
+	".rept 16\n\t"
+	"b vmcu_fault\n\t"
+	".p2align 7\n\t"
+	".endr");
 #else
 /** Stack pointer, reset, then NMI and the four faults; nothing else is ever enabled. */
 __attribute__((section(".vectors"), used)) static const uintptr_t vectors[] = {
-	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset, (uintptr_t)fault, (uintptr_t)fault,
-	(uintptr_t)fault,          (uintptr_t)fault,      (uintptr_t)fault,
+	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset, (uintptr_t)vmcu_fault,
+	(uintptr_t)vmcu_fault,     (uintptr_t)vmcu_fault, (uintptr_t)vmcu_fault,
+	(uintptr_t)vmcu_fault,
 };
 #endif
