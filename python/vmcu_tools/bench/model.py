@@ -41,7 +41,6 @@ from .energy import Energy, estimate
 from .flash import Flash
 from .timing import said_of, timing_of
 
-
 # Of the cores whose table of layers the plugin of runners/counting.py reads.
 POINTER_BYTES = 4
 

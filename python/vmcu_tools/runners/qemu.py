@@ -69,7 +69,6 @@ class QemuRunner(CompiledRunner):
         symbols = {"vmcu_flash_base": self.flash_start, "vmcu_ram_base": self.ram_start}
         if self.ram is not None:
             symbols["vmcu_ram_size"] = self.ram
-        own = ("-fuse-ld=lld",) if self.toolchain.clang else ("-Wl,--no-warn-rwx-segments", "-lgcc")
         return [
             *("-nostdlib", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
