@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from random_builder import Builder
+from random_graphs import LAYERS, disjoint, random_inputs
 from vmcu_tools import paths, runners
-from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.runners.compiled import IMAGE, CompiledRunner, Toolchain
 from vmcu_tools.runners.qemu import QemuRunner
@@ -46,7 +46,10 @@ def found(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(shutil.which(program) is None, reason=f"not installed: {program}")
 
 
-def expect_layers(graph: Graph, board: CompiledRunner) -> None:
+def expect_layers(board: CompiledRunner) -> None:
+    """Layers of every kind, in one image."""
+    builder = Builder(np.random.default_rng(9))
+    graph = builder.graph([LAYERS[kind](builder).name for kind in LAYERS for _ in range(5)])
     sample = random_inputs(graph, 9)
     (outputs,) = board.run(disjoint(graph), [sample])
     wanted = reference.run(graph, sample)
@@ -56,26 +59,25 @@ def expect_layers(graph: Graph, board: CompiledRunner) -> None:
 
 @found("xtensa-lx106-elf-gcc")
 @found("qemu-system-xtensa")
-@pytest.mark.parametrize("kind", LAYERS)
-def test_xtensa(kind: str) -> None:
-    expect_layers(random_layers(kind, 6, seed=9), LX106)
+def test_xtensa() -> None:
+    expect_layers(LX106)
 
 
 @found("clang")
 @found("llvm-ar")
 @found("ld.lld")
 @found("qemu-system-aarch64")
-@pytest.mark.parametrize("kind", LAYERS)
-def test_aarch64(kind: str) -> None:
-    board = runners.get("qemu:a53")
-    assert isinstance(board, CompiledRunner)
-    expect_layers(random_layers(kind, 6, seed=9), board)
+def test_aarch64() -> None:
+    expect_layers(machine("qemu:a53"))
 
 
 @found("riscv64-unknown-elf-gcc")
 @found("qemu-system-riscv64")
-@pytest.mark.parametrize("kind", LAYERS)
-def test_rv64(kind: str) -> None:
-    board = runners.get("qemu:rv64")
+def test_rv64() -> None:
+    expect_layers(machine("qemu:rv64"))
+
+
+def machine(name: str) -> CompiledRunner:
+    board = runners.get(name)
     assert isinstance(board, CompiledRunner)
-    expect_layers(random_layers(kind, 6, seed=9), board)
+    return board
