@@ -77,7 +77,8 @@ def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
 
 # qemu:m33 runs what qemu:m4 runs.
 @pytest.mark.parametrize(
-    ("board", "cases"), [("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10), ("qemu:rv32", 30)]
+    ("board", "cases"),
+    [("qemu:m0", 20), ("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10), ("qemu:rv32", 30)],
 )
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str, cases: int) -> None:
