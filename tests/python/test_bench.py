@@ -87,7 +87,7 @@ counted:
     ret
     .size counted, . - counted
 """
-# The same, as far as ARMv6-M has it.
+# The first one as far as ARMv6-M has it.
 COUNTED_V6M = """
     .syntax unified
     .thumb

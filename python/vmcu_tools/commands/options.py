@@ -264,8 +264,8 @@ def target_options(parser: argparse.ArgumentParser) -> None:
         metavar="MACHINE",
         help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m0 "
         "(Cortex-M0+ code on a Cortex-M3), qemu:m3, qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7, "
-        "qemu:m33 or qemu:rv32 (default virtual; host for a container); host+container and so on: load the model from a container. Does "
-        "not change the weight layout: see --target",
+        "qemu:m33 or qemu:rv32 (default virtual; host for a container); host+container and "
+        "so on: load the model from a container. Does not change the weight layout: see --target",
     )
     where.add_argument(
         "--board",

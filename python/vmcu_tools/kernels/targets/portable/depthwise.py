@@ -51,8 +51,8 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
 		uint32_t x, y;
 
-		__builtin_memcpy(&x, *a, 4);
-		__builtin_memcpy(&y, *b, 4);
+		vmcu_copy_word(&x, *a);
+		vmcu_copy_word(&y, *b);
 		*(*u)++ = (x & 0xffffU) | y << 16;
 		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
