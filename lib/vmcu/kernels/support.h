@@ -38,7 +38,7 @@
 /** Copies four bytes, whatever their addresses. */
 VMCU_INLINE void vmcu_copy_word(void *to, const void *from)
 {
-#if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
+#if (defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)) || defined(__riscv)
 	/* Compilers would call memcpy. */
 	if ((((uintptr_t)to | (uintptr_t)from) & 3U) != 0U) {
 		uint8_t *dst = to;

@@ -130,8 +130,8 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="NAME",
         help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up), v7m "
         "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; rv32 "
-        "(RV32IM), whose plans only such a core runs (default: that of the machine of --on, else "
-        "dsp). Does not choose a machine: see --on",
+        "(RV32IM) or v6m (Cortex-M0+), whose plans only such a core runs (default: that of the "
+        "machine of --on, else dsp). Does not choose a machine: see --on",
     )
     plan.add_argument(
         "--ram",
