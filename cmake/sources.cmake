@@ -19,6 +19,7 @@ set(runtime
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
   kernels/gen/blocks_rv32.S
+  kernels/gen/blocks_v6m.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/conv_pairs.c

@@ -15,6 +15,9 @@
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_RUN_PAIRED_4X2
+#define VMCU_OWN_RUN_PAIRED_2X2
+#define VMCU_OWN_RUN_PAIRED_2X4
 
 typedef int16_t vmcu_lane_t;
 
@@ -161,7 +164,42 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 	*high += (sum + 0x8000) >> 16;
 }
 
+/* Blocks of pairs of pixels. */
+const uint8_t *vmcu_run_pairs_4x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				  int32_t code);
+const uint8_t *vmcu_run_pairs_2x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				  int32_t code);
+const uint8_t *vmcu_run_pairs_2x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				  int32_t code);
+
 #include "helpers.h"
+
+/* So many channels of four pixels where pixels are paired, as run() has them. */
+VMCU_ONCE void vmcu_run_paired_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
+				   int32_t code)
+{
+	*w = vmcu_run_pairs_4x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
+}
+
+/* So many channels of two pixels where pixels are paired, as run() has them. */
+VMCU_ONCE void vmcu_run_paired_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
+				   int32_t code)
+{
+	*w = vmcu_run_pairs_2x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
+}
+
+/* So many channels of two pixels where pixels are paired, as run() has them. */
+VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
+				   int32_t code)
+{
+	*w = vmcu_run_pairs_2x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
+}
 
 #include "isa_portable_pairs.h"
 
