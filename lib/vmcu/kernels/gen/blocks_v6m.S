@@ -727,7 +727,7 @@ vmcu_run_pairs_4x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_4x2_beyond_0
 .Lvmcu_run_pairs_4x2_store_0:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
 	sxth	r5, r4
@@ -755,7 +755,7 @@ vmcu_run_pairs_4x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_4x2_beyond_1
 .Lvmcu_run_pairs_4x2_store_1:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
 	lsls	r4, r4, #16
@@ -786,7 +786,7 @@ vmcu_run_pairs_4x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_4x2_beyond_2
 .Lvmcu_run_pairs_4x2_store_2:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
 	sxth	r5, r4
@@ -814,7 +814,7 @@ vmcu_run_pairs_4x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_4x2_beyond_3
 .Lvmcu_run_pairs_4x2_store_3:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
 	ldr	r1, OUT
@@ -1613,7 +1613,7 @@ vmcu_run_pairs_2x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x2_beyond_0
 .Lvmcu_run_pairs_2x2_store_0:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
 	sxth	r5, r4
@@ -1641,7 +1641,7 @@ vmcu_run_pairs_2x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x2_beyond_1
 .Lvmcu_run_pairs_2x2_store_1:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
 	ldr	r2, [r0, #4]
@@ -1685,7 +1685,7 @@ vmcu_run_pairs_2x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x2_beyond_2
 .Lvmcu_run_pairs_2x2_store_2:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
 	sxth	r5, r4
@@ -1713,7 +1713,7 @@ vmcu_run_pairs_2x2:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x2_beyond_3
 .Lvmcu_run_pairs_2x2_store_3:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
 	ldr	r1, OUT
@@ -2525,7 +2525,7 @@ vmcu_run_pairs_2x4:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x4_beyond_0
 .Lvmcu_run_pairs_2x4_store_0:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
 	sxth	r5, r4
@@ -2553,7 +2553,7 @@ vmcu_run_pairs_2x4:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x4_beyond_1
 .Lvmcu_run_pairs_2x4_store_1:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
 	ldr	r2, [r0, #4]
@@ -2597,7 +2597,7 @@ vmcu_run_pairs_2x4:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x4_beyond_2
 .Lvmcu_run_pairs_2x4_store_2:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
 	sxth	r5, r4
@@ -2625,7 +2625,7 @@ vmcu_run_pairs_2x4:
 	cmp	r4, r5
 	bne	.Lvmcu_run_pairs_2x4_beyond_3
 .Lvmcu_run_pairs_2x4_store_3:
-	strb	r4, [r1]
+	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
 	ldr	r1, OUT
@@ -2663,6 +2663,713 @@ vmcu_run_pairs_2x4:
 	b	.Lvmcu_run_pairs_2x4_store_3
 	.cfi_endproc
 	.size vmcu_run_pairs_2x4, . - vmcu_run_pairs_2x4
+
+/*
+ * So many channels of one pixel, a multiple of four, of taps of a tile, from bias to store; with
+ * none, the sums of one block as words. Returns where the flash stream goes on.
+ */
+	.section .text.vmcu_run_single_1x4, "ax", %progbits
+	.p2align 2
+	.global vmcu_run_single_1x4
+	.type vmcu_run_single_1x4, %function
+	.thumb_func
+vmcu_run_single_1x4:
+	.cfi_startproc
+
+	/* Locals, and the end of the taps. */
+	push	{r4, r5, r6, r7, lr}
+	.cfi_adjust_cfa_offset	20
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	lr, 16
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	push	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	16
+	.cfi_rel_offset	r8, 0
+	.cfi_rel_offset	r9, 4
+	.cfi_rel_offset	r10, 8
+	.cfi_rel_offset	r11, 12
+	sub	sp, #24
+	.cfi_adjust_cfa_offset	24
+	str	r1, TILE
+	str	r3, OUT
+	lsls	r2, r2, #3
+	adds	r2, r2, r1
+	mov	lr, r2
+
+	/* Start the sums of four channels at their biases. */
+.Lvmcu_run_single_1x4_block:
+	ldm	r0!, {r4, r5, r6, r7}
+	mov	r8, r4
+	mov	r9, r5
+	mov	r10, r6
+	mov	r11, r7
+	ldr	r1, TILE
+
+	/* Four taps times those of four channels. */
+.Lvmcu_run_single_1x4_turn:
+	ldm	r1!, {r5, r7}
+	sxth	r4, r5
+	asrs	r5, r5, #16
+	sxth	r6, r7
+	asrs	r7, r7, #16
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r8, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r8, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r8, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r8, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r9, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r9, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r9, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r9, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r10, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r10, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r10, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r10, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r11, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r11, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r11, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r11, r3
+	cmp	r1, lr
+	bne	.Lvmcu_run_single_1x4_turn
+	b	.Lvmcu_run_single_1x4_done
+.Lvmcu_run_single_1x4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_single_1x4_store_0
+.Lvmcu_run_single_1x4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_single_1x4_store_1
+.Lvmcu_run_single_1x4_done:
+	ldr	r1, OUT
+	ldr	r4, CHANNELS
+	cmp	r4, #0
+	bne	.Lvmcu_run_single_1x4_bytes
+
+	/* Without channels: store the sums of one block. */
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	stm	r1!, {r4, r5, r6, r7}
+.Lvmcu_run_single_1x4_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	mov	r8, r4
+	mov	r9, r5
+	mov	r10, r6
+	mov	r11, r7
+	pop	{r4, r5, r6, r7, pc}
+
+	/* Requantise and store. */
+.Lvmcu_run_single_1x4_bytes:
+	ldr	r2, [r0, #0]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #16]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_single_1x4_beyond_0
+.Lvmcu_run_single_1x4_store_0:
+	strb	r4, [r1, #0]
+	ldr	r2, [r0, #4]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #17]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_single_1x4_beyond_1
+.Lvmcu_run_single_1x4_store_1:
+	strb	r4, [r1, #1]
+	ldr	r2, [r0, #8]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #18]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r10
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_single_1x4_beyond_2
+.Lvmcu_run_single_1x4_store_2:
+	strb	r4, [r1, #2]
+	ldr	r2, [r0, #12]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #19]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r11
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_single_1x4_beyond_3
+.Lvmcu_run_single_1x4_store_3:
+	strb	r4, [r1, #3]
+	adds	r0, #20
+	adds	r1, #4
+	str	r1, OUT
+	ldr	r4, CHANNELS
+	subs	r4, #4
+	str	r4, CHANNELS
+	beq	.Lvmcu_run_single_1x4_leave
+	b	.Lvmcu_run_single_1x4_block
+.Lvmcu_run_single_1x4_leave:
+	b	.Lvmcu_run_single_1x4_end
+.Lvmcu_run_single_1x4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_single_1x4_store_2
+.Lvmcu_run_single_1x4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_single_1x4_store_3
+	.cfi_endproc
+	.size vmcu_run_single_1x4, . - vmcu_run_single_1x4
+
+/*
+ * So many channels of one pixel, a multiple of four, of bytes, from bias to store; with none, the
+ * sums of one block as words. Returns where the flash stream goes on.
+ */
+	.section .text.vmcu_run_dense_1x4, "ax", %progbits
+	.p2align 2
+	.global vmcu_run_dense_1x4
+	.type vmcu_run_dense_1x4, %function
+	.thumb_func
+vmcu_run_dense_1x4:
+	.cfi_startproc
+
+	/* Locals, and the end of the taps. */
+	push	{r4, r5, r6, r7, lr}
+	.cfi_adjust_cfa_offset	20
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	lr, 16
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	push	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	16
+	.cfi_rel_offset	r8, 0
+	.cfi_rel_offset	r9, 4
+	.cfi_rel_offset	r10, 8
+	.cfi_rel_offset	r11, 12
+	sub	sp, #24
+	.cfi_adjust_cfa_offset	24
+	str	r1, TILE
+	str	r3, OUT
+	lsls	r2, r2, #2
+	adds	r2, r2, r1
+	mov	lr, r2
+
+	/* Start the sums of four channels at their biases. */
+.Lvmcu_run_dense_1x4_block:
+	ldm	r0!, {r4, r5, r6, r7}
+	mov	r8, r4
+	mov	r9, r5
+	mov	r10, r6
+	mov	r11, r7
+	ldr	r1, TILE
+	lsls	r4, r1, #30
+	bne	.Lvmcu_run_dense_1x4_single
+
+	/* Four taps times those of four channels. */
+.Lvmcu_run_dense_1x4_words:
+	ldm	r1!, {r7}
+	sxtb	r4, r7
+	lsls	r5, r7, #16
+	asrs	r5, r5, #24
+	lsls	r6, r7, #8
+	asrs	r6, r6, #24
+	asrs	r7, r7, #24
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r8, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r8, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r8, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r8, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r9, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r9, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r9, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r9, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r10, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r10, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r10, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r10, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r11, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r11, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r11, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r11, r3
+	cmp	r1, lr
+	bne	.Lvmcu_run_dense_1x4_words
+	b	.Lvmcu_run_dense_1x4_done
+
+	/* Four taps times those of four channels. */
+.Lvmcu_run_dense_1x4_single:
+	ldrb	r4, [r1, #0]
+	ldrb	r5, [r1, #1]
+	ldrb	r6, [r1, #2]
+	ldrb	r7, [r1, #3]
+	sxtb	r4, r4
+	sxtb	r5, r5
+	sxtb	r6, r6
+	sxtb	r7, r7
+	adds	r1, #4
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r8, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r8, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r8, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r8, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r9, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r9, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r9, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r9, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r10, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r10, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r10, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r10, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r11, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r11, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r11, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r11, r3
+	cmp	r1, lr
+	bne	.Lvmcu_run_dense_1x4_single
+	b	.Lvmcu_run_dense_1x4_done
+.Lvmcu_run_dense_1x4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_dense_1x4_store_0
+.Lvmcu_run_dense_1x4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_dense_1x4_store_1
+.Lvmcu_run_dense_1x4_done:
+	ldr	r1, OUT
+	ldr	r4, CHANNELS
+	cmp	r4, #0
+	bne	.Lvmcu_run_dense_1x4_bytes
+
+	/* Without channels: store the sums of one block. */
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	stm	r1!, {r4, r5, r6, r7}
+.Lvmcu_run_dense_1x4_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	mov	r8, r4
+	mov	r9, r5
+	mov	r10, r6
+	mov	r11, r7
+	pop	{r4, r5, r6, r7, pc}
+
+	/* Requantise and store. */
+.Lvmcu_run_dense_1x4_bytes:
+	ldr	r2, [r0, #0]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #16]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_dense_1x4_beyond_0
+.Lvmcu_run_dense_1x4_store_0:
+	strb	r4, [r1, #0]
+	ldr	r2, [r0, #4]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #17]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_dense_1x4_beyond_1
+.Lvmcu_run_dense_1x4_store_1:
+	strb	r4, [r1, #1]
+	ldr	r2, [r0, #8]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #18]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r10
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_dense_1x4_beyond_2
+.Lvmcu_run_dense_1x4_store_2:
+	strb	r4, [r1, #2]
+	ldr	r2, [r0, #12]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #19]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r11
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_run_dense_1x4_beyond_3
+.Lvmcu_run_dense_1x4_store_3:
+	strb	r4, [r1, #3]
+	adds	r0, #20
+	adds	r1, #4
+	str	r1, OUT
+	ldr	r4, CHANNELS
+	subs	r4, #4
+	str	r4, CHANNELS
+	beq	.Lvmcu_run_dense_1x4_leave
+	b	.Lvmcu_run_dense_1x4_block
+.Lvmcu_run_dense_1x4_leave:
+	b	.Lvmcu_run_dense_1x4_end
+.Lvmcu_run_dense_1x4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_dense_1x4_store_2
+.Lvmcu_run_dense_1x4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_run_dense_1x4_store_3
+	.cfi_endproc
+	.size vmcu_run_dense_1x4, . - vmcu_run_dense_1x4
 
 #endif
 

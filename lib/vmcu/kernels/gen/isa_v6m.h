@@ -15,9 +15,11 @@
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
 #define VMCU_OWN_RUN_PAIRED_2X2
 #define VMCU_OWN_RUN_PAIRED_2X4
+#define VMCU_OWN_RUN_PAIRED_1X4
 
 typedef int16_t vmcu_lane_t;
 
@@ -164,16 +166,44 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 	*high += (sum + 0x8000) >> 16;
 }
 
-/* Blocks of pairs of pixels. */
-const uint8_t *vmcu_run_pairs_4x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+/* In blocks_v6m.S. */
+const uint8_t *vmcu_run_pairs_4x2(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				  int32_t code);
-const uint8_t *vmcu_run_pairs_2x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+const uint8_t *vmcu_run_pairs_2x2(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				  int32_t code);
-const uint8_t *vmcu_run_pairs_2x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+const uint8_t *vmcu_run_pairs_2x4(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				  int32_t code);
+const uint8_t *vmcu_run_single_1x4(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
+				   int8_t *out, int32_t channels, int32_t half);
+const uint8_t *vmcu_run_dense_1x4(const uint8_t *stream, const int8_t *taps, int32_t steps,
+				  int8_t *out, int32_t channels, int32_t half);
+
+/* What is left of blocks is rare. */
+#define VMCU_DENSE_IN_PLACE 0
+#define VMCU_DENSE_SUMS     VMCU_CALLED
+
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
+	}
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_run_dense_1x4(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+	}
+	*out += whole;
+	return channels - whole;
+}
 
 #include "helpers.h"
 
@@ -199,6 +229,16 @@ VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_l
 				   int32_t code)
 {
 	*w = vmcu_run_pairs_2x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
+}
+
+/* So many channels of one pixel where pixels are paired, as run() has them. */
+VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
+				   int32_t code)
+{
+	*w = vmcu_run_single_1x4(*w, tile, p->steps, out, channels, vmcu_half(p));
+	(void)pitch;
+	(void)code;
 }
 
 #include "isa_portable_pairs.h"

@@ -6,9 +6,10 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from ..portable.blocks import RUN_PAIRED
+from ..portable.blocks import NARROW, RUN_PAIRED
+from ..portable.dense import whole_dense
 from ..thumb import prototypes
-from . import blocks
+from . import blocks, single
 
 COSTS = Costs(
     mac=3.6,
@@ -22,12 +23,19 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
-DECLARED = prototypes(
-    list(blocks.FUNCTIONS.values()),
+# What assembly functions are called with.
+FROM = "const uint8_t *stream, const {type} *taps, int32_t steps, int8_t *out, int32_t channels, "
+PAIRED = prototypes(
+    [*blocks.FUNCTIONS.values()],
     "const uint8_t *",
-    "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, int32_t channels, "
-    "int32_t half, int32_t pitch, int32_t code",
+    FROM.format(type="vmcu_lane_t") + "int32_t half, int32_t pitch, int32_t code",
 )
+TILED = prototypes(
+    [single.TILED], "const uint8_t *", FROM.format(type="vmcu_lane_t") + "int32_t half"
+)
+DENSE = prototypes([single.DENSE], "const uint8_t *", FROM.format(type="int8_t") + "int32_t half")
+RUN = "*w = {name}(*w, tile, p->steps, out, channels, vmcu_half(p){more});"
+RUN_SINGLE = RUN.format(name=single.TILED.name, more="") + "\n(void)pitch;\n(void)code;"
 V6M = Target(
     "v6m",
     "ARMv6-M and ARMv8-M Baseline",
@@ -35,11 +43,16 @@ V6M = Target(
     PAIRS,
     COSTS,
     {
-        RUN_PAIRED[
-            shape
-        ]: f"*w = {made.name}(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);"
-        for shape, made in blocks.FUNCTIONS.items()
+        **{
+            RUN_PAIRED[shape]: RUN.format(name=made.name, more=", pitch, code")
+            for shape, made in blocks.FUNCTIONS.items()
+        },
+        RUN_PAIRED[NARROW[1]]: RUN_SINGLE,
     },
-    {**pairs.HELPERS, "pairs": f"/* Blocks of pairs of pixels. */\n{DECLARED}"},
-    {"blocks": list(blocks.FUNCTIONS.values())},
+    {
+        **pairs.HELPERS,
+        "blocks": f"/* In blocks_v6m.S. */\n{PAIRED}{TILED}{DENSE}",
+        "dense_whole": whole_dense(single.DENSE.name),
+    },
+    {"blocks": [*blocks.FUNCTIONS.values(), single.TILED, single.DENSE]},
 )

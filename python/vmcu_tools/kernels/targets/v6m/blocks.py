@@ -66,6 +66,65 @@ def kept(sums: Sequence[str]) -> list[str]:
     return code
 
 
+def factor(n: int, place: Sequence[str]) -> list[str]:
+    """Of the requantiser of channel n from R0 on: the multiplier's halves in R3 and R2, the shift
+    in R7, half and the zero point in R12. place: loads R7 with the shift."""
+    return [
+        f"ldr r2, [{STREAM}, #{WORD * n}]",
+        "lsrs r3, r2, #16",
+        "uxth r2, r2",
+        *place,
+        f"ldr r5, {HALF}",
+        "lsls r5, r7",
+        "mov r12, r5",
+        "adds r7, #1",
+    ]
+
+
+def stored(number: int, at: int = 0) -> list[str]:
+    """Requantises R4 and stores it behind R1. A product of 31 by 31 bits is made of four: as both
+    halves of the sum have signs, none overflows."""
+    return [
+        "sxth r5, r4",
+        "subs r4, r4, r5",
+        "asrs r4, r4, #16",
+        "movs r6, r5",
+        "muls r6, r2, r6",
+        "asrs r6, r6, #16",
+        "muls r5, r3, r5",
+        "adds r5, r5, r6",
+        "movs r6, r4",
+        "muls r6, r2, r6",
+        "adds r5, r5, r6",
+        "asrs r5, r5, #14",
+        "adds r5, #1",
+        "asrs r5, r5, #1",
+        "muls r4, r3, r4",
+        "lsls r4, r4, #1",
+        "adds r4, r4, r5",
+        "asrs r5, r4, #31",
+        "adds r4, r4, r5",
+        "add r4, r12",
+        "asrs r4, r7",
+        "sxtb r5, r4",
+        "cmp r4, r5",
+        f"bne <beyond_{number}>",
+        f"<store_{number}>:",
+        f"strb r4, [r1, #{at}]",
+    ]
+
+
+def beyond(number: int) -> list[str]:
+    """The byte that is next to what is beyond one."""
+    return [
+        f"<beyond_{number}>:",
+        "asrs r4, r4, #31",
+        "movs r5, #127",
+        "eors r4, r5",
+        f"b <store_{number}>",
+    ]
+
+
 @dataclass(frozen=True)
 class Blocks:
     """Code for a shape."""
@@ -207,81 +266,27 @@ class Blocks:
             "mov pc, r3",
         ]
 
-    def factor(self, n: int) -> list[str]:
-        """Of a channel's requantiser: the multiplier's halves in R3 and R2, the shift in R7, half
-        and the zero point in R12."""
-        return [
-            f"ldr r2, [{STREAM}, #{WORD * n}]",
-            "lsrs r3, r2, #16",
-            "uxth r2, r2",
-            f"ldr r5, {PLACE}",
-            *[f"adds r5, #{n}"] * (n > 0),
-            f"ldrb r7, [{STREAM}, r5]",
-            f"ldr r5, {HALF}",
-            "lsls r5, r7",
-            "mov r12, r5",
-            "adds r7, #1",
-        ]
-
-    def stored(self, number: int) -> list[str]:
-        """Requantises R4 and stores it where R1 says. The product of 31 by 31 bits is made of
-        four: as both halves of the sum have signs, none overflows."""
-        return [
-            "sxth r5, r4",
-            "subs r4, r4, r5",
-            "asrs r4, r4, #16",
-            "movs r6, r5",
-            "muls r6, r2, r6",
-            "asrs r6, r6, #16",
-            "muls r5, r3, r5",
-            "adds r5, r5, r6",
-            "movs r6, r4",
-            "muls r6, r2, r6",
-            "adds r5, r5, r6",
-            "asrs r5, r5, #14",
-            "adds r5, #1",
-            "asrs r5, r5, #1",
-            "muls r4, r3, r4",
-            "lsls r4, r4, #1",
-            "adds r4, r4, r5",
-            "asrs r5, r4, #31",
-            "adds r4, r4, r5",
-            "add r4, r12",
-            "asrs r4, r7",
-            "sxtb r5, r4",
-            "cmp r4, r5",
-            f"bne <beyond_{number}>",
-            f"<store_{number}>:",
-            "strb r4, [r1]",
-        ]
-
-    def beyond(self, number: int) -> list[str]:
-        """The byte that is next to what is beyond one."""
-        return [
-            f"<beyond_{number}>:",
-            "asrs r4, r4, #31",
-            "movs r5, #127",
-            "eors r4, r5",
-            f"b <store_{number}>",
-        ]
-
     def sums(self, number: int, to: str, spare: str) -> list[str]:
         """That of a pair's first pixel."""
         whole, upper = SUMS[number]
         code = [f"mov {to}, {upper}", f"lsls {to}, {to}, #16", f"mov {spare}, {whole}"]
         return [*code, f"subs {to}, {spare}, {to}"]
 
+    def shift(self, n: int) -> list[str]:
+        add = [f"adds r5, #{n}"] * (n > 0)
+        return [f"ldr r5, {PLACE}", *add, f"ldrb r7, [{STREAM}, r5]"]
+
     def bytes(self) -> list[str]:
         """From sums to bytes: four pixels of a channel, or two of each of two."""
         code = [note("Requantise and store."), "<bytes>:", f"ldr r1, {OUT}"]
         for number, (whole, upper) in enumerate(SUMS):
-            code += self.factor(number) if number < self.at_once else []
+            code += factor(number, self.shift(number)) if number < self.at_once else []
             code += self.sums(number, "r4", "r5")
             # Its first register is free for the pitch.
             code += [f"ldr r5, {PITCH}", f"mov {whole}, r5"] if number < self.at_once else []
             pitch = SUMS[min(number, self.at_once - 1)][0]
-            code += [*self.stored(2 * number), f"add r1, {pitch}"]
-            code += [f"mov r4, {upper}", *self.stored(2 * number + 1)]
+            code += [*stored(2 * number), f"add r1, {pitch}"]
+            code += [f"mov r4, {upper}", *stored(2 * number + 1)]
             if number == 0:
                 other = [f"ldr r1, {OUT}", "adds r1, #1"]
                 code += [f"add r1, {pitch}"] if self.at_once == 1 else other
@@ -352,16 +357,16 @@ class Blocks:
             *self.begin(),
             *self.start(),
             *itertools.chain.from_iterable(loops),
-            *self.beyond(0),
-            *self.beyond(1),
+            *beyond(0),
+            *beyond(1),
             "<done>:",
             f"ldr r4, {CHANNELS}",
             "cmp r4, #0",
             "bne <bytes>",
             *self.words(),
             *self.bytes(),
-            *self.beyond(2),
-            *self.beyond(3),
+            *beyond(2),
+            *beyond(3),
         ]
         return Function(
             f"vmcu_run_pairs_{self.shape.name}",
