@@ -20,6 +20,7 @@
 #define VMCU_OWN_RUN_PAIRED_2X2
 #define VMCU_OWN_RUN_PAIRED_2X4
 #define VMCU_OWN_RUN_PAIRED_1X4
+#define VMCU_OWN_STORE_STRIP_3_1
 
 typedef int16_t vmcu_lane_t;
 
@@ -181,6 +182,27 @@ const uint8_t *vmcu_run_single_1x4(const uint8_t *stream, const vmcu_lane_t *tap
 const uint8_t *vmcu_run_dense_1x4(const uint8_t *stream, const int8_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half);
 
+/* What a block of pixels of up to four channels needs; the function moves it from channel to
+ * channel. */
+struct vmcu_square {
+	const uint8_t *stream;
+	const uint32_t *x;    /* the first word of two rows */
+	const uint32_t *last; /* and of the last row */
+	int32_t plane;	      /* bytes to the next two channels */
+	int8_t *patch;
+	int32_t n;
+	int32_t left; /* channels */
+	int32_t half;
+	int32_t count; /* pixels that are stored */
+	int32_t sums[4];
+};
+
+/*
+ * Channels until one that is not for the fast requantiser: true if there is one, whose sums it
+ * leaves.
+ */
+bool vmcu_square_words(struct vmcu_square *square);
+
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
 #define VMCU_DENSE_SUMS     VMCU_CALLED
@@ -239,6 +261,55 @@ VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_l
 	*w = vmcu_run_single_1x4(*w, tile, p->steps, out, channels, vmcu_half(p));
 	(void)pitch;
 	(void)code;
+}
+
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+		struct vmcu_square square = {
+			.stream = s,
+			.x = tile + at,
+			.last = tile + row + at / 2,
+			.plane = 4 * plane,
+			.patch = (int8_t *)patch,
+			.left = lanes,
+			.half = vmcu_half(p),
+			.count = vmcu_min(4, wide - at),
+		};
+
+		while (vmcu_square_words(&square)) {
+			const int32_t *of = (const int32_t *)(square.stream - 20);
+
+			vmcu_finish_any(p, square.sums, 4, of[0], of[4],
+					square.patch - 1);
+		}
+		*w = square.stream;
+		if (lanes == 4 && wide - at >= 4) {
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 20;
 }
 
 #include "isa_portable_pairs.h"

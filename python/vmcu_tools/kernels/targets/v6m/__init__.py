@@ -8,8 +8,9 @@ from ...language.target import Costs, Target
 from .. import pairs
 from ..portable.blocks import NARROW, RUN_PAIRED
 from ..portable.dense import whole_dense
+from ..portable.strips import STRIP
 from ..thumb import prototypes
-from . import blocks, single
+from . import blocks, single, square
 
 COSTS = Costs(
     mac=3.6,
@@ -48,11 +49,13 @@ V6M = Target(
             for shape, made in blocks.FUNCTIONS.items()
         },
         RUN_PAIRED[NARROW[1]]: RUN_SINGLE,
+        STRIP[3, 1]: square.STRIP,
     },
     {
         **pairs.HELPERS,
         "blocks": f"/* In blocks_v6m.S. */\n{PAIRED}{TILED}{DENSE}",
+        "square": square.STRUCT,
         "dense_whole": whole_dense(single.DENSE.name),
     },
-    {"blocks": [*blocks.FUNCTIONS.values(), single.TILED, single.DENSE]},
+    {"strips": [square.SQUARE], "blocks": [*blocks.FUNCTIONS.values(), single.TILED, single.DENSE]},
 )

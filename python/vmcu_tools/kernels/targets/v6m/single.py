@@ -138,7 +138,8 @@ class Single:
         return Function(
             self.name,
             f"So many channels of one pixel, a multiple of four, of {self.what}, from bias to "
-            "store; with none, the sums of one block as words. Returns where the flash stream goes on.",
+            "store; with none, the sums of one block as words. Returns where the flash stream goes "
+            "on.",
             code,
             SLOTS,
         )
