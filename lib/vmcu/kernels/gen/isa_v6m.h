@@ -182,26 +182,24 @@ const uint8_t *vmcu_run_single_1x4(const uint8_t *stream, const vmcu_lane_t *tap
 const uint8_t *vmcu_run_dense_1x4(const uint8_t *stream, const int8_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half);
 
-/* What a block of pixels of up to four channels needs; the function moves it from channel to
- * channel. */
+/* What a block of pixels needs; the function moves it from two channels to the next two. */
 struct vmcu_square {
 	const uint8_t *stream;
 	const uint32_t *x;    /* the first word of two rows */
 	const uint32_t *last; /* and of the last row */
-	int32_t plane;	      /* bytes to the next two channels */
 	int8_t *patch;
-	int32_t n;
-	int32_t left; /* channels */
+	int32_t plane; /* bytes of the tile for two channels */
 	int32_t half;
 	int32_t count; /* pixels that are stored */
+	int32_t left;  /* channels, up to an even number */
 	int32_t sums[4];
 };
 
 /*
- * Channels until one that is not for the fast requantiser: true if there is one, whose sums it
- * leaves.
+ * Channels until one that is not for the fast requantiser: its number of the two and one, and its
+ * sums, or zero if there is none. `from`: what was returned before, or zero.
  */
-bool vmcu_square_words(struct vmcu_square *square);
+int32_t vmcu_square_words(struct vmcu_square *square, int32_t from);
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -277,29 +275,27 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *s = *w;
+	struct vmcu_square square;
 
 	(void)phase;
+	square.plane = 4 * plane;
+	square.half = vmcu_half(p);
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
-		struct vmcu_square square = {
-			.stream = s,
-			.x = tile + at,
-			.last = tile + row + at / 2,
-			.plane = 4 * plane,
-			.patch = (int8_t *)patch,
-			.left = lanes,
-			.half = vmcu_half(p),
-			.count = vmcu_min(4, wide - at),
-		};
+		int32_t found = 0;
 
-		while (vmcu_square_words(&square)) {
-			const int32_t *of = (const int32_t *)(square.stream - 20);
+		square.stream = *w;
+		square.x = tile + at;
+		square.last = tile + row + at / 2;
+		square.patch = (int8_t *)patch;
+		square.count = wide - at;
+		square.left = lanes;
+		while ((found = vmcu_square_words(&square, found)) != 0) {
+			const int32_t *of = (const int32_t *)&square.stream[(found - 1) * 20];
 
 			vmcu_finish_any(p, square.sums, 4, of[0], of[4],
-					square.patch - 1);
+					square.patch + found - 1);
 		}
-		*w = square.stream;
 		if (lanes == 4 && wide - at >= 4) {
 			vmcu_copy_word(out + 0 * pitch, &patch[0]);
 			vmcu_copy_word(out + 1 * pitch, &patch[1]);
@@ -309,7 +305,7 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 20;
+	*w = square.stream;
 }
 
 #include "isa_portable_pairs.h"

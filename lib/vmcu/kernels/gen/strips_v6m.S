@@ -16,8 +16,7 @@
 #define SQUARE [sp, #0]
 
 /*
- * Channels of a block of four pixels of 3 x 3 taps, from bias to store, until one that is not for
- * the fast requantiser: true if there is one, whose sums it leaves.
+ * Channels of a block of four pixels of 3 x 3 taps, from bias to store, see struct vmcu_square.
  */
 	.section .text.vmcu_square_words, "ax", %progbits
 	.p2align 2
@@ -46,13 +45,18 @@ vmcu_square_words:
 	sub	sp, #4
 	.cfi_adjust_cfa_offset	4
 	str	r0, SQUARE
+	cmp	r1, #1
+	blo	.Lvmcu_square_words_channel_0
+	beq	.Lvmcu_square_words_second
 	b	.Lvmcu_square_words_next
+.Lvmcu_square_words_second:
+	b	.Lvmcu_square_words_channel_1
 
 	/* The sums at their bias, then two rows. */
 .Lvmcu_square_words_channel_0:
 	ldr	r0, SQUARE
 	ldr	r1, [r0, #0]
-	ldr	r2, [r1]
+	ldr	r2, [r1, #0]
 	asrs	r2, r2, #8
 	mov	r8, r2
 	mov	r9, r2
@@ -212,205 +216,14 @@ vmcu_square_words:
 	add	r11, r1
 	muls	r2, r6, r2
 	add	r11, r2
-	b	.Lvmcu_square_words_sums
 
-	/* The sums at their bias, then two rows. */
-.Lvmcu_square_words_channel_1:
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1]
-	asrs	r2, r2, #8
-	mov	r8, r2
-	mov	r9, r2
-	mov	r10, r2
-	mov	r11, r2
-	ldr	r2, [r1, #4]
-	ldr	r3, [r1, #8]
-	lsls	r4, r3, #8
-	asrs	r4, r4, #24
-	mov	lr, r4
-	sxtb	r4, r3
-	mov	r12, r4
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	muls	r2, r6, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r6, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r6, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* The last row. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #8]
-	ldr	r3, [r1, #12]
-	lsls	r4, r2, #16
-	asrs	r4, r4, #24
-	lsls	r5, r3, #16
-	asrs	r5, r5, #24
-	asrs	r6, r3, #24
-	ldr	r0, [r0, #8]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	muls	r2, r6, r2
-	add	r11, r2
-
-	/* Move to the next channel. */
-.Lvmcu_square_words_sums:
+	/* Requantise and store. */
 	ldr	r0, SQUARE
 	ldr	r3, [r0, #0]
-	movs	r4, r3
-	adds	r4, #20
-	str	r4, [r0, #0]
-	ldr	r1, [r0, #16]
-	adds	r4, r1, #1
-	str	r4, [r0, #16]
-	ldr	r4, [r0, #24]
-	subs	r4, #1
-	str	r4, [r0, #24]
-	ldr	r4, [r0, #20]
-	adds	r4, #1
-	str	r4, [r0, #20]
-	lsls	r4, r4, #31
-	bne	.Lvmcu_square_words_same
-	ldr	r4, [r0, #12]
-	ldr	r5, [r0, #4]
-	adds	r5, r5, r4
-	str	r5, [r0, #4]
-	ldr	r5, [r0, #8]
-	adds	r5, r5, r4
-	str	r5, [r0, #8]
-.Lvmcu_square_words_same:
-	ldr	r7, [r3]
+	ldr	r7, [r3, #0]
 	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_fast
-
-	/* The sums of a channel that is not for the fast requantiser. */
-	adds	r0, #36
+	bpl	.Lvmcu_square_words_fast_0
+	adds	r0, #32
 	mov	r4, r8
 	mov	r5, r9
 	mov	r6, r10
@@ -418,17 +231,16 @@ vmcu_square_words:
 	stm	r0!, {r4, r5, r6, r7}
 	movs	r0, #1
 	b	.Lvmcu_square_words_end
-
-	/* Requantise and store. */
-.Lvmcu_square_words_fast:
+.Lvmcu_square_words_fast_0:
 	uxtb	r7, r7
 	ldr	r2, [r3, #16]
 	lsrs	r3, r2, #16
 	uxth	r2, r2
-	ldr	r5, [r0, #28]
+	ldr	r5, [r0, #20]
 	lsls	r5, r7
 	mov	r12, r5
 	adds	r7, #1
+	ldr	r1, [r0, #12]
 	mov	r4, r8
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -456,21 +268,9 @@ vmcu_square_words:
 	bne	.Lvmcu_square_words_beyond_0
 .Lvmcu_square_words_store_0:
 	strb	r4, [r1, #0]
-	ldr	r4, [r0, #32]
+	ldr	r4, [r0, #24]
 	cmp	r4, #1
-	beq	.Lvmcu_square_words_next
-	b	.Lvmcu_square_words_others
-.Lvmcu_square_words_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_store_0
-.Lvmcu_square_words_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_store_1
-.Lvmcu_square_words_others:
+	beq	.Lvmcu_square_words_stored_0
 	mov	r4, r9
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -498,6 +298,28 @@ vmcu_square_words:
 	bne	.Lvmcu_square_words_beyond_1
 .Lvmcu_square_words_store_1:
 	strb	r4, [r1, #4]
+	b	.Lvmcu_square_words_others_0
+.Lvmcu_square_words_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_0
+.Lvmcu_square_words_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_1
+.Lvmcu_square_words_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_2
+.Lvmcu_square_words_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_3
+.Lvmcu_square_words_others_0:
 	mov	r4, r10
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -552,29 +374,349 @@ vmcu_square_words:
 	bne	.Lvmcu_square_words_beyond_3
 .Lvmcu_square_words_store_3:
 	strb	r4, [r1, #12]
-.Lvmcu_square_words_next:
+.Lvmcu_square_words_stored_0:
+
+	/* The sums at their bias, then two rows. */
+.Lvmcu_square_words_channel_1:
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #20]
+	asrs	r2, r2, #8
+	mov	r8, r2
+	mov	r9, r2
+	mov	r10, r2
+	mov	r11, r2
+	ldr	r2, [r1, #24]
+	ldr	r3, [r1, #28]
+	lsls	r4, r3, #8
+	asrs	r4, r4, #24
+	mov	lr, r4
+	sxtb	r4, r3
+	mov	r12, r4
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r0, [r0, #4]
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	muls	r2, r6, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r6, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r6, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r11, r3
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* The last row. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #28]
+	ldr	r3, [r1, #32]
+	lsls	r4, r2, #16
+	asrs	r4, r4, #24
+	lsls	r5, r3, #16
+	asrs	r5, r5, #24
+	asrs	r6, r3, #24
+	ldr	r0, [r0, #8]
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	muls	r2, r6, r2
+	add	r11, r2
+
+	/* Requantise and store. */
+	ldr	r0, SQUARE
+	ldr	r3, [r0, #0]
+	ldr	r7, [r3, #20]
+	lsls	r4, r7, #24
+	bpl	.Lvmcu_square_words_fast_1
+	adds	r0, #32
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	stm	r0!, {r4, r5, r6, r7}
+	movs	r0, #2
+	b	.Lvmcu_square_words_end
+.Lvmcu_square_words_fast_1:
+	uxtb	r7, r7
+	ldr	r2, [r3, #36]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldr	r5, [r0, #20]
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	ldr	r1, [r0, #12]
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_beyond_4
+.Lvmcu_square_words_store_4:
+	strb	r4, [r1, #1]
 	ldr	r4, [r0, #24]
-	cmp	r4, #0
-	beq	.Lvmcu_square_words_done
-	ldr	r4, [r0, #20]
-	lsls	r4, r4, #31
-	beq	.Lvmcu_square_words_even
-	b	.Lvmcu_square_words_channel_1
-.Lvmcu_square_words_even:
+	cmp	r4, #1
+	beq	.Lvmcu_square_words_stored_1
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_beyond_5
+.Lvmcu_square_words_store_5:
+	strb	r4, [r1, #5]
+	b	.Lvmcu_square_words_others_1
+.Lvmcu_square_words_beyond_4:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_4
+.Lvmcu_square_words_beyond_5:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_5
+.Lvmcu_square_words_beyond_6:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_6
+.Lvmcu_square_words_beyond_7:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_store_7
+.Lvmcu_square_words_others_1:
+	mov	r4, r10
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_beyond_6
+.Lvmcu_square_words_store_6:
+	strb	r4, [r1, #9]
+	mov	r4, r11
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_beyond_7
+.Lvmcu_square_words_store_7:
+	strb	r4, [r1, #13]
+.Lvmcu_square_words_stored_1:
+
+	/* The next two channels. */
+.Lvmcu_square_words_next:
+	ldr	r0, SQUARE
+	ldm	r0!, {r1, r2, r3, r4, r5}
+	adds	r1, #40
+	adds	r2, r2, r5
+	adds	r3, r3, r5
+	adds	r4, #2
+	subs	r0, #20
+	stm	r0!, {r1, r2, r3, r4}
+	ldr	r1, [r0, #12]
+	subs	r1, #2
+	str	r1, [r0, #12]
+	ble	.Lvmcu_square_words_done
 	b	.Lvmcu_square_words_channel_0
 .Lvmcu_square_words_done:
 	movs	r0, #0
-	b	.Lvmcu_square_words_end
-.Lvmcu_square_words_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_store_2
-.Lvmcu_square_words_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_store_3
 .Lvmcu_square_words_end:
 	add	sp, #4
 	.cfi_adjust_cfa_offset	-4

@@ -8,6 +8,7 @@ code for the first and for the second one.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from ...language.assembly import WORD, Function, note, release, reserve
@@ -17,29 +18,27 @@ from ..portable.strips import JOB_C, meetings, store_whole_c
 from .blocks import HIGH, beyond, byte, leave, save, stored
 
 PIXELS, SIZE = PAIRS.pixels, channel_bytes(SQUARE_TAPS, 1)
-FIELDS = ("stream", "x", "last", "plane", "patch", "n", "left", "half", "count", "sums")
+FIELDS = ("stream", "x", "last", "patch", "plane", "half", "count", "left", "sums")
 AT = {name: WORD * number for number, name in enumerate(FIELDS)}
 STRUCT = f"""
-/* What a block of pixels of up to four channels needs; the function moves it from channel to
- * channel. */
+/* What a block of pixels needs; the function moves it from two channels to the next two. */
 struct vmcu_square {{
 	const uint8_t *stream;
 	const uint32_t *x;    /* the first word of two rows */
 	const uint32_t *last; /* and of the last row */
-	int32_t plane;	      /* bytes to the next two channels */
 	int8_t *patch;
-	int32_t n;
-	int32_t left; /* channels */
+	int32_t plane; /* bytes of the tile for two channels */
 	int32_t half;
 	int32_t count; /* pixels that are stored */
+	int32_t left;  /* channels, up to an even number */
 	int32_t sums[{PIXELS}];
 }};
 
 /*
- * Channels until one that is not for the fast requantiser: true if there is one, whose sums it
- * leaves.
+ * Channels until one that is not for the fast requantiser: its number of the two and one, and its
+ * sums, or zero if there is none. `from`: what was returned before, or zero.
  */
-bool vmcu_square_words(struct vmcu_square *square);
+int32_t vmcu_square_words(struct vmcu_square *square, int32_t from);
 """
 # From here on words are those of the last row.
 LAST = 1000
@@ -88,7 +87,7 @@ def words(rows: Sequence[Sequence], odd: int, weights: Mapping[int, str]) -> lis
 
 def sums(odd: int) -> list[str]:
     """Of the first or the second channel of a word."""
-    met = products()
+    met, first = products(), odd * SIZE
     line = len(met) - (PIXELS + SQUARE_TAPS - 1) // 2
     above = dict.fromkeys(place for taps in met[:line] for two in taps for _, place in two)
     below = dict.fromkeys(place for taps in met[line:] for two in taps for _, place in two)
@@ -100,11 +99,11 @@ def sums(odd: int) -> list[str]:
         f"<channel_{odd}>:",
         f"ldr r0, {JOB}",
         f"ldr r1, [r0, #{AT['stream']}]",
-        "ldr r2, [r1]",
+        f"ldr r2, [r1, #{first}]",
         f"asrs r2, r2, #{BIAS}",
         *(f"mov {acc}, r2" for acc in HIGH),
-        f"ldr r2, [r1, #{WORD}]",
-        f"ldr r3, [r1, #{2 * WORD}]",
+        f"ldr r2, [r1, #{first + WORD}]",
+        f"ldr r3, [r1, #{first + 2 * WORD}]",
     ]
     for place, register in rows.items():
         code += weight(register, ("r2", "r3")[place // WORD], place)
@@ -113,82 +112,71 @@ def sums(odd: int) -> list[str]:
         note("The last row."),
         f"ldr r0, {JOB}",
         f"ldr r1, [r0, #{AT['stream']}]",
-        f"ldr r2, [r1, #{2 * WORD}]",
-        f"ldr r3, [r1, #{3 * WORD}]",
+        f"ldr r2, [r1, #{first + 2 * WORD}]",
+        f"ldr r3, [r1, #{first + 3 * WORD}]",
     ]
     for place, register in last.items():
         code += weight(register, ("r2", "r3")[place // WORD - 1], place)
     return [*code, f"ldr r0, [r0, #{AT['last']}]", *words(met[line:], odd, last)]
 
 
-def finish() -> list[str]:
+def finish(odd: int) -> list[str]:
+    """The bytes of a channel."""
     code = [
-        note("Move to the next channel."),
-        "<sums>:",
+        note("Requantise and store."),
         f"ldr r0, {JOB}",
         f"ldr r3, [r0, #{AT['stream']}]",
-        "movs r4, r3",
-        f"adds r4, #{SIZE}",
-        f"str r4, [r0, #{AT['stream']}]",
-        f"ldr r1, [r0, #{AT['patch']}]",
-        "adds r4, r1, #1",
-        f"str r4, [r0, #{AT['patch']}]",
-        f"ldr r4, [r0, #{AT['left']}]",
-        "subs r4, #1",
-        f"str r4, [r0, #{AT['left']}]",
-        f"ldr r4, [r0, #{AT['n']}]",
-        "adds r4, #1",
-        f"str r4, [r0, #{AT['n']}]",
-        "lsls r4, r4, #31",
-        "bne <same>",
-        f"ldr r4, [r0, #{AT['plane']}]",
-    ]
-    for name in ("x", "last"):
-        code += [f"ldr r5, [r0, #{AT[name]}]", "adds r5, r5, r4", f"str r5, [r0, #{AT[name]}]"]
-    code += [
-        "<same>:",
-        "ldr r7, [r3]",
+        f"ldr r7, [r3, #{odd * SIZE}]",
         "lsls r4, r7, #24",
-        "bpl <fast>",
-        note("The sums of a channel that is not for the fast requantiser."),
+        f"bpl <fast_{odd}>",
         f"adds r0, #{AT['sums']}",
         *(f"mov {low}, {acc}" for low, acc in zip(LOW, HIGH, strict=True)),
         "stm r0!, {r4, r5, r6, r7}",
-        "movs r0, #1",
+        f"movs r0, #{odd + 1}",
         "b <end>",
-        note("Requantise and store."),
-        "<fast>:",
+        f"<fast_{odd}>:",
         "uxtb r7, r7",
-        f"ldr r2, [r3, #{SIZE - WORD}]",
+        f"ldr r2, [r3, #{(odd + 1) * SIZE - WORD}]",
         "lsrs r3, r2, #16",
         "uxth r2, r2",
         f"ldr r5, [r0, #{AT['half']}]",
         "lsls r5, r7",
         "mov r12, r5",
         "adds r7, #1",
+        f"ldr r1, [r0, #{AT['patch']}]",
     ]
+    first = PIXELS * odd
     for pixel, acc in enumerate(HIGH):
-        code += [f"mov r4, {acc}", *stored(pixel, WORD * pixel)]
+        code += [f"mov r4, {acc}", *stored(first + pixel, WORD * pixel + odd)]
         if pixel == 0:
-            code += [f"ldr r4, [r0, #{AT['count']}]", "cmp r4, #1", "beq <next>"]
-            code += ["b <others>", *beyond(0), *beyond(1), "<others>:"]
+            code += [f"ldr r4, [r0, #{AT['count']}]", "cmp r4, #1", f"beq <stored_{odd}>"]
+        if pixel == 1:
+            code += [f"b <others_{odd}>"]
+            code += itertools.chain.from_iterable(beyond(first + i) for i in range(PIXELS))
+            code += [f"<others_{odd}>:"]
+    return [*code, f"<stored_{odd}>:"]
+
+
+def advance() -> list[str]:
+    """To the next two channels."""
     return [
-        *code,
+        note("The next two channels."),
         "<next>:",
-        f"ldr r4, [r0, #{AT['left']}]",
-        "cmp r4, #0",
-        "beq <done>",
-        f"ldr r4, [r0, #{AT['n']}]",
-        "lsls r4, r4, #31",
-        "beq <even>",
-        "b <channel_1>",
-        "<even>:",
+        f"ldr r0, {JOB}",
+        "ldm r0!, {r1, r2, r3, r4, r5}",
+        f"adds r1, #{2 * SIZE}",
+        "adds r2, r2, r5",
+        "adds r3, r3, r5",
+        "adds r4, #2",
+        f"subs r0, #{AT['plane'] + WORD}",
+        "stm r0!, {r1, r2, r3, r4}",
+        f"ldr r1, [r0, #{AT['left'] - AT['plane']}]",
+        "subs r1, #2",
+        f"str r1, [r0, #{AT['left'] - AT['plane']}]",
+        "ble <done>",
         "b <channel_0>",
         "<done>:",
         "movs r0, #0",
-        "b <end>",
-        *beyond(2),
-        *beyond(3),
         "<end>:",
         *release(1),
         *leave(),
@@ -197,41 +185,53 @@ def finish() -> list[str]:
 
 SQUARE = Function(
     "vmcu_square_words",
-    "Channels of a block of four pixels of 3 x 3 taps, from bias to store, until one that is not "
-    "for the fast requantiser: true if there is one, whose sums it leaves.",
-    [*save(), *reserve(1), f"str r0, {JOB}", "b <next>", *sums(0), "b <sums>", *sums(1), *finish()],
+    "Channels of a block of four pixels of 3 x 3 taps, from bias to store, see struct vmcu_square.",
+    [
+        *save(),
+        *reserve(1),
+        f"str r0, {JOB}",
+        "cmp r1, #1",
+        "blo <channel_0>",
+        "beq <second>",
+        "b <next>",
+        "<second>:",
+        "b <channel_1>",
+        *sums(0),
+        *finish(0),
+        *sums(1),
+        *finish(1),
+        *advance(),
+    ],
     {0: "SQUARE"},
 )
 STRIP = f"""
 {JOB_C}
-const uint8_t *s = *w;
+struct vmcu_square square;
 
 (void)phase;
+square.plane = 4 * plane;
+square.half = vmcu_half(p);
 for (int32_t at = 0; at < wide; at += {PIXELS}, out += {PIXELS} * pitch) {{
 	int32_t patch[{PIXELS}];
-	struct vmcu_square square = {{
-		.stream = s,
-		.x = tile + at,
-		.last = tile + row + at / 2,
-		.plane = 4 * plane,
-		.patch = (int8_t *)patch,
-		.left = lanes,
-		.half = vmcu_half(p),
-		.count = vmcu_min({PIXELS}, wide - at),
-	}};
+	int32_t found = 0;
 
-	while (vmcu_square_words(&square)) {{
-		const int32_t *of = (const int32_t *)(square.stream - {SIZE});
+	square.stream = *w;
+	square.x = tile + at;
+	square.last = tile + row + at / 2;
+	square.patch = (int8_t *)patch;
+	square.count = wide - at;
+	square.left = lanes;
+	while ((found = vmcu_square_words(&square, found)) != 0) {{
+		const int32_t *of = (const int32_t *)&square.stream[(found - 1) * {SIZE}];
 
 		vmcu_finish_any(p, square.sums, {PIXELS}, of[0], of[{SIZE // WORD - 1}],
-				square.patch - 1);
+				square.patch + found - 1);
 	}}
-	*w = square.stream;
 	if (lanes == 4 && wide - at >= {PIXELS}) {{
 {chr(10).join(f"{chr(9)}{chr(9)}{line}" for line in store_whole_c(PIXELS))}
 		continue;
 	}}
 	vmcu_store_part(patch, out, pitch, vmcu_min({PIXELS}, wide - at), lanes);
 }}
-*w += (lanes & 1) * {SIZE};
+*w = square.stream;
 """
