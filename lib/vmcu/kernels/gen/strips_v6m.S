@@ -232,7 +232,8 @@ vmcu_square_words:
 	movs	r0, #1
 	b	.Lvmcu_square_words_end
 .Lvmcu_square_words_fast_0:
-	uxtb	r7, r7
+	lsls	r7, r7, #27
+	lsrs	r7, r7, #27
 	ldr	r2, [r3, #16]
 	lsrs	r3, r2, #16
 	uxth	r2, r2
@@ -556,7 +557,8 @@ vmcu_square_words:
 	movs	r0, #2
 	b	.Lvmcu_square_words_end
 .Lvmcu_square_words_fast_1:
-	uxtb	r7, r7
+	lsls	r7, r7, #27
+	lsrs	r7, r7, #27
 	ldr	r2, [r3, #36]
 	lsrs	r3, r2, #16
 	uxth	r2, r2

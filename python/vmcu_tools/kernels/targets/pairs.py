@@ -117,3 +117,26 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 }
 """,
 }
+# Windows in one piece are widened row by row, without a copy that has their taps side by side.
+NINES = r"""
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t r = window->kernel_h; r > 0; r--, t += line * pixels, x += step) {
+		vmcu_widen_rows(t, pixels, x, pitch, line);
+	}
+	return true;
+}
+"""
