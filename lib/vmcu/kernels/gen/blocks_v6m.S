@@ -674,15 +674,7 @@ vmcu_run_pairs_4x2:
 	b	.Lvmcu_run_pairs_4x2_channel
 .Lvmcu_run_pairs_4x2_last:
 	subs	r0, #4
-.Lvmcu_run_pairs_4x2_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	pop	{r4, r5, r6, r7, pc}
+	b	.Lvmcu_run_pairs_4x2_end
 
 	/* Requantise and store. */
 .Lvmcu_run_pairs_4x2_bytes:
@@ -836,10 +828,8 @@ vmcu_run_pairs_4x2:
 	str	r4, PLACE
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_4x2_leave
+	beq	.Lvmcu_run_pairs_4x2_end
 	b	.Lvmcu_run_pairs_4x2_channel
-.Lvmcu_run_pairs_4x2_leave:
-	b	.Lvmcu_run_pairs_4x2_end
 .Lvmcu_run_pairs_4x2_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
@@ -850,6 +840,20 @@ vmcu_run_pairs_4x2:
 	movs	r5, #127
 	eors	r4, r5
 	b	.Lvmcu_run_pairs_4x2_store_3
+.Lvmcu_run_pairs_4x2_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_run_pairs_4x2, . - vmcu_run_pairs_4x2
 
@@ -1560,15 +1564,7 @@ vmcu_run_pairs_2x2:
 	mov	r7, r11
 	stm	r1!, {r4, r5, r6, r7}
 	str	r1, OUT
-.Lvmcu_run_pairs_2x2_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	pop	{r4, r5, r6, r7, pc}
+	b	.Lvmcu_run_pairs_2x2_end
 
 	/* Requantise and store. */
 .Lvmcu_run_pairs_2x2_bytes:
@@ -1725,10 +1721,8 @@ vmcu_run_pairs_2x2:
 	adds	r0, #12
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_2x2_leave
+	beq	.Lvmcu_run_pairs_2x2_end
 	b	.Lvmcu_run_pairs_2x2_channel
-.Lvmcu_run_pairs_2x2_leave:
-	b	.Lvmcu_run_pairs_2x2_end
 .Lvmcu_run_pairs_2x2_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
@@ -1739,6 +1733,20 @@ vmcu_run_pairs_2x2:
 	movs	r5, #127
 	eors	r4, r5
 	b	.Lvmcu_run_pairs_2x2_store_3
+.Lvmcu_run_pairs_2x2_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_run_pairs_2x2, . - vmcu_run_pairs_2x2
 
@@ -2472,15 +2480,7 @@ vmcu_run_pairs_2x4:
 	b	.Lvmcu_run_pairs_2x4_channel
 .Lvmcu_run_pairs_2x4_last:
 	subs	r0, #8
-.Lvmcu_run_pairs_2x4_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	pop	{r4, r5, r6, r7, pc}
+	b	.Lvmcu_run_pairs_2x4_end
 
 	/* Requantise and store. */
 .Lvmcu_run_pairs_2x4_bytes:
@@ -2647,10 +2647,8 @@ vmcu_run_pairs_2x4:
 	str	r4, PLACE
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_2x4_leave
+	beq	.Lvmcu_run_pairs_2x4_end
 	b	.Lvmcu_run_pairs_2x4_channel
-.Lvmcu_run_pairs_2x4_leave:
-	b	.Lvmcu_run_pairs_2x4_end
 .Lvmcu_run_pairs_2x4_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
@@ -2661,6 +2659,20 @@ vmcu_run_pairs_2x4:
 	movs	r5, #127
 	eors	r4, r5
 	b	.Lvmcu_run_pairs_2x4_store_3
+.Lvmcu_run_pairs_2x4_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_run_pairs_2x4, . - vmcu_run_pairs_2x4
 
@@ -2803,15 +2815,7 @@ vmcu_run_single_1x4:
 	mov	r6, r10
 	mov	r7, r11
 	stm	r1!, {r4, r5, r6, r7}
-.Lvmcu_run_single_1x4_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	pop	{r4, r5, r6, r7, pc}
+	b	.Lvmcu_run_single_1x4_end
 
 	/* Requantise and store. */
 .Lvmcu_run_single_1x4_bytes:
@@ -2961,10 +2965,8 @@ vmcu_run_single_1x4:
 	ldr	r4, CHANNELS
 	subs	r4, #4
 	str	r4, CHANNELS
-	beq	.Lvmcu_run_single_1x4_leave
+	beq	.Lvmcu_run_single_1x4_end
 	b	.Lvmcu_run_single_1x4_block
-.Lvmcu_run_single_1x4_leave:
-	b	.Lvmcu_run_single_1x4_end
 .Lvmcu_run_single_1x4_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
@@ -2975,6 +2977,20 @@ vmcu_run_single_1x4:
 	movs	r5, #127
 	eors	r4, r5
 	b	.Lvmcu_run_single_1x4_store_3
+.Lvmcu_run_single_1x4_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_run_single_1x4, . - vmcu_run_single_1x4
 
@@ -3196,15 +3212,7 @@ vmcu_run_dense_1x4:
 	mov	r6, r10
 	mov	r7, r11
 	stm	r1!, {r4, r5, r6, r7}
-.Lvmcu_run_dense_1x4_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	pop	{r4, r5, r6, r7, pc}
+	b	.Lvmcu_run_dense_1x4_end
 
 	/* Requantise and store. */
 .Lvmcu_run_dense_1x4_bytes:
@@ -3354,10 +3362,8 @@ vmcu_run_dense_1x4:
 	ldr	r4, CHANNELS
 	subs	r4, #4
 	str	r4, CHANNELS
-	beq	.Lvmcu_run_dense_1x4_leave
+	beq	.Lvmcu_run_dense_1x4_end
 	b	.Lvmcu_run_dense_1x4_block
-.Lvmcu_run_dense_1x4_leave:
-	b	.Lvmcu_run_dense_1x4_end
 .Lvmcu_run_dense_1x4_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
@@ -3368,6 +3374,20 @@ vmcu_run_dense_1x4:
 	movs	r5, #127
 	eors	r4, r5
 	b	.Lvmcu_run_dense_1x4_store_3
+.Lvmcu_run_dense_1x4_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_run_dense_1x4, . - vmcu_run_dense_1x4
 

@@ -723,10 +723,15 @@ vmcu_square_words:
 	add	sp, #4
 	.cfi_adjust_cfa_offset	-4
 	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
 	mov	r8, r4
+	.cfi_restore	r8
 	mov	r9, r5
+	.cfi_restore	r9
 	mov	r10, r6
+	.cfi_restore	r10
 	mov	r11, r7
+	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
 	.size vmcu_square_words, . - vmcu_square_words

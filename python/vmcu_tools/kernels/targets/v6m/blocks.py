@@ -44,8 +44,9 @@ def save() -> list[str]:
 
 def leave() -> list[str]:
     """Restores them and returns."""
-    code = [f"pop {registers(LOW[:4])}"]
-    code += [f"mov {high}, {low}" for low, high in zip(LOW, HIGH, strict=False)]
+    code = [f"pop {registers(LOW[:4])}", f".cfi_adjust_cfa_offset {-WORD * len(HIGH)}"]
+    for low, high in zip(LOW, HIGH, strict=False):
+        code += [f"mov {high}, {low}", f".cfi_restore {high}"]
     return [*code, f"pop {registers((*LOW[:4], 'pc'))}"]
 
 
@@ -301,10 +302,8 @@ class Blocks:
             f"str r6, {CHANNELS}",
             *self.next(),
             "cmp r6, #0",
-            "beq <leave>",
+            "beq <end>",
             "b <channel>",
-            "<leave>:",
-            "b <end>",
         ]
 
     def next(self) -> list[str]:
@@ -349,7 +348,7 @@ class Blocks:
                 "<last>:",
                 f"subs {STREAM}, #{WORD * (self.channels - self.at_once)}",
             ]
-        return [*code, "<end>:", *release(len(NAMES)), *leave()]
+        return [*code, "b <end>"]
 
     def function(self) -> Function:
         loops = [self.loop(code) for code in range(len(PAIRED_TAPS))]
@@ -367,6 +366,9 @@ class Blocks:
             *self.bytes(),
             *beyond(2),
             *beyond(3),
+            "<end>:",
+            *release(len(NAMES)),
+            *leave(),
         ]
         return Function(
             f"vmcu_run_pairs_{self.shape.name}",

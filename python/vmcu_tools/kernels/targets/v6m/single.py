@@ -112,9 +112,7 @@ class Single:
             note("Without channels: store the sums of one block."),
             *(f"mov {low}, {acc}" for low, acc in zip(TAPS, HIGH, strict=True)),
             f"stm r1!, {registers(TAPS)}",
-            "<end>:",
-            *release(len(NAMES)),
-            *leave(),
+            "b <end>",
             note("Requantise and store."),
             "<bytes>:",
         ]
@@ -128,12 +126,13 @@ class Single:
             f"ldr r4, {CHANNELS}",
             f"subs r4, #{BLOCK}",
             f"str r4, {CHANNELS}",
-            "beq <leave>",
+            "beq <end>",
             "b <block>",
-            "<leave>:",
-            "b <end>",
             *beyond(2),
             *beyond(3),
+            "<end>:",
+            *release(len(NAMES)),
+            *leave(),
         ]
         return Function(
             self.name,
