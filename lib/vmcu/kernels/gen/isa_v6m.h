@@ -13,10 +13,10 @@
 
 #define VMCU_OWN_TILE
 #define VMCU_OWN_WIDEN_ROWS
-#define VMCU_OWN_SECOND
-#define VMCU_OWN_SECONDS
 #define VMCU_OWN_WIDEN_ANY
 #define VMCU_OWN_NINES
+#define VMCU_OWN_SECOND
+#define VMCU_OWN_SECONDS
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
 #define VMCU_OWN_RUN_PAIRED_2X2
@@ -147,6 +147,45 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 	(void)pitch;
 }
 
+/* The same for tiles of any number of pixels. */
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (pixels == 4) {
+		vmcu_widen_rows_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_rows_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_rows_1(t, x, pitch, count);
+	}
+}
+
+/* Windows of three rows of nine bytes: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/*
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere in
+ * a tile.
+ */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
+		vmcu_widen_rows(t, pixels, x, pitch, line);
+	}
+	return true;
+}
+
 /* Channels are not joined: a second one's sum is what it is. */
 VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
 {
@@ -161,46 +200,14 @@ VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 	(void)pixels;
 }
 
-/* A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's. */
+/*
+ * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
+ * of the other, and the other one's.
+ */
 VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 {
 	*low += (uint32_t)sum;
 	*high += (sum + 0x8000) >> 16;
-}
-
-/* The same for tiles of any number of pixels. */
-VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
-				 int32_t count)
-{
-	if (pixels == 4) {
-		vmcu_widen_rows_4(t, x, pitch, count);
-	} else if (pixels == 2) {
-		vmcu_widen_rows_2(t, x, pitch, count);
-	} else {
-		vmcu_widen_rows_1(t, x, pitch, count);
-	}
-}
-
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
-				  int32_t pixel, int32_t channel)
-{
-	(void)t;
-	(void)pixels;
-	(void)in;
-	(void)pixel;
-	(void)channel;
-	return false;
-}
-
-VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
-				     const struct vmcu_window *window, int32_t line,
-				     const int8_t *x, int32_t step, int32_t pitch)
-{
-	for (int32_t r = window->kernel_h; r > 0; r--, t += line * pixels, x += step) {
-		vmcu_widen_rows(t, pixels, x, pitch, line);
-	}
-	return true;
 }
 
 /* In blocks_v6m.S. */

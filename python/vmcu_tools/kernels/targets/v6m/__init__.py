@@ -9,7 +9,6 @@ from .. import pairs
 from ..portable.blocks import NARROW, RUN_PAIRED
 from ..portable.dense import whole_dense
 from ..portable.strips import STRIP
-from ..portable.tile import WIDEN_ROWS
 from ..thumb import prototypes
 from . import blocks, single, square
 
@@ -54,8 +53,6 @@ V6M = Target(
     },
     {
         **pairs.HELPERS,
-        "widen_any": WIDEN_ROWS,
-        "nines": pairs.NINES,
         "blocks": f"/* In blocks_v6m.S. */\n{PAIRED}{TILED}{DENSE}",
         "square": square.STRUCT,
         "dense_whole": whole_dense(single.DENSE.name),
