@@ -299,7 +299,7 @@ def debugged(image: Path, plan: Plan, target: QemuRunner) -> Iterator[Debugger]:
         ("dual", "1x1", "vmcu_run_of_wide"),
         ("dual", "depthwise 3x3", "vmcu_strip_words"),
         ("v6m", "1x1", "vmcu_run_pairs_4x2"),
-        ("v6m", "depthwise 3x3", "vmcu_square_words"),
+        ("v6m", "depthwise 3x3", "vmcu_square_words_3"),
         ("v6m", "dense", "vmcu_run_dense_1x4"),
         ("v7m", "1x1", "vmcu_sums_words_4x2"),
     ],

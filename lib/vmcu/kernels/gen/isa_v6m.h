@@ -17,12 +17,14 @@
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
 #define VMCU_OWN_RUN_PAIRED_2X2
 #define VMCU_OWN_RUN_PAIRED_2X4
 #define VMCU_OWN_RUN_PAIRED_1X4
 #define VMCU_OWN_STORE_STRIP_3_1
+#define VMCU_OWN_STORE_STRIP_5_1
 
 typedef int16_t vmcu_lane_t;
 
@@ -225,6 +227,30 @@ const uint8_t *vmcu_run_single_1x4(const uint8_t *stream, const vmcu_lane_t *tap
 const uint8_t *vmcu_run_dense_1x4(const uint8_t *stream, const int8_t *taps, int32_t steps,
 				  int8_t *out, int32_t channels, int32_t half);
 
+/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
+VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
+				 const int8_t **b, int32_t pitch_b, int32_t words)
+{
+	const uintptr_t any = (uintptr_t)*a | (uintptr_t)*b | (uintptr_t)(pitch_a | pitch_b);
+
+	for (; (any & 3U) == 0U && words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, __builtin_assume_aligned(*a, 4), 4);
+		__builtin_memcpy(&y, __builtin_assume_aligned(*b, 4), 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | y >> 16 << 16;
+	}
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		vmcu_copy_word(&x, *a);
+		vmcu_copy_word(&y, *b);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | y >> 16 << 16;
+	}
+}
+
 /* What a block of pixels needs; the function moves it from two channels to the next two. */
 struct vmcu_square {
 	const uint8_t *stream;
@@ -235,6 +261,7 @@ struct vmcu_square {
 	int32_t half;
 	int32_t count; /* pixels that are stored */
 	int32_t left;  /* channels, up to an even number */
+	int32_t row;   /* bytes of the tile for two rows */
 	int32_t sums[4];
 };
 
@@ -242,7 +269,8 @@ struct vmcu_square {
  * Channels until one that is not for the fast requantiser: its number of the two and one, and its
  * sums, or zero if there is none. `from`: what was returned before, or zero.
  */
-int32_t vmcu_square_words(struct vmcu_square *square, int32_t from);
+int32_t vmcu_square_words_3(struct vmcu_square *square, int32_t from);
+int32_t vmcu_square_words_5(struct vmcu_square *square, int32_t from);
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -323,20 +351,69 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 	(void)phase;
 	square.plane = 4 * plane;
 	square.half = vmcu_half(p);
+	square.row = 4 * row;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 		int32_t found = 0;
 
 		square.stream = *w;
 		square.x = tile + at;
-		square.last = tile + row + at / 2;
+		square.last = tile + 1 * row + at / 2;
 		square.patch = (int8_t *)patch;
 		square.count = wide - at;
 		square.left = lanes;
-		while ((found = vmcu_square_words(&square, found)) != 0) {
+		while ((found = vmcu_square_words_3(&square, found)) != 0) {
 			const int32_t *of = (const int32_t *)&square.stream[(found - 1) * 20];
 
 			vmcu_finish_any(p, square.sums, 4, of[0], of[4],
+					square.patch + found - 1);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w = square.stream;
+}
+
+/*
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	struct vmcu_square square;
+
+	(void)phase;
+	square.plane = 4 * plane;
+	square.half = vmcu_half(p);
+	square.row = 4 * row;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+		int32_t found = 0;
+
+		square.stream = *w;
+		square.x = tile + at;
+		square.last = tile + 2 * row + at / 2;
+		square.patch = (int8_t *)patch;
+		square.count = wide - at;
+		square.left = lanes;
+		while ((found = vmcu_square_words_5(&square, found)) != 0) {
+			const int32_t *of = (const int32_t *)&square.stream[(found - 1) * 44];
+
+			vmcu_finish_any(p, square.sums, 4, of[0], of[10],
 					square.patch + found - 1);
 		}
 		if (lanes == 4 && wide - at >= 4) {

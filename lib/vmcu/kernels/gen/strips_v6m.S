@@ -18,12 +18,12 @@
 /*
  * Channels of a block of four pixels of 3 x 3 taps, from bias to store, see struct vmcu_square.
  */
-	.section .text.vmcu_square_words, "ax", %progbits
+	.section .text.vmcu_square_words_3, "ax", %progbits
 	.p2align 2
-	.global vmcu_square_words
-	.type vmcu_square_words, %function
+	.global vmcu_square_words_3
+	.type vmcu_square_words_3, %function
 	.thumb_func
-vmcu_square_words:
+vmcu_square_words_3:
 	.cfi_startproc
 	push	{r4, r5, r6, r7, lr}
 	.cfi_adjust_cfa_offset	20
@@ -46,14 +46,14 @@ vmcu_square_words:
 	.cfi_adjust_cfa_offset	4
 	str	r0, SQUARE
 	cmp	r1, #1
-	blo	.Lvmcu_square_words_channel_0
-	beq	.Lvmcu_square_words_second
-	b	.Lvmcu_square_words_next
-.Lvmcu_square_words_second:
-	b	.Lvmcu_square_words_channel_1
+	blo	.Lvmcu_square_words_3_channel_0
+	beq	.Lvmcu_square_words_3_second
+	bl	.Lvmcu_square_words_3_next
+.Lvmcu_square_words_3_second:
+	b	.Lvmcu_square_words_3_channel_1
 
-	/* The sums at their bias, then two rows. */
-.Lvmcu_square_words_channel_0:
+	/* The sums at their bias. */
+.Lvmcu_square_words_3_channel_0:
 	ldr	r0, SQUARE
 	ldr	r1, [r0, #0]
 	ldr	r2, [r1, #0]
@@ -62,13 +62,15 @@ vmcu_square_words:
 	mov	r9, r2
 	mov	r10, r2
 	mov	r11, r2
-	ldr	r2, [r1, #4]
-	ldr	r3, [r1, #8]
-	lsls	r4, r3, #8
+
+	/* Rows from 0 on. */
+	ldr	r2, [r1, #8]
+	lsls	r4, r2, #8
 	asrs	r4, r4, #24
 	mov	lr, r4
-	sxtb	r4, r3
+	sxtb	r4, r2
 	mov	r12, r4
+	ldr	r2, [r1, #4]
 	asrs	r7, r2, #24
 	lsls	r6, r2, #8
 	asrs	r6, r6, #24
@@ -163,16 +165,16 @@ vmcu_square_words:
 	muls	r3, r2, r3
 	add	r11, r3
 
-	/* The last row. */
+	/* Rows from 2 on. */
 	ldr	r0, SQUARE
 	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #12]
+	asrs	r6, r2, #24
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
 	ldr	r2, [r1, #8]
-	ldr	r3, [r1, #12]
 	lsls	r4, r2, #16
 	asrs	r4, r4, #24
-	lsls	r5, r3, #16
-	asrs	r5, r5, #24
-	asrs	r6, r3, #24
 	ldr	r0, [r0, #8]
 	ldm	r0!, {r1}
 	lsls	r2, r1, #8
@@ -222,16 +224,16 @@ vmcu_square_words:
 	ldr	r3, [r0, #0]
 	ldr	r7, [r3, #0]
 	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_fast_0
-	adds	r0, #32
+	bpl	.Lvmcu_square_words_3_fast_0
+	adds	r0, #36
 	mov	r4, r8
 	mov	r5, r9
 	mov	r6, r10
 	mov	r7, r11
 	stm	r0!, {r4, r5, r6, r7}
 	movs	r0, #1
-	b	.Lvmcu_square_words_end
-.Lvmcu_square_words_fast_0:
+	b	.Lvmcu_square_words_3_end
+.Lvmcu_square_words_3_fast_0:
 	lsls	r7, r7, #27
 	lsrs	r7, r7, #27
 	ldr	r2, [r3, #16]
@@ -266,12 +268,12 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_0
-.Lvmcu_square_words_store_0:
+	bne	.Lvmcu_square_words_3_beyond_0
+.Lvmcu_square_words_3_store_0:
 	strb	r4, [r1, #0]
 	ldr	r4, [r0, #24]
 	cmp	r4, #1
-	beq	.Lvmcu_square_words_stored_0
+	beq	.Lvmcu_square_words_3_stored_0
 	mov	r4, r9
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -296,31 +298,31 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_1
-.Lvmcu_square_words_store_1:
+	bne	.Lvmcu_square_words_3_beyond_1
+.Lvmcu_square_words_3_store_1:
 	strb	r4, [r1, #4]
-	b	.Lvmcu_square_words_others_0
-.Lvmcu_square_words_beyond_0:
+	b	.Lvmcu_square_words_3_others_0
+.Lvmcu_square_words_3_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_0
-.Lvmcu_square_words_beyond_1:
+	b	.Lvmcu_square_words_3_store_0
+.Lvmcu_square_words_3_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_1
-.Lvmcu_square_words_beyond_2:
+	b	.Lvmcu_square_words_3_store_1
+.Lvmcu_square_words_3_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_2
-.Lvmcu_square_words_beyond_3:
+	b	.Lvmcu_square_words_3_store_2
+.Lvmcu_square_words_3_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_3
-.Lvmcu_square_words_others_0:
+	b	.Lvmcu_square_words_3_store_3
+.Lvmcu_square_words_3_others_0:
 	mov	r4, r10
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -345,8 +347,8 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_2
-.Lvmcu_square_words_store_2:
+	bne	.Lvmcu_square_words_3_beyond_2
+.Lvmcu_square_words_3_store_2:
 	strb	r4, [r1, #8]
 	mov	r4, r11
 	sxth	r5, r4
@@ -372,13 +374,13 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_3
-.Lvmcu_square_words_store_3:
+	bne	.Lvmcu_square_words_3_beyond_3
+.Lvmcu_square_words_3_store_3:
 	strb	r4, [r1, #12]
-.Lvmcu_square_words_stored_0:
+.Lvmcu_square_words_3_stored_0:
 
-	/* The sums at their bias, then two rows. */
-.Lvmcu_square_words_channel_1:
+	/* The sums at their bias. */
+.Lvmcu_square_words_3_channel_1:
 	ldr	r0, SQUARE
 	ldr	r1, [r0, #0]
 	ldr	r2, [r1, #20]
@@ -387,13 +389,15 @@ vmcu_square_words:
 	mov	r9, r2
 	mov	r10, r2
 	mov	r11, r2
-	ldr	r2, [r1, #24]
-	ldr	r3, [r1, #28]
-	lsls	r4, r3, #8
+
+	/* Rows from 0 on. */
+	ldr	r2, [r1, #28]
+	lsls	r4, r2, #8
 	asrs	r4, r4, #24
 	mov	lr, r4
-	sxtb	r4, r3
+	sxtb	r4, r2
 	mov	r12, r4
+	ldr	r2, [r1, #24]
 	asrs	r7, r2, #24
 	lsls	r6, r2, #8
 	asrs	r6, r6, #24
@@ -488,16 +492,16 @@ vmcu_square_words:
 	muls	r3, r2, r3
 	add	r11, r3
 
-	/* The last row. */
+	/* Rows from 2 on. */
 	ldr	r0, SQUARE
 	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #32]
+	asrs	r6, r2, #24
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
 	ldr	r2, [r1, #28]
-	ldr	r3, [r1, #32]
 	lsls	r4, r2, #16
 	asrs	r4, r4, #24
-	lsls	r5, r3, #16
-	asrs	r5, r5, #24
-	asrs	r6, r3, #24
 	ldr	r0, [r0, #8]
 	ldm	r0!, {r1}
 	asrs	r2, r1, #24
@@ -547,16 +551,16 @@ vmcu_square_words:
 	ldr	r3, [r0, #0]
 	ldr	r7, [r3, #20]
 	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_fast_1
-	adds	r0, #32
+	bpl	.Lvmcu_square_words_3_fast_1
+	adds	r0, #36
 	mov	r4, r8
 	mov	r5, r9
 	mov	r6, r10
 	mov	r7, r11
 	stm	r0!, {r4, r5, r6, r7}
 	movs	r0, #2
-	b	.Lvmcu_square_words_end
-.Lvmcu_square_words_fast_1:
+	b	.Lvmcu_square_words_3_end
+.Lvmcu_square_words_3_fast_1:
 	lsls	r7, r7, #27
 	lsrs	r7, r7, #27
 	ldr	r2, [r3, #36]
@@ -591,12 +595,12 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_4
-.Lvmcu_square_words_store_4:
+	bne	.Lvmcu_square_words_3_beyond_4
+.Lvmcu_square_words_3_store_4:
 	strb	r4, [r1, #1]
 	ldr	r4, [r0, #24]
 	cmp	r4, #1
-	beq	.Lvmcu_square_words_stored_1
+	beq	.Lvmcu_square_words_3_stored_1
 	mov	r4, r9
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -621,31 +625,31 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_5
-.Lvmcu_square_words_store_5:
+	bne	.Lvmcu_square_words_3_beyond_5
+.Lvmcu_square_words_3_store_5:
 	strb	r4, [r1, #5]
-	b	.Lvmcu_square_words_others_1
-.Lvmcu_square_words_beyond_4:
+	b	.Lvmcu_square_words_3_others_1
+.Lvmcu_square_words_3_beyond_4:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_4
-.Lvmcu_square_words_beyond_5:
+	b	.Lvmcu_square_words_3_store_4
+.Lvmcu_square_words_3_beyond_5:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_5
-.Lvmcu_square_words_beyond_6:
+	b	.Lvmcu_square_words_3_store_5
+.Lvmcu_square_words_3_beyond_6:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_6
-.Lvmcu_square_words_beyond_7:
+	b	.Lvmcu_square_words_3_store_6
+.Lvmcu_square_words_3_beyond_7:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_store_7
-.Lvmcu_square_words_others_1:
+	b	.Lvmcu_square_words_3_store_7
+.Lvmcu_square_words_3_others_1:
 	mov	r4, r10
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -670,8 +674,8 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_6
-.Lvmcu_square_words_store_6:
+	bne	.Lvmcu_square_words_3_beyond_6
+.Lvmcu_square_words_3_store_6:
 	strb	r4, [r1, #9]
 	mov	r4, r11
 	sxth	r5, r4
@@ -697,13 +701,13 @@ vmcu_square_words:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_beyond_7
-.Lvmcu_square_words_store_7:
+	bne	.Lvmcu_square_words_3_beyond_7
+.Lvmcu_square_words_3_store_7:
 	strb	r4, [r1, #13]
-.Lvmcu_square_words_stored_1:
+.Lvmcu_square_words_3_stored_1:
 
 	/* The next two channels. */
-.Lvmcu_square_words_next:
+.Lvmcu_square_words_3_next:
 	ldr	r0, SQUARE
 	ldm	r0!, {r1, r2, r3, r4, r5}
 	adds	r1, #40
@@ -715,11 +719,11 @@ vmcu_square_words:
 	ldr	r1, [r0, #12]
 	subs	r1, #2
 	str	r1, [r0, #12]
-	ble	.Lvmcu_square_words_done
-	b	.Lvmcu_square_words_channel_0
-.Lvmcu_square_words_done:
+	ble	.Lvmcu_square_words_3_done
+	bl	.Lvmcu_square_words_3_channel_0
+.Lvmcu_square_words_3_done:
 	movs	r0, #0
-.Lvmcu_square_words_end:
+.Lvmcu_square_words_3_end:
 	add	sp, #4
 	.cfi_adjust_cfa_offset	-4
 	pop	{r4, r5, r6, r7}
@@ -734,7 +738,1310 @@ vmcu_square_words:
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
-	.size vmcu_square_words, . - vmcu_square_words
+	.size vmcu_square_words_3, . - vmcu_square_words_3
+
+/*
+ * Channels of a block of four pixels of 5 x 5 taps, from bias to store, see struct vmcu_square.
+ */
+	.section .text.vmcu_square_words_5, "ax", %progbits
+	.p2align 2
+	.global vmcu_square_words_5
+	.type vmcu_square_words_5, %function
+	.thumb_func
+vmcu_square_words_5:
+	.cfi_startproc
+	push	{r4, r5, r6, r7, lr}
+	.cfi_adjust_cfa_offset	20
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	lr, 16
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	push	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	16
+	.cfi_rel_offset	r8, 0
+	.cfi_rel_offset	r9, 4
+	.cfi_rel_offset	r10, 8
+	.cfi_rel_offset	r11, 12
+	sub	sp, #4
+	.cfi_adjust_cfa_offset	4
+	str	r0, SQUARE
+	cmp	r1, #1
+	blo	.Lvmcu_square_words_5_channel_0
+	beq	.Lvmcu_square_words_5_second
+	bl	.Lvmcu_square_words_5_next
+.Lvmcu_square_words_5_second:
+	b	.Lvmcu_square_words_5_channel_1
+
+	/* The sums at their bias. */
+.Lvmcu_square_words_5_channel_0:
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #0]
+	asrs	r2, r2, #8
+	mov	r8, r2
+	mov	r9, r2
+	mov	r10, r2
+	mov	r11, r2
+
+	/* Rows from 0 on. */
+	ldr	r2, [r1, #12]
+	sxtb	r4, r2
+	mov	r12, r4
+	ldr	r2, [r1, #8]
+	lsls	r7, r2, #16
+	asrs	r7, r7, #24
+	sxtb	r6, r2
+	ldr	r2, [r1, #4]
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r0, [r0, #4]
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	muls	r1, r4, r1
+	add	r8, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r6, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r11, r3
+
+	/* Rows from 0 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #12]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	ldr	r2, [r1, #8]
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	ldr	r2, [r1, #4]
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	ldr	r0, [r0, #4]
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	muls	r2, r4, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r4, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Rows from 2 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #24]
+	sxtb	r4, r2
+	mov	r12, r4
+	ldr	r2, [r1, #20]
+	lsls	r7, r2, #16
+	asrs	r7, r7, #24
+	sxtb	r6, r2
+	ldr	r2, [r1, #16]
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r1, [r0, #32]
+	ldr	r0, [r0, #4]
+	adds	r0, r0, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	muls	r1, r4, r1
+	add	r8, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r6, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r11, r3
+
+	/* Rows from 2 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #24]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	ldr	r2, [r1, #20]
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	ldr	r2, [r1, #16]
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	ldr	r1, [r0, #32]
+	ldr	r0, [r0, #4]
+	adds	r0, r0, r1
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	muls	r2, r4, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r4, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Rows from 4 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #36]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	sxtb	r7, r2
+	ldr	r2, [r1, #32]
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	sxtb	r5, r2
+	ldr	r2, [r1, #28]
+	sxtb	r4, r2
+	ldr	r0, [r0, #8]
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	sxtb	r1, r1
+	muls	r1, r4, r1
+	add	r8, r1
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	sxtb	r1, r1
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	sxtb	r1, r1
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Requantise and store. */
+	ldr	r0, SQUARE
+	ldr	r3, [r0, #0]
+	ldr	r7, [r3, #0]
+	lsls	r4, r7, #24
+	bpl	.Lvmcu_square_words_5_fast_0
+	adds	r0, #36
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	stm	r0!, {r4, r5, r6, r7}
+	movs	r0, #1
+	b	.Lvmcu_square_words_5_end
+.Lvmcu_square_words_5_fast_0:
+	lsls	r7, r7, #27
+	lsrs	r7, r7, #27
+	ldr	r2, [r3, #40]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldr	r5, [r0, #20]
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	ldr	r1, [r0, #12]
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_0
+.Lvmcu_square_words_5_store_0:
+	strb	r4, [r1, #0]
+	ldr	r4, [r0, #24]
+	cmp	r4, #1
+	beq	.Lvmcu_square_words_5_stored_0
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_1
+.Lvmcu_square_words_5_store_1:
+	strb	r4, [r1, #4]
+	b	.Lvmcu_square_words_5_others_0
+.Lvmcu_square_words_5_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_0
+.Lvmcu_square_words_5_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_1
+.Lvmcu_square_words_5_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_2
+.Lvmcu_square_words_5_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_3
+.Lvmcu_square_words_5_others_0:
+	mov	r4, r10
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_2
+.Lvmcu_square_words_5_store_2:
+	strb	r4, [r1, #8]
+	mov	r4, r11
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_3
+.Lvmcu_square_words_5_store_3:
+	strb	r4, [r1, #12]
+.Lvmcu_square_words_5_stored_0:
+
+	/* The sums at their bias. */
+.Lvmcu_square_words_5_channel_1:
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #44]
+	asrs	r2, r2, #8
+	mov	r8, r2
+	mov	r9, r2
+	mov	r10, r2
+	mov	r11, r2
+
+	/* Rows from 0 on. */
+	ldr	r2, [r1, #56]
+	sxtb	r4, r2
+	mov	r12, r4
+	ldr	r2, [r1, #52]
+	lsls	r7, r2, #16
+	asrs	r7, r7, #24
+	sxtb	r6, r2
+	ldr	r2, [r1, #48]
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r0, [r0, #4]
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r6, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r11, r3
+
+	/* Rows from 0 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #56]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	ldr	r2, [r1, #52]
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	ldr	r2, [r1, #48]
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	ldr	r0, [r0, #4]
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	muls	r2, r4, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r4, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Rows from 2 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #68]
+	sxtb	r4, r2
+	mov	r12, r4
+	ldr	r2, [r1, #64]
+	lsls	r7, r2, #16
+	asrs	r7, r7, #24
+	sxtb	r6, r2
+	ldr	r2, [r1, #60]
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r1, [r0, #32]
+	ldr	r0, [r0, #4]
+	adds	r0, r0, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r6, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	ldm	r0!, {r1}
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r11, r3
+
+	/* Rows from 2 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #68]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	ldr	r2, [r1, #64]
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	ldr	r2, [r1, #60]
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	ldr	r1, [r0, #32]
+	ldr	r0, [r0, #4]
+	adds	r0, r0, r1
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	muls	r2, r4, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r4, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Rows from 4 on. */
+	ldr	r0, SQUARE
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #80]
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	mov	r12, r4
+	sxtb	r7, r2
+	ldr	r2, [r1, #76]
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	sxtb	r5, r2
+	ldr	r2, [r1, #72]
+	sxtb	r4, r2
+	ldr	r0, [r0, #8]
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r12
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r7, r1
+	add	r11, r1
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* Requantise and store. */
+	ldr	r0, SQUARE
+	ldr	r3, [r0, #0]
+	ldr	r7, [r3, #44]
+	lsls	r4, r7, #24
+	bpl	.Lvmcu_square_words_5_fast_1
+	adds	r0, #36
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	stm	r0!, {r4, r5, r6, r7}
+	movs	r0, #2
+	b	.Lvmcu_square_words_5_end
+.Lvmcu_square_words_5_fast_1:
+	lsls	r7, r7, #27
+	lsrs	r7, r7, #27
+	ldr	r2, [r3, #84]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldr	r5, [r0, #20]
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	ldr	r1, [r0, #12]
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_4
+.Lvmcu_square_words_5_store_4:
+	strb	r4, [r1, #1]
+	ldr	r4, [r0, #24]
+	cmp	r4, #1
+	beq	.Lvmcu_square_words_5_stored_1
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_5
+.Lvmcu_square_words_5_store_5:
+	strb	r4, [r1, #5]
+	b	.Lvmcu_square_words_5_others_1
+.Lvmcu_square_words_5_beyond_4:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_4
+.Lvmcu_square_words_5_beyond_5:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_5
+.Lvmcu_square_words_5_beyond_6:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_6
+.Lvmcu_square_words_5_beyond_7:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_square_words_5_store_7
+.Lvmcu_square_words_5_others_1:
+	mov	r4, r10
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_6
+.Lvmcu_square_words_5_store_6:
+	strb	r4, [r1, #9]
+	mov	r4, r11
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_square_words_5_beyond_7
+.Lvmcu_square_words_5_store_7:
+	strb	r4, [r1, #13]
+.Lvmcu_square_words_5_stored_1:
+
+	/* The next two channels. */
+.Lvmcu_square_words_5_next:
+	ldr	r0, SQUARE
+	ldm	r0!, {r1, r2, r3, r4, r5}
+	adds	r1, #88
+	adds	r2, r2, r5
+	adds	r3, r3, r5
+	adds	r4, #2
+	subs	r0, #20
+	stm	r0!, {r1, r2, r3, r4}
+	ldr	r1, [r0, #12]
+	subs	r1, #2
+	str	r1, [r0, #12]
+	ble	.Lvmcu_square_words_5_done
+	bl	.Lvmcu_square_words_5_channel_0
+.Lvmcu_square_words_5_done:
+	movs	r0, #0
+.Lvmcu_square_words_5_end:
+	add	sp, #4
+	.cfi_adjust_cfa_offset	-4
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
+	.cfi_endproc
+	.size vmcu_square_words_5, . - vmcu_square_words_5
 
 #endif
 

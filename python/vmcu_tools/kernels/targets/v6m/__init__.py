@@ -49,13 +49,17 @@ V6M = Target(
             for shape, made in blocks.FUNCTIONS.items()
         },
         RUN_PAIRED[NARROW[1]]: RUN_SINGLE,
-        STRIP[3, 1]: square.STRIP,
+        **{STRIP[taps, 1]: text for taps, text in square.STRIPS.items()},
     },
     {
         **pairs.HELPERS,
         "blocks": f"/* In blocks_v6m.S. */\n{PAIRED}{TILED}{DENSE}",
+        "interleave": square.INTERLEAVE,
         "square": square.STRUCT,
         "dense_whole": whole_dense(single.DENSE.name),
     },
-    {"strips": [square.SQUARE], "blocks": [*blocks.FUNCTIONS.values(), single.TILED, single.DENSE]},
+    {
+        "strips": [*square.FUNCTIONS.values()],
+        "blocks": [*blocks.FUNCTIONS.values(), single.TILED, single.DENSE],
+    },
 )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise strips of 3 x 3 taps at a stride of one in assembly, four pixels at a time.
+"""Depthwise strips of 3 x 3 and 5 x 5 taps at a stride of one in assembly, four pixels at a time.
 
-The sums are in R8 to R11. Of the weights those of two rows are in registers, then those of the last
-row. A word of the tile has two taps of two channels, see targets/portable/depthwise.py: there is
+The sums are in R8 to R11. The weights of two rows of three taps or of one of five are in registers.
+A word of the tile has two taps of two channels, see targets/portable/depthwise.py: there is
 code for the first and for the second one.
 """
 
@@ -17,8 +17,8 @@ from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import JOB_C, meetings, store_whole_c
 from .blocks import HIGH, beyond, byte, leave, save, stored
 
-PIXELS, SIZE = PAIRS.pixels, channel_bytes(SQUARE_TAPS, 1)
-FIELDS = ("stream", "x", "last", "patch", "plane", "half", "count", "left", "sums")
+PIXELS = PAIRS.pixels
+FIELDS = ("stream", "x", "last", "patch", "plane", "half", "count", "left", "row", "sums")
 AT = {name: WORD * number for number, name in enumerate(FIELDS)}
 STRUCT = f"""
 /* What a block of pixels needs; the function moves it from two channels to the next two. */
@@ -31,6 +31,7 @@ struct vmcu_square {{
 	int32_t half;
 	int32_t count; /* pixels that are stored */
 	int32_t left;  /* channels, up to an even number */
+	int32_t row;   /* bytes of the tile for two rows */
 	int32_t sums[{PIXELS}];
 }};
 
@@ -38,7 +39,34 @@ struct vmcu_square {{
  * Channels until one that is not for the fast requantiser: its number of the two and one, and its
  * sums, or zero if there is none. `from`: what was returned before, or zero.
  */
-int32_t vmcu_square_words(struct vmcu_square *square, int32_t from);
+int32_t vmcu_square_words_3(struct vmcu_square *square, int32_t from);
+int32_t vmcu_square_words_5(struct vmcu_square *square, int32_t from);
+"""
+# Where all addresses are those of words, none is asked for.
+INTERLEAVE = """
+/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
+VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
+				 const int8_t **b, int32_t pitch_b, int32_t words)
+{
+	const uintptr_t any = (uintptr_t)*a | (uintptr_t)*b | (uintptr_t)(pitch_a | pitch_b);
+
+	for (; (any & 3U) == 0U && words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, __builtin_assume_aligned(*a, 4), 4);
+		__builtin_memcpy(&y, __builtin_assume_aligned(*b, 4), 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | y >> 16 << 16;
+	}
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		vmcu_copy_word(&x, *a);
+		vmcu_copy_word(&y, *b);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | y >> 16 << 16;
+	}
+}
 """
 # From here on words are those of the last row.
 LAST = 1000
@@ -47,15 +75,32 @@ LOW, JOB = ("r4", "r5", "r6", "r7"), "[sp, #0]"
 WEIGHTS = (*LOW, "r12", "lr")
 
 
-def products() -> list[list[list[tuple[int, int]]]]:
-    """By word, first those of two rows, then of the last one, and by tap of a word: each pixel that
-    meets it, and the weight's place."""
-    met = meetings(PAIRS, SQUARE_TAPS, 1, 0, LAST, PIXELS)
+def products(taps: int) -> dict[int, list[list[tuple[int, int]]]]:
+    """By word, first those of the upper rows two at a time, then of the last one, and by tap of a
+    word: each pixel that meets it, and the weight's place."""
+    met = meetings(PAIRS, taps, 1, 0, LAST, PIXELS)
     words: dict[int, list[list[tuple[int, int]]]] = {}
     for pixel in range(PIXELS):
         for place, word, half in zip(met.bytes, met.words[pixel], met.halves[pixel], strict=True):
             words.setdefault(int(word), [[], []])[int(half)].append((pixel, int(place)))
-    return [words[word] for word in sorted(words)]
+    return dict(sorted(words.items()))
+
+
+def passes(taps: int) -> list[tuple[int, list[list[list[tuple[int, int]]]]]]:
+    """What is computed at once: the number of two rows, and for each of their words its taps. Of
+    windows of 3 x 3 these are both rows, of larger ones one."""
+    rows = [
+        [met for word, met in products(taps).items() if word // LAST == number]
+        for number in range(taps // 2 + 1)
+    ]
+    found = []
+    for number, words in enumerate(rows):
+        if taps == SQUARE_TAPS or number == taps // 2:
+            found.append((number, words))
+        else:
+            found.append((number, [[first, []] for first, _ in words]))
+            found.append((number, [[[], second] for _, second in words]))
+    return found
 
 
 def weight(to: str, word: str, place: int) -> list[str]:
@@ -80,53 +125,50 @@ def multiplied(taps: Sequence[tuple[int, int]], x: str, weights: Mapping[int, st
 def words(rows: Sequence[Sequence], odd: int, weights: Mapping[int, str]) -> list[str]:
     code = []
     for first, second in rows:
-        code += ["ldm r0!, {r1}", *byte("r2", "r1", 2 + odd), *byte("r1", "r1", odd)]
+        code += ["ldm r0!, {r1}"]
+        code += byte("r2", "r1", 2 + odd) if second else []
+        code += byte("r1", "r1", odd) if first else []
         code += [*multiplied(first, "r1", weights), *multiplied(second, "r2", weights)]
     return code
 
 
-def sums(odd: int) -> list[str]:
+def sums(taps: int, odd: int) -> list[str]:
     """Of the first or the second channel of a word."""
-    met, first = products(), odd * SIZE
-    line = len(met) - (PIXELS + SQUARE_TAPS - 1) // 2
-    above = dict.fromkeys(place for taps in met[:line] for two in taps for _, place in two)
-    below = dict.fromkeys(place for taps in met[line:] for two in taps for _, place in two)
-    # Those above R7 first: they pass through R4.
-    rows = dict(zip(sorted(above, reverse=True), reversed(WEIGHTS), strict=True))
-    last = dict(zip(sorted(below), LOW, strict=False))
+    start = odd * channel_bytes(taps, 1)
     code = [
-        note("The sums at their bias, then two rows."),
+        note("The sums at their bias."),
         f"<channel_{odd}>:",
         f"ldr r0, {JOB}",
         f"ldr r1, [r0, #{AT['stream']}]",
-        f"ldr r2, [r1, #{first}]",
+        f"ldr r2, [r1, #{start}]",
         f"asrs r2, r2, #{BIAS}",
         *(f"mov {acc}, r2" for acc in HIGH),
-        f"ldr r2, [r1, #{first + WORD}]",
-        f"ldr r3, [r1, #{first + 2 * WORD}]",
     ]
-    for place, register in rows.items():
-        code += weight(register, ("r2", "r3")[place // WORD], place)
-    code += [f"ldr r0, [r0, #{AT['x']}]", *words(met[:line], odd, rows)]
-    code += [
-        note("The last row."),
-        f"ldr r0, {JOB}",
-        f"ldr r1, [r0, #{AT['stream']}]",
-        f"ldr r2, [r1, #{first + 2 * WORD}]",
-        f"ldr r3, [r1, #{first + 3 * WORD}]",
-    ]
-    for place, register in last.items():
-        code += weight(register, ("r2", "r3")[place // WORD - 1], place)
-    return [*code, f"ldr r0, [r0, #{AT['last']}]", *words(met[line:], odd, last)]
+    for count, (number, met) in enumerate(passes(taps)):
+        places = sorted({place for word in met for tap in word for _, place in tap})
+        # Those above R7 first: they pass through R4.
+        used = dict(zip(reversed(places), reversed(WEIGHTS[: len(places)]), strict=True))
+        code += [note(f"Rows from {2 * number} on.")]
+        code += [f"ldr r0, {JOB}", f"ldr r1, [r0, #{AT['stream']}]"] * (count > 0)
+        for at in sorted({place // WORD for place in places}, reverse=True):
+            code += [f"ldr r2, [r1, #{start + WORD + WORD * at}]"]
+            for place, register in used.items():
+                code += weight(register, "r2", place) if place // WORD == at else []
+        last = number == taps // 2
+        code += [f"ldr r1, [r0, #{AT['row']}]"] * (number > 0 and not last)
+        code += [f"ldr r0, [r0, #{AT['last' if last else 'x']}]"]
+        code += ["adds r0, r0, r1"] * (0 if last else number)
+        code += words(met, odd, used)
+    return code
 
 
-def finish(odd: int) -> list[str]:
+def finish(odd: int, size: int) -> list[str]:
     """The bytes of a channel."""
     code = [
         note("Requantise and store."),
         f"ldr r0, {JOB}",
         f"ldr r3, [r0, #{AT['stream']}]",
-        f"ldr r7, [r3, #{odd * SIZE}]",
+        f"ldr r7, [r3, #{odd * size}]",
         "lsls r4, r7, #24",
         f"bpl <fast_{odd}>",
         f"adds r0, #{AT['sums']}",
@@ -137,7 +179,7 @@ def finish(odd: int) -> list[str]:
         f"<fast_{odd}>:",
         "lsls r7, r7, #27",
         "lsrs r7, r7, #27",
-        f"ldr r2, [r3, #{(odd + 1) * SIZE - WORD}]",
+        f"ldr r2, [r3, #{(odd + 1) * size - WORD}]",
         "lsrs r3, r2, #16",
         "uxth r2, r2",
         f"ldr r5, [r0, #{AT['half']}]",
@@ -158,14 +200,14 @@ def finish(odd: int) -> list[str]:
     return [*code, f"<stored_{odd}>:"]
 
 
-def advance() -> list[str]:
+def advance(size: int) -> list[str]:
     """To the next two channels."""
     return [
         note("The next two channels."),
         "<next>:",
         f"ldr r0, {JOB}",
         "ldm r0!, {r1, r2, r3, r4, r5}",
-        f"adds r1, #{2 * SIZE}",
+        f"adds r1, #{2 * size}",
         "adds r2, r2, r5",
         "adds r3, r3, r5",
         "adds r4, #2",
@@ -175,7 +217,7 @@ def advance() -> list[str]:
         "subs r1, #2",
         f"str r1, [r0, #{AT['left'] - AT['plane']}]",
         "ble <done>",
-        "b <channel_0>",
+        "bl <channel_0>",
         "<done>:",
         "movs r0, #0",
         "<end>:",
@@ -184,48 +226,60 @@ def advance() -> list[str]:
     ]
 
 
-SQUARE = Function(
-    "vmcu_square_words",
-    "Channels of a block of four pixels of 3 x 3 taps, from bias to store, see struct vmcu_square.",
-    [
-        *save(),
-        *reserve(1),
-        f"str r0, {JOB}",
-        "cmp r1, #1",
-        "blo <channel_0>",
-        "beq <second>",
-        "b <next>",
-        "<second>:",
-        "b <channel_1>",
-        *sums(0),
-        *finish(0),
-        *sums(1),
-        *finish(1),
-        *advance(),
-    ],
-    {0: "SQUARE"},
-)
-STRIP = f"""
+def square(taps: int) -> Function:
+    size = channel_bytes(taps, 1)
+    return Function(
+        f"vmcu_square_words_{taps}",
+        f"Channels of a block of four pixels of {taps} x {taps} taps, from bias to store, see "
+        "struct vmcu_square.",
+        [
+            *save(),
+            *reserve(1),
+            f"str r0, {JOB}",
+            "cmp r1, #1",
+            "blo <channel_0>",
+            "beq <second>",
+            # BL reaches further than B, and LR is free.
+            "bl <next>",
+            "<second>:",
+            "b <channel_1>",
+            *sums(taps, 0),
+            *finish(0, size),
+            *sums(taps, 1),
+            *finish(1, size),
+            *advance(size),
+        ],
+        {0: "SQUARE"},
+    )
+
+
+FUNCTIONS = {taps: square(taps) for taps in (3, 5)}
+
+
+def strip_c(taps: int) -> str:
+    size = channel_bytes(taps, 1)
+    return f"""
 {JOB_C}
 struct vmcu_square square;
 
 (void)phase;
 square.plane = 4 * plane;
 square.half = vmcu_half(p);
+square.row = 4 * row;
 for (int32_t at = 0; at < wide; at += {PIXELS}, out += {PIXELS} * pitch) {{
 	int32_t patch[{PIXELS}];
 	int32_t found = 0;
 
 	square.stream = *w;
 	square.x = tile + at;
-	square.last = tile + row + at / 2;
+	square.last = tile + {taps // 2} * row + at / 2;
 	square.patch = (int8_t *)patch;
 	square.count = wide - at;
 	square.left = lanes;
-	while ((found = vmcu_square_words(&square, found)) != 0) {{
-		const int32_t *of = (const int32_t *)&square.stream[(found - 1) * {SIZE}];
+	while ((found = vmcu_square_words_{taps}(&square, found)) != 0) {{
+		const int32_t *of = (const int32_t *)&square.stream[(found - 1) * {size}];
 
-		vmcu_finish_any(p, square.sums, {PIXELS}, of[0], of[{SIZE // WORD - 1}],
+		vmcu_finish_any(p, square.sums, {PIXELS}, of[0], of[{size // WORD - 1}],
 				square.patch + found - 1);
 	}}
 	if (lanes == 4 && wide - at >= {PIXELS}) {{
@@ -236,3 +290,6 @@ for (int32_t at = 0; at < wide; at += {PIXELS}, out += {PIXELS} * pitch) {{
 }}
 *w = square.stream;
 """
+
+
+STRIPS = {taps: strip_c(taps) for taps in FUNCTIONS}
