@@ -195,6 +195,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         stream = self.shared_stream(
             lambda: channel_streams(
                 self._weights,
+                self.target.packing,
                 [weight_stream(self.target.packing, window, stride) for window in windows],
             ),
             (taps, stride),
@@ -218,7 +219,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
                 pick = np.arange(first, min(first + GROUP, start + group))
                 bias = fill(weights.folded_bias[pick], GROUP).tobytes()
                 taps = tap_stream(weights.weights[pick, 0])
-                parts.append(bias + taps + group_factors(weights, pick))
+                parts.append(bias + taps + group_factors(weights, self.target.packing, pick))
         fields = self._fields(channels // group, int(not multiplied), 0)
         scratch = 4 * weights.weights.shape[-1]
         lines = tuple(len(part) // WORD for part in parts)

@@ -15,6 +15,9 @@
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_FIXED
+#define VMCU_OWN_FIXED_ONCE
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
 #define VMCU_OWN_RUN_PAIRED_2X2
 #define VMCU_OWN_RUN_PAIRED_1X2
@@ -166,6 +169,18 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 	*high += (sum + 0x8000) >> 16;
 }
 
+/* Of four times a sum, the upper word of a product is twice what fixed_fast() in
+ * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	const int32_t four = (int32_t)((uint32_t)acc << 2);
+	const int32_t twice = (int32_t)(((int64_t)four * multiplier) >> 32);
+
+	return vmcu_saturate8((twice + 2 * bias + ((acc >> 31) | 1)) >> ((shift + 2) & 31));
+}
+
+
+
 /* In blocks_rv32.S. */
 const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
 				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
@@ -182,6 +197,34 @@ const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile, i
 const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
 				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				int32_t code);
+
+/* In dense_rv32.S. */
+const uint8_t *vmcu_paired_dense(const uint8_t *stream, const int8_t *x, int32_t steps, int8_t *out,
+				 int32_t channels, int32_t half);
+
+/* What is left of blocks is rare. */
+#define VMCU_DENSE_IN_PLACE 0
+#define VMCU_DENSE_SUMS     VMCU_CALLED
+
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
+	}
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_paired_dense(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+	}
+	*out += whole;
+	return channels - whole;
+}
 
 #include "helpers.h"
 

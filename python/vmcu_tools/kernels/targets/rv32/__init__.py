@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from . import blocks
+from . import blocks, dense, tile
 
 COSTS = Costs(
     mac=2.7,
@@ -27,6 +27,6 @@ RV32 = Target(
     PAIRS,
     COSTS,
     blocks.OWN,
-    {**pairs.HELPERS, **blocks.HELPERS},
-    {"blocks": blocks.FUNCTIONS},
+    {**pairs.HELPERS, **tile.HELPERS, **blocks.HELPERS, **dense.HELPERS},
+    {"blocks": blocks.FUNCTIONS, "dense": dense.FUNCTIONS},
 )
