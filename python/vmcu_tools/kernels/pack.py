@@ -13,7 +13,15 @@ from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_in
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
 from .language.packing import Packing, packed_shifts, paired_code
-from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
+from .targets.portable.depthwise import (
+    BIAS,
+    EXACT,
+    GROUP,
+    LAST_ROWS,
+    SQUARE_TAPS,
+    TWO,
+    line_order,
+)
 from .targets.portable.places import tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
@@ -298,6 +306,9 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
             multiplier, other = (int(value[0]) for value in found)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
+            # Only two weights of -128 are too much.
+            if packing.paired and exists and (weights.weights[channel] == INT8_MIN).sum() < 2:
+                word |= TWO
         else:
             start = behind + len(rest)
             word = start << BIAS | EXACT

@@ -117,7 +117,7 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     whole = max(widths)
 
     def scratch(wide: int) -> int:
-        return tile_bytes(taps, stride, wide, target.packing.pixels)
+        return tile_bytes(taps, stride, wide, target.packing)
 
     if FREE_SCRATCH < scratch(whole) <= ROW_SCRATCH:
         return whole
@@ -203,7 +203,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
-        tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
+        tile = tile_bytes(taps, stride, wide, self.target.packing)
         # Behind the channels, what some of them lack.
         line = channel_bytes(taps, stride) // WORD
         lines = (line,) * len(windows) + (2,)

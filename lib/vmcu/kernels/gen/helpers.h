@@ -394,6 +394,7 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 #endif
 
 #include "../band.h"
+#include "../columns.h"
 #include "../gather.h"
 #include "../places.h"
 #include "../pooling.h"
