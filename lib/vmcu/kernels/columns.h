@@ -72,7 +72,10 @@ VMCU_CALLED void vmcu_paired_fours(const struct vmcu_strip_job *job,
 			done = window->run(at, tile + n, out + n, lanes - n, job->wide, job->pitch,
 					   vmcu_half(job->p));
 		}
-		for (; at != done && n < lanes; n++) {
+		if (done == at + (lanes - n) * window->size) {
+			break;
+		}
+		for (; at != done; n++) {
 			at += window->size;
 		}
 		if (n < lanes) {
@@ -93,7 +96,12 @@ VMCU_APART void vmcu_paired_pixels(int8_t *to, int32_t step, const int8_t *x, in
 			}
 		}
 	} else if ((((uintptr_t)x | (uintptr_t)pitch) & 3U) == 0U) {
-		for (; count > 0; count--, to += step, x += pitch) {
+		for (; count >= 2; count -= 2, to += 2 * step, x += 2 * pitch) {
+			*(vmcu_pair_t *)(void *)to = *(const vmcu_pair_t *)(const void *)x;
+			*(vmcu_pair_t *)(void *)(to + step) =
+				*(const vmcu_pair_t *)(const void *)(x + pitch);
+		}
+		if (count > 0) {
 			*(vmcu_pair_t *)(void *)to = *(const vmcu_pair_t *)(const void *)x;
 		}
 	} else {

@@ -12,13 +12,14 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import Packing, packed_shifts, paired_code
+from .language.packing import PAIRED_SUM, Packing, packed_shifts, paired_code
 from .targets.portable.depthwise import (
     BIAS,
     EXACT,
     GROUP,
     LAST_ROWS,
     SQUARE_TAPS,
+    THREE,
     TWO,
     line_order,
 )
@@ -306,9 +307,7 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
             multiplier, other = (int(value[0]) for value in found)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
-            # Only two weights of -128 are too much.
-            if packing.paired and exists and (weights.weights[channel] == INT8_MIN).sum() < 2:
-                word |= TWO
+            word |= together(weights.weights[channel]) if packing.paired and exists else 0
         else:
             start = behind + len(rest)
             word = start << BIAS | EXACT
@@ -316,6 +315,17 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
         parts.append(wrap_int32(np.array(word)).astype(np.int32).tobytes())
         parts += [pairs, np.int32(multiplier).tobytes()]
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
+
+
+def together(weights: np.ndarray) -> int:
+    """Bits for the word of a depthwise channel where pixels are paired: how many taps may be added
+    up together."""
+    sizes = np.sort(np.abs(weights.astype(np.int64)), axis=None)
+    found = TWO if sizes[-2:].sum() <= PAIRED_SUM else 0
+    if weights.size == SQUARE_TAPS**2:
+        rows = np.abs(weights.astype(np.int64)).reshape(SQUARE_TAPS, -1).sum(axis=1)
+        found |= THREE if found and rows.max() <= PAIRED_SUM else 0
+    return found
 
 
 def group_factors(weights: MacWeights, packing: Packing, pick: np.ndarray) -> bytes:

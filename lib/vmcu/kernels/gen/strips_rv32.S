@@ -17,34 +17,34 @@
 	.type vmcu_paired_strip_3_1, %function
 vmcu_paired_strip_3_1:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -67,6 +67,8 @@ vmcu_paired_strip_3_1:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_3_1_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -105,8 +107,10 @@ vmcu_paired_strip_3_1:
 	lb	t5, 20(a1)
 	slli	s11, t5, 16
 	add	t2, t2, s11
-	beq	a1, a4, .Lvmcu_paired_strip_3_1_odd
-.Lvmcu_paired_strip_3_1_pair:
+	lw	s11, 44(sp)
+	bnez	s11, .Lvmcu_paired_strip_3_1_three
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd_2
+.Lvmcu_paired_strip_3_1_pair_2:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
 	mul	s10, s0, t0
@@ -171,8 +175,8 @@ vmcu_paired_strip_3_1:
 	sra	s10, s10, a7
 	addi	s11, s10, 128
 	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_even
-.Lvmcu_paired_strip_3_1_store_even:
+	bnez	s11, .Lvmcu_paired_strip_3_1_over_even_2
+.Lvmcu_paired_strip_3_1_store_even_2:
 	sb	s10, 0(a3)
 	add	a3, a3, a5
 	slli	s11, s9, 2
@@ -184,20 +188,108 @@ vmcu_paired_strip_3_1:
 	sra	s10, s10, a7
 	addi	s11, s10, 128
 	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_odd
-.Lvmcu_paired_strip_3_1_store_odd:
+	bnez	s11, .Lvmcu_paired_strip_3_1_over_odd_2
+.Lvmcu_paired_strip_3_1_store_odd_2:
 	sb	s10, 0(a3)
 	add	a3, a3, a5
 	addi	a1, a1, 24
-	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair
+	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_2
 
 	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_1_odd:
+.Lvmcu_paired_strip_3_1_odd_2:
 	lw	s11, 12(sp)
 	bgeu	a1, s11, .Lvmcu_paired_strip_3_1_next
 	addi	a5, sp, 40
 	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_1_pair
+	j	.Lvmcu_paired_strip_3_1_pair_2
+.Lvmcu_paired_strip_3_1_three:
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd_3
+.Lvmcu_paired_strip_3_1_pair_3:
+	lw	t6, 32(sp)
+	lw	s9, 28(sp)
+	mul	s10, s0, t0
+	lb	ra, 24(a1)
+	slli	s11, ra, 16
+	add	t3, t3, s11
+	mul	s11, s1, t3
+	add	s10, s10, s11
+	lb	t3, 36(a1)
+	slli	s11, t3, 16
+	add	t0, ra, s11
+	mul	s11, s2, t0
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	mul	s10, s3, t1
+	lb	ra, 28(a1)
+	slli	s11, ra, 16
+	add	t4, t4, s11
+	mul	s11, s4, t4
+	add	s10, s10, s11
+	lb	t4, 40(a1)
+	slli	s11, t4, 16
+	add	t1, ra, s11
+	mul	s11, s5, t1
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	mul	s10, s6, t2
+	lb	ra, 32(a1)
+	slli	s11, ra, 16
+	add	t5, t5, s11
+	mul	s11, s7, t5
+	add	s10, s10, s11
+	lb	t5, 44(a1)
+	slli	s11, t5, 16
+	add	t2, ra, s11
+	mul	s11, s8, t2
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	slli	s11, s9, 16
+	sub	t6, t6, s11
+	slli	s11, t6, 2
+	mulh	s10, s11, a6
+	srai	ra, t6, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_1_over_even_3
+.Lvmcu_paired_strip_3_1_store_even_3:
+	sb	s10, 0(a3)
+	add	a3, a3, a5
+	slli	s11, s9, 2
+	mulh	s10, s11, a6
+	srai	ra, s9, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_1_over_odd_3
+.Lvmcu_paired_strip_3_1_store_odd_3:
+	sb	s10, 0(a3)
+	add	a3, a3, a5
+	addi	a1, a1, 24
+	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_3
+
+	/* A pixel that has no other goes with one that is not stored. */
+.Lvmcu_paired_strip_3_1_odd_3:
+	lw	s11, 12(sp)
+	bgeu	a1, s11, .Lvmcu_paired_strip_3_1_next
+	addi	a5, sp, 40
+	sub	a5, a5, a3
+	j	.Lvmcu_paired_strip_3_1_pair_3
 
 	/* The next channel, if there is one. */
 .Lvmcu_paired_strip_3_1_next:
@@ -214,20 +306,20 @@ vmcu_paired_strip_3_1:
 	bgtz	s11, .Lvmcu_paired_strip_3_1_channel
 .Lvmcu_paired_strip_3_1_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -244,14 +336,22 @@ vmcu_paired_strip_3_1:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_strip_3_1_over_even:
+.Lvmcu_paired_strip_3_1_over_even_2:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_even
-.Lvmcu_paired_strip_3_1_over_odd:
+	j	.Lvmcu_paired_strip_3_1_store_even_2
+.Lvmcu_paired_strip_3_1_over_odd_2:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_odd
+	j	.Lvmcu_paired_strip_3_1_store_odd_2
+.Lvmcu_paired_strip_3_1_over_even_3:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_1_store_even_3
+.Lvmcu_paired_strip_3_1_over_odd_3:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_1_store_odd_3
 	.cfi_endproc
 	.size vmcu_paired_strip_3_1, . - vmcu_paired_strip_3_1
 
@@ -264,34 +364,34 @@ vmcu_paired_strip_3_1:
 	.type vmcu_paired_strip_3_2, %function
 vmcu_paired_strip_3_2:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -314,6 +414,8 @@ vmcu_paired_strip_3_2:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_3_2_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -343,8 +445,10 @@ vmcu_paired_strip_3_2:
 	lb	t3, 0(a1)
 	lb	t4, 4(a1)
 	lb	t5, 8(a1)
-	beq	a1, a4, .Lvmcu_paired_strip_3_2_odd
-.Lvmcu_paired_strip_3_2_pair:
+	lw	s11, 44(sp)
+	bnez	s11, .Lvmcu_paired_strip_3_2_three
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd_2
+.Lvmcu_paired_strip_3_2_pair_2:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
 	lb	ra, 24(a1)
@@ -421,8 +525,8 @@ vmcu_paired_strip_3_2:
 	sra	s10, s10, a7
 	addi	s11, s10, 128
 	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_even
-.Lvmcu_paired_strip_3_2_store_even:
+	bnez	s11, .Lvmcu_paired_strip_3_2_over_even_2
+.Lvmcu_paired_strip_3_2_store_even_2:
 	sb	s10, 0(a3)
 	add	a3, a3, a5
 	slli	s11, s9, 2
@@ -434,20 +538,120 @@ vmcu_paired_strip_3_2:
 	sra	s10, s10, a7
 	addi	s11, s10, 128
 	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_odd
-.Lvmcu_paired_strip_3_2_store_odd:
+	bnez	s11, .Lvmcu_paired_strip_3_2_over_odd_2
+.Lvmcu_paired_strip_3_2_store_odd_2:
 	sb	s10, 0(a3)
 	add	a3, a3, a5
 	addi	a1, a1, 48
-	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair
+	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_2
 
 	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_2_odd:
+.Lvmcu_paired_strip_3_2_odd_2:
 	lw	s11, 12(sp)
 	bgeu	a1, s11, .Lvmcu_paired_strip_3_2_next
 	addi	a5, sp, 40
 	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_2_pair
+	j	.Lvmcu_paired_strip_3_2_pair_2
+.Lvmcu_paired_strip_3_2_three:
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd_3
+.Lvmcu_paired_strip_3_2_pair_3:
+	lw	t6, 32(sp)
+	lw	s9, 28(sp)
+	lb	ra, 24(a1)
+	slli	s11, ra, 16
+	add	t3, t3, s11
+	mul	s10, s0, t3
+	lb	t0, 12(a1)
+	lb	s11, 36(a1)
+	slli	s11, s11, 16
+	add	t0, t0, s11
+	mul	s11, s1, t0
+	add	s10, s10, s11
+	lb	t3, 48(a1)
+	slli	s11, t3, 16
+	add	ra, ra, s11
+	mul	s11, s2, ra
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	lb	ra, 28(a1)
+	slli	s11, ra, 16
+	add	t4, t4, s11
+	mul	s10, s3, t4
+	lb	t1, 16(a1)
+	lb	s11, 40(a1)
+	slli	s11, s11, 16
+	add	t1, t1, s11
+	mul	s11, s4, t1
+	add	s10, s10, s11
+	lb	t4, 52(a1)
+	slli	s11, t4, 16
+	add	ra, ra, s11
+	mul	s11, s5, ra
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	lb	ra, 32(a1)
+	slli	s11, ra, 16
+	add	t5, t5, s11
+	mul	s10, s6, t5
+	lb	t2, 20(a1)
+	lb	s11, 44(a1)
+	slli	s11, s11, 16
+	add	t2, t2, s11
+	mul	s11, s7, t2
+	add	s10, s10, s11
+	lb	t5, 56(a1)
+	slli	s11, t5, 16
+	add	ra, ra, s11
+	mul	s11, s8, ra
+	add	s10, s10, s11
+	add	t6, t6, s10
+	add	s10, s10, a2
+	srai	s10, s10, 16
+	add	s9, s9, s10
+	slli	s11, s9, 16
+	sub	t6, t6, s11
+	slli	s11, t6, 2
+	mulh	s10, s11, a6
+	srai	ra, t6, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_2_over_even_3
+.Lvmcu_paired_strip_3_2_store_even_3:
+	sb	s10, 0(a3)
+	add	a3, a3, a5
+	slli	s11, s9, 2
+	mulh	s10, s11, a6
+	srai	ra, s9, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_2_over_odd_3
+.Lvmcu_paired_strip_3_2_store_odd_3:
+	sb	s10, 0(a3)
+	add	a3, a3, a5
+	addi	a1, a1, 48
+	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_3
+
+	/* A pixel that has no other goes with one that is not stored. */
+.Lvmcu_paired_strip_3_2_odd_3:
+	lw	s11, 12(sp)
+	bgeu	a1, s11, .Lvmcu_paired_strip_3_2_next
+	addi	a5, sp, 40
+	sub	a5, a5, a3
+	j	.Lvmcu_paired_strip_3_2_pair_3
 
 	/* The next channel, if there is one. */
 .Lvmcu_paired_strip_3_2_next:
@@ -464,20 +668,20 @@ vmcu_paired_strip_3_2:
 	bgtz	s11, .Lvmcu_paired_strip_3_2_channel
 .Lvmcu_paired_strip_3_2_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -494,14 +698,22 @@ vmcu_paired_strip_3_2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_strip_3_2_over_even:
+.Lvmcu_paired_strip_3_2_over_even_2:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_even
-.Lvmcu_paired_strip_3_2_over_odd:
+	j	.Lvmcu_paired_strip_3_2_store_even_2
+.Lvmcu_paired_strip_3_2_over_odd_2:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_odd
+	j	.Lvmcu_paired_strip_3_2_store_odd_2
+.Lvmcu_paired_strip_3_2_over_even_3:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_2_store_even_3
+.Lvmcu_paired_strip_3_2_over_odd_3:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_2_store_odd_3
 	.cfi_endproc
 	.size vmcu_paired_strip_3_2, . - vmcu_paired_strip_3_2
 
@@ -514,34 +726,34 @@ vmcu_paired_strip_3_2:
 	.type vmcu_paired_strip_5_1, %function
 vmcu_paired_strip_5_1:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -555,6 +767,8 @@ vmcu_paired_strip_5_1:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_5_1_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -856,20 +1070,20 @@ vmcu_paired_strip_5_1:
 	bgtz	s11, .Lvmcu_paired_strip_5_1_channel
 .Lvmcu_paired_strip_5_1_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -914,34 +1128,34 @@ vmcu_paired_strip_5_1:
 	.type vmcu_paired_strip_5_2, %function
 vmcu_paired_strip_5_2:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -955,6 +1169,8 @@ vmcu_paired_strip_5_2:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_5_2_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -1277,20 +1493,20 @@ vmcu_paired_strip_5_2:
 	bgtz	s11, .Lvmcu_paired_strip_5_2_channel
 .Lvmcu_paired_strip_5_2_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1335,34 +1551,34 @@ vmcu_paired_strip_5_2:
 	.type vmcu_paired_strip_7_1, %function
 vmcu_paired_strip_7_1:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -1376,6 +1592,8 @@ vmcu_paired_strip_7_1:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_7_1_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -1743,20 +1961,20 @@ vmcu_paired_strip_7_1:
 	bgtz	s11, .Lvmcu_paired_strip_7_1_channel
 .Lvmcu_paired_strip_7_1_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1801,34 +2019,34 @@ vmcu_paired_strip_7_1:
 	.type vmcu_paired_strip_7_2, %function
 vmcu_paired_strip_7_2:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -1842,6 +2060,8 @@ vmcu_paired_strip_7_2:
 	andi	s11, s10, 192
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_7_2_done
+	andi	s11, s10, 32
+	sw	s11, 44(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -2230,20 +2450,20 @@ vmcu_paired_strip_7_2:
 	bgtz	s11, .Lvmcu_paired_strip_7_2_channel
 .Lvmcu_paired_strip_7_2_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0

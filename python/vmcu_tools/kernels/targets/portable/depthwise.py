@@ -38,6 +38,7 @@ STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
 TWO = 0x40  # beside a shift, where pixels are paired: any two taps may be added up together
+THREE = 0x20  # likewise any three taps of a row
 SHIFTS = 0x20  # what shifts are below
 BIAS = 8  # bits below the bias in a word
 LAST_ROWS = (0, -1)

@@ -20,6 +20,7 @@ from ..portable.depthwise import (
     SQUARE_TAPS,
     STRIDES,
     TAPS,
+    THREE,
     TWO,
     channel_bytes,
     line_order,
@@ -30,8 +31,8 @@ from ..portable.strips import STRIP, all_strips
 from .frame import leave, save
 
 # Words on the stack.
-LANES, X, OUT, END, LIMIT, HALF, PITCH, BIAS_AT, BOTH_AT, NEXT, NOWHERE = range(0, 44, 4)
-WORDS = 11
+LANES, X, OUT, END, LIMIT, HALF, PITCH, BIAS_AT, BOTH_AT, NEXT, NOWHERE, FLAGS = range(0, 48, 4)
+WORDS = 12
 # Of larger windows: pixels, and where the weights are.
 COUNT, FIRST = END, LIMIT
 LOW, HIGH, PRODUCT, SCRATCH, OTHER = "t6", "s9", "s10", "s11", "ra"
@@ -91,6 +92,8 @@ def start(taps: int, stride: int, code: Iterator[str]) -> Iterator[str]:
     yield f"andi {SCRATCH}, {PRODUCT}, {EXACT | TWO}"
     yield f"li {OTHER}, {TWO}"
     yield f"bne {SCRATCH}, {OTHER}, <done>"
+    yield f"andi {SCRATCH}, {PRODUCT}, {THREE}"
+    yield f"sw {SCRATCH}, {FLAGS}(sp)"
     yield f"andi {SHIFT}, {PRODUCT}, 31"
     yield f"srai {PRODUCT}, {PRODUCT}, {BIAS}"
     yield f"sw {PRODUCT}, {BIAS_AT}(sp)"
@@ -148,22 +151,23 @@ def saturated(label: str) -> Iterator[str]:
 
 @dataclass
 class Sums:
-    """Of a pair of pixels, two taps at a time. seen: taps until now."""
+    """Of a pair of pixels, some taps at a time. seen: taps until now."""
 
     low: str
     high: str
     product: str
+    together: int = 2
     seen: int = 0
 
     def tap(self, weight: str, word: str, is_last: bool) -> Iterator[str]:
-        even = self.seen % 2 == 0
+        is_first = self.seen % self.together == 0
         self.seen += 1
-        if even:
+        if is_first:
             yield f"mul {self.product}, {weight}, {word}"
         else:
             yield f"mul {SCRATCH}, {weight}, {word}"
             yield f"add {self.product}, {self.product}, {SCRATCH}"
-        if even and not is_last:
+        if self.seen % self.together and not is_last:
             return
         yield f"add {self.low}, {self.low}, {self.product}"
         yield f"add {self.product}, {self.product}, {ROUND}"
@@ -217,38 +221,48 @@ def square(stride: int) -> Iterator[str]:
         yield f"lb {LAST[row]}, {at(1, row, 3)}"
         yield f"slli {SCRATCH}, {LAST[row]}, 16"
         yield f"add {KEPT[row]}, {KEPT[row]}, {SCRATCH}"
-    yield f"beq {COLUMN}, {STOP}, <odd>"
-    yield "<pair>:"
-    sums = Sums(LOW, HIGH, PRODUCT)
+    yield f"lw {SCRATCH}, {FLAGS}(sp)"
+    yield f"bnez {SCRATCH}, <three>"
+    yield from pairs(2, stride)
+    yield "<three>:"
+    yield from pairs(3, stride)
+
+
+def pairs(together: int, stride: int) -> Iterator[str]:
+    """All pairs of pixels of a channel, so many taps at a time."""
+    yield f"bgeu {COLUMN}, {STOP}, <odd_{together}>"
+    yield f"<pair_{together}>:"
+    sums = Sums(LOW, HIGH, PRODUCT, together)
     yield from sums.begin()
     for row in range(3):
         for s, (code, word) in enumerate(square_words(row, stride)):
             yield from code
             yield from sums.tap(WEIGHTS[3 * row + s], word, sums.seen == 8)
     yield from sums.parted()
-    yield from requantised(LOW, "even")
+    yield from requantised(LOW, f"even_{together}")
     yield f"add {BYTE}, {BYTE}, {STEP}"
-    yield from requantised(HIGH, "odd")
+    yield from requantised(HIGH, f"odd_{together}")
     yield f"add {BYTE}, {BYTE}, {STEP}"
     yield f"addi {COLUMN}, {COLUMN}, {24 * stride}"
-    yield f"bltu {COLUMN}, {STOP}, <pair>"
+    yield f"bltu {COLUMN}, {STOP}, <pair_{together}>"
     yield note("A pixel that has no other goes with one that is not stored.")
-    yield "<odd>:"
+    yield f"<odd_{together}>:"
     yield f"lw {SCRATCH}, {END}(sp)"
     yield f"bgeu {COLUMN}, {SCRATCH}, <next>"
     yield f"addi {STEP}, sp, {NOWHERE}"
     yield f"sub {STEP}, {STEP}, {BYTE}"
-    yield "j <pair>"
+    yield f"j <pair_{together}>"
 
 
 def strip_function(taps: int, stride: int) -> Function:
     summary = f"Channels of a strip of {taps} x {taps} taps at a stride of {stride}."
     code = [*start(taps, stride, square(stride) if taps == SQUARE_TAPS else larger(taps, stride))]
-    for label in ("even", "odd") if taps == SQUARE_TAPS else PIXELS:
+    for label in LABELS if taps == SQUARE_TAPS else PIXELS:
         code += saturated(label)
     return Function(f"vmcu_paired_strip_{taps}_{stride}", summary, code, thumb=False)
 
 
+LABELS = ("even_2", "odd_2", "even_3", "odd_3")
 PIXELS = ("0", "1", "2", "3")
 # Of larger windows: words of columns, in turn; bytes of the last ones; what is left of pixels.
 RING, BYTES = ("t0", "t1", "t2", "t3", "t4"), ("s0", "s1", "s2")
