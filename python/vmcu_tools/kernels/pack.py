@@ -28,7 +28,7 @@ from .targets.portable.places import tap_order
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
 FAST_ACCUMULATOR = 1 << 30
-# Where pixels are paired a bit more must be left: for four times a sum, and for twice the constants.
+# Where pixels are paired a bit more must be left: for four times a sum and twice the constants.
 PAIRED_SHIFTS = range(1, 23)
 PAIRED_ACCUMULATOR = 1 << 29
 # What a sum of the second of two joined channels stays below.

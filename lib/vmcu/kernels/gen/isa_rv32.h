@@ -13,6 +13,8 @@
 
 #define VMCU_OWN_TILE
 #define VMCU_OWN_WIDEN_ROWS
+#define VMCU_OWN_WIDEN_ANY
+#define VMCU_OWN_NINES
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
 #define VMCU_OWN_FIXED
@@ -154,6 +156,45 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 	(void)pitch;
 }
 
+/* The same for tiles of any number of pixels. */
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (pixels == 4) {
+		vmcu_widen_rows_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_rows_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_rows_1(t, x, pitch, count);
+	}
+}
+
+/* Windows of three rows of nine bytes: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/*
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere in
+ * a tile.
+ */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
+		vmcu_widen_rows(t, pixels, x, pitch, line);
+	}
+	return true;
+}
+
 /* Channels are not joined: a second one's sum is what it is. */
 VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
 {
@@ -168,8 +209,10 @@ VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 	(void)pixels;
 }
 
-/* A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's. */
+/*
+ * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
+ * of the other, and the other one's.
+ */
 VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 {
 	*low += (uint32_t)sum;
@@ -188,22 +231,22 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 
 
 
-/* In blocks_rv32.S. */
-const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_2x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_1x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
+/* In blocks_rv32.S and dense_rv32.S. */
+const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
 
 /* In dense_rv32.S. */
 const uint8_t *vmcu_paired_dense(const uint8_t *stream, const int8_t *x, int32_t steps, int8_t *out,

@@ -17,34 +17,34 @@
 	.type vmcu_paired_strip_3_1, %function
 vmcu_paired_strip_3_1:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -68,7 +68,7 @@ vmcu_paired_strip_3_1:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_3_1_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -107,9 +107,9 @@ vmcu_paired_strip_3_1:
 	lb	t5, 20(a1)
 	slli	s11, t5, 16
 	add	t2, t2, s11
-	lw	s11, 44(sp)
-	bnez	s11, .Lvmcu_paired_strip_3_1_three
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd_2
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd
+	lw	s11, 40(sp)
+	bnez	s11, .Lvmcu_paired_strip_3_1_pair_3
 .Lvmcu_paired_strip_3_1_pair_2:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
@@ -194,16 +194,7 @@ vmcu_paired_strip_3_1:
 	add	a3, a3, a5
 	addi	a1, a1, 24
 	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_2
-
-	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_1_odd_2:
-	lw	s11, 12(sp)
-	bgeu	a1, s11, .Lvmcu_paired_strip_3_1_next
-	addi	a5, sp, 40
-	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_1_pair_2
-.Lvmcu_paired_strip_3_1_three:
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd_3
+	j	.Lvmcu_paired_strip_3_1_odd
 .Lvmcu_paired_strip_3_1_pair_3:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
@@ -283,13 +274,50 @@ vmcu_paired_strip_3_1:
 	addi	a1, a1, 24
 	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_3
 
-	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_1_odd_3:
+	/* A pixel that has no other. */
+.Lvmcu_paired_strip_3_1_odd:
 	lw	s11, 12(sp)
 	bgeu	a1, s11, .Lvmcu_paired_strip_3_1_next
-	addi	a5, sp, 40
-	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_1_pair_3
+	lw	t6, 28(sp)
+	lb	ra, 0(a1)
+	mul	ra, ra, s0
+	add	t6, t6, ra
+	lb	ra, 12(a1)
+	mul	ra, ra, s1
+	add	t6, t6, ra
+	lb	ra, 24(a1)
+	mul	ra, ra, s2
+	add	t6, t6, ra
+	lb	ra, 4(a1)
+	mul	ra, ra, s3
+	add	t6, t6, ra
+	lb	ra, 16(a1)
+	mul	ra, ra, s4
+	add	t6, t6, ra
+	lb	ra, 28(a1)
+	mul	ra, ra, s5
+	add	t6, t6, ra
+	lb	ra, 8(a1)
+	mul	ra, ra, s6
+	add	t6, t6, ra
+	lb	ra, 20(a1)
+	mul	ra, ra, s7
+	add	t6, t6, ra
+	lb	ra, 32(a1)
+	mul	ra, ra, s8
+	add	t6, t6, ra
+	slli	s11, t6, 2
+	mulh	s10, s11, a6
+	srai	ra, t6, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_1_over_single
+.Lvmcu_paired_strip_3_1_store_single:
+	sb	s10, 0(a3)
 
 	/* The next channel, if there is one. */
 .Lvmcu_paired_strip_3_1_next:
@@ -306,20 +334,20 @@ vmcu_paired_strip_3_1:
 	bgtz	s11, .Lvmcu_paired_strip_3_1_channel
 .Lvmcu_paired_strip_3_1_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -352,6 +380,10 @@ vmcu_paired_strip_3_1:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
 	j	.Lvmcu_paired_strip_3_1_store_odd_3
+.Lvmcu_paired_strip_3_1_over_single:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_1_store_single
 	.cfi_endproc
 	.size vmcu_paired_strip_3_1, . - vmcu_paired_strip_3_1
 
@@ -364,34 +396,34 @@ vmcu_paired_strip_3_1:
 	.type vmcu_paired_strip_3_2, %function
 vmcu_paired_strip_3_2:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -415,7 +447,7 @@ vmcu_paired_strip_3_2:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_3_2_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -445,9 +477,9 @@ vmcu_paired_strip_3_2:
 	lb	t3, 0(a1)
 	lb	t4, 4(a1)
 	lb	t5, 8(a1)
-	lw	s11, 44(sp)
-	bnez	s11, .Lvmcu_paired_strip_3_2_three
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd_2
+	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd
+	lw	s11, 40(sp)
+	bnez	s11, .Lvmcu_paired_strip_3_2_pair_3
 .Lvmcu_paired_strip_3_2_pair_2:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
@@ -544,16 +576,7 @@ vmcu_paired_strip_3_2:
 	add	a3, a3, a5
 	addi	a1, a1, 48
 	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_2
-
-	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_2_odd_2:
-	lw	s11, 12(sp)
-	bgeu	a1, s11, .Lvmcu_paired_strip_3_2_next
-	addi	a5, sp, 40
-	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_2_pair_2
-.Lvmcu_paired_strip_3_2_three:
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd_3
+	j	.Lvmcu_paired_strip_3_2_odd
 .Lvmcu_paired_strip_3_2_pair_3:
 	lw	t6, 32(sp)
 	lw	s9, 28(sp)
@@ -645,13 +668,50 @@ vmcu_paired_strip_3_2:
 	addi	a1, a1, 48
 	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_3
 
-	/* A pixel that has no other goes with one that is not stored. */
-.Lvmcu_paired_strip_3_2_odd_3:
+	/* A pixel that has no other. */
+.Lvmcu_paired_strip_3_2_odd:
 	lw	s11, 12(sp)
 	bgeu	a1, s11, .Lvmcu_paired_strip_3_2_next
-	addi	a5, sp, 40
-	sub	a5, a5, a3
-	j	.Lvmcu_paired_strip_3_2_pair_3
+	lw	t6, 28(sp)
+	lb	ra, 0(a1)
+	mul	ra, ra, s0
+	add	t6, t6, ra
+	lb	ra, 12(a1)
+	mul	ra, ra, s1
+	add	t6, t6, ra
+	lb	ra, 24(a1)
+	mul	ra, ra, s2
+	add	t6, t6, ra
+	lb	ra, 4(a1)
+	mul	ra, ra, s3
+	add	t6, t6, ra
+	lb	ra, 16(a1)
+	mul	ra, ra, s4
+	add	t6, t6, ra
+	lb	ra, 28(a1)
+	mul	ra, ra, s5
+	add	t6, t6, ra
+	lb	ra, 8(a1)
+	mul	ra, ra, s6
+	add	t6, t6, ra
+	lb	ra, 20(a1)
+	mul	ra, ra, s7
+	add	t6, t6, ra
+	lb	ra, 32(a1)
+	mul	ra, ra, s8
+	add	t6, t6, ra
+	slli	s11, t6, 2
+	mulh	s10, s11, a6
+	srai	ra, t6, 31
+	ori	ra, ra, 1
+	add	ra, ra, a0
+	add	s10, s10, ra
+	sra	s10, s10, a7
+	addi	s11, s10, 128
+	srli	s11, s11, 8
+	bnez	s11, .Lvmcu_paired_strip_3_2_over_single
+.Lvmcu_paired_strip_3_2_store_single:
+	sb	s10, 0(a3)
 
 	/* The next channel, if there is one. */
 .Lvmcu_paired_strip_3_2_next:
@@ -668,20 +728,20 @@ vmcu_paired_strip_3_2:
 	bgtz	s11, .Lvmcu_paired_strip_3_2_channel
 .Lvmcu_paired_strip_3_2_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -714,6 +774,10 @@ vmcu_paired_strip_3_2:
 	srai	s10, s10, 31
 	xori	s10, s10, 127
 	j	.Lvmcu_paired_strip_3_2_store_odd_3
+.Lvmcu_paired_strip_3_2_over_single:
+	srai	s10, s10, 31
+	xori	s10, s10, 127
+	j	.Lvmcu_paired_strip_3_2_store_single
 	.cfi_endproc
 	.size vmcu_paired_strip_3_2, . - vmcu_paired_strip_3_2
 
@@ -726,34 +790,34 @@ vmcu_paired_strip_3_2:
 	.type vmcu_paired_strip_5_1, %function
 vmcu_paired_strip_5_1:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -768,7 +832,7 @@ vmcu_paired_strip_5_1:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_5_1_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -1070,20 +1134,20 @@ vmcu_paired_strip_5_1:
 	bgtz	s11, .Lvmcu_paired_strip_5_1_channel
 .Lvmcu_paired_strip_5_1_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1128,34 +1192,34 @@ vmcu_paired_strip_5_1:
 	.type vmcu_paired_strip_5_2, %function
 vmcu_paired_strip_5_2:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -1170,7 +1234,7 @@ vmcu_paired_strip_5_2:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_5_2_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -1493,20 +1557,20 @@ vmcu_paired_strip_5_2:
 	bgtz	s11, .Lvmcu_paired_strip_5_2_channel
 .Lvmcu_paired_strip_5_2_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1551,34 +1615,34 @@ vmcu_paired_strip_5_2:
 	.type vmcu_paired_strip_7_1, %function
 vmcu_paired_strip_7_1:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -1593,7 +1657,7 @@ vmcu_paired_strip_7_1:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_7_1_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -1961,20 +2025,20 @@ vmcu_paired_strip_7_1:
 	bgtz	s11, .Lvmcu_paired_strip_7_1_channel
 .Lvmcu_paired_strip_7_1_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -2019,34 +2083,34 @@ vmcu_paired_strip_7_1:
 	.type vmcu_paired_strip_7_2, %function
 vmcu_paired_strip_7_2:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 48(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 52(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 56(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 60(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 64(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 68(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 72(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 76(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 80(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 84(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 88(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 92(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 96(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 44(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 48(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 52(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 56(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 60(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 64(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 68(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 72(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 76(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 80(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 84(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 88(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 92(sp)
+	.cfi_offset	s11, -4
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
@@ -2061,7 +2125,7 @@ vmcu_paired_strip_7_2:
 	li	ra, 64
 	bne	s11, ra, .Lvmcu_paired_strip_7_2_done
 	andi	s11, s10, 32
-	sw	s11, 44(sp)
+	sw	s11, 40(sp)
 	andi	a7, s10, 31
 	srai	s10, s10, 8
 	sw	s10, 28(sp)
@@ -2450,20 +2514,20 @@ vmcu_paired_strip_7_2:
 	bgtz	s11, .Lvmcu_paired_strip_7_2_channel
 .Lvmcu_paired_strip_7_2_done:
 	.cfi_remember_state
-	lw	ra, 48(sp)
-	lw	s0, 52(sp)
-	lw	s1, 56(sp)
-	lw	s2, 60(sp)
-	lw	s3, 64(sp)
-	lw	s4, 68(sp)
-	lw	s5, 72(sp)
-	lw	s6, 76(sp)
-	lw	s7, 80(sp)
-	lw	s8, 84(sp)
-	lw	s9, 88(sp)
-	lw	s10, 92(sp)
-	lw	s11, 96(sp)
-	addi	sp, sp, 112
+	lw	ra, 44(sp)
+	lw	s0, 48(sp)
+	lw	s1, 52(sp)
+	lw	s2, 56(sp)
+	lw	s3, 60(sp)
+	lw	s4, 64(sp)
+	lw	s5, 68(sp)
+	lw	s6, 72(sp)
+	lw	s7, 76(sp)
+	lw	s8, 80(sp)
+	lw	s9, 84(sp)
+	lw	s10, 88(sp)
+	lw	s11, 92(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0

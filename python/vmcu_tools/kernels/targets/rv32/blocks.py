@@ -6,12 +6,13 @@ Compilers have the sums of a block in memory, and code for each shape in each ke
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...language.assembly import Function, note
 from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
-from ..portable.blocks import RUN_PAIRED, SHAPES, Shape
+from ..portable.blocks import NARROW, RUN_PAIRED, SHAPES, Shape
 from .frame import leave, save
 
 # Arguments; STEPS becomes the tile's end.
@@ -57,9 +58,7 @@ def requantised(
             yield f"sb {high}, {first + n}({PIXELS[pixel]})"
 
 
-def saturated(
-    channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte"
-) -> Iterator[str]:
+def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
     """Behind a function: results beyond int8."""
     high = TEMPORARY[0]
     for n, outputs in enumerate(channels):
@@ -197,7 +196,7 @@ class Block:
     def requantised(self) -> Iterator[str]:
         size = 4 * self.channels
         pixels = PIXELS[: self.shape.pixels]
-        for before, pointer in zip(pixels, pixels[1:], strict=False):
+        for before, pointer in itertools.pairwise(pixels):
             yield f"add {pointer}, {before}, {PITCH}"
         yield f"li {BYTE}, 255"
         channels = [self.outputs(n) for n in range(self.channels)]
@@ -253,15 +252,16 @@ def run(shape: Shape) -> Function:
     return Function(f"vmcu_paired_{shape.name}", summary, [*Block(shape).code()], thumb=False)
 
 
-FUNCTIONS = [run(shape) for shape in SHAPES]
+# dense.py has that of one pixel of a narrow tile.
+FUNCTIONS = [run(shape) for shape in SHAPES if shape != NARROW[1]]
 DECLARED = "".join(
     f"""
-const uint8_t *{function.name}(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);"""
-    for function in FUNCTIONS
+const uint8_t *vmcu_paired_{shape.name}(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);"""
+    for shape in SHAPES
 )
-HELPERS = {"paired_runs": f"/* In blocks_rv32.S. */{DECLARED}\n"}
+HELPERS = {"paired_runs": f"/* In blocks_rv32.S and dense_rv32.S. */{DECLARED}\n"}
 OWN = {
     made: f"*w = vmcu_paired_{shape.name}(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,\n"
     "\t\t\tcode);"

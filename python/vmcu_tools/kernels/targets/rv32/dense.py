@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers: two blocks of four channels at a time, from bias to byte.
+"""A pixel, of a fully connected layer or in a tile: two blocks of four channels at a time.
 
 A tap is loaded once for all channels; a product costs a load, a multiply and an add.
 """
@@ -36,10 +36,14 @@ SIZE_OF = PAIRS.dense
 CONSTANTS = 4 * SIZE_OF + packed_shifts(SIZE_OF)
 
 
-def steps(streams: Sequence[str], count: int) -> Iterator[str]:
-    """So many steps of taps times the weights of a block in each stream."""
+# Loads of taps, by their bytes.
+LOADS = {1: "lb", 2: "lh"}
+
+
+def steps(streams: Sequence[str], count: int, size: int) -> Iterator[str]:
+    """So many steps of taps, of `size` bytes, times the weights of a block in each stream."""
     for tap in range(LANES * count):
-        yield f"lb {TAP}, {tap}({X})"
+        yield f"{LOADS[size]} {TAP}, {size * tap}({X})"
         step, lane = divmod(tap, LANES)
         for n in range(SIZE_OF * len(streams)):
             block, channel = divmod(n, SIZE_OF)
@@ -47,12 +51,12 @@ def steps(streams: Sequence[str], count: int) -> Iterator[str]:
             yield f"lb {weight}, {at}({streams[block]})"
             yield f"mul {PRODUCT}, {weight}, {TAP}"
             yield f"add {SUMS[n]}, {SUMS[n]}, {PRODUCT}"
-    yield f"addi {X}, {X}, {LANES * count}"
+    yield f"addi {X}, {X}, {LANES * count * size}"
     for stream in streams:
         yield f"addi {stream}, {stream}, {LANES * SIZE_OF * count}"
 
 
-def blocks(name: str, streams: Sequence[str]) -> Iterator[str]:
+def blocks(name: str, streams: Sequence[str], size: int) -> Iterator[str]:
     """From biases to sums."""
     for n in range(SIZE_OF * len(streams)):
         block, channel = divmod(n, SIZE_OF)
@@ -63,7 +67,7 @@ def blocks(name: str, streams: Sequence[str]) -> Iterator[str]:
     for count, end in ((2, LONG_END), (1, END)):
         yield f"beq {X}, {end}, <{name}_{count}_done>"
         yield f"<{name}_{count}>:"
-        yield from steps(streams, count)
+        yield from steps(streams, count, size)
         yield f"bne {X}, {end}, <{name}_{count}>"
         yield f"<{name}_{count}_done>:"
 
@@ -73,9 +77,9 @@ def outputs(first: int) -> list[list[tuple[int, str]]]:
     return [[(0, SUMS[n])] for n in range(first, first + SIZE_OF)]
 
 
-def code() -> Iterator[str]:
+def code(size: int) -> Iterator[str]:
     yield from save()
-    bits, step = LANES.bit_length() - 1, (LANES * SIZE_OF).bit_length() - 1
+    bits, step = (LANES * size).bit_length() - 1, (LANES * SIZE_OF).bit_length() - 1
     yield f"mv {START}, {X}"
     yield f"slli {SIZE}, {STEPS}, {step}"
     yield f"addi {SIZE}, {SIZE}, {4 * SIZE_OF + CONSTANTS}"
@@ -90,7 +94,7 @@ def code() -> Iterator[str]:
     yield f"blt {CHANNELS}, {PRODUCT}, <one>"
     yield note("Two blocks.")
     yield f"add {SECOND}, {STREAM}, {SIZE}"
-    yield from blocks("both", (STREAM, SECOND))
+    yield from blocks("both", (STREAM, SECOND), size)
     yield f"li {BYTE}, 255"
     yield from requantised(outputs(0), STREAM, 0, "first")
     yield from requantised(outputs(SIZE_OF), SECOND, SIZE_OF, "second")
@@ -101,7 +105,7 @@ def code() -> Iterator[str]:
     yield from leave()
     yield note("One block, or its sums alone.")
     yield "<one>:"
-    yield from blocks("single", (STREAM,))
+    yield from blocks("single", (STREAM,), size)
     yield f"bnez {CHANNELS}, <bytes>"
     for n in range(SIZE_OF):
         yield f"sw {SUMS[n]}, {4 * n}({OUT})"
@@ -117,12 +121,13 @@ def code() -> Iterator[str]:
 
 FUNCTIONS = [
     Function(
-        "vmcu_paired_dense",
+        name,
         "Whole blocks of a pixel, or, where there are no channels, the sums of one, as words. "
         "Returns where the flash stream goes on.",
-        [*code()],
+        [*code(size)],
         thumb=False,
     )
+    for name, size in (("vmcu_paired_dense", 1), ("vmcu_paired_1x4", 2))
 ]
 HELPERS = {
     "dense_whole": """

@@ -31,8 +31,8 @@ from ..portable.strips import STRIP, all_strips
 from .frame import leave, save
 
 # Words on the stack.
-LANES, X, OUT, END, LIMIT, HALF, PITCH, BIAS_AT, BOTH_AT, NEXT, NOWHERE, FLAGS = range(0, 48, 4)
-WORDS = 12
+LANES, X, OUT, END, LIMIT, HALF, PITCH, BIAS_AT, BOTH_AT, NEXT, FLAGS = range(0, 44, 4)
+WORDS = 11
 # Of larger windows: pixels, and where the weights are.
 COUNT, FIRST = END, LIMIT
 LOW, HIGH, PRODUCT, SCRATCH, OTHER = "t6", "s9", "s10", "s11", "ra"
@@ -221,16 +221,26 @@ def square(stride: int) -> Iterator[str]:
         yield f"lb {LAST[row]}, {at(1, row, 3)}"
         yield f"slli {SCRATCH}, {LAST[row]}, 16"
         yield f"add {KEPT[row]}, {KEPT[row]}, {SCRATCH}"
+    yield f"bgeu {COLUMN}, {STOP}, <odd>"
     yield f"lw {SCRATCH}, {FLAGS}(sp)"
-    yield f"bnez {SCRATCH}, <three>"
+    yield f"bnez {SCRATCH}, <pair_3>"
     yield from pairs(2, stride)
-    yield "<three>:"
+    yield "j <odd>"
     yield from pairs(3, stride)
+    yield note("A pixel that has no other.")
+    yield "<odd>:"
+    yield f"lw {SCRATCH}, {END}(sp)"
+    yield f"bgeu {COLUMN}, {SCRATCH}, <next>"
+    yield f"lw {LOW}, {BIAS_AT}(sp)"
+    for tap, weight in enumerate(WEIGHTS):
+        yield f"lb {OTHER}, {at(tap % 3, tap // 3, 3)}"
+        yield f"mul {OTHER}, {OTHER}, {weight}"
+        yield f"add {LOW}, {LOW}, {OTHER}"
+    yield from requantised(LOW, "single")
 
 
 def pairs(together: int, stride: int) -> Iterator[str]:
     """All pairs of pixels of a channel, so many taps at a time."""
-    yield f"bgeu {COLUMN}, {STOP}, <odd_{together}>"
     yield f"<pair_{together}>:"
     sums = Sums(LOW, HIGH, PRODUCT, together)
     yield from sums.begin()
@@ -245,13 +255,6 @@ def pairs(together: int, stride: int) -> Iterator[str]:
     yield f"add {BYTE}, {BYTE}, {STEP}"
     yield f"addi {COLUMN}, {COLUMN}, {24 * stride}"
     yield f"bltu {COLUMN}, {STOP}, <pair_{together}>"
-    yield note("A pixel that has no other goes with one that is not stored.")
-    yield f"<odd_{together}>:"
-    yield f"lw {SCRATCH}, {END}(sp)"
-    yield f"bgeu {COLUMN}, {SCRATCH}, <next>"
-    yield f"addi {STEP}, sp, {NOWHERE}"
-    yield f"sub {STEP}, {STEP}, {BYTE}"
-    yield f"j <pair_{together}>"
 
 
 def strip_function(taps: int, stride: int) -> Function:
@@ -262,7 +265,7 @@ def strip_function(taps: int, stride: int) -> Function:
     return Function(f"vmcu_paired_strip_{taps}_{stride}", summary, code, thumb=False)
 
 
-LABELS = ("even_2", "odd_2", "even_3", "odd_3")
+LABELS = ("even_2", "odd_2", "even_3", "odd_3", "single")
 PIXELS = ("0", "1", "2", "3")
 # Of larger windows: words of columns, in turn; bytes of the last ones; what is left of pixels.
 RING, BYTES = ("t0", "t1", "t2", "t3", "t4"), ("s0", "s1", "s2")
@@ -270,9 +273,7 @@ WEIGHT, STREAM, ROWS_END, TOP, LEFT = "s3", "s4", "s5", "s6", "s7"
 SECOND = ("t6", "s9", "s10"), ("t5", "s8", STOP)
 
 
-def row_words(
-    taps: int, stride: int, row: int
-) -> Iterator[tuple[list[str], str, str]]:
+def row_words(taps: int, stride: int, row: int) -> Iterator[tuple[list[str], str, str]]:
     """Code, and the words of two pairs of pixels that the row's next tap meets then."""
     ahead, ring = 2 * stride, RING[: 2 * stride + 1]
 
