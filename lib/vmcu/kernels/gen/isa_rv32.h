@@ -17,6 +17,7 @@
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_ONCE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_FIXED_ONCE
 #define VMCU_OWN_DENSE_WHOLE
@@ -157,7 +158,7 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 }
 
 /* The same for tiles of any number of pixels. */
-VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+VMCU_APART void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
 				 int32_t count)
 {
 	if (pixels == 4) {
@@ -182,8 +183,8 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 }
 
 /*
- * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere in
- * a tile.
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere
+ * in a tile.
  */
 VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,
@@ -218,6 +219,9 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 	*low += (uint32_t)sum;
 	*high += (sum + 0x8000) >> 16;
 }
+
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
 
 /* Of four times a sum, the upper word of a product is twice what fixed_fast() in
  * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */

@@ -167,10 +167,11 @@ class Block:
             yield from self.advance("step", END)
             return
         yield f"jr {CODE}"
-        for name, taps in (("two", 2), ("four", 4), ("eight", 8)):
-            assert taps in PAIRED_TAPS
+        for taps, name in zip(PAIRED_TAPS[1:], ("two", "four", "eight"), strict=True):
             yield f"<{name}>:"
-            yield from self.loop(f"{name}_two", taps, LONG_END, 2)
+            # A tile of fewer pixels than others is a row's last one.
+            if taps == 8 or self.shape.sums(PAIRS) == 8:
+                yield from self.loop(f"{name}_two", taps, LONG_END, 2)
             if taps < 8:
                 yield from self.loop(f"{name}_last", taps, END)
                 yield "j <taken>"

@@ -64,7 +64,8 @@ def blocks(name: str, streams: Sequence[str], size: int) -> Iterator[str]:
     for stream in streams:
         yield f"addi {stream}, {stream}, {4 * SIZE_OF}"
     yield f"mv {X}, {START}"
-    for count, end in ((2, LONG_END), (1, END)):
+    # One block is rare.
+    for count, end in ((2, LONG_END), (1, END))[len(streams) == 1 :]:
         yield f"beq {X}, {end}, <{name}_{count}_done>"
         yield f"<{name}_{count}>:"
         yield from steps(streams, count, size)
