@@ -27,6 +27,7 @@ set(runtime
   kernels/gen/dense_dsp.S
   kernels/gen/dense_dsp_dual.S
   kernels/gen/dense_pairs.c
+  kernels/gen/dense_rv32.S
   kernels/gen/depthwise.c
   kernels/gen/depthwise_pairs.c
   kernels/gen/places_dsp.S

@@ -50,14 +50,23 @@ vmcu_paired_4x2:
 
 	/* Where steps end, and where two of them at a time do. */
 	mv	s10, a1
-	mv	ra, a1
-	li	s9, 3
-	bne	a7, s9, .Lvmcu_paired_4x2_short
-	andi	s9, a2, -2
-	slli	s9, s9, 5
-	add	ra, ra, s9
-.Lvmcu_paired_4x2_short:
+	andi	ra, a2, -2
+	slli	ra, ra, 5
+	add	ra, ra, a1
 	lui	s11, 8
+
+	/* Where the code for as many taps is. */
+	addi	s9, a7, -2
+	lla	t4, .Lvmcu_paired_4x2_eight
+	bgtz	s9, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_four
+	beqz	s9, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_two
+	bnez	a7, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_one
+.Lvmcu_paired_4x2_chosen:
+	mv	a7, t4
+	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
 .Lvmcu_paired_4x2_block:
@@ -73,13 +82,434 @@ vmcu_paired_4x2:
 	mv	s3, s2
 	addi	a0, a0, 8
 	mv	a1, s10
-	beqz	a7, .Lvmcu_paired_4x2_one
-	li	s9, 1
-	beq	a7, s9, .Lvmcu_paired_4x2_two
-
-	/* Eight taps at a time, and four that are left. */
-	beq	a1, ra, .Lvmcu_paired_4x2_eight_done
+	jr	a7
+.Lvmcu_paired_4x2_two:
+	beq	a1, ra, .Lvmcu_paired_4x2_two_two_done
+.Lvmcu_paired_4x2_two_two:
+	lw	t6, 0(a1)
+	lw	s8, 4(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 8(a1)
+	lw	s8, 12(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 16(a1)
+	lw	s8, 20(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 24(a1)
+	lw	s8, 28(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 32(a1)
+	lw	s8, 36(a1)
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 40(a1)
+	lw	s8, 44(a1)
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 48(a1)
+	lw	s8, 52(a1)
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 56(a1)
+	lw	s8, 60(a1)
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 64
+	addi	a0, a0, 16
+	bne	a1, ra, .Lvmcu_paired_4x2_two_two
+.Lvmcu_paired_4x2_two_two_done:
+	beq	a1, a2, .Lvmcu_paired_4x2_two_last_done
+.Lvmcu_paired_4x2_two_last:
+	lw	t6, 0(a1)
+	lw	s8, 4(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 8(a1)
+	lw	s8, 12(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 16(a1)
+	lw	s8, 20(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 24(a1)
+	lw	s8, 28(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 32
+	addi	a0, a0, 8
+	bne	a1, a2, .Lvmcu_paired_4x2_two_last
+.Lvmcu_paired_4x2_two_last_done:
+	j	.Lvmcu_paired_4x2_taken
+.Lvmcu_paired_4x2_four:
+	beq	a1, ra, .Lvmcu_paired_4x2_four_two_done
+.Lvmcu_paired_4x2_four_two:
+	lw	t6, 0(a1)
+	lw	s8, 4(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 8(a1)
+	lw	s8, 12(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 16(a1)
+	lw	s8, 20(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 24(a1)
+	lw	s8, 28(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 32(a1)
+	lw	s8, 36(a1)
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 40(a1)
+	lw	s8, 44(a1)
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 48(a1)
+	lw	s8, 52(a1)
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 56(a1)
+	lw	s8, 60(a1)
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 64
+	addi	a0, a0, 16
+	bne	a1, ra, .Lvmcu_paired_4x2_four_two
+.Lvmcu_paired_4x2_four_two_done:
+	beq	a1, a2, .Lvmcu_paired_4x2_four_last_done
+.Lvmcu_paired_4x2_four_last:
+	lw	t6, 0(a1)
+	lw	s8, 4(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t4, s8
+	mul	t2, t5, t6
+	mul	t3, t5, s8
+	lw	t6, 8(a1)
+	lw	s8, 12(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 16(a1)
+	lw	s8, 20(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	lw	t6, 24(a1)
+	lw	s8, 28(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t4, s8
+	add	t1, t1, s9
+	mul	s9, t5, t6
+	add	t2, t2, s9
+	mul	s9, t5, s8
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 32
+	addi	a0, a0, 8
+	bne	a1, a2, .Lvmcu_paired_4x2_four_last
+.Lvmcu_paired_4x2_four_last_done:
+	j	.Lvmcu_paired_4x2_taken
 .Lvmcu_paired_4x2_eight:
+	beq	a1, ra, .Lvmcu_paired_4x2_eight_two_done
+.Lvmcu_paired_4x2_eight_two:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -190,156 +620,13 @@ vmcu_paired_4x2:
 	add	s7, s7, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_4x2_eight
-.Lvmcu_paired_4x2_eight_done:
-	beq	a1, a2, .Lvmcu_paired_4x2_four_done
-.Lvmcu_paired_4x2_four:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_four
-.Lvmcu_paired_4x2_four_done:
+	bne	a1, ra, .Lvmcu_paired_4x2_eight_two
+.Lvmcu_paired_4x2_eight_two_done:
+	bne	a1, a2, .Lvmcu_paired_4x2_four_last
 	j	.Lvmcu_paired_4x2_taken
-	beq	a1, a2, .Lvmcu_paired_4x2_two_done
-.Lvmcu_paired_4x2_two:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_two
-.Lvmcu_paired_4x2_two_done:
-	j	.Lvmcu_paired_4x2_taken
-	beq	a1, a2, .Lvmcu_paired_4x2_one_done
 .Lvmcu_paired_4x2_one:
+	beq	a1, a2, .Lvmcu_paired_4x2_one_step_done
+.Lvmcu_paired_4x2_one_step:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -438,8 +725,8 @@ vmcu_paired_4x2:
 	add	s7, s7, t3
 	addi	a1, a1, 32
 	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_one
-.Lvmcu_paired_4x2_one_done:
+	bne	a1, a2, .Lvmcu_paired_4x2_one_step
+.Lvmcu_paired_4x2_one_step_done:
 .Lvmcu_paired_4x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -499,114 +786,98 @@ vmcu_paired_4x2:
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s0, 1
+	addi	t1, t1, 2
+	slli	s8, s0, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s0, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_0_0
-.Lvmcu_paired_4x2_store_0_0:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_0
+.Lvmcu_paired_4x2_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 1
+	slli	s8, s4, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s4, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_0_1
-.Lvmcu_paired_4x2_store_0_1:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_1
+.Lvmcu_paired_4x2_store_byte_0_1:
 	sb	t3, 0(t4)
-	slli	s8, s1, 1
+	slli	s8, s1, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s1, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_0_2
-.Lvmcu_paired_4x2_store_0_2:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_2
+.Lvmcu_paired_4x2_store_byte_0_2:
 	sb	t3, 0(t5)
-	slli	s8, s5, 1
+	slli	s8, s5, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s5, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_0_3
-.Lvmcu_paired_4x2_store_0_3:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_3
+.Lvmcu_paired_4x2_store_byte_0_3:
 	sb	t3, 0(t6)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s2, 1
+	addi	t1, t1, 2
+	slli	s8, s2, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s2, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_1_0
-.Lvmcu_paired_4x2_store_1_0:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_0
+.Lvmcu_paired_4x2_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s6, 1
+	slli	s8, s6, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s6, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_1_1
-.Lvmcu_paired_4x2_store_1_1:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_1
+.Lvmcu_paired_4x2_store_byte_1_1:
 	sb	t3, 1(t4)
-	slli	s8, s3, 1
+	slli	s8, s3, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s3, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_1_2
-.Lvmcu_paired_4x2_store_1_2:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_2
+.Lvmcu_paired_4x2_store_byte_1_2:
 	sb	t3, 1(t5)
-	slli	s8, s7, 1
+	slli	s8, s7, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s7, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_1_3
-.Lvmcu_paired_4x2_store_1_3:
+	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_3
+.Lvmcu_paired_4x2_store_byte_1_3:
 	sb	t3, 1(t6)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
@@ -643,38 +914,38 @@ vmcu_paired_4x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_4x2_over_0_0:
+.Lvmcu_paired_4x2_over_byte_0_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_0_0
-.Lvmcu_paired_4x2_over_0_1:
+	j	.Lvmcu_paired_4x2_store_byte_0_0
+.Lvmcu_paired_4x2_over_byte_0_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_0_1
-.Lvmcu_paired_4x2_over_0_2:
+	j	.Lvmcu_paired_4x2_store_byte_0_1
+.Lvmcu_paired_4x2_over_byte_0_2:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_0_2
-.Lvmcu_paired_4x2_over_0_3:
+	j	.Lvmcu_paired_4x2_store_byte_0_2
+.Lvmcu_paired_4x2_over_byte_0_3:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_0_3
-.Lvmcu_paired_4x2_over_1_0:
+	j	.Lvmcu_paired_4x2_store_byte_0_3
+.Lvmcu_paired_4x2_over_byte_1_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_1_0
-.Lvmcu_paired_4x2_over_1_1:
+	j	.Lvmcu_paired_4x2_store_byte_1_0
+.Lvmcu_paired_4x2_over_byte_1_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_1_1
-.Lvmcu_paired_4x2_over_1_2:
+	j	.Lvmcu_paired_4x2_store_byte_1_1
+.Lvmcu_paired_4x2_over_byte_1_2:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_1_2
-.Lvmcu_paired_4x2_over_1_3:
+	j	.Lvmcu_paired_4x2_store_byte_1_2
+.Lvmcu_paired_4x2_over_byte_1_3:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_4x2_store_1_3
+	j	.Lvmcu_paired_4x2_store_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2, . - vmcu_paired_4x2
 
@@ -719,14 +990,23 @@ vmcu_paired_2x2:
 
 	/* Where steps end, and where two of them at a time do. */
 	mv	s10, a1
-	mv	ra, a1
-	li	s9, 3
-	bne	a7, s9, .Lvmcu_paired_2x2_short
-	andi	s9, a2, -2
-	slli	s9, s9, 4
-	add	ra, ra, s9
-.Lvmcu_paired_2x2_short:
+	andi	ra, a2, -2
+	slli	ra, ra, 4
+	add	ra, ra, a1
 	lui	s11, 8
+
+	/* Where the code for as many taps is. */
+	addi	s9, a7, -2
+	lla	t4, .Lvmcu_paired_2x2_eight
+	bgtz	s9, .Lvmcu_paired_2x2_chosen
+	lla	t4, .Lvmcu_paired_2x2_four
+	beqz	s9, .Lvmcu_paired_2x2_chosen
+	lla	t4, .Lvmcu_paired_2x2_two
+	bnez	a7, .Lvmcu_paired_2x2_chosen
+	lla	t4, .Lvmcu_paired_2x2_one
+.Lvmcu_paired_2x2_chosen:
+	mv	a7, t4
+	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
 .Lvmcu_paired_2x2_block:
@@ -738,13 +1018,100 @@ vmcu_paired_2x2:
 	add	s1, s9, s5
 	addi	a0, a0, 8
 	mv	a1, s10
-	beqz	a7, .Lvmcu_paired_2x2_one
-	li	s9, 1
-	beq	a7, s9, .Lvmcu_paired_2x2_two
-
-	/* Eight taps at a time, and four that are left. */
-	beq	a1, ra, .Lvmcu_paired_2x2_eight_done
+	jr	a7
+.Lvmcu_paired_2x2_two:
+	beq	a1, a2, .Lvmcu_paired_2x2_two_last_done
+.Lvmcu_paired_2x2_two_last:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	t0, t0, s11
+	add	t1, t1, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	t0, t0, s11
+	add	t1, t1, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	addi	a1, a1, 16
+	addi	a0, a0, 8
+	bne	a1, a2, .Lvmcu_paired_2x2_two_last
+.Lvmcu_paired_2x2_two_last_done:
+	j	.Lvmcu_paired_2x2_taken
+.Lvmcu_paired_2x2_four:
+	beq	a1, a2, .Lvmcu_paired_2x2_four_last_done
+.Lvmcu_paired_2x2_four_last:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	t0, t0, s11
+	add	t1, t1, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	addi	a1, a1, 16
+	addi	a0, a0, 8
+	bne	a1, a2, .Lvmcu_paired_2x2_four_last
+.Lvmcu_paired_2x2_four_last_done:
+	j	.Lvmcu_paired_2x2_taken
 .Lvmcu_paired_2x2_eight:
+	beq	a1, ra, .Lvmcu_paired_2x2_eight_two_done
+.Lvmcu_paired_2x2_eight_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -809,98 +1176,13 @@ vmcu_paired_2x2:
 	add	s5, s5, t1
 	addi	a1, a1, 32
 	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_2x2_eight
-.Lvmcu_paired_2x2_eight_done:
-	beq	a1, a2, .Lvmcu_paired_2x2_four_done
-.Lvmcu_paired_2x2_four:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	addi	a1, a1, 16
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_four
-.Lvmcu_paired_2x2_four_done:
+	bne	a1, ra, .Lvmcu_paired_2x2_eight_two
+.Lvmcu_paired_2x2_eight_two_done:
+	bne	a1, a2, .Lvmcu_paired_2x2_four_last
 	j	.Lvmcu_paired_2x2_taken
-	beq	a1, a2, .Lvmcu_paired_2x2_two_done
-.Lvmcu_paired_2x2_two:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	addi	a1, a1, 16
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_two
-.Lvmcu_paired_2x2_two_done:
-	j	.Lvmcu_paired_2x2_taken
-	beq	a1, a2, .Lvmcu_paired_2x2_one_done
 .Lvmcu_paired_2x2_one:
+	beq	a1, a2, .Lvmcu_paired_2x2_one_step_done
+.Lvmcu_paired_2x2_one_step:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -955,8 +1237,8 @@ vmcu_paired_2x2:
 	add	s5, s5, t1
 	addi	a1, a1, 16
 	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_one
-.Lvmcu_paired_2x2_one_done:
+	bne	a1, a2, .Lvmcu_paired_2x2_one_step
+.Lvmcu_paired_2x2_one_step_done:
 .Lvmcu_paired_2x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -1006,62 +1288,54 @@ vmcu_paired_2x2:
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s0, 1
+	addi	t1, t1, 2
+	slli	s8, s0, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s0, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_0_0
-.Lvmcu_paired_2x2_store_0_0:
+	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_0_0
+.Lvmcu_paired_2x2_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 1
+	slli	s8, s4, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s4, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_0_1
-.Lvmcu_paired_2x2_store_0_1:
+	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_0_1
+.Lvmcu_paired_2x2_store_byte_0_1:
 	sb	t3, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s1, 1
+	addi	t1, t1, 2
+	slli	s8, s1, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s1, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_1_0
-.Lvmcu_paired_2x2_store_1_0:
+	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_1_0
+.Lvmcu_paired_2x2_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s5, 1
+	slli	s8, s5, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s5, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_1_1
-.Lvmcu_paired_2x2_store_1_1:
+	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_1_1
+.Lvmcu_paired_2x2_store_byte_1_1:
 	sb	t3, 1(t4)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
@@ -1098,22 +1372,22 @@ vmcu_paired_2x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x2_over_0_0:
+.Lvmcu_paired_2x2_over_byte_0_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x2_store_0_0
-.Lvmcu_paired_2x2_over_0_1:
+	j	.Lvmcu_paired_2x2_store_byte_0_0
+.Lvmcu_paired_2x2_over_byte_0_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x2_store_0_1
-.Lvmcu_paired_2x2_over_1_0:
+	j	.Lvmcu_paired_2x2_store_byte_0_1
+.Lvmcu_paired_2x2_over_byte_1_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x2_store_1_0
-.Lvmcu_paired_2x2_over_1_1:
+	j	.Lvmcu_paired_2x2_store_byte_1_0
+.Lvmcu_paired_2x2_over_byte_1_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x2_store_1_1
+	j	.Lvmcu_paired_2x2_store_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2, . - vmcu_paired_2x2
 
@@ -1158,6 +1432,7 @@ vmcu_paired_1x2:
 
 	/* Where steps end, and where two of them at a time do. */
 	mv	s10, a1
+	slli	a5, a5, 1
 	slli	a2, a2, 3
 	add	a2, a2, a1
 .Lvmcu_paired_1x2_block:
@@ -1238,36 +1513,32 @@ vmcu_paired_1x2:
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s0, 1
+	addi	t1, t1, 2
+	slli	s8, s0, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s0, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x2_over_0_0
-.Lvmcu_paired_1x2_store_0_0:
+	bltu	a1, s8, .Lvmcu_paired_1x2_over_byte_0_0
+.Lvmcu_paired_1x2_store_byte_0_0:
 	sb	t3, 0(a3)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s1, 1
+	addi	t1, t1, 2
+	slli	s8, s1, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s1, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x2_over_1_0
-.Lvmcu_paired_1x2_store_1_0:
+	bltu	a1, s8, .Lvmcu_paired_1x2_over_byte_1_0
+.Lvmcu_paired_1x2_store_byte_1_0:
 	sb	t3, 1(a3)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
@@ -1304,14 +1575,14 @@ vmcu_paired_1x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_1x2_over_0_0:
+.Lvmcu_paired_1x2_over_byte_0_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x2_store_0_0
-.Lvmcu_paired_1x2_over_1_0:
+	j	.Lvmcu_paired_1x2_store_byte_0_0
+.Lvmcu_paired_1x2_over_byte_1_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x2_store_1_0
+	j	.Lvmcu_paired_1x2_store_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2, . - vmcu_paired_1x2
 
@@ -1356,14 +1627,23 @@ vmcu_paired_2x4:
 
 	/* Where steps end, and where two of them at a time do. */
 	mv	s10, a1
-	mv	ra, a1
-	li	s9, 3
-	bne	a7, s9, .Lvmcu_paired_2x4_short
-	andi	s9, a2, -2
-	slli	s9, s9, 4
-	add	ra, ra, s9
-.Lvmcu_paired_2x4_short:
+	andi	ra, a2, -2
+	slli	ra, ra, 4
+	add	ra, ra, a1
 	lui	s11, 8
+
+	/* Where the code for as many taps is. */
+	addi	s9, a7, -2
+	lla	t4, .Lvmcu_paired_2x4_eight
+	bgtz	s9, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_four
+	beqz	s9, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_two
+	bnez	a7, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_one
+.Lvmcu_paired_2x4_chosen:
+	mv	a7, t4
+	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
 .Lvmcu_paired_2x4_block:
@@ -1381,13 +1661,458 @@ vmcu_paired_2x4:
 	add	s3, s9, s7
 	addi	a0, a0, 16
 	mv	a1, s10
-	beqz	a7, .Lvmcu_paired_2x4_one
-	li	s9, 1
-	beq	a7, s9, .Lvmcu_paired_2x4_two
-
-	/* Eight taps at a time, and four that are left. */
-	beq	a1, ra, .Lvmcu_paired_2x4_eight_done
+	jr	a7
+.Lvmcu_paired_2x4_two:
+	beq	a1, ra, .Lvmcu_paired_2x4_two_two_done
+.Lvmcu_paired_2x4_two_two:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 16(a1)
+	lb	t4, 16(a0)
+	lb	t5, 20(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 24(a0)
+	lb	t5, 28(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 20(a1)
+	lb	t4, 17(a0)
+	lb	t5, 21(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 25(a0)
+	lb	t5, 29(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 24(a1)
+	lb	t4, 18(a0)
+	lb	t5, 22(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 26(a0)
+	lb	t5, 30(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 28(a1)
+	lb	t4, 19(a0)
+	lb	t5, 23(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 27(a0)
+	lb	t5, 31(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 32
+	addi	a0, a0, 32
+	bne	a1, ra, .Lvmcu_paired_2x4_two_two
+.Lvmcu_paired_2x4_two_two_done:
+	beq	a1, a2, .Lvmcu_paired_2x4_two_last_done
+.Lvmcu_paired_2x4_two_last:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 16
+	addi	a0, a0, 16
+	bne	a1, a2, .Lvmcu_paired_2x4_two_last
+.Lvmcu_paired_2x4_two_last_done:
+	j	.Lvmcu_paired_2x4_taken
+.Lvmcu_paired_2x4_four:
+	beq	a1, ra, .Lvmcu_paired_2x4_four_two_done
+.Lvmcu_paired_2x4_four_two:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	lw	t6, 16(a1)
+	lb	t4, 16(a0)
+	lb	t5, 20(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 24(a0)
+	lb	t5, 28(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 20(a1)
+	lb	t4, 17(a0)
+	lb	t5, 21(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 25(a0)
+	lb	t5, 29(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 24(a1)
+	lb	t4, 18(a0)
+	lb	t5, 22(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 26(a0)
+	lb	t5, 30(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 28(a1)
+	lb	t4, 19(a0)
+	lb	t5, 23(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 27(a0)
+	lb	t5, 31(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 32
+	addi	a0, a0, 32
+	bne	a1, ra, .Lvmcu_paired_2x4_four_two
+.Lvmcu_paired_2x4_four_two_done:
+	beq	a1, a2, .Lvmcu_paired_2x4_four_last_done
+.Lvmcu_paired_2x4_four_last:
+	lw	t6, 0(a1)
+	lb	t4, 0(a0)
+	lb	t5, 4(a0)
+	mul	t0, t4, t6
+	mul	t1, t5, t6
+	lb	t4, 8(a0)
+	lb	t5, 12(a0)
+	mul	t2, t4, t6
+	mul	t3, t5, t6
+	lw	t6, 4(a1)
+	lb	t4, 1(a0)
+	lb	t5, 5(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 9(a0)
+	lb	t5, 13(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	lw	t6, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	s9, t4, t6
+	add	t0, t0, s9
+	mul	s9, t5, t6
+	add	t1, t1, s9
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	s9, t4, t6
+	add	t2, t2, s9
+	mul	s9, t5, t6
+	add	t3, t3, s9
+	add	s0, s0, t0
+	add	s1, s1, t1
+	add	s2, s2, t2
+	add	s3, s3, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s4, s4, t0
+	add	s5, s5, t1
+	add	s6, s6, t2
+	add	s7, s7, t3
+	addi	a1, a1, 16
+	addi	a0, a0, 16
+	bne	a1, a2, .Lvmcu_paired_2x4_four_last
+.Lvmcu_paired_2x4_four_last_done:
+	j	.Lvmcu_paired_2x4_taken
 .Lvmcu_paired_2x4_eight:
+	beq	a1, ra, .Lvmcu_paired_2x4_eight_two_done
+.Lvmcu_paired_2x4_eight_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1506,164 +2231,13 @@ vmcu_paired_2x4:
 	add	s7, s7, t3
 	addi	a1, a1, 32
 	addi	a0, a0, 32
-	bne	a1, ra, .Lvmcu_paired_2x4_eight
-.Lvmcu_paired_2x4_eight_done:
-	beq	a1, a2, .Lvmcu_paired_2x4_four_done
-.Lvmcu_paired_2x4_four:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 16
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_four
-.Lvmcu_paired_2x4_four_done:
+	bne	a1, ra, .Lvmcu_paired_2x4_eight_two
+.Lvmcu_paired_2x4_eight_two_done:
+	bne	a1, a2, .Lvmcu_paired_2x4_four_last
 	j	.Lvmcu_paired_2x4_taken
-	beq	a1, a2, .Lvmcu_paired_2x4_two_done
-.Lvmcu_paired_2x4_two:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 16
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_two
-.Lvmcu_paired_2x4_two_done:
-	j	.Lvmcu_paired_2x4_taken
-	beq	a1, a2, .Lvmcu_paired_2x4_one_done
 .Lvmcu_paired_2x4_one:
+	beq	a1, a2, .Lvmcu_paired_2x4_one_step_done
+.Lvmcu_paired_2x4_one_step:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1766,8 +2340,8 @@ vmcu_paired_2x4:
 	add	s7, s7, t3
 	addi	a1, a1, 16
 	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_one
-.Lvmcu_paired_2x4_one_done:
+	bne	a1, a2, .Lvmcu_paired_2x4_one_step
+.Lvmcu_paired_2x4_one_step_done:
 .Lvmcu_paired_2x4_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -1825,122 +2399,106 @@ vmcu_paired_2x4:
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s0, 1
+	addi	t1, t1, 2
+	slli	s8, s0, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s0, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_0_0
-.Lvmcu_paired_2x4_store_0_0:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_0_0
+.Lvmcu_paired_2x4_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 1
+	slli	s8, s4, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s4, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_0_1
-.Lvmcu_paired_2x4_store_0_1:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_0_1
+.Lvmcu_paired_2x4_store_byte_0_1:
 	sb	t3, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s1, 1
+	addi	t1, t1, 2
+	slli	s8, s1, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s1, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_1_0
-.Lvmcu_paired_2x4_store_1_0:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_1_0
+.Lvmcu_paired_2x4_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s5, 1
+	slli	s8, s5, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s5, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_1_1
-.Lvmcu_paired_2x4_store_1_1:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_1_1
+.Lvmcu_paired_2x4_store_byte_1_1:
 	sb	t3, 1(t4)
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s2, 1
+	addi	t1, t1, 2
+	slli	s8, s2, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s2, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_2_0
-.Lvmcu_paired_2x4_store_2_0:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_2_0
+.Lvmcu_paired_2x4_store_byte_2_0:
 	sb	t3, 2(a3)
-	slli	s8, s6, 1
+	slli	s8, s6, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s6, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_2_1
-.Lvmcu_paired_2x4_store_2_1:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_2_1
+.Lvmcu_paired_2x4_store_byte_2_1:
 	sb	t3, 2(t4)
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s3, 1
+	addi	t1, t1, 2
+	slli	s8, s3, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s3, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_3_0
-.Lvmcu_paired_2x4_store_3_0:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_3_0
+.Lvmcu_paired_2x4_store_byte_3_0:
 	sb	t3, 3(a3)
-	slli	s8, s7, 1
+	slli	s8, s7, 2
 	mulh	t3, s8, t0
-	mul	s8, s8, t0
 	srai	s9, s7, 31
-	srli	s8, s8, 31
+	ori	s9, s9, 1
 	add	s9, s9, t2
-	add	t3, t3, s8
 	add	t3, t3, s9
 	sra	t3, t3, t1
 	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_3_1
-.Lvmcu_paired_2x4_store_3_1:
+	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_3_1
+.Lvmcu_paired_2x4_store_byte_3_1:
 	sb	t3, 3(t4)
 	addi	a0, a0, 20
 	addi	a3, a3, 4
@@ -1977,308 +2535,40 @@ vmcu_paired_2x4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x4_over_0_0:
+.Lvmcu_paired_2x4_over_byte_0_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_0_0
-.Lvmcu_paired_2x4_over_0_1:
+	j	.Lvmcu_paired_2x4_store_byte_0_0
+.Lvmcu_paired_2x4_over_byte_0_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_0_1
-.Lvmcu_paired_2x4_over_1_0:
+	j	.Lvmcu_paired_2x4_store_byte_0_1
+.Lvmcu_paired_2x4_over_byte_1_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_1_0
-.Lvmcu_paired_2x4_over_1_1:
+	j	.Lvmcu_paired_2x4_store_byte_1_0
+.Lvmcu_paired_2x4_over_byte_1_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_1_1
-.Lvmcu_paired_2x4_over_2_0:
+	j	.Lvmcu_paired_2x4_store_byte_1_1
+.Lvmcu_paired_2x4_over_byte_2_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_2_0
-.Lvmcu_paired_2x4_over_2_1:
+	j	.Lvmcu_paired_2x4_store_byte_2_0
+.Lvmcu_paired_2x4_over_byte_2_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_2_1
-.Lvmcu_paired_2x4_over_3_0:
+	j	.Lvmcu_paired_2x4_store_byte_2_1
+.Lvmcu_paired_2x4_over_byte_3_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_3_0
-.Lvmcu_paired_2x4_over_3_1:
+	j	.Lvmcu_paired_2x4_store_byte_3_0
+.Lvmcu_paired_2x4_over_byte_3_1:
 	srai	t3, t3, 31
 	xori	t3, t3, 127
-	j	.Lvmcu_paired_2x4_store_3_1
+	j	.Lvmcu_paired_2x4_store_byte_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4, . - vmcu_paired_2x4
-
-/*
- * Whole blocks, or, where there are no channels, the sums of one, as words: 1x4 pixels and
- * channels. Returns where the flash stream goes on.
- */
-	.section .text.vmcu_paired_1x4, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_1x4
-	.type vmcu_paired_1x4, %function
-vmcu_paired_1x4:
-	.cfi_startproc
-	addi	sp, sp, -64
-	.cfi_def_cfa_offset	64
-	sw	ra, 0(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 4(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 8(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 12(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 16(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 20(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 24(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 28(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 32(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 36(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 40(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 44(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 48(sp)
-	.cfi_offset	s11, -16
-
-	/* Where steps end, and where two of them at a time do. */
-	mv	s10, a1
-	slli	a2, a2, 3
-	add	a2, a2, a1
-.Lvmcu_paired_1x4_block:
-	lw	s0, 0(a0)
-	lw	s1, 4(a0)
-	lw	s2, 8(a0)
-	lw	s3, 12(a0)
-	addi	a0, a0, 16
-	mv	a1, s10
-.Lvmcu_paired_1x4_step:
-	lh	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 2(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 4(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 6(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	addi	a1, a1, 8
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_1x4_step
-
-	/* The sums alone. */
-	bnez	a4, .Lvmcu_paired_1x4_bytes
-	sw	s0, 0(a3)
-	sw	s1, 4(a3)
-	sw	s2, 8(a3)
-	sw	s3, 12(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_1x4_bytes:
-	li	a1, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s0, 1
-	mulh	t3, s8, t0
-	mul	s8, s8, t0
-	srai	s9, s0, 31
-	srli	s8, s8, 31
-	add	s9, s9, t2
-	add	t3, t3, s8
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_0_0
-.Lvmcu_paired_1x4_store_0_0:
-	sb	t3, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s1, 1
-	mulh	t3, s8, t0
-	mul	s8, s8, t0
-	srai	s9, s1, 31
-	srli	s8, s8, 31
-	add	s9, s9, t2
-	add	t3, t3, s8
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_1_0
-.Lvmcu_paired_1x4_store_1_0:
-	sb	t3, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s2, 1
-	mulh	t3, s8, t0
-	mul	s8, s8, t0
-	srai	s9, s2, 31
-	srli	s8, s8, 31
-	add	s9, s9, t2
-	add	t3, t3, s8
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_2_0
-.Lvmcu_paired_1x4_store_2_0:
-	sb	t3, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 1
-	slli	s8, s3, 1
-	mulh	t3, s8, t0
-	mul	s8, s8, t0
-	srai	s9, s3, 31
-	srli	s8, s8, 31
-	add	s9, s9, t2
-	add	t3, t3, s8
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_3_0
-.Lvmcu_paired_1x4_store_3_0:
-	sb	t3, 3(a3)
-	addi	a0, a0, 20
-	addi	a3, a3, 4
-	addi	a4, a4, -4
-	bgtz	a4, .Lvmcu_paired_1x4_block
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_1x4_over_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_0_0
-.Lvmcu_paired_1x4_over_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_1_0
-.Lvmcu_paired_1x4_over_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_2_0
-.Lvmcu_paired_1x4_over_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_3_0
-	.cfi_endproc
-	.size vmcu_paired_1x4, . - vmcu_paired_1x4
 
 #endif
 

@@ -95,6 +95,7 @@ VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multipl
 }
 #endif
 
+#ifndef VMCU_OWN_FIXED_ONCE
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
 	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
@@ -105,6 +106,7 @@ VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bi
 {
 	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
 }
+#endif
 
 #ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
@@ -395,6 +397,7 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 #endif
 
 #include "../band.h"
+#include "../columns.h"
 #include "../gather.h"
 #include "../places.h"
 #include "../pooling.h"

@@ -150,7 +150,7 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 }
 
 /* The same for tiles of any number of pixels. */
-VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+VMCU_APART void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
 				 int32_t count)
 {
 	if (pixels == 4) {
@@ -175,8 +175,8 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 }
 
 /*
- * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere in
- * a tile.
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere
+ * in a tile.
  */
 VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,

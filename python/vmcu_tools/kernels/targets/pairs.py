@@ -93,7 +93,8 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 }
 """,
     "widen_rows": "\n".join(widen_rows(pixels) for pixels in (4, 2, 1)),
-    "widen_any": WIDEN_ROWS,
+    # With so many registers a call is cheaper than its code in place.
+    "widen_any": WIDEN_ROWS.replace("VMCU_INLINE", "VMCU_APART"),
     "nines": r"""
 /* Windows of three rows of nine bytes: there is no faster way. */
 VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
@@ -108,8 +109,8 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 }
 
 /*
- * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere in
- * a tile.
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere
+ * in a tile.
  */
 VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,
