@@ -57,6 +57,7 @@ def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
     [
         pytest.param("qemu:m4", declared("kernels.h"), 30 * KB, id="all kernels"),
         pytest.param("qemu:m4", [*EXECUTOR, *SMALL], 10 * KB, id="1x1, depthwise 3x3 and Add"),
+        pytest.param("qemu:m0", of_pairs(declared("kernels.h")), 43 * KB, id="v6m"),
         pytest.param("qemu:rv32", of_pairs(declared("kernels.h")), 41 * KB, id="rv32"),
     ],
 )

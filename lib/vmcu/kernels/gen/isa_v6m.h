@@ -17,6 +17,7 @@
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_ONCE
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
@@ -211,6 +212,9 @@ VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 	*low += (uint32_t)sum;
 	*high += (sum + 0x8000) >> 16;
 }
+
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
 
 /* In blocks_v6m.S. */
 const uint8_t *vmcu_run_pairs_4x2(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
