@@ -19,6 +19,7 @@ set(runtime
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
   kernels/gen/blocks_rv32.S
+  kernels/gen/blocks_v6m.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/conv_pairs.c
@@ -26,6 +27,7 @@ set(runtime
   kernels/gen/dense_dsp.S
   kernels/gen/dense_dsp_dual.S
   kernels/gen/dense_pairs.c
+  kernels/gen/dense_rv32.S
   kernels/gen/depthwise.c
   kernels/gen/depthwise_pairs.c
   kernels/gen/places_dsp.S
@@ -34,6 +36,7 @@ set(runtime
   kernels/gen/products.c
   kernels/gen/strips_dsp.S
   kernels/gen/strips_dsp_dual.S
+  kernels/gen/strips_v6m.S
   kernels/gen/tile_dsp.S
   kernels/gen/tile_dsp_dual.S
 )

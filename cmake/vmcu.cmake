@@ -168,6 +168,10 @@ function(vmcu_add_model target)
 
   set(options ${arg_ARGS})
   set(inputs "${model}")
+  # Kernels of such a core's own; ARGS may name another target.
+  if(CONFIG_RISCV AND CONFIG_RISCV_ISA_EXT_M AND NOT CONFIG_64BIT AND NOT "--target" IN_LIST options)
+    list(APPEND options --target rv32)
+  endif()
   if(arg_RAM)
     list(APPEND options --ram "${arg_RAM}")
   endif()

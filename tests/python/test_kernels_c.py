@@ -77,14 +77,15 @@ def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
 
 # qemu:m33 runs what qemu:m4 runs.
 @pytest.mark.parametrize(
-    ("board", "cases"), [("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10), ("qemu:rv32", 30)]
+    ("board", "cases"),
+    [("qemu:m0", 20), ("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10), ("qemu:rv32", 30)],
 )
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str, cases: int) -> None:
     expect_random_layers(kind, (1, cases), board)
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m3", "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32"])
 @pytest.mark.parametrize("first", range(0, len(EDGES), BATCH))
 def test_edges(first: int, target: str) -> None:
     graph = laid_out(edge_layers(first, BATCH), target)
@@ -126,7 +127,7 @@ def test_accumulators_wrap(kind: str) -> None:
     expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m4", "qemu:rv32"])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_output_on_top_of_input(kind: str, target: str) -> None:
     """The kernels keep to the order of access that the planner relies on."""
@@ -134,7 +135,7 @@ def test_output_on_top_of_input(kind: str, target: str) -> None:
     expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m3", "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32"])
 def test_columns_without_a_tile(target: str) -> None:
     """Rows of padding are read from a row of scratch; all others where they lie."""
     graph = laid_out(random_layers("column", BATCH, seed=6), target)

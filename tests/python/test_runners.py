@@ -18,7 +18,7 @@ from vmcu_tools.runners import borders, image_values
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
 
-IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:rv32")
+IMAGES = ("host", "qemu:m0", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:rv32")
 
 
 def compiled(name: str) -> CompiledRunner:
@@ -77,6 +77,17 @@ def test_image_notices_a_write_outside_the_pool(name: str, tmp_path: Path) -> No
     image = target.build(files, "m", tmp_path)
     with pytest.raises(RunnerError, match="outside the pool"):
         target.execute(image, plan, [random_inputs(plan.graph, 0)])
+
+
+def test_v6m_code_faults_at_unaligned_addresses(tmp_path: Path) -> None:
+    """As its cores do, though a Cortex-M3 executes it."""
+    target = compiled("qemu:m0")
+    load = '__asm__ volatile("ldr r0, [%0]" :: "l"(0x20000001) : "r0");'
+    (tmp_path / "main.c").write_text(f"int main(void) {{ {load} return 0; }}")
+    arguments = [str(tmp_path / "main.c"), *map(str, target.sources()), *target.link_flags()]
+    target.gcc([*arguments, "-o", str(tmp_path / "image.elf")], tmp_path)
+    with pytest.raises(RunnerError, match="fault"):
+        target._start(tmp_path / "image.elf")
 
 
 def test_sanitizer_notices_a_read_outside_the_pool(tmp_path: Path) -> None:

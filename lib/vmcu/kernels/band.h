@@ -303,7 +303,7 @@ VMCU_APART void vmcu_store_part(const int32_t *patch, int8_t *out, int32_t pitch
 		const int8_t *bytes = (const int8_t *)patch;
 
 		if (lanes == 4) {
-			__builtin_memcpy(out, bytes, 4);
+			vmcu_copy_word(out, bytes);
 			continue;
 		}
 		if (lanes != 1) {

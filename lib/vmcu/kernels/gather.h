@@ -151,12 +151,12 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 			/* Three words, which may overlap. */
 			uint32_t a, b, c;
 
-			__builtin_memcpy(&a, from, 4);
-			__builtin_memcpy(&b, from + second, 4);
-			__builtin_memcpy(&c, from + last, 4);
-			__builtin_memcpy(to, &a, 4);
-			__builtin_memcpy(to + second, &b, 4);
-			__builtin_memcpy(to + last, &c, 4);
+			vmcu_copy_word(&a, from);
+			vmcu_copy_word(&b, from + second);
+			vmcu_copy_word(&c, from + last);
+			vmcu_copy_word(to, &a);
+			vmcu_copy_word(to + second, &b);
+			vmcu_copy_word(to + last, &c);
 			continue;
 		}
 		for (int32_t i = 0; i < count; i++) {
@@ -256,7 +256,7 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 			x = vmcu_source_at(in, row, first);
 		}
 		for (; i + 4 <= count * in->depth; i += 4) {
-			__builtin_memcpy(to + i, x + i, 4);
+			vmcu_copy_word(to + i, x + i);
 		}
 		for (; i < count * in->depth; i++) {
 			to[i] = x[i];

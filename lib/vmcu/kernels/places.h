@@ -100,15 +100,15 @@ VMCU_INLINE void vmcu_dot_places(int32_t *acc, const struct vmcu_places *places,
 	acc[3] = bias[3];
 	*w += 16;
 	if ((places->count & 1) != 0) {
-		__builtin_memcpy(&a, x + *offset++, 4);
+		vmcu_copy_word(&a, x + *offset++);
 		vmcu_one_tap(acc, a, w);
 	}
 	for (int32_t n = places->count >> 1; n > 0; n--) {
 		int32_t first, second;
 
 		vmcu_two_offsets(&offset, &first, &second);
-		__builtin_memcpy(&a, x + first, 4);
-		__builtin_memcpy(&b, x + second, 4);
+		vmcu_copy_word(&a, x + first);
+		vmcu_copy_word(&b, x + second);
 		vmcu_two_taps(acc, a, b, w);
 	}
 }
@@ -128,7 +128,7 @@ static uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, i
 		return (uint8_t)*x * 0x01010101U;
 	}
 	if (lanes == 4) {
-		__builtin_memcpy(&word, x, 4);
+		vmcu_copy_word(&word, x);
 	} else {
 		__builtin_memcpy(&word, x, (size_t)lanes);
 	}

@@ -35,6 +35,28 @@
 #define VMCU_OWN_POINTER(call, p, member) ((void)(p))
 #endif
 
+/** Copies four bytes, whatever their addresses. */
+VMCU_INLINE void vmcu_copy_word(void *to, const void *from)
+{
+#if (defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)) || defined(__riscv)
+	/* Compilers would call memcpy. */
+	if ((((uintptr_t)to | (uintptr_t)from) & 3U) != 0U) {
+		uint8_t *dst = to;
+		const uint8_t *src = from;
+		const uint8_t bytes[] = {src[0], src[1], src[2], src[3]};
+
+		dst[0] = bytes[0];
+		dst[1] = bytes[1];
+		dst[2] = bytes[2];
+		dst[3] = bytes[3];
+		return;
+	}
+	to = __builtin_assume_aligned(to, 4);
+	from = __builtin_assume_aligned(from, 4);
+#endif
+	__builtin_memcpy(to, from, 4);
+}
+
 /** x within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 {
@@ -43,6 +65,18 @@ VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 	return (int8_t)x;
 #else
 	return (int8_t)((x < INT8_MIN) ? INT8_MIN : (x > INT8_MAX) ? INT8_MAX : x);
+#endif
+}
+
+/** scale * x / 2^shift, rounded down; @a shift is at most 23. */
+VMCU_INLINE int32_t vmcu_scaled_byte(int32_t scale, int8_t x, int32_t shift)
+{
+#if VMCU_LONG_MULTIPLY
+	return (int32_t)(((int64_t)scale * x) >> shift);
+#else
+	const int32_t rest = scale & (((int32_t)1 << shift) - 1);
+
+	return (scale >> shift) * x + ((rest * x) >> shift);
 #endif
 }
 
@@ -287,7 +321,7 @@ VMCU_INLINE struct vmcu_line vmcu_line(int32_t multiplier, int32_t word, int32_t
 
 VMCU_INLINE int32_t vmcu_on_line(struct vmcu_line line, int32_t acc)
 {
-	const int64_t product = (int64_t)acc * line.multiplier + line.adjust;
+	const int64_t product = vmcu_product(acc, line.multiplier) + line.adjust;
 
 	return ((int32_t)(product >> 32) + line.half) >> line.shift;
 }

@@ -21,8 +21,8 @@ class Timing:
     """The rules of a core; doc/cycles.md has their sources. load: of one that stands alone; behind
     another load, whose result it does not need, it takes `pipelined`. several: LDM, STM, LDRD,
     STRD, PUSH and POP take one for each register and so many more. refill: what a taken branch
-    adds, the middle of the written range. others: instructions that do not take one cycle, by
-    mnemonic. known: how good the cycles are."""
+    adds, the middle of the written range. returning: what a POP that returns adds besides. others:
+    instructions that do not take one cycle, by mnemonic. known: how good the cycles are."""
 
     core: str
     load: float = 2
@@ -30,6 +30,7 @@ class Timing:
     store: float = 1
     several: float = 1
     refill: float = 1.5
+    returning: float = 0
     others: Mapping[str, float] = field(default_factory=dict)
     known: str = "modelled, not measured"
 
@@ -51,7 +52,7 @@ class Timing:
         words = instruction.words
         if words:
             stored = name.startswith(("st", "push", "vpush", "vst"))
-            cost = words + self.several
+            cost = words + self.several + self.returning * ("pc" in instruction.operands)
             return Spent(stores=cost) if stored else Spent(loads=cost)
         cost = self.others.get(name, self.others.get(name.split(".")[0], 1.0))
         return Spent(branches=cost) if BRANCH.match(name) else Spent(arithmetic=cost)
@@ -76,6 +77,14 @@ M4 = Timing(
 )
 # By what compilers call a core.
 TIMINGS: Mapping[str, Timing | DualIssue] = {
+    "cortex-m0plus": Timing(
+        *("Cortex-M0+", 2, 2, 2),
+        refill=1,
+        returning=1,
+        others={"bl": 2, "dmb": 3, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
+        # Others have one of 32 cycles.
+        known="modelled with a multiplier of one cycle, not measured",
+    ),
     "cortex-m3": Timing(
         "Cortex-M3",
         others={

@@ -57,9 +57,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     one.add_argument(
         "--on",
         metavar="MACHINE",
-        help="emulated core that runs the model: qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7, "
-        "qemu:m33 or qemu:rv32 (default qemu:m4); with --wear also virtual (the pool, from the "
-        "plan; no lifetime)",
+        help="emulated core that runs the model: qemu:m0, qemu:m3, qemu:m4, qemu:m4-64k, "
+        "qemu:m7, qemu:m33 or qemu:rv32 (default qemu:m4); with --wear also virtual (the "
+        "pool, from the plan; no lifetime)",
     )
     one.add_argument(
         "--board",

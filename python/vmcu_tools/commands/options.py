@@ -130,8 +130,8 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="NAME",
         help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up), v7m "
         "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; rv32 "
-        "(RV32IM), whose plans only such a core runs (default: that of the machine of --on, else "
-        "dsp). Does not choose a machine: see --on",
+        "(RV32IM) or v6m (Cortex-M0+), whose plans only such a core runs (default: that of the "
+        "machine of --on, else dsp). Does not choose a machine: see --on",
     )
     plan.add_argument(
         "--ram",
@@ -262,10 +262,10 @@ def target_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--on",
         metavar="MACHINE",
-        help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m3, "
-        "qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 or qemu:rv32 (default virtual; "
-        "host for a container); host+container and so on: load the model from a container. Does "
-        "not change the weight layout: see --target",
+        help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m0 "
+        "(Cortex-M0+ code on a Cortex-M3), qemu:m3, qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7, "
+        "qemu:m33 or qemu:rv32 (default virtual; host for a container); host+container and "
+        "so on: load the model from a container. Does not change the weight layout: see --target",
     )
     where.add_argument(
         "--board",

@@ -21,7 +21,9 @@ from .targets.portable import COMPOUND, INSTRUCTIONS, PORTABLE
 
 HELPERS = "helpers.h"
 # C that is the same for all targets but uses their helpers.
-INCLUDES = tuple(f'#include "../{name}.h"' for name in ("band", "gather", "places", "pooling"))
+INCLUDES = tuple(
+    f'#include "../{name}.h"' for name in ("band", "columns", "gather", "places", "pooling")
+)
 
 
 def own(name: str) -> str:

@@ -12,13 +12,25 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import Packing, packed_shifts, paired_code
-from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
+from .language.packing import PAIRED_SUM, Packing, packed_shifts, paired_code
+from .targets.portable.depthwise import (
+    BIAS,
+    EXACT,
+    GROUP,
+    LAST_ROWS,
+    SQUARE_TAPS,
+    THREE,
+    TWO,
+    line_order,
+)
 from .targets.portable.places import tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
 FAST_ACCUMULATOR = 1 << 30
+# Where pixels are paired a bit more must be left: for four times a sum and twice the constants.
+PAIRED_SHIFTS = range(1, 23)
+PAIRED_ACCUMULATOR = 1 << 29
 # What a sum of the second of two joined channels stays below.
 JOINED_SUM = 1 << 23
 INT16_MIN = -(1 << 15)
@@ -55,14 +67,30 @@ class MacWeights:
         return (self.act_min, self.act_max) == (INT8_MIN, INT8_MAX)
 
     @functools.cached_property
+    def largest(self) -> np.ndarray:
+        """int64 (channels,): what sums, biases included, are not beyond."""
+        reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
+        sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
+        found: np.ndarray = np.abs(self.bias.astype(np.int64)) + sums
+        return found
+
+    def fast(self, packing: Packing) -> np.ndarray:
+        """bool (channels,): where the fast fixed-point requantiser of a packing's kernels is
+        exact."""
+        if not packing.paired:
+            return self.is_fast
+        assert isinstance(self.requant, FixedPoint)
+        small = (self.largest < PAIRED_ACCUMULATOR) & np.isin(-self.requant.shift, PAIRED_SHIFTS)
+        found: np.ndarray = self.is_fast & small
+        return found
+
+    @functools.cached_property
     def is_fast(self) -> np.ndarray:
         """bool (channels,): where the fast fixed-point requantiser is exact."""
         assert isinstance(self.requant, FixedPoint)
         if not self.is_whole:
             return np.zeros(len(self.bias), bool)
-        reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
-        sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
-        small = np.abs(self.bias.astype(np.int64)) + sums < FAST_ACCUMULATOR
+        small = self.largest < FAST_ACCUMULATOR
         # The fast form takes the sum's sign for the product's: weight scales may be negative.
         positive = self.requant.multiplier >= 0
         found: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
@@ -148,7 +176,7 @@ def blocks(
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
     join = np.ones(channels, bool) if packing.paired else joinable(weights)
-    fast = weights.is_fast & join if fixed else np.zeros(channels, bool)
+    fast = weights.fast(packing) & join if fixed else np.zeros(channels, bool)
     bodies: list[tuple[Kind, int, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
@@ -259,14 +287,14 @@ def tap_stream(weights: np.ndarray) -> bytes:
     return bytes(int(wide[n, tap]) & 0xFF for tap, n in tap_order(weights.shape[1]))
 
 
-def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
+def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) -> bytes:
     """The channels of a depthwise convolution, see targets/portable/depthwise.py. taps: the weights
     of each, and of those that do not exist but are computed."""
     channels, fixed = len(weights.bias), isinstance(weights.requant, FixedPoint)
     bias = weights.folded_bias.astype(np.int64)
     quick = np.zeros(channels, bool)
     if fixed:
-        quick = weights.is_fast & (bias << BIAS == wrap_int32(bias << BIAS))
+        quick = weights.fast(packing) & (bias << BIAS == wrap_int32(bias << BIAS))
     behind = len(taps) * (4 + len(taps[0]) + 4) // 4
     parts: list[bytes] = []
     rest: list[int] = []
@@ -279,6 +307,7 @@ def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
             multiplier, other = (int(value[0]) for value in found)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
+            word |= together(weights.weights[channel]) if packing.paired and exists else 0
         else:
             start = behind + len(rest)
             word = start << BIAS | EXACT
@@ -288,12 +317,23 @@ def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
 
 
-def group_factors(weights: MacWeights, pick: np.ndarray) -> bytes:
+def together(weights: np.ndarray) -> int:
+    """Bits for the word of a depthwise channel where pixels are paired: how many taps may be added
+    up together."""
+    sizes = np.sort(np.abs(weights.astype(np.int64)), axis=None)
+    found = TWO if sizes[-2:].sum() <= PAIRED_SUM else 0
+    if weights.size == SQUARE_TAPS**2:
+        rows = np.abs(weights.astype(np.int64)).reshape(SQUARE_TAPS, -1).sum(axis=1)
+        found |= THREE if found and rows.max() <= PAIRED_SUM else 0
+    return found
+
+
+def group_factors(weights: MacWeights, packing: Packing, pick: np.ndarray) -> bytes:
     """Behind the weights of up to four channels of a depthwise convolution of any window, see
     targets/portable/places.py: the requantiser's constants, for the fast one if that is exact for
     four that exist."""
     fixed = isinstance(weights.requant, FixedPoint)
-    quick = fixed and len(pick) == GROUP and bool(weights.is_fast[pick].all())
+    quick = fixed and len(pick) == GROUP and bool(weights.fast(packing)[pick].all())
     multiplier, other = (fill(values, GROUP) for values in weights.factors(pick, quick))
     if quick:
         return multiplier.tobytes() + other.astype(np.uint8).tobytes()

@@ -117,7 +117,7 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     whole = max(widths)
 
     def scratch(wide: int) -> int:
-        return tile_bytes(taps, stride, wide, target.packing.pixels)
+        return tile_bytes(taps, stride, wide, target.packing)
 
     if FREE_SCRATCH < scratch(whole) <= ROW_SCRATCH:
         return whole
@@ -195,6 +195,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         stream = self.shared_stream(
             lambda: channel_streams(
                 self._weights,
+                self.target.packing,
                 [weight_stream(self.target.packing, window, stride) for window in windows],
             ),
             (taps, stride),
@@ -202,7 +203,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
-        tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
+        tile = tile_bytes(taps, stride, wide, self.target.packing)
         # Behind the channels, what some of them lack.
         line = channel_bytes(taps, stride) // WORD
         lines = (line,) * len(windows) + (2,)
@@ -218,7 +219,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
                 pick = np.arange(first, min(first + GROUP, start + group))
                 bias = fill(weights.folded_bias[pick], GROUP).tobytes()
                 taps = tap_stream(weights.weights[pick, 0])
-                parts.append(bias + taps + group_factors(weights, pick))
+                parts.append(bias + taps + group_factors(weights, self.target.packing, pick))
         fields = self._fields(channels // group, int(not multiplied), 0)
         scratch = 4 * weights.weights.shape[-1]
         lines = tuple(len(part) // WORD for part in parts)

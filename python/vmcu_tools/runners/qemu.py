@@ -105,6 +105,8 @@ RV32 = QemuRunner(
     ram_start=0x80400000,
     family="rv32",
 )
+# No board with this core has the RAM; a Cortex-M3 executes all of its instructions.
+M0 = "Cortex-M0+ code on an emulated Cortex-M3"
 
 RV64 = replace(
     RV32,
@@ -134,6 +136,7 @@ A53 = QemuRunner(
     ram_start=0x41000000,
 )
 BOARDS = (
+    _board("qemu:m0", "mps2-an385", M0, "-mcpu=cortex-m0plus", family="v6m"),
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
     _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
     _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),

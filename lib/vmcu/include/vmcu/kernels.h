@@ -133,7 +133,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
 /**
- * @brief The same kernels where pixels are paired: `--target rv32`.
+ * @brief The same kernels where pixels are paired: `--target rv32` and v6m.
  * @{
  */
 void vmcu_pointwise_pairs(const struct vmcu_call *call);

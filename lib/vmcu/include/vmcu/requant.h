@@ -68,13 +68,41 @@ static inline bool vmcu_requant_is_float(bool is_float)
 #define VMCU_FLOAT_SCALE 1
 #endif
 
+/* Whether the core multiplies 32 by 32 bits into 64. */
+#if !defined(VMCU_LONG_MULTIPLY)
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+#define VMCU_LONG_MULTIPLY 0
+#else
+#define VMCU_LONG_MULTIPLY 1
+#endif
+#endif
+
+/** Returns a * b: without a long multiplication from four short ones, since a call takes longer. */
+static inline int64_t vmcu_product(int32_t a, int32_t b)
+{
+#if VMCU_LONG_MULTIPLY
+	return (int64_t)a * b;
+#else
+	const int32_t a_high = a >> 16;
+	const int32_t b_high = b >> 16;
+	const uint32_t a_low = (uint16_t)a;
+	const uint32_t b_low = (uint16_t)b;
+	const uint32_t low = a_low * b_low;
+	const int32_t one = (int32_t)a_low * b_high + (int32_t)(low >> 16);
+	const int32_t other = a_high * (int32_t)b_low + (int32_t)(one & 0xffff);
+	const int32_t high = a_high * b_high + (one >> 16) + (other >> 16);
+
+	return (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)other << 16 | (uint16_t)low);
+#endif
+}
+
 /** Returns a * b / 2^31 rounded to nearest, ties upwards, saturated to int32. */
 static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
 {
 	if (a == INT32_MIN && b == INT32_MIN) {
 		return INT32_MAX;
 	}
-	return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+	return (int32_t)((vmcu_product(a, b) + ((int64_t)1 << 30)) >> 31);
 }
 
 /** Returns x / 2^exponent rounded to nearest, ties away from zero; @a exponent is 0 to 31. */

@@ -59,7 +59,7 @@ VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, i
 {
 	t += vmcu_lane_at(pixels, lane, k);
 	for (; count > 0; count -= 4, t += 4 * pixels, x += 4) {
-		__builtin_memcpy(t, x, 4);
+		vmcu_copy_word(t, x);
 	}
 }
 
@@ -71,7 +71,7 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 
 	t += vmcu_lane_at(pixels, lane, k);
 	for (; count > 0; count -= 4, t += 4 * pixels) {
-		__builtin_memcpy(t, &word, 4);
+		vmcu_copy_word(t, &word);
 	}
 }
 #endif
@@ -84,16 +84,18 @@ VMCU_INLINE void vmcu_tile_done(void)
 
 #ifndef VMCU_OWN_FIXED
 /* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
-VMCU_INLINE int8_t vmcu_fixed_twice(int64_t twice, int32_t like, int32_t multiplier, int32_t bias,
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier, int32_t bias,
 				    int32_t shift)
 {
 	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
+	const uint64_t product = (uint64_t)vmcu_product(twice, multiplier);
 
-	return vmcu_half8((int32_t)((sum + (uint64_t)(twice * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
 }
 #endif
 
+#ifndef VMCU_OWN_FIXED_ONCE
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
 	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
@@ -104,6 +106,7 @@ VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bi
 {
 	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
 }
+#endif
 
 #ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
@@ -111,10 +114,10 @@ VMCU_INLINE void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 16) {
-		__builtin_memcpy(t + 0, x, 4);
-		__builtin_memcpy(t + 4, x + pitch, 4);
-		__builtin_memcpy(t + 8, x + 2 * pitch, 4);
-		__builtin_memcpy(t + 12, x + 3 * pitch, 4);
+		vmcu_copy_word(t + 0, x);
+		vmcu_copy_word(t + 4, x + pitch);
+		vmcu_copy_word(t + 8, x + 2 * pitch);
+		vmcu_copy_word(t + 12, x + 3 * pitch);
 	}
 	for (int32_t k = 0; k < count; k++) {
 		t[k + 0] = *(x + k);
@@ -130,8 +133,8 @@ VMCU_INLINE void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 8) {
-		__builtin_memcpy(t + 0, x, 4);
-		__builtin_memcpy(t + 4, x + pitch, 4);
+		vmcu_copy_word(t + 0, x);
+		vmcu_copy_word(t + 4, x + pitch);
 	}
 	for (int32_t k = 0; k < count; k++) {
 		t[k + 0] = *(x + k);
@@ -145,7 +148,7 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 4) {
-		__builtin_memcpy(t + 0, x, 4);
+		vmcu_copy_word(t + 0, x);
 	}
 	for (int32_t k = 0; k < count; k++) {
 		t[k + 0] = *(x + k);
@@ -258,6 +261,7 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 }
 #endif
 
+#ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
@@ -265,12 +269,13 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
 		uint32_t x, y;
 
-		__builtin_memcpy(&x, *a, 4);
-		__builtin_memcpy(&y, *b, 4);
+		vmcu_copy_word(&x, *a);
+		vmcu_copy_word(&y, *b);
 		*(*u)++ = (x & 0xffffU) | y << 16;
 		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
 }
+#endif
 
 /* Four channels of all pieces of a strip, of which there are some. */
 VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
@@ -392,6 +397,7 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 #endif
 
 #include "../band.h"
+#include "../columns.h"
 #include "../gather.h"
 #include "../places.h"
 #include "../pooling.h"

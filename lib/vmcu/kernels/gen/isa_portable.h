@@ -942,10 +942,10 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
@@ -1075,12 +1075,12 @@ VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **
 			o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 6) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
-			__builtin_memcpy(out + 4 * pitch, &patch[4], 4);
-			__builtin_memcpy(out + 5 * pitch, &patch[5], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
+			vmcu_copy_word(out + 4 * pitch, &patch[4]);
+			vmcu_copy_word(out + 5 * pitch, &patch[5]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
@@ -1207,10 +1207,10 @@ VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **
 			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
@@ -1343,10 +1343,10 @@ VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **
 			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
@@ -1497,10 +1497,10 @@ VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **
 			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
@@ -1657,10 +1657,10 @@ VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **
 			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
 		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
 			continue;
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
@@ -1674,14 +1674,14 @@ VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **
 VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
 				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8);
-	acc[1] = bias + (int32_t)(((int64_t)a_scale * (*a)[1]) >> 8);
-	acc[2] = bias + (int32_t)(((int64_t)a_scale * (*a)[2]) >> 8);
-	acc[3] = bias + (int32_t)(((int64_t)a_scale * (*a)[3]) >> 8);
-	acc[0] += (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
-	acc[1] += (int32_t)(((int64_t)b_scale * (*b)[1]) >> 8);
-	acc[2] += (int32_t)(((int64_t)b_scale * (*b)[2]) >> 8);
-	acc[3] += (int32_t)(((int64_t)b_scale * (*b)[3]) >> 8);
+	acc[0] = bias + vmcu_scaled_byte(a_scale, (*a)[0], 8);
+	acc[1] = bias + vmcu_scaled_byte(a_scale, (*a)[1], 8);
+	acc[2] = bias + vmcu_scaled_byte(a_scale, (*a)[2], 8);
+	acc[3] = bias + vmcu_scaled_byte(a_scale, (*a)[3], 8);
+	acc[0] += vmcu_scaled_byte(b_scale, (*b)[0], 8);
+	acc[1] += vmcu_scaled_byte(b_scale, (*b)[1], 8);
+	acc[2] += vmcu_scaled_byte(b_scale, (*b)[2], 8);
+	acc[3] += vmcu_scaled_byte(b_scale, (*b)[3], 8);
 	*a += 4;
 	*b += 4;
 }
@@ -1691,8 +1691,8 @@ VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **
 VMCU_INLINE void vmcu_add_line_1(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
 				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8);
-	acc[0] += (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	acc[0] = bias + vmcu_scaled_byte(a_scale, (*a)[0], 8);
+	acc[0] += vmcu_scaled_byte(b_scale, (*b)[0], 8);
 	*a += 1;
 	*b += 1;
 }

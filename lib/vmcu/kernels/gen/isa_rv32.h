@@ -13,13 +13,26 @@
 
 #define VMCU_OWN_TILE
 #define VMCU_OWN_WIDEN_ROWS
+#define VMCU_OWN_WIDEN_ANY
+#define VMCU_OWN_NINES
 #define VMCU_OWN_SECOND
 #define VMCU_OWN_SECONDS
+#define VMCU_OWN_ONCE
+#define VMCU_OWN_FIXED
+#define VMCU_OWN_FIXED_ONCE
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_RUN_PAIRED_4X2
 #define VMCU_OWN_RUN_PAIRED_2X2
 #define VMCU_OWN_RUN_PAIRED_1X2
 #define VMCU_OWN_RUN_PAIRED_2X4
 #define VMCU_OWN_RUN_PAIRED_1X4
+#define VMCU_OWN_STORE_STRIP_3_1
+#define VMCU_OWN_STORE_STRIP_3_2
+#define VMCU_OWN_STORE_STRIP_5_1
+#define VMCU_OWN_STORE_STRIP_5_2
+#define VMCU_OWN_STORE_STRIP_7_1
+#define VMCU_OWN_STORE_STRIP_7_2
+#define VMCU_OWN_ALL_STRIPS
 
 typedef int16_t vmcu_lane_t;
 
@@ -144,6 +157,45 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 	(void)pitch;
 }
 
+/* The same for tiles of any number of pixels. */
+VMCU_APART void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (pixels == 4) {
+		vmcu_widen_rows_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_rows_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_rows_1(t, x, pitch, count);
+	}
+}
+
+/* Windows of three rows of nine bytes: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/*
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere
+ * in a tile.
+ */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
+		vmcu_widen_rows(t, pixels, x, pitch, line);
+	}
+	return true;
+}
+
 /* Channels are not joined: a second one's sum is what it is. */
 VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
 {
@@ -158,30 +210,91 @@ VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 	(void)pixels;
 }
 
-/* A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's. */
+/*
+ * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
+ * of the other, and the other one's.
+ */
 VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 {
 	*low += (uint32_t)sum;
 	*high += (sum + 0x8000) >> 16;
 }
 
-/* In blocks_rv32.S. */
-const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_2x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_1x2(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
-const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
+
+/* Of four times a sum, the upper word of a product is twice what fixed_fast() in
+ * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	const int32_t four = (int32_t)((uint32_t)acc << 2);
+	const int32_t twice = (int32_t)(((int64_t)four * multiplier) >> 32);
+
+	return vmcu_saturate8((twice + 2 * bias + ((acc >> 31) | 1)) >> ((shift + 2) & 31));
+}
+
+
+
+/* In blocks_rv32.S and dense_rv32.S. */
+const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);
+
+/* In dense_rv32.S. */
+const uint8_t *vmcu_paired_dense(const uint8_t *stream, const int8_t *x, int32_t steps, int8_t *out,
+				 int32_t channels, int32_t half);
+
+/* What is left of blocks is rare. */
+#define VMCU_DENSE_IN_PLACE 0
+#define VMCU_DENSE_SUMS     VMCU_CALLED
+
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
+	}
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_paired_dense(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+	}
+	*out += whole;
+	return channels - whole;
+}
+
+/* For columns.h: tiles have columns of pixels. In strips_rv32.S: */
+#define VMCU_COLUMNS 1
+
+const uint8_t *vmcu_paired_strip_3_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip_3_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip_5_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip_5_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip_7_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip_7_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
 
 #include "helpers.h"
 
@@ -228,6 +341,179 @@ VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_l
 {
 	*w = vmcu_paired_1x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
 				code);
+}
+
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 1, 4, 2, 3, 6, 5, 9, 11};
+	static const struct vmcu_paired_window window = {
+		.taps = 3,
+		.stride = 1,
+		.size = 20,
+		.places = order,
+		.run = vmcu_paired_strip_3_1,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 4, 1, 2, 6, 3, 5, 7, 8};
+	static const struct vmcu_paired_window window = {
+		.taps = 3,
+		.stride = 2,
+		.size = 20,
+		.places = order,
+		.run = vmcu_paired_strip_3_2,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/*
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 1, 4, 5, 8, 2, 3, 6, 7, 10, 12, 13, 16, 17, 20, 14, 15, 18, 19, 22, 24, 28, 30, 32, 34};
+	static const struct vmcu_paired_window window = {
+		.taps = 5,
+		.stride = 1,
+		.size = 44,
+		.places = order,
+		.run = vmcu_paired_strip_5_1,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/*
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 5, 1, 8, 4, 2, 7, 3, 10, 6, 12, 17, 13, 20, 16, 14, 19, 15, 22, 18, 24, 26, 25, 27, 28};
+	static const struct vmcu_paired_window window = {
+		.taps = 5,
+		.stride = 2,
+		.size = 40,
+		.places = order,
+		.run = vmcu_paired_strip_5_2,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 1, 4, 5, 8, 9, 12, 2, 3, 6, 7, 10, 11, 14, 16, 17, 20, 21, 24, 25, 28, 18, 19, 22, 23, 26, 27, 30, 32, 33, 36, 37, 40, 41, 44, 34, 35, 38, 39, 42, 43, 46, 48, 52, 54, 56, 58, 60, 62};
+	static const struct vmcu_paired_window window = {
+		.taps = 7,
+		.stride = 1,
+		.size = 72,
+		.places = order,
+		.run = vmcu_paired_strip_7_1,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	static const uint8_t order[] = {0, 8, 1, 9, 4, 12, 5, 2, 10, 3, 11, 6, 14, 7, 16, 24, 17, 25, 20, 28, 21, 18, 26, 19, 27, 22, 30, 23, 32, 40, 33, 41, 36, 44, 37, 34, 42, 35, 43, 38, 46, 39, 48, 50, 49, 51, 52, 54, 53};
+	static const struct vmcu_paired_window window = {
+		.taps = 7,
+		.stride = 2,
+		.size = 64,
+		.places = order,
+		.run = vmcu_paired_strip_7_2,
+	};
+
+	vmcu_paired_fours(job, &window, w, out, lanes);
+}
+
+/* All strips of a square window, four channels of each at a time. */
+VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
+{
+	VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	const int32_t stride = p->window.stride_w, taps = p->window.kernel_h, step = 4 * taps;
+	const int32_t columns = call->columns;
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t zeros = (int32_t)((uint8_t)p->input_zero * 0x01010101U);
+	int8_t *out = vmcu_output_start(call);
+	vmcu_pair_t *tile = (vmcu_pair_t *)call->scratch;
+	struct vmcu_band_row rows[VMCU_BAND_ROWS];
+	struct vmcu_strip_job job;
+
+	VMCU_OWN_POINTER(call, p, stream);
+	job.p = p;
+	job.tile = call->scratch;
+	job.pitch = channels;
+	for (int32_t done = 0; done < columns; done += p->steps) {
+		const uint8_t *w = p->stream;
+		int32_t x = done;
+
+		job.wide = vmcu_min(p->steps, columns - done);
+		if (call->layer->descending != 0) {
+			x = columns - done - job.wide;
+		}
+		const int32_t pixel = (call->x + x) * stride - p->window.pad_left;
+		const int32_t wide = (job.wide - 1) * stride + taps;
+		const int32_t begin = (pixel < 0) ? -pixel : 0;
+		const int32_t count = vmcu_min(wide, t->width - pixel) - begin;
+
+		vmcu_band_rows(rows, call, &p->window, pixel + begin, count);
+		/* Padding is the same for all channels. */
+		for (int32_t i = 0; i < wide * taps; i++) {
+			tile[i] = zeros;
+		}
+		for (int32_t c = 0; c < channels; c += 4) {
+			const int32_t lanes = vmcu_min(4, channels - c);
+
+			for (int32_t r = 0; r < taps; r++) {
+				int8_t *to = (int8_t *)(tile + begin * taps + r);
+				const int32_t first = vmcu_min(rows[r].split, count);
+
+				if (rows[r].x == NULL) {
+					continue;
+				}
+				vmcu_paired_pixels(to, step, rows[r].x + c, channels, first, lanes);
+				if (first < count) {
+					vmcu_paired_pixels(to + first * step, step,
+							   rows[r].behind + first * channels + c, channels,
+							   count - first, lanes);
+				}
+			}
+			vmcu_tile_done();
+			fours(&job, &w, out + x * channels + c, lanes);
+		}
+	}
 }
 
 #include "isa_portable_pairs.h"

@@ -14,6 +14,9 @@
 #define CPACR             (*(volatile uint32_t *)0xe000ed88U)
 #define CPACR_FPU_ENABLED (0xfU << 20)
 
+#define CCR             (*(volatile uint32_t *)0xe000ed14U)
+#define CCR_UNALIGN_TRP (1U << 3)
+
 #define EXIT_FAULT 125
 
 /* From linker.ld. */
@@ -43,6 +46,10 @@ void vmcu_reset(void)
 #if defined(__ARM_FP) && !defined(__aarch64__)
 	CPACR |= CPACR_FPU_ENABLED;
 	__asm__ volatile("dsb\n\tisb" ::: "memory");
+#endif
+#if defined(__ARM_ARCH_6M__)
+	/* Cores of ARMv6-M always fault at unaligned addresses; so shall others that run their code. */
+	CCR |= CCR_UNALIGN_TRP;
 #endif
 	for (uint32_t *to = vmcu_data_start; to < vmcu_data_end; to++) {
 		*to = *from++;

@@ -44,14 +44,20 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
     k.define("plane", row * (taps // 2) + (wide * stride + (taps + 1 - stride)) // 2)
 
 
-def tile_bytes(taps: int, stride: int, wide: int, pixels: int) -> int:
-    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks of so many
-    `pixels` that hang over."""
+def tile_bytes(taps: int, stride: int, wide: int, packing: Packing) -> int:
+    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks of
+    packing.pixels that hang over. A core that pairs pixels may have a word for each column and
+    row."""
+    pixels = packing.pixels
     row = sum(wide + count - 1 for count in isa.pair_counts(taps, stride))
     plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
     # Behind the last plane, those of the last row.
     over = -wide % pixels // 2 if stride == 1 else 0
-    return (2 * plane + over) * 4
+    words = 2 * plane + over
+    if packing.paired:
+        block = 2 if taps == isa.SQUARE_TAPS else pixels
+        words = max(words, ((wide + -wide % block - 1) * stride + taps) * taps)
+    return words * 4
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .portable.tile import WIDEN_ROWS
+
 PAIR_OF = "{0} + {1} * 65536"
 
 
@@ -91,6 +93,35 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 }
 """,
     "widen_rows": "\n".join(widen_rows(pixels) for pixels in (4, 2, 1)),
+    # With so many registers a call is cheaper than its code in place.
+    "widen_any": WIDEN_ROWS.replace("VMCU_INLINE", "VMCU_APART"),
+    "nines": r"""
+/* Windows of three rows of nine bytes: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/*
+ * Windows that are said to be in one piece, `step` bytes from row to row: taps may begin anywhere
+ * in a tile.
+ */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
+		vmcu_widen_rows(t, pixels, x, pitch, line);
+	}
+	return true;
+}
+""",
     "second": r"""
 /* Channels are not joined: a second one's sum is what it is. */
 VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
@@ -108,8 +139,10 @@ VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 }
 """,
     "paired_add": r"""
-/* A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's. */
+/*
+ * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
+ * of the other, and the other one's.
+ */
 VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
 {
 	*low += (uint32_t)sum;

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..portable.blocks import NARROW
-from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail
+from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail, whole_dense
 from ..thumb import STREAM, Registers, T, prototypes
 from .blocks import PARAMETERS, Block, joined, run_function
 
@@ -57,34 +57,9 @@ VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t c
 	}
 }
 """
-WHOLE = """
-/* What is left of blocks is rare. */
-#define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_CALLED
-
-/*
- * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
- * it leaves the sums of a block, as words, and returns zero if it does.
- */
-VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
-				    const int8_t *x, const uint8_t **w, int8_t **out,
-				    int32_t channels)
-{
-	const int32_t whole = channels & ~3;
-
-	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
-		return (channels == 0) ? 1 : channels;
-	}
-	if (whole > 0 || channels == 0) {
-		*w = vmcu_run_of_dense(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
-	}
-	*out += whole;
-	return channels - whole;
-}
-"""
 HELPERS = {
     "dense": f"{WORD}\n/* In dense_dsp.S. */\n{DECLARED}",
-    "dense_whole": WHOLE,
+    "dense_whole": whole_dense("vmcu_run_of_dense"),
 }
 OWN = {
     dot_dense: "vmcu_dot_dense_word(acc, x, 4, w, true);",

@@ -154,6 +154,37 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 }
 """,
 }
+
+
+def whole_dense(run: str) -> str:
+    """The helper of a target with a function for whole blocks of whole words."""
+    return f"""
+/* What is left of blocks is rare. */
+#define VMCU_DENSE_IN_PLACE 0
+#define VMCU_DENSE_SUMS     VMCU_CALLED
+
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
+{{
+	const int32_t whole = channels & ~3;
+
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {{
+		return (channels == 0) ? 1 : channels;
+	}}
+	if (whole > 0 || channels == 0) {{
+		*w = {run}(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+	}}
+	*out += whole;
+	return channels - whole;
+}}
+"""
+
+
 RUN_DENSE = """
 const int32_t half = vmcu_half(p);
 

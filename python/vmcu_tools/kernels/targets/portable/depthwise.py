@@ -37,6 +37,9 @@ TAPS = (3, 5, 7)
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
+TWO = 0x40  # beside a shift, where pixels are paired: any two taps may be added up together
+THREE = 0x20  # likewise any three taps of a row
+SHIFTS = 0x20  # what shifts are below
 BIAS = 8  # bits below the bias in a word
 LAST_ROWS = (0, -1)
 # Words of a tile that no column was staged for.
@@ -51,8 +54,8 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
 		uint32_t x, y;
 
-		__builtin_memcpy(&x, *a, 4);
-		__builtin_memcpy(&y, *b, 4);
+		vmcu_copy_word(&x, *a);
+		vmcu_copy_word(&y, *b);
 		*(*u)++ = (x & 0xffffU) | y << 16;
 		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
@@ -209,7 +212,7 @@ def finish_channels(
 ) -> np.ndarray:
     """Requantised sums (channels, pixels), of channels with these words and multipliers, both
     (channels, 1)."""
-    found = fixed_fast(m, wrap_int32(acc), multipliers, words % EXACT)
+    found = fixed_fast(m, wrap_int32(acc), multipliers, words % SHIFTS)
     for channel in np.flatnonzero(words & EXACT):
         kind = IntegerScale if m.names["p->is_float"] else FixedPoint
         lacking, other = m.words(int(words[channel, 0]) >> BIAS, 2)

@@ -63,9 +63,7 @@ struct vmcu_strip_job {{{JOB.rstrip()}
 
 
 def store_whole_c(pixels: int) -> list[str]:
-    return [
-        f"__builtin_memcpy(out + {pixel} * pitch, &patch[{pixel}], 4);" for pixel in range(pixels)
-    ]
+    return [f"vmcu_copy_word(out + {pixel} * pitch, &patch[{pixel}]);" for pixel in range(pixels)]
 
 
 def square_rows_c(pixels: int, stride: int, packing: Packing) -> list[str]:

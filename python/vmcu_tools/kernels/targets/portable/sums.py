@@ -28,7 +28,7 @@ def ints(names: tuple[str, ...]) -> str:
 
 
 def _add_line(width: int) -> Instruction:
-    scaled = f"(int32_t)(((int64_t){{0}}_scale * (*{{0}})[{{1}}]) >> {FINER});"
+    scaled = f"vmcu_scaled_byte({{0}}_scale, (*{{0}})[{{1}}], {FINER});"
     lines = [f"acc[{n}] = bias + {scaled.format('a', n)}" for n in range(width)]
     lines += [f"acc[{n}] += {scaled.format('b', n)}" for n in range(width)]
     lines += [f"*a += {width};", f"*b += {width};"]

@@ -71,7 +71,7 @@ VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, i
 {
 	t += vmcu_lane_at(pixels, lane, k);
 	for (; count > 0; count -= 4, t += 4 * pixels, x += 4) {
-		__builtin_memcpy(t, x, 4);
+		vmcu_copy_word(t, x);
 	}
 }
 
@@ -83,7 +83,7 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 
 	t += vmcu_lane_at(pixels, lane, k);
 	for (; count > 0; count -= 4, t += 4 * pixels) {
-		__builtin_memcpy(t, &word, 4);
+		vmcu_copy_word(t, &word);
 	}
 }
 """,
@@ -96,13 +96,14 @@ VMCU_INLINE void vmcu_tile_done(void)
 """,
     "fixed": r"""
 /* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
-VMCU_INLINE int8_t vmcu_fixed_twice(int64_t twice, int32_t like, int32_t multiplier, int32_t bias,
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier, int32_t bias,
 				    int32_t shift)
 {
 	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
+	const uint64_t product = (uint64_t)vmcu_product(twice, multiplier);
 
-	return vmcu_half8((int32_t)((sum + (uint64_t)(twice * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
 }
 """,
 }
@@ -158,7 +159,7 @@ def finish(m: Machine, acc: np.ndarray, requant: Any, pixels: int) -> np.ndarray
 
 def widen_rows(pixels: int) -> str:
     taps = ["x", *("x + pitch" if i == 1 else f"x + {i} * pitch" for i in range(1, pixels))]
-    fours = "\n".join(f"\t\t__builtin_memcpy(t + {4 * i}, {x}, 4);" for i, x in enumerate(taps))
+    fours = "\n".join(f"\t\tvmcu_copy_word(t + {4 * i}, {x});" for i, x in enumerate(taps))
     rest = "\n".join(f"\t\tt[k + {4 * i}] = *({x} + k);" for i, x in enumerate(taps))
     return f"""
 /* `count` taps of each of {SEVERAL[pixels]}, `pitch` bytes apart. */

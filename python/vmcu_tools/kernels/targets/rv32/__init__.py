@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from . import blocks
+from . import blocks, dense, depthwise, tile
 
 COSTS = Costs(
     mac=2.7,
@@ -26,7 +26,7 @@ RV32 = Target(
     "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
     PAIRS,
     COSTS,
-    blocks.OWN,
-    {**pairs.HELPERS, **blocks.HELPERS},
-    {"blocks": blocks.FUNCTIONS},
+    {**blocks.OWN, **depthwise.OWN},
+    {**pairs.HELPERS, **tile.HELPERS, **blocks.HELPERS, **dense.HELPERS, **depthwise.HELPERS},
+    {"blocks": blocks.FUNCTIONS, "dense": dense.FUNCTIONS, "strips": depthwise.FUNCTIONS},
 )

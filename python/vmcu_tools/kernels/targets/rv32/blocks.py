@@ -7,12 +7,12 @@ Compilers have the sums of a block in memory, and code for each shape in each ke
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...language.assembly import Function, note
 from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
-from ..portable.blocks import RUN_PAIRED, SHAPES, Shape
+from ..portable.blocks import NARROW, RUN_PAIRED, SHAPES, Shape
 from .frame import leave, save
 
 # Arguments; STEPS becomes the tile's end.
@@ -30,6 +30,43 @@ LANES = PAIRS.lanes
 MULTIPLIER, SHIFT, BIAS, *TEMPORARY = "t0", "t1", "t2", "t3", "s8", "s9"
 PIXELS = (OUT, "t4", "t5", "t6")
 BYTE = TILE
+
+
+def requantised(
+    channels: Sequence[Sequence[tuple[int, str]]], stream: str, first: int = 0, name: str = "byte"
+) -> Iterator[str]:
+    """Channels from sums, (pixel, register) each, to bytes, see vmcu_fixed() in
+    targets/rv32/tile.py; HALF is twice what it is in C. first: the first one's place in the output.
+    name: of labels, see saturated()."""
+    high, low, sign = TEMPORARY
+    for n, outputs in enumerate(channels):
+        yield f"lw {MULTIPLIER}, {4 * n}({stream})"
+        yield f"lbu {SHIFT}, {4 * len(channels) + n}({stream})"
+        yield f"sll {BIAS}, {HALF}, {SHIFT}"
+        yield f"addi {SHIFT}, {SHIFT}, 2"
+        for pixel, acc in outputs:
+            yield f"slli {low}, {acc}, 2"
+            yield f"mulh {high}, {low}, {MULTIPLIER}"
+            yield f"srai {sign}, {acc}, 31"
+            yield f"ori {sign}, {sign}, 1"
+            yield f"add {sign}, {sign}, {BIAS}"
+            yield f"add {high}, {high}, {sign}"
+            yield f"sra {high}, {high}, {SHIFT}"
+            yield f"addi {low}, {high}, 128"
+            yield f"bltu {BYTE}, {low}, <over_{name}_{n}_{pixel}>"
+            yield f"<store_{name}_{n}_{pixel}>:"
+            yield f"sb {high}, {first + n}({PIXELS[pixel]})"
+
+
+def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
+    """Behind a function: results beyond int8."""
+    high = TEMPORARY[0]
+    for n, outputs in enumerate(channels):
+        for pixel, _ in outputs:
+            yield f"<over_{name}_{n}_{pixel}>:"
+            yield f"srai {high}, {high}, 31"
+            yield f"xori {high}, {high}, 127"
+            yield f"j <store_{name}_{n}_{pixel}>"
 
 
 @dataclass(frozen=True)
@@ -129,18 +166,19 @@ class Block:
                 yield from self.tap(tap, None)
             yield from self.advance("step", END)
             return
-        yield f"beqz {CODE}, <one>"
-        yield f"li {PRODUCT}, 1"
-        yield f"beq {CODE}, {PRODUCT}, <two>"
-        yield note("Eight taps at a time, and four that are left.")
-        yield from self.loop("eight", 8, LONG_END, 2)
-        yield from self.loop("four", 4, END)
-        yield "j <taken>"
-        for name, taps in (("two", 2), ("one", 1)):
-            assert taps in PAIRED_TAPS
-            yield from self.loop(name, taps, END)
-            if taps > 1:
+        yield f"jr {CODE}"
+        for taps, name in zip(PAIRED_TAPS[1:], ("two", "four", "eight"), strict=True):
+            yield f"<{name}>:"
+            # A tile of fewer pixels than others is a row's last one.
+            if taps == 8 or self.shape.sums(PAIRS) == 8:
+                yield from self.loop(f"{name}_two", taps, LONG_END, 2)
+            if taps < 8:
+                yield from self.loop(f"{name}_last", taps, END)
                 yield "j <taken>"
+        yield f"bne {TILE}, {END}, <four_last>"
+        yield "j <taken>"
+        yield "<one>:"
+        yield from self.loop("one_step", 1, END)
         yield "<taken>:"
         for at in range(len(self.chains)):
             yield f"slli {PRODUCT}, {HIGH[at]}, 16"
@@ -157,44 +195,19 @@ class Block:
         return found
 
     def requantised(self) -> Iterator[str]:
-        """See vmcu_fixed_twice()."""
         size = 4 * self.channels
         pixels = PIXELS[: self.shape.pixels]
         for before, pointer in itertools.pairwise(pixels):
             yield f"add {pointer}, {before}, {PITCH}"
         yield f"li {BYTE}, 255"
-        high, low, sign = TEMPORARY
-        for n in range(self.channels):
-            yield f"lw {MULTIPLIER}, {4 * n}({STREAM})"
-            yield f"lbu {SHIFT}, {size + n}({STREAM})"
-            yield f"sll {BIAS}, {HALF}, {SHIFT}"
-            yield f"addi {SHIFT}, {SHIFT}, 1"
-            for pixel, acc in self.outputs(n):
-                yield f"slli {low}, {acc}, 1"
-                yield f"mulh {high}, {low}, {MULTIPLIER}"
-                yield f"mul {low}, {low}, {MULTIPLIER}"
-                yield f"srai {sign}, {acc}, 31"
-                yield f"srli {low}, {low}, 31"
-                yield f"add {sign}, {sign}, {BIAS}"
-                yield f"add {high}, {high}, {low}"
-                yield f"add {high}, {high}, {sign}"
-                yield f"sra {high}, {high}, {SHIFT}"
-                yield f"addi {low}, {high}, 128"
-                yield f"bltu {BYTE}, {low}, <over_{n}_{pixel}>"
-                yield f"<store_{n}_{pixel}>:"
-                yield f"sb {high}, {n}({PIXELS[pixel]})"
+        channels = [self.outputs(n) for n in range(self.channels)]
+        yield from requantised(channels, STREAM)
         yield f"addi {STREAM}, {STREAM}, {size + packed_shifts(self.channels)}"
         yield f"addi {OUT}, {OUT}, {self.channels}"
         yield f"addi {CHANNELS}, {CHANNELS}, -{self.channels}"
         yield f"bgtz {CHANNELS}, <block>"
         yield from leave()
-        high = TEMPORARY[0]
-        for n in range(self.channels):
-            for pixel, _ in self.outputs(n):
-                yield f"<over_{n}_{pixel}>:"
-                yield f"srai {high}, {high}, 31"
-                yield f"xori {high}, {high}, 127"
-                yield f"j <store_{n}_{pixel}>"
+        yield from saturated(channels)
 
     def code(self) -> Iterator[str]:
         yield from save()
@@ -202,14 +215,21 @@ class Block:
         yield f"mv {START}, {TILE}"
         if self.shape.pixels > 1:
             bits = self.step.bit_length() - 1
-            yield f"mv {LONG_END}, {TILE}"
-            yield f"li {PRODUCT}, 3"
-            yield f"bne {CODE}, {PRODUCT}, <short>"
-            yield f"andi {PRODUCT}, {STEPS}, -2"
-            yield f"slli {PRODUCT}, {PRODUCT}, {bits}"
-            yield f"add {LONG_END}, {LONG_END}, {PRODUCT}"
-            yield "<short>:"
+            yield f"andi {LONG_END}, {STEPS}, -2"
+            yield f"slli {LONG_END}, {LONG_END}, {bits}"
+            yield f"add {LONG_END}, {LONG_END}, {TILE}"
             yield f"lui {ROUND}, 8"
+            yield note("Where the code for as many taps is.")
+            yield f"addi {PRODUCT}, {CODE}, -2"
+            for branch, name in (("bgtz", "eight"), ("beqz", "four")):
+                yield f"lla {WEIGHTS[0]}, <{name}>"
+                yield f"{branch} {PRODUCT}, <chosen>"
+            yield f"lla {WEIGHTS[0]}, <two>"
+            yield f"bnez {CODE}, <chosen>"
+            yield f"lla {WEIGHTS[0]}, <one>"
+            yield "<chosen>:"
+            yield f"mv {CODE}, {WEIGHTS[0]}"
+        yield f"slli {HALF}, {HALF}, 1"
         yield f"slli {END}, {STEPS}, {self.step.bit_length() - 1}"
         yield f"add {END}, {END}, {TILE}"
         yield "<block>:"
@@ -233,15 +253,16 @@ def run(shape: Shape) -> Function:
     return Function(f"vmcu_paired_{shape.name}", summary, [*Block(shape).code()], thumb=False)
 
 
-FUNCTIONS = [run(shape) for shape in SHAPES]
+# dense.py has that of one pixel of a narrow tile.
+FUNCTIONS = [run(shape) for shape in SHAPES if shape != NARROW[1]]
 DECLARED = "".join(
     f"""
-const uint8_t *{function.name}(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
-				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				int32_t code);"""
-    for function in FUNCTIONS
+const uint8_t *vmcu_paired_{shape.name}(const uint8_t *stream, const vmcu_lane_t *tile,
+				int32_t steps, int8_t *out, int32_t channels, int32_t half,
+				int32_t pitch, int32_t code);"""
+    for shape in SHAPES
 )
-HELPERS = {"paired_runs": f"/* In blocks_rv32.S. */{DECLARED}\n"}
+HELPERS = {"paired_runs": f"/* In blocks_rv32.S and dense_rv32.S. */{DECLARED}\n"}
 OWN = {
     made: f"*w = vmcu_paired_{shape.name}(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,\n"
     "\t\t\tcode);"
