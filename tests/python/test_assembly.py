@@ -11,7 +11,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 # By how the names of files end.
-BOARD = {"dsp": "qemu:m4", "dual": "qemu:m7", "v7m": "qemu:m3"}
+BOARD = {"helium": "qemu:m55", "dsp": "qemu:m4", "dual": "qemu:m7", "v7m": "qemu:m3"}
 FILES = sorted((paths.runtime() / "kernels" / "gen").glob("*.S"))
 FUNCTIONS = {
     suffix: [f.name for functions in TARGETS[target].assembly.values() for f in functions]
-    for suffix, target in (("dsp", "dsp"), ("dual", "dsp"), ("v7m", "v7m"))
+    for suffix, target in (
+        ("helium", "helium"),
+        ("dsp", "dsp"),
+        ("dual", "dsp"),
+        ("v7m", "v7m"),
+    )
 }
 SP, LR, PC = 13, 14, 15
 NUMBER = {"sp": SP, "lr": LR, "pc": PC} | {f"r{number}": number for number in range(13)}
@@ -108,7 +113,8 @@ def linked(target: str, folder: Path) -> Path:
     gcc = [ARM.tool("gcc"), *board(target).flags, "-nostdlib"]
     image, symbols = folder / "all.elf", FUNCTIONS[target]
     link = [f"-Wl,--entry={symbols[0]}", "-Wl,--unresolved-symbols=ignore-all"]
-    subprocess.run([*gcc, *link, *map(str, FILES), "-o", str(image)], check=True)
+    files = [str(path) for path in FILES if path.stem.endswith(f"_{target}")]
+    subprocess.run([*gcc, *link, *files, "-o", str(image)], check=True)
     return image
 
 
@@ -161,6 +167,11 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
             depth += 4 * len(names)
             if not places:
                 places = {one: 4 * at - depth for at, one in enumerate(names)}
+        elif mnemonic == "pop" and "pc" not in operands:
+            depth -= 4 * len(listed(operands))
+        elif mnemonic in ("vpush", "vpop"):
+            low, high = map(int, re.findall(r"d(\d+)", operands))
+            depth += (8 if mnemonic == "vpush" else -8) * (high - low + 1)
         elif mnemonic in ("sub", "add") and operands.startswith("sp, #"):
             size = int(operands.partition("#")[2])
             depth += size if mnemonic == "sub" else -size
@@ -174,7 +185,8 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_other_cores_get_nothing(path: Path, tmp_path: Path) -> None:
     target = path.stem.rpartition("_")[2]
-    others = {suffix: board(suffix).flags for suffix in BOARD if suffix != target}
+    # Cortex-M55 has the DSP extension.
+    others = {suffix: board(suffix).flags for suffix in BOARD if suffix not in (target, "helium")}
     made = tmp_path / "one.o"
     cores = [*others.values(), ("-mcpu=cortex-m0", "-mthumb"), ("-mcpu=cortex-a9", "-marm")]
     cores.append((*board(target).flags, "-DVMCU_PORTABLE"))
@@ -282,11 +294,13 @@ def debugged(image: Path, plan: Plan, target: QemuRunner) -> Iterator[Debugger]:
         ("dual", "1x1", "vmcu_run_of_wide"),
         ("dual", "depthwise 3x3", "vmcu_strip_words"),
         ("v7m", "1x1", "vmcu_sums_words_4x2"),
+        ("helium", "1x1", "vmcu_run_of_vectors"),
+        ("helium", "depthwise 3x3", "vmcu_vectors_of_nine"),
     ],
 )
 def test_debuggers_find_the_callers(target: str, layer: str, function: str, tmp_path: Path) -> None:
     """At each of the first instructions of a function, wherever they jump."""
-    plan = make_plan(kernels.case_graph(LAYERS[layer], 0))
+    plan = make_plan(replace(kernels.case_graph(LAYERS[layer], 0), target=target))
     image = board(target).build(emit(plan, "model").files, "model", tmp_path)
     frames = Frames.of(image)
     start = dict(zip(frames.names, frames.starts, strict=True))[function]

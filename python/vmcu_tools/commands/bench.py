@@ -58,8 +58,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--on",
         metavar="MACHINE",
         help="emulated core that runs the model: qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7, "
-        "qemu:m33 or qemu:rv32 (default qemu:m4); with --wear also virtual (the pool, from the "
-        "plan; no lifetime)",
+        "qemu:m33, qemu:m55 or qemu:rv32 (default qemu:m4); with --wear also virtual (the pool, "
+        "from the plan; no lifetime)",
     )
     one.add_argument(
         "--board",

@@ -15,6 +15,7 @@ from .language.evaluate import Head
 from .language.packing import Packing, packed_shifts, paired_code
 from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
 from .targets.portable.places import tap_order
+from .targets.portable.vectors import TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -138,16 +139,15 @@ def blocks(
     weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = True
 ) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
-    steps of taps. Every two channels of a block are joined, or apart where those of one pair
-    cannot be; such blocks are not fast. Where pixels are paired none is joined. tiled: taps meet
-    those of a tile.
+    steps of taps. Every two channels of a block are joined if the packing says so, or apart where
+    those of one pair cannot be; such blocks are not fast. tiled: taps meet those of a tile.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
-    join = np.ones(channels, bool) if packing.paired else joinable(weights)
+    join = joinable(weights) if packing.joined else np.ones(channels, bool)
     fast = weights.is_fast & join if fixed else np.zeros(channels, bool)
     bodies: list[tuple[Kind, int, bytes]] = []
     for first in range(0, channels, size):
@@ -156,7 +156,7 @@ def blocks(
         block, start = fill(taps[pick], size), fill(bias[pick], size)
         kind = Kind.FAST if quick else Kind.EXACT if join[pick].all() else Kind.APART
         code = paired_code(block.reshape(size, -1)) if packing.paired and tiled else 0
-        if kind is not Kind.APART and not packing.paired:
+        if packing.joined and kind is not Kind.APART:
             block, start = joined(block, start)
         parts = [start, woven(block, packing)]
         parts += constants(weights, pick, size, quick)
@@ -298,3 +298,43 @@ def group_factors(weights: MacWeights, pick: np.ndarray) -> bytes:
     if quick:
         return multiplier.tobytes() + other.astype(np.uint8).tobytes()
     return multiplier.tobytes() + bytes([EXACT] * GROUP) + other.tobytes()
+
+
+def group_streams(weights: MacWeights, picks: list[np.ndarray]) -> list[bytes]:
+    """A depthwise convolution of any window, up to four channels after another."""
+    biases = (fill(weights.folded_bias[pick], GROUP).tobytes() for pick in picks)
+    return [
+        bias + tap_stream(weights.weights[pick, 0]) + group_factors(weights, pick)
+        for bias, pick in zip(biases, picks, strict=True)
+    ]
+
+
+def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> list[bytes]:
+    """A depthwise convolution, up to `size` channels after another, see
+    targets/portable/vectors.py."""
+    taps = [fill(weights.weights[pick, 0], size).T for pick in picks]
+    counts = [together(one) for one in taps]
+    words = [count << TAPS_BITS for count in counts]
+    words[0] |= (min(counts) == 1) << 31
+    order, parts = quarters(size), []
+    for pick, one, word in zip(picks, taps, words, strict=True):
+        quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
+        bias, multiplier, other = (
+            fill(values, size)[order]
+            for values in (weights.folded_bias[pick], *weights.factors(pick, quick))
+        )
+        head = wrap_int32(np.array([word | (0 if quick else EXACT)])).astype(np.int32)
+        last = (-1 - other).astype(np.int8) if quick else other
+        stream = (head, bias, one, multiplier, last)
+        parts.append(b"".join(np.ascontiguousarray(part).tobytes() for part in stream))
+    return parts
+
+
+def together(taps: np.ndarray) -> int:
+    """How many consecutive taps, of int8 (taps, channels), may be added up in 16 bits."""
+    reach = np.abs(taps.astype(np.int64)) * -INT8_MIN
+    for count in range(len(taps), 1, -1):
+        sums = np.add.reduceat(reach, np.arange(0, len(taps), count), axis=0)
+        if sums.max() < -INT16_MIN:
+            return count
+    return 1
