@@ -18,18 +18,23 @@ set(runtime
   kernels/gen/add.c
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
+  kernels/gen/blocks_helium.S
   kernels/gen/blocks_rv32.S
   kernels/gen/blocks_v6m.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
+  kernels/gen/conv_helium.c
   kernels/gen/conv_pairs.c
   kernels/gen/dense.c
   kernels/gen/dense_dsp.S
   kernels/gen/dense_dsp_dual.S
+  kernels/gen/dense_helium.c
   kernels/gen/dense_pairs.c
   kernels/gen/dense_rv32.S
   kernels/gen/depthwise.c
+  kernels/gen/depthwise_helium.c
   kernels/gen/depthwise_pairs.c
+  kernels/gen/pixels_helium.S
   kernels/gen/places_dsp.S
   kernels/gen/places_dsp_dual.S
   kernels/gen/pooling.c
@@ -39,6 +44,7 @@ set(runtime
   kernels/gen/strips_v6m.S
   kernels/gen/tile_dsp.S
   kernels/gen/tile_dsp_dual.S
+  kernels/gen/windows_helium.S
 )
 
 # Kernels with a file of their own are listed by the header that the ops generate.

@@ -144,7 +144,8 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
-# ARGS         Handed to `vmcu build` as they are.
+# ARGS         Handed to `vmcu build` as they are. Zephyr: --target helium unless there is a
+#              --target, where CONFIG_ARMV8_1_M_MVEI and CONFIG_FPU are set.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
   cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
@@ -217,6 +218,11 @@ function(vmcu_add_model target)
         "vmcu_add_model(${target} NAME ${arg_NAME} ROTATE): set CONFIG_VMCU_POOL_ROTATE=y in prj.conf"
       )
     endif()
+  endif()
+
+  # Compilers use MVE only together with the registers of the FPU.
+  if(CONFIG_ARMV8_1_M_MVEI AND CONFIG_FPU AND NOT "${options}" MATCHES "--target|--format")
+    list(APPEND options --target helium)
   endif()
 
   vmcu_generate(${target} ${arg_NAME} "${inputs}" "vmcu: compiling ${arg_MODEL}"

@@ -35,7 +35,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 # By how the names of files for Arm end.
-BOARD = {"dsp": "qemu:m4", "dual": "qemu:m7", "v6m": "qemu:m0", "v7m": "qemu:m3"}
+BOARD = {
+    "helium": "qemu:m55",
+    "dsp": "qemu:m4",
+    "dual": "qemu:m7",
+    "v6m": "qemu:m0",
+    "v7m": "qemu:m3",
+}
 FILES = sorted(
     path
     for path in (paths.runtime() / "kernels" / "gen").glob("*.S")
@@ -43,7 +49,10 @@ FILES = sorted(
 )
 FUNCTIONS = {
     suffix: [f.name for functions in TARGETS[target].assembly.values() for f in functions]
-    for suffix, target in (("dsp", "dsp"), ("dual", "dsp"), ("v6m", "v6m"), ("v7m", "v7m"))
+    for suffix, target in (
+        *(("helium", "helium"), ("dsp", "dsp"), ("dual", "dsp")),
+        *(("v6m", "v6m"), ("v7m", "v7m")),
+    )
 }
 SP, LR, PC = 13, 14, 15
 NUMBER = {"sp": SP, "lr": LR, "pc": PC} | {f"r{number}": number for number in range(13)}
@@ -112,7 +121,8 @@ def linked(target: str, folder: Path) -> Path:
     gcc = [ARM.tool("gcc"), *board(target).flags, "-nostdlib"]
     image, symbols = folder / "all.elf", FUNCTIONS[target]
     link = [f"-Wl,--entry={symbols[0]}", "-Wl,--unresolved-symbols=ignore-all"]
-    subprocess.run([*gcc, *link, *map(str, FILES), "-o", str(image)], check=True)
+    files = [str(path) for path in FILES if path.stem.endswith(f"_{target}")]
+    subprocess.run([*gcc, *link, *files, "-o", str(image)], check=True)
     return image
 
 
@@ -178,6 +188,9 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
         elif mnemonic == "mov" and re.fullmatch("r[4-7], (r8|r9|sl|fp)", operands):
             low, high = operands.split(", ")
             copies[low] = listed(f"{{{high}}}")[0]
+        elif mnemonic in ("vpush", "vpop"):
+            low, high = map(int, re.findall(r"d(\d+)", operands))
+            depth += (8 if mnemonic == "vpush" else -8) * (high - low + 1)
         elif mnemonic in ("sub", "add") and operands.startswith("sp, #"):
             size = int(operands.partition("#")[2])
             depth += size if mnemonic == "sub" else -size
@@ -191,7 +204,8 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_other_cores_get_nothing(path: Path, tmp_path: Path) -> None:
     target = path.stem.rpartition("_")[2]
-    others = {suffix: board(suffix).flags for suffix in BOARD if suffix != target}
+    # Cortex-M55 has the DSP extension.
+    others = {suffix: board(suffix).flags for suffix in BOARD if suffix not in (target, "helium")}
     made = tmp_path / "one.o"
     cores = [*others.values(), ("-mcpu=cortex-a9", "-marm")]
     cores.append((*board(target).flags, "-DVMCU_PORTABLE"))
@@ -302,6 +316,8 @@ def debugged(image: Path, plan: Plan, target: QemuRunner) -> Iterator[Debugger]:
         ("v6m", "depthwise 3x3", "vmcu_square_words_3"),
         ("v6m", "dense", "vmcu_run_dense_1x4"),
         ("v7m", "1x1", "vmcu_sums_words_4x2"),
+        ("helium", "1x1", "vmcu_run_of_vectors"),
+        ("helium", "depthwise 3x3", "vmcu_vectors_of_nine"),
     ],
 )
 def test_debuggers_find_the_callers(target: str, layer: str, function: str, tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def test_frames_follow_the_stack(tmp_path: Path) -> None:
                     saved = set() if depth == 0 else saved
             if found[2].startswith(("sw", "c.sw")) and operands.endswith("(sp)"):
                 register = operands.partition(",")[0]
-                saved = saved | {register} if register in SAVED and len(saved) < len(SAVED) else saved
+                saved = (
+                    saved | {register} if register in SAVED and len(saved) < len(SAVED) else saved
+                )
                 entry = depth, saved
             behind = found[2] in ("c.jr", "jalr") and operands in ("ra", "zero,0(ra)")
     assert seen == FUNCTIONS

@@ -49,7 +49,7 @@ MISSING = [
 ]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
-BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33")
+BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:m55")
 SMALL = kernels.Case("small", "conv", 4, 5, 6, 3)
 
 # Two instructions before the loop, five in it, four behind it, of which one does nothing.

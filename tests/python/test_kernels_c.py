@@ -32,7 +32,7 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners import compiled
 
-HOST = "host:sanitize"
+HOST, M55 = "host:sanitize", "qemu:m55"
 BATCH = 80
 BOARD_CASES = max(60, CASES // 20)
 
@@ -78,21 +78,25 @@ def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
 # qemu:m33 runs what qemu:m4 runs.
 @pytest.mark.parametrize(
     ("board", "cases"),
-    [("qemu:m0", 20), ("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10), ("qemu:rv32", 30)],
+    [
+        *(("qemu:m0", 20), ("qemu:m3", 40), ("qemu:m7", 40), ("qemu:m33", 10)),
+        *(("qemu:rv32", 30), (M55, 60)),
+    ],
 )
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str, cases: int) -> None:
     expect_random_layers(kind, (1, cases), board)
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
 @pytest.mark.parametrize("first", range(0, len(EDGES), BATCH))
 def test_edges(first: int, target: str) -> None:
     graph = laid_out(edge_layers(first, BATCH), target)
     expect_reference(disjoint(graph), target, [random_inputs(graph, seed) for seed in range(2)])
 
 
-def test_large_windows_at_borders() -> None:
+@pytest.mark.parametrize("target", [HOST, M55])
+def test_large_windows_at_borders(target: str) -> None:
     """More taps than are packed, of runs of any length."""
     b = Builder(np.random.default_rng(4))
     answers = []
@@ -100,8 +104,8 @@ def test_large_windows_at_borders() -> None:
         window = Window(kernel, (1, 2), pad=tuple(size // 2 for size in kernel * 2))
         size = window.out_size(0, 11), window.out_size(1, 13)
         answers.append(convolution(b, b.input((11, 13, depth)), window, *size, 3).name)
-    graph = b.graph(answers)
-    expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
+    graph = laid_out(b.graph(answers), target)
+    expect_reference(disjoint(graph), target, [random_inputs(graph, 0)])
 
 
 def test_all_pairs_of_bytes() -> None:
@@ -113,8 +117,9 @@ def test_all_pairs_of_bytes() -> None:
     expect_reference(disjoint(b.graph(answers)), HOST, [list(every)])
 
 
+@pytest.mark.parametrize("target", [HOST, M55])
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise", "fully_connected"])
-def test_accumulators_wrap(kind: str) -> None:
+def test_accumulators_wrap(kind: str, target: str) -> None:
     """Models have biases at the ends of int32, and files do not rule out sums beyond them."""
     graph = random_layers(kind, 20, seed=5)
     nodes = []
@@ -123,11 +128,11 @@ def test_accumulators_wrap(kind: str) -> None:
         bias = np.resize(np.array([-(2**31) + 1, 2**31 - 1], np.int32), size)
         requant = FixedPoint.of(np.full(size, 2.0**-25))
         nodes.append(replace(node, op=replace(node.op, bias=bias, requant=requant)))
-    graph = replace(graph, nodes=tuple(nodes))
-    expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
+    graph = laid_out(replace(graph, nodes=tuple(nodes)), target)
+    expect_reference(disjoint(graph), target, [random_inputs(graph, 0)])
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m4", "qemu:rv32", M55])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_output_on_top_of_input(kind: str, target: str) -> None:
     """The kernels keep to the order of access that the planner relies on."""
@@ -135,7 +140,7 @@ def test_output_on_top_of_input(kind: str, target: str) -> None:
     expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
 
 
-@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32"])
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
 def test_columns_without_a_tile(target: str) -> None:
     """Rows of padding are read from a row of scratch; all others where they lie."""
     graph = laid_out(random_layers("column", BATCH, seed=6), target)
@@ -156,7 +161,8 @@ def test_one_byte_nearer_is_too_near(monkeypatch: pytest.MonkeyPatch) -> None:
         expect_reference(overlapped(graph, closer=1), "host", [random_inputs(graph, 0)])
 
 
+@pytest.mark.parametrize("target", [HOST, M55])
 @pytest.mark.parametrize("kind", LAYERS)
-def test_input_around_the_pools_end(kind: str) -> None:
-    graph = with_copies(random_layers(kind, 30, seed=4))
-    expect_reference(wrapped(graph, seed=4), HOST, [random_inputs(graph, 0)])
+def test_input_around_the_pools_end(kind: str, target: str) -> None:
+    graph = laid_out(with_copies(random_layers(kind, 30, seed=4)), target)
+    expect_reference(wrapped(graph, seed=4), target, [random_inputs(graph, 0)])

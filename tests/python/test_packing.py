@@ -48,6 +48,7 @@ PACKINGS = {
     "sixteen taps of four channels": Packing(16, 16, channels=4, dense=2, suffix="_other"),
     "pairs of pixels": replace(PAIRS, suffix="_other"),
     "depthwise in order": Packing(pixels=6, pairs=side_by_side, suffix="_other"),
+    "helium": replace(TARGETS["helium"].packing, suffix="_other"),
 }
 
 

@@ -201,7 +201,7 @@ def expect_ranges(
         np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{node}")
 
 
-BOARDS = "host:sanitize", "qemu:m3", "qemu:m4", "qemu:rv32"
+BOARDS = "host:sanitize", "qemu:m3", "qemu:m4", "qemu:m55", "qemu:rv32"
 TARGETS = {name: in_ranges(name) for name in BOARDS}
 
 

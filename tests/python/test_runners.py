@@ -18,7 +18,7 @@ from vmcu_tools.runners import borders, image_values
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
 
-IMAGES = ("host", "qemu:m0", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:rv32")
+IMAGES = ("host", "qemu:m0", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:m55", "qemu:rv32")
 
 
 def compiled(name: str) -> CompiledRunner:

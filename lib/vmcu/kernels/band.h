@@ -262,7 +262,8 @@ VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, i
 }
 
 /** Channels of a strip's columns into its tile. */
-static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32_t lanes)
+static __attribute__((unused)) void vmcu_stage_band(const struct vmcu_band *band, int32_t channel,
+						    int32_t lanes)
 {
 	if (lanes < 4) {
 		vmcu_stage_few(band, channel, lanes);

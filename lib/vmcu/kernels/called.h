@@ -47,7 +47,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 				       const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				       int32_t pixels, vmcu_run_of *run)
 {
-	int32_t acc[8];
+	int32_t acc[VMCU_BLOCK_SUMS];
 	uint32_t counts;
 
 	do {
@@ -63,11 +63,13 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 		}
 		left = vmcu_segment_exact(counts);
 		for (; some > 0 || left > 0; some -= size, out += size) {
-			if (some <= 0 && vmcu_segment_apart(counts)) {
+			if (VMCU_CHANNELS_JOINED && some <= 0 && vmcu_segment_apart(counts)) {
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
 			} else {
 				w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, pixels);
-				vmcu_seconds(acc, size, pixels);
+				if (VMCU_CHANNELS_JOINED) {
+					vmcu_seconds(acc, size, pixels);
+				}
 			}
 			if (some > 0) {
 				w = vmcu_store_some(p, acc, size, pixels, w, out, pitch,
@@ -83,6 +85,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 }
 #endif
 
+#if !defined(VMCU_OWN_SUMS_DENSE)
 /** vmcu_dense_sums() of channels that are joined or not, a few taps at a time, not taken apart. */
 VMCU_CALLED const uint8_t *vmcu_dense_some(int32_t *sums, const struct vmcu_source *in, int32_t row,
 					   int32_t pixel, int32_t channel, const uint8_t *w,
@@ -141,6 +144,7 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 	sums[3] = vmcu_second(acc[3], acc[2]);
 	return w;
 }
+#endif
 
 /** Adds `count` taps times as many taps to a sum. */
 VMCU_CALLED int32_t vmcu_product_row(int32_t sum, const int8_t *x, const int8_t *y, int32_t count,

@@ -8,7 +8,7 @@
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
  * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and
- * vmcu_widen_straight().
+ * vmcu_widen_straight(), and VMCU_LANES and VMCU_PACKED where they are not those below.
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
@@ -16,8 +16,12 @@
 
 #include "window.h"
 
+#if !defined(VMCU_LANES)
+/** Of what each run of taps takes a multiple. */
+#define VMCU_LANES  4
 /** Taps of a window that is packed, at most: see struct vmcu_mac_params. */
 #define VMCU_PACKED 32
+#endif
 
 /** Pixels of a tile. */
 #define VMCU_TILE 4
@@ -43,7 +47,7 @@ VMCU_APART void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lane, 
 
 /**
  * Widens the window whose first tap is at @a row and @a pixel, from @a channel on, into pixel
- * @a lane of a tile of @a pixels. Each run of contiguous taps starts at a multiple of four.
+ * @a lane of a tile of @a pixels. Each run of contiguous taps starts at whole lanes.
  */
 VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
 				  int32_t row, int32_t pixel, int32_t channel, int32_t lane)
@@ -53,7 +57,7 @@ VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct v
 	const struct vmcu_taps rows =
 		vmcu_taps(row, window->kernel_h, window->dilation_h, tensor->height);
 	const int32_t across = in->run / in->depth;
-	const int32_t pitch = (in->run + 3) & ~3;
+	const int32_t pitch = (in->run + VMCU_LANES - 1) & -VMCU_LANES;
 	const int32_t line = pitch * window->kernel_w / across;
 	const int32_t step = window->dilation_h * tensor->width * tensor->channels;
 
@@ -279,7 +283,8 @@ static void vmcu_gather_windows(vmcu_lane_t *t, int32_t pixels, const struct vmc
 	const struct vmcu_window *window = in->window;
 	struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t pitch = window->stride_w * in->tensor->channels;
-	const int32_t line = VMCU_FOUR * ((in->run + 3) >> 2) * pixels;
+	const int32_t line =
+		VMCU_FOUR * (((in->run + VMCU_LANES - 1) & -VMCU_LANES) >> 2) * pixels;
 	uint32_t copy[VMCU_EDGE / sizeof(uint32_t)];
 	const bool edge = !span.straight && vmcu_gather_edge(copy, in, &span, row, pixel);
 	const int8_t *x = span.x;

@@ -56,8 +56,9 @@ static inline int32_t vmcu_next_taps(const struct vmcu_source *in, struct vmcu_t
 }
 
 /** Adds a row of taps of up to four channels to sums. */
-static void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel,
-			 int32_t channel, int32_t lanes)
+static __attribute__((unused)) void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in,
+						 int32_t row, int32_t pixel, int32_t channel,
+						 int32_t lanes)
 {
 	const int32_t pitch = in->window->dilation_w * in->tensor->channels;
 	struct vmcu_taps taps = vmcu_row_taps(in, row, pixel);
@@ -80,8 +81,9 @@ static void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in, int32_t row
 }
 
 /** The maxima of acc and of a row of taps of up to four channels. */
-static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel,
-			  int32_t channel, int32_t lanes)
+static __attribute__((unused)) void vmcu_most_row(int32_t *acc, const struct vmcu_source *in,
+						  int32_t row, int32_t pixel, int32_t channel,
+						  int32_t lanes)
 {
 	const int32_t pitch = in->window->dilation_w * in->tensor->channels;
 	struct vmcu_taps taps = vmcu_row_taps(in, row, pixel);

@@ -58,7 +58,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--on",
         metavar="MACHINE",
         help="emulated core that runs the model: qemu:m0, qemu:m3, qemu:m4, qemu:m4-64k, "
-        "qemu:m7, qemu:m33 or qemu:rv32 (default qemu:m4); with --wear also virtual (the "
+        "qemu:m7, qemu:m33, qemu:m55 or qemu:rv32 (default qemu:m4); with --wear also virtual (the "
         "pool, from the plan; no lifetime)",
     )
     one.add_argument(

@@ -128,10 +128,10 @@ def planner_options() -> argparse.ArgumentParser:
         "--target",
         type=target_name,
         metavar="NAME",
-        help="core whose cycles the planner weighs against RAM: dsp (Cortex-M4 and up), v7m "
-        "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; rv32 "
-        "(RV32IM) or v6m (Cortex-M0+), whose plans only such a core runs (default: that of the "
-        "machine of --on, else dsp). Does not choose a machine: see --on",
+        help="core that the plan and its constants are made for: dsp (Cortex-M4 and up), v7m "
+        "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; helium "
+        "(Cortex-M55 and M85), rv32 (RV32IM) or v6m (Cortex-M0+), whose plans only such cores run "
+        "(default: that of the machine of --on, else dsp). Does not choose a machine: see --on",
     )
     plan.add_argument(
         "--ram",
@@ -264,8 +264,9 @@ def target_options(parser: argparse.ArgumentParser) -> None:
         metavar="MACHINE",
         help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m0 "
         "(Cortex-M0+ code on a Cortex-M3), qemu:m3, qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7, "
-        "qemu:m33 or qemu:rv32 (default virtual; host for a container); host+container and "
-        "so on: load the model from a container. Does not change the weight layout: see --target",
+        "qemu:m33, qemu:m55, qemu:rv32, qemu:rv64 or qemu:a53 (AArch64) (default virtual; host for "
+        "a container); host+container and so on: load the model from a container. Does not change "
+        "the weight layout: see --target",
     )
     where.add_argument(
         "--board",

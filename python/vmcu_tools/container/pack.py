@@ -109,7 +109,8 @@ class _Packer:
         missing = [kernel for kernel in self.kernels if kernel not in KERNEL_TYPES]
         if missing:
             reason = f"containers do not support the kernel {missing[0]}"
-            raise UserError(Problem(reason, "build C tables: leave out --format container"))
+            hint = "build C tables without --format container, or a container with --target dsp"
+            raise UserError(Problem(reason, hint))
         counts = {table.label: table.count for table in TABLES}
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))

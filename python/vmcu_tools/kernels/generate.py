@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .. import paths
 from .language import assembly
 from .language.assembly import Function
 from .language.c_source import HEADER, comment, function, instruction_function
@@ -50,6 +52,7 @@ def target_header(target: Target) -> str:
     parts = ["", *(f"#define {own(name)}" for name in replaced(target)), ""]
     parts += [text.strip("\n") + "\n" for text in target.helpers.values()]
     parts += [f'#include "{HELPERS}"', ""]
+    parts += [text.strip("\n") + "\n" for text in target.later.values()]
     parts += [instruction_function(made, c) for made, c in target.own.items()]
     parts += [f'#include "isa_portable{target.packing.suffix}.h"', ""]
     return header(target.name, target.name, target.title, parts)
@@ -77,9 +80,33 @@ def portable_header(packing: Packing) -> str:
             return ""
         return unless_own(made.name, instruction_function(made, portable_body(made, packing)))
 
-    parts = ["", f'#include "{HELPERS}"', "", *filter(None, map(body, INSTRUCTIONS.values()))]
-    parts += ['#include "../called.h"', "", *filter(None, map(body, COMPOUND.values()))]
+    used = reachable(packing)
+    parts = ["", f'#include "{HELPERS}"', ""]
+    parts += filter(None, (body(made) for made in INSTRUCTIONS.values() if made in used))
+    parts += ['#include "../called.h"', ""]
+    parts += filter(None, (body(made) for made in COMPOUND.values() if made in used))
     return header(f"portable{packing.suffix}", "portable", PORTABLE.title, parts)
+
+
+def reachable(packing: Packing) -> set[Instruction]:
+    """The instructions whose portable C kernels of a packing are made of: all of them where
+    portable C is one of its targets, else those that programs, targets and common headers name and
+    that not every target has of its own."""
+    every = {made.symbol: made for made in (*INSTRUCTIONS.values(), *COMPOUND.values())}
+    targets = [target for target in TARGETS.values() if target.packing == packing]
+    if PORTABLE in targets:
+        return set(every.values())
+    texts = [function(lower(p)) for made in PACKED.values() for p in made(packing)]
+    texts += [text for t in targets for text in (*t.own.values(), *t.later.values())]
+    texts += [path.read_text() for path in (paths.runtime() / "kernels").glob("*.h")]
+    owned = set.intersection(*(set(t.own) for t in targets))
+    found: set[Instruction] = set()
+    while texts:
+        names = set(re.findall(r"vmcu_\w+", texts.pop())) & set(every)
+        fresh = {every[name] for name in names} - found
+        found |= fresh
+        texts += [portable_body(made, packing) for made in fresh - owned]
+    return found - owned
 
 
 def choice_name(packing: Packing) -> str:

@@ -24,6 +24,7 @@ from .targets.portable.depthwise import (
     line_order,
 )
 from .targets.portable.places import tap_order
+from .targets.portable.vectors import TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -166,16 +167,15 @@ def blocks(
     weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = True
 ) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
-    steps of taps. Every two channels of a block are joined, or apart where those of one pair
-    cannot be; such blocks are not fast. Where pixels are paired none is joined. tiled: taps meet
-    those of a tile.
+    steps of taps. Every two channels of a block are joined if the packing says so, or apart where
+    those of one pair cannot be; such blocks are not fast. tiled: taps meet those of a tile.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
-    join = np.ones(channels, bool) if packing.paired else joinable(weights)
+    join = joinable(weights) if packing.joined else np.ones(channels, bool)
     fast = weights.fast(packing) & join if fixed else np.zeros(channels, bool)
     bodies: list[tuple[Kind, int, bytes]] = []
     for first in range(0, channels, size):
@@ -184,7 +184,7 @@ def blocks(
         block, start = fill(taps[pick], size), fill(bias[pick], size)
         kind = Kind.FAST if quick else Kind.EXACT if join[pick].all() else Kind.APART
         code = paired_code(block.reshape(size, -1)) if packing.paired and tiled else 0
-        if kind is not Kind.APART and not packing.paired:
+        if packing.joined and kind is not Kind.APART:
             block, start = joined(block, start)
         parts = [start, woven(block, packing)]
         parts += constants(weights, pick, size, quick)
@@ -307,7 +307,7 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
             multiplier, other = (int(value[0]) for value in found)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
-            word |= together(weights.weights[channel]) if packing.paired and exists else 0
+            word |= paired_bits(weights.weights[channel]) if packing.paired and exists else 0
         else:
             start = behind + len(rest)
             word = start << BIAS | EXACT
@@ -317,7 +317,7 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
 
 
-def together(weights: np.ndarray) -> int:
+def paired_bits(weights: np.ndarray) -> int:
     """Bits for the word of a depthwise channel where pixels are paired: how many taps may be added
     up together."""
     sizes = np.sort(np.abs(weights.astype(np.int64)), axis=None)
@@ -338,3 +338,43 @@ def group_factors(weights: MacWeights, packing: Packing, pick: np.ndarray) -> by
     if quick:
         return multiplier.tobytes() + other.astype(np.uint8).tobytes()
     return multiplier.tobytes() + bytes([EXACT] * GROUP) + other.tobytes()
+
+
+def group_streams(weights: MacWeights, packing: Packing, picks: list[np.ndarray]) -> list[bytes]:
+    """A depthwise convolution of any window, up to four channels after another."""
+    biases = (fill(weights.folded_bias[pick], GROUP).tobytes() for pick in picks)
+    return [
+        bias + tap_stream(weights.weights[pick, 0]) + group_factors(weights, packing, pick)
+        for bias, pick in zip(biases, picks, strict=True)
+    ]
+
+
+def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> list[bytes]:
+    """A depthwise convolution, up to `size` channels after another, see
+    targets/portable/vectors.py."""
+    taps = [fill(weights.weights[pick, 0], size).T for pick in picks]
+    counts = [together(one) for one in taps]
+    words = [count << TAPS_BITS for count in counts]
+    words[0] |= (min(counts) == 1) << 31
+    order, parts = quarters(size), []
+    for pick, one, word in zip(picks, taps, words, strict=True):
+        quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
+        bias, multiplier, other = (
+            fill(values, size)[order]
+            for values in (weights.folded_bias[pick], *weights.factors(pick, quick))
+        )
+        head = wrap_int32(np.array([word | (0 if quick else EXACT)])).astype(np.int32)
+        last = (-1 - other).astype(np.int8) if quick else other
+        stream = (head, bias, one, multiplier, last)
+        parts.append(b"".join(np.ascontiguousarray(part).tobytes() for part in stream))
+    return parts
+
+
+def together(taps: np.ndarray) -> int:
+    """How many consecutive taps, of int8 (taps, channels), may be added up in 16 bits."""
+    reach = np.abs(taps.astype(np.int64)) * -INT8_MIN
+    for count in range(len(taps), 1, -1):
+        sums = np.add.reduceat(reach, np.arange(0, len(taps), count), axis=0)
+        if sums.max() < -INT16_MIN:
+            return count
+    return 1

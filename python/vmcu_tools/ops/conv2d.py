@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Shape, Window
+from ..kernels.targets.portable.dense import are_copied
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate, repeated
 from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, TILED, Rates
-
-# Taps of a window that gather.h collects side by side, at most: VMCU_PACKED.
-PACKED = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +117,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         tall = direct and window.kernel[0] > 1
         padded = any(window.pad[1::2]) or (any(window.pad) and not tall)
         if merged and self.out.shape[1] == 1 and not padded:
-            return Reading("dense", run, tiled=False, flat=True)
+            rows = window.kernel[0] if are_copied(window.kernel[0], run) else 1
+            return Reading("dense", run, tiled=False, flat=True, rows=rows)
         if op.pointwise:
             return Reading("dense", run, tiled=False) if direct else Reading("pointwise", run)
         taps = op.weights[0].size
-        packed = taps if run % self.target.packing.lanes and taps <= PACKED else 0
+        packing = self.target.packing
+        packed = taps if run % packing.lanes and taps <= packing.packed else 0
         return Reading("conv", run, packed=packed)

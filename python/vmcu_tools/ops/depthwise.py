@@ -20,9 +20,8 @@ from ..kernels.language.target import Target
 from ..kernels.pack import (
     MacWeights,
     channel_streams,
-    fill,
-    group_factors,
-    tap_stream,
+    group_streams,
+    vector_streams,
     weight_stream,
 )
 from ..kernels.programs.depthwise import tile_bytes
@@ -172,7 +171,9 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
             and stride in STRIDES
             and window.dilation[1] == 1
         )
-        return self._strips(taps, stride) if special else self._taps()
+        if self.target.packing.vector:
+            return self._any(self.target.packing.vector)
+        return self._strips(taps, stride) if special else self._any(GROUP)
 
     @functools.cached_property
     def _weights(self) -> MacWeights:
@@ -209,19 +210,27 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         lines = (line,) * len(windows) + (2,)
         return Binding(program, fields, stream, tile, lines=lines)
 
-    def _taps(self) -> Binding:
+    def _any(self, size: int) -> Binding:
+        """Any window, `size` channels at a time."""
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
         group = self.op.multiplier if multiplied else channels
-        weights = self._weights
-        parts: list[bytes] = []
-        for start in range(0, channels, group):
-            for first in range(start, start + group, GROUP):
-                pick = np.arange(first, min(first + GROUP, start + group))
-                bias = fill(weights.folded_bias[pick], GROUP).tobytes()
-                taps = tap_stream(weights.weights[pick, 0])
-                parts.append(bias + taps + group_factors(weights, self.target.packing, pick))
-        fields = self._fields(channels // group, int(not multiplied), 0)
-        scratch = 4 * weights.weights.shape[-1]
+        weights, packing = self._weights, self.target.packing
+        starts = range(0, channels, group)
+        picks = [
+            np.arange(first, min(first + size, start + group))
+            for start in starts
+            for first in range(start, start + group, size)
+        ]
+        if packing.vector:
+            parts = vector_streams(weights, picks, size)
+        else:
+            parts = group_streams(weights, packing, picks)
+        scratch, padding = 4 * weights.weights.shape[-1], 0
+        if packing.vector:
+            # Whole vectors of addresses, those of rows, and a pixel of padding.
+            padding = any(self.window.pad) * self.ins[0].shape[2]
+            scratch = -(-scratch // 16) * 16 + 4 * self.window.kernel[0] + padding
+        fields = self._fields(channels // group, int(not multiplied), padding)
         lines = tuple(len(part) // WORD for part in parts)
         program = self.program("depthwise_any")
         return Binding(program, fields, b"".join(parts), scratch, lines=lines)

@@ -18,6 +18,7 @@ from ..graph import Graph, Node, Op
 from ..kernels.language.packing import Packing, packed_shifts
 from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
+from ..kernels.targets.portable.dense import are_copied
 from ..quant import (
     INT32_MAX,
     INT32_MIN,
@@ -75,18 +76,19 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
 class Reading:
     """kernel: its name; run: taps that are contiguous in the input; tiled: by way of a scratch
     tile; flat: a row of the input is one pixel to it; packed: so many taps, all of a window,
-    lie side by side in a tile, 0 where only a run's do."""
+    lie side by side in a tile, 0 where only a run's do; rows: of a window that become one run."""
 
     kernel: str
     run: int
     tiled: bool = True
     flat: bool = False
     packed: int = 0
+    rows: int = 1
 
     @property
     def side_by_side(self) -> int:
         """Taps behind each other in the stream."""
-        return self.packed or self.run
+        return self.packed or self.run * self.rows
 
     def step(self, packing: Packing) -> int:
         """Taps of a step of the dot product."""
@@ -246,7 +248,7 @@ class MacLayer(WindowLayer[OpT]):
         """Bytes of scratch without a tile: of a copy of the window's rows, if that costs nothing
         and lets them be read as one run of whole words, or of a row of padding."""
         rows = self.window.kernel[0]
-        if rows > 1 and run % WORD == 0 and rows * run <= STACK_SCRATCH:
+        if are_copied(rows, run):
             return rows * run
         return run if any(self.window.pad) else 0
 

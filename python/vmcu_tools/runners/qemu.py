@@ -33,12 +33,14 @@ def _port() -> Path:
 class QemuRunner(CompiledRunner):
     """`emulator` is QEMU's program, `machine` its name of the board, with options. The board's
     memories are as large as linker.ld assumes, at `flash_start` and `ram_start`. `ram`: bytes of
-    RAM that images get, stack included; None for all that the board has."""
+    RAM that images get, stack included; None for all that the board has. `flash`: bytes of code
+    memory, likewise."""
 
     machine: str = ""
     emulator: str = "qemu-system-arm"
     pointer_bytes: int = 4
     ram: int | None = None
+    flash: int | None = None
     flash_start: int = 0
     ram_start: int = RAM_START
 
@@ -67,8 +69,8 @@ class QemuRunner(CompiledRunner):
 
     def link_flags(self) -> list[str]:
         symbols = {"vmcu_flash_base": self.flash_start, "vmcu_ram_base": self.ram_start}
-        if self.ram is not None:
-            symbols["vmcu_ram_size"] = self.ram
+        sizes = {"vmcu_ram_size": self.ram, "vmcu_flash_size": self.flash}
+        symbols |= {name: size for name, size in sizes.items() if size is not None}
         return [
             *("-nostdlib", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
@@ -92,6 +94,13 @@ M7 = ("-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16", "-DVMCU_CORTEX
 M33 = ("-mcpu=cortex-m33", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 # Where that board's secure side, in which it starts, sees its memories.
 M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000}
+# Its tightly coupled memory for code; RAM is the static RAM of its subsystem, seen as above.
+M55 = ("-mcpu=cortex-m55", "-mfloat-abi=hard")
+M55_BOARD: dict[str, Any] = {
+    "flash": 512 * 1024,
+    "ram_start": 0x31000000,
+    "family": "helium",
+}
 
 # All of that board's memory is RAM; images keep the first 4 MB for what is flash on others.
 RV32 = QemuRunner(
@@ -142,6 +151,7 @@ BOARDS = (
     _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),
     _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", *M7),
     _board("qemu:m33", "mps2-an505", "Cortex-M33F on an emulated MPS2", *M33, **M33_MEMORY),
+    _board("qemu:m55", "mps3-an547", "Cortex-M55 on an emulated MPS3", *M55, **M55_BOARD),
     RV32,
     RV64,
     A53,

@@ -150,6 +150,21 @@ void vmcu_depthwise_7_2_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_any_pairs(const struct vmcu_call *call);
 /** @} */
 
+/**
+ * @brief The same layers from constants that are laid out for vectors of 16 bytes (--target helium).
+ *
+ * Convolutions and fully connected layers write four channels at once; taps are padded to 16.
+ * Depthwise convolutions of all windows read, then write, 16 channels of a pixel at once.
+ * @{
+ */
+void vmcu_pointwise_helium(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_helium(const struct vmcu_call *call);
+void vmcu_dense_helium(const struct vmcu_call *call);
+void vmcu_conv_helium(const struct vmcu_call *call);
+void vmcu_conv_narrow_helium(const struct vmcu_call *call);
+void vmcu_depthwise_any_helium(const struct vmcu_call *call);
+/** @} */
+
 /** @a bias has @a shift fractional bits and includes the zero points and the rounding constant. The
  * scales of both inputs have eight more fractional bits.
  */

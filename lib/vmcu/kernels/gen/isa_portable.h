@@ -1888,6 +1888,7 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 }
 #endif
 
+#ifndef VMCU_OWN_SUMS_DENSE
 /* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
 VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 				 const struct vmcu_source *in, int32_t row, int32_t pixel,
@@ -1900,7 +1901,9 @@ VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 		vmcu_seconds(acc, 4, 1);
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_RUN_DENSE
 /*
  * So many channels, block by block from bias to store, in fixed point; the last block may be the
  * tensor's last and a partial one.
@@ -1930,6 +1933,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 		*out += 4;
 	}
 }
+#endif
 
 /*
  * Requantises and stores up to a block of channels, for any shift, range and accumulator, in

@@ -54,7 +54,11 @@ class Packing:
     none; both even and at most 7, see evaluate.Head. pixels: of a block of depthwise kernels, an
     even number. tap: bytes of a tap in a tile, as the core with the widest has it.
     pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
-    paired: a tile has words of two pixels and channels are not joined, see PAIRS.
+    packed: taps of a window, at most, that stand side by side in a tile if a run of them is not
+    whole lanes. joined: two channels of a block are joined where they fit, see kernels/pack.py.
+    paired: a tile has words of two pixels, see PAIRS. vector: channels of a pixel that depthwise
+    kernels compute at once, whatever the window; 0 where square windows have kernels of their own
+    and others take four channels.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
@@ -67,7 +71,10 @@ class Packing:
     tap: int = 2
     pairs: Callable[[int], list[tuple[int, int]]] = crossed
     weave: Callable[[int, int], list[tuple[int, int]]] = woven
+    packed: int = 32
+    joined: bool = True
     paired: bool = False
+    vector: int = 0
     suffix: str = ""
 
     def __post_init__(self) -> None:
@@ -110,4 +117,4 @@ WORDS = Packing()
 # first pixel are within int16. So the sum P of these taps has that of the second pixel in its upper
 # half once 2**15 is added: A += P; H += (P + 2**15) >> 16. In the end the sums are H and
 # A - H * 2**16.
-PAIRS = Packing(weave=in_order, paired=True, suffix="_pairs")
+PAIRS = Packing(weave=in_order, joined=False, paired=True, suffix="_pairs")

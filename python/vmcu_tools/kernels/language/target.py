@@ -42,7 +42,8 @@ class Target:
     instructions that it has a better one for. helpers: C that bodies use, by name; one that the
     portable target has as well takes the place of that. assembly: functions by the file that has
     them. dual: the condition for cores of the family that issue two instructions in a cycle, which
-    get assembly in another order (language/order.py).
+    get assembly in another order (language/order.py). later: helpers that use portable ones, and
+    replace none of them.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Target:
     helpers: Mapping[str, str]
     assembly: Mapping[str, Sequence[Function]] = field(default_factory=dict)
     dual: str = ""
+    later: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def needs(self) -> str:

@@ -15,7 +15,7 @@ from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
-from ..targets.portable import places, strips
+from ..targets.portable import places, strips, vectors
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -111,29 +111,56 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     return k.program()
 
 
-def taps(packing: Packing) -> Program:
-    """Any window, pixel by pixel. The outputs of a group read input channels that are `spread`
-    apart: one apart where all channels are one group, none where a channel has a group of its
-    own."""
-    summary = "Depthwise convolution of any window, four channels of a pixel at a time."
+def source(x: Expr, first: Expr, lanes: Expr) -> Ram:
+    """Any window under output pixel x."""
+    axes = (
+        Axis(0, Name(f"{WINDOW}kernel_h"), Name(f"{WINDOW}dilation_h")),
+        Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
+        Axis(2, lanes, Int(1)),
+    )
+    left = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
+    return Ram(0, first_row(), left, first, axes, guarded=True)
+
+
+def some(x: Expr, first: Expr, lanes: Expr) -> Ram:
+    """Some channels of output pixel x."""
+    return Ram("output", Name("y"), x, first, (Axis(2, lanes, Int(1)),))
+
+
+def any_window(packing: Packing, channels: str) -> tuple[Builder, Expr, Expr, Expr, Expr]:
+    """A program for any window, pixel by pixel: its columns, groups, channels of a group, and how
+    far apart in the input the channels are that the outputs of a group read: one where all channels
+    are one group, none where a channel has a group of its own."""
+    summary = f"Depthwise convolution of any window, {channels} channels of a pixel at a time."
     k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
-    columns, channels = output_lets(k)
+    columns, count = output_lets(k)
     k.let("struct vmcu_places", "in0", "")
     groups, spread = k.define("groups", Name("p->groups")), k.define("spread", Name("p->run"))
-    per_group = k.define("per_group", channels // groups)
+    return k, columns, groups, k.define("per_group", count // groups), spread
+
+
+def of_vectors(packing: Packing) -> Program:
+    """Any window, a vector of channels at a time."""
+    k, columns, groups, per_group, spread = any_window(packing, str(packing.vector))
+    by = do(vectors.all_vectors, Name("call"))
+    with k.spatial("x0", columns, by=by) as turn:
+        x = k.along(turn, 1, columns)
+        k.rewind(STREAM)
+        strips = k.strips("q", "lanes", per_group, packing.vector)
+        with k.spatial("g", groups) as g, strips as (q, lanes):
+            acc = k.reg_alloc("acc", packing.vector + 1)
+            taps = source(x, g + q * spread, (lanes - 1) * spread + 1)
+            k.do(vectors.dot_vector, acc, taps, lanes, spread, STREAM)
+            place = some(x, g * per_group + q, lanes)
+            k.do(vectors.store_vector, Name("p"), acc, STREAM, place, lanes)
+
+    return k.program()
+
+
+def taps(packing: Packing) -> Program:
+    """Any window, four channels at a time."""
+    k, columns, groups, per_group, spread = any_window(packing, "four")
     whole = k.define("whole", per_group // isa.GROUP)
-
-    def source(x: Expr, first: Expr, lanes: Expr) -> Ram:
-        axes = (
-            Axis(0, Name(f"{WINDOW}kernel_h"), Name(f"{WINDOW}dilation_h")),
-            Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
-            Axis(2, lanes, Int(1)),
-        )
-        left = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
-        return Ram(0, first_row(), left, first, axes, guarded=True)
-
-    def target(x: Expr, first: Expr, lanes: Expr) -> Ram:
-        return Ram("output", Name("y"), x, first, (Axis(2, lanes, Int(1)),))
 
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
@@ -141,24 +168,26 @@ def taps(packing: Packing) -> Program:
         k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
             fours = source(x, g, spread * (isa.GROUP - 1) + 1)
-            first = target(x, g * per_group, Int(isa.GROUP))
+            first = some(x, g * per_group, Int(isa.GROUP))
             run = do(places.run_taps, Name("p"), fours, spread, STREAM, first, whole)
             with k.spatial("q", whole, by=run) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
                 k.do(places.dot_taps, acc, taps, spread, STREAM)
-                place = target(x, g * per_group + n, Int(isa.GROUP))
+                place = some(x, g * per_group + n, Int(isa.GROUP))
                 k.do(places.store_taps, Name("p"), acc, STREAM, place)
             with k.strips("r", "lanes", per_group % isa.GROUP, isa.GROUP) as (r, lanes):
                 acc, n = k.reg_alloc("acc", isa.GROUP), whole * isa.GROUP + r
                 taps = source(x, g + n * spread, (lanes - 1) * spread + 1)
                 k.do(places.dot_some_taps, acc, taps, lanes, spread, STREAM)
-                place = target(x, g * per_group + n, lanes)
+                place = some(x, g * per_group + n, lanes)
                 k.do(places.store_some_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 
 
 def programs(packing: Packing) -> list[Program]:
+    if packing.vector:
+        return [of_vectors(packing)]
     made = [depthwise(packing, size, stride) for size in isa.TAPS for stride in isa.STRIDES]
     return [*made, taps(packing)]

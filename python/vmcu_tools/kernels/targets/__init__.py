@@ -6,13 +6,14 @@ from __future__ import annotations
 from ...errors import Problem, UserError
 from ..language.target import Target
 from .dsp import DSP
+from .helium import TARGET as HELIUM
 from .portable import PORTABLE
 from .rv32 import RV32
 from .v6m import V6M
 from .v7m import V7M
 
 # Of those that read one packing, the first whose guard holds is chosen.
-TARGETS = {target.name: target for target in (DSP, V7M, V6M, RV32, PORTABLE)}
+TARGETS = {target.name: target for target in (HELIUM, DSP, V7M, V6M, RV32, PORTABLE)}
 DEFAULT = DSP.name
 
 __all__ = ["DEFAULT", "PORTABLE", "TARGETS", "Target", "named"]

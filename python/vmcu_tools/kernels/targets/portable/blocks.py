@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....quant import wrap_int32
+from ...language.c_source import WIDTH
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction, instruction
 from ...language.ir import APART, Ram, Stream, Tile
@@ -76,7 +77,7 @@ def sums_c(shape: Shape, packing: Packing) -> str:
             weight = joined_c(packing, channels, channel, lane, lanes * channels * group)
             lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
     lines += ["}", "*w = (const uint8_t *)v;"]
-    for i in (i for i in range(channels * pixels) if i // pixels % 2):
+    for i in (i for i in range(channels * pixels) if packing.joined and i // pixels % 2):
         lines.append(f"acc[{i}] = vmcu_second(acc[{i}], acc[{i - pixels}]);")
     return "\n".join(lines)
 
@@ -84,7 +85,7 @@ def sums_c(shape: Shape, packing: Packing) -> str:
 def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: int = 0) -> str:
     """C of a weight in v, of which the block's next ones begin at `first`."""
     places = {place: at for at, place in enumerate(packing.weave(channels, packing.lanes))}
-    if packing.paired:
+    if not packing.joined:
         return f"v[{first + places[channel, lane]}]"
     low = first + places[channel - channel % 2, lane]
     if channel % 2 == 0:
@@ -108,7 +109,7 @@ def _in_order(packing: Packing, channels: int, values: np.ndarray, apart: bool) 
     woven = woven[..., _places(packing, channels)]
     woven = woven.reshape(*woven.shape[:-1], channels, packing.lanes)
     weights = np.moveaxis(woven, -2, -3).reshape(*values.shape[:-1], channels, -1)
-    if not (apart or packing.paired):
+    if packing.joined and not apart:
         weights[..., 1::2, :] += weights[..., 0::2, :] < 0
     return weights
 
@@ -129,8 +130,8 @@ def take_biases(m: Machine, channels: int, apart: bool = False) -> np.ndarray:
 
 
 def _parted(packing: Packing, biases: np.ndarray) -> np.ndarray:
-    """Those of channels that may be joined, int64 (..., channels), as each has its own."""
-    if packing.paired:
+    """Those of a block, int64 (..., channels), as each channel has its own."""
+    if not packing.joined:
         return biases
     biases[..., 1::2] = wrap_int32(biases[..., 1::2] - biases[..., 0::2]) >> 8
     return biases
@@ -161,7 +162,8 @@ def add_up(
 def order_c(packing: Packing, channels: int) -> str:
     """C of a table: the channel and the tap of each of a block's next weights."""
     pairs = packing.weave(channels, packing.lanes)
-    return ", ".join(f"{channel * packing.lanes + tap}" for channel, tap in pairs)
+    text = ", ".join(f"{channel * packing.lanes + tap}" for channel, tap in pairs)
+    return text if len(text) < WIDTH - 30 else "\n" + textwrap.fill(text, WIDTH // 2) + "\n"
 
 
 def apart_c(packing: Packing) -> str:
@@ -221,7 +223,7 @@ def store_c(shape: Shape, packing: Packing) -> str:
         if pixel == 0:
             lines += [f"multiplier = c[{n}];", f"shift = shifts[{n}];"]
             lines.append("bias = vmcu_wrapping_shift(half, shift);")
-        made = "vmcu_fixed_second" if n % 2 and not packing.paired else "vmcu_fixed"
+        made = "vmcu_fixed_second" if packing.joined and n % 2 else "vmcu_fixed"
         lines.append(f"o[{place}] = {made}(acc[{i}], multiplier, bias, shift);")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])

@@ -103,6 +103,15 @@ def dot_dense_some(
     acc += take_weights(m, len(acc), 1, apart=not joined)[:, :count] @ m.load(ram)
 
 
+# Bytes of rows of a window, at most, that are copied to be one run: VMCU_STACK_SCRATCH.
+COPIED = 256
+
+
+def are_copied(rows: int, run: int) -> bool:
+    """Whether so many rows of a window are copied and so become one run of taps."""
+    return rows > 1 and run % 4 == 0 and rows * run <= COPIED
+
+
 SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
 
 
@@ -126,7 +135,10 @@ def sums_dense(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream, ap
 def add_up(m: Machine, acc: np.ndarray, ram: Ram, apart: bool = False) -> None:
     """Sets the sums of a block, whose channels are joined or apart."""
     acc[:] = take_biases(m, len(acc), apart)
-    for taps in m.load(ram, m.names["p->input_zero"]):
+    rows = m.load(ram, m.names["p->input_zero"])
+    if are_copied(*rows.shape):
+        rows = rows.reshape(1, -1)
+    for taps in rows:
         steps = -(-len(taps) // m.packing.lanes)
         acc += take_weights(m, len(acc), steps, apart)[:, : len(taps)] @ taps
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARMv8.1-M with the integer vector extension (MVE): Cortex-M52, M55 and M85.
+
+Sixteen taps of a channel are a vector, and a dot product of two of them is one VMLADAVA.
+"""
+
+from __future__ import annotations
+
+from ...language.packing import Packing, in_order
+from ...language.target import Costs, Target
+from . import blocks, dense, pixels, tile, vectors, windows
+
+HELIUM = Packing(
+    lanes=16,
+    step=16,
+    channels=4,
+    dense=4,
+    tap=1,
+    weave=in_order,
+    packed=80,
+    joined=False,
+    vector=16,
+    suffix="_helium",
+)
+# `vmcu bench --on qemu:m55`, in instructions.
+COSTS = Costs(
+    mac=0.25,
+    mac_direct=0.1,
+    mac_depthwise=1.0,
+    call=300,
+    call_window=600,
+    call_strip=400,
+    call_strip_channel=2,
+    layer=250,
+    block=4,
+    strip=6,
+)
+TARGET = Target(
+    "helium",
+    "ARMv8.1-M with MVE",
+    "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
+    HELIUM,
+    COSTS,
+    {**blocks.OWN, **dense.OWN, **vectors.OWN},
+    {**tile.HELPERS, **blocks.HELPERS, **dense.HELPERS},
+    {
+        "blocks": [*blocks.FUNCTIONS, *dense.FUNCTIONS],
+        "pixels": pixels.FUNCTIONS,
+        "windows": windows.FUNCTIONS,
+    },
+    later=vectors.HELPERS,
+)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of four output channels with MVE.
+
+VMLADAVA adds sixteen products to a register with an even number. Four pixels times two channels
+use all eight of them, so a block of four pixels reads its taps twice. Then a vector has four
+channels of a pixel, and all of their constants are vectors.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ...language.assembly import SAVED, WORD, Function, leave, note, push, release, save
+from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE
+from ..thumb import prototypes
+
+CHANNELS = 4
+# Bytes of sixteen taps of a block's channels.
+STEP = 16 * CHANNELS
+EVEN = (*(f"r{number}" for number in range(0, 13, 2)), "lr")
+TILE, STREAM, OUT, BIAS, COUNT, PITCH = "r1", "r3", "r5", "r7", "r9", "r11"
+VECTORS = ["vpush {d8-d15}", ".cfi_adjust_cfa_offset 64"]
+NO_VECTORS = ["vpop {d8-d15}", ".cfi_adjust_cfa_offset -64"]
+# On the stack: where four pixels go on; three arguments; vectors and registers of the caller; the
+# other arguments.
+LOCALS = ("r0", TILE, "r2", OUT)
+ABOVE = WORD * (len(LOCALS) + len(SAVED)) + 64
+SLOTS = {WORD * i: name for i, name in enumerate(("NEXT", "TILE", "STEPS", "END"))}
+SLOTS |= {ABOVE + WORD * i: name for i, name in enumerate(("LEFT", "HALF", "PITCH", "PIXELS"))}
+NEXT, TILE_AT, STEPS, END, LEFT, HALF, PITCH_AT, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
+
+
+def vector(q: str, pointer: str, at: int, size: int) -> str:
+    """Loads sixteen of the next `size` bytes; the first of these loads moves the pointer."""
+    place = f"], #{size}" if at == 0 else f", #{at - size}]"
+    return f"vldrb.8 {q}, [{pointer}{place}"
+
+
+def products(pixels: int, channels: tuple[int, ...], start: bool) -> list[str]:
+    """Sixteen taps of each pixel times those of some channels, of which the first ones stand where
+    the stream does; into EVEN, pixel by pixel."""
+    mnemonic = "vmladav.s8" if start else "vmladava.s8"
+    taps, code = ("q6", "q7"), []
+    for first in range(0, len(channels), 2):
+        # Two vectors of weights at a time; taps of two pixels stay for the next two.
+        pair = channels[first : first + 2]
+        for i, channel in enumerate(pair):
+            code.append(vector(f"q{4 + i}", STREAM, 16 * (channel - channels[0]), STEP))
+        for pixel in range(pixels):
+            x = taps[pixel % 2]
+            if first == 0 or pixels > 2:
+                code.append(vector(x, TILE, 16 * pixel, 16 * pixels))
+            for i in range(len(pair)):
+                acc = EVEN[pixel * len(channels) + first + i]
+                code.append(f"{mnemonic} {acc}, q{4 + i}, {x}")
+    return code
+
+
+def sums(pixels: int, channels: tuple[int, ...], name: str) -> list[str]:
+    """All taps; the sums of every two channels are lanes n and n + 2 of Q0, Q1 ... by pixel."""
+    code = [f"ldr {TILE}, {TILE_AT}", f"ldr {COUNT}, {STEPS}", f"subs {COUNT}, #1"]
+    code += products(pixels, channels, True)
+    code += [f"beq <{name}_done>", f"<{name}>:", *products(pixels, channels, False)]
+    code += [f"subs {COUNT}, #1", f"bne <{name}>", f"<{name}_done>:"]
+    return code + lanes(pixels, channels)
+
+
+def few_steps(steps: int) -> list[str]:
+    """The sums of a block of four pixels with so few steps that no pointer needs to move."""
+    code: list[str] = []
+    held: dict[str, tuple[int, int]] = {}
+    pixels = 4
+    for channels in ((0, 2), (1, 3)):
+        turns = [(step, pixel) for step in range(steps) for pixel in range(pixels)]
+        # The second time, the last taps are there already.
+        turns = sorted(turns, key=lambda turn: (turn not in held.values(), turn))
+        weights, begun = None, set()
+        for step, pixel in turns:
+            if step != weights:
+                weights = step
+                for i, channel in enumerate(channels):
+                    at = 16 + STEP * step + 16 * channel
+                    code.append(f"vldrw.32 q{4 + i}, [{BIAS}, #{at}]")
+            x = f"q{6 + pixel % 2}"
+            if held.get(x) != (step, pixel):
+                code.append(f"vldrw.32 {x}, [{TILE}, #{16 * (pixels * step + pixel)}]")
+                held[x] = step, pixel
+            mnemonic = "vmladava.s8" if pixel in begun else "vmladav.s8"
+            begun.add(pixel)
+            for i in range(2):
+                code.append(f"{mnemonic} {EVEN[2 * pixel + i]}, q{4 + i}, {x}")
+        code += lanes(pixels, channels)
+    return [*code, f"adds {STREAM}, #{16 + STEP * steps}"]
+
+
+def lanes(pixels: int, channels: tuple[int, ...]) -> list[str]:
+    """Moves sums to vectors."""
+    code = []
+    for pixel in range(pixels):
+        of = EVEN[pixel * len(channels) : (pixel + 1) * len(channels)]
+        if len(channels) == 4:
+            code.append(f"vmov q{pixel}[2], q{pixel}[0], {of[0]}, {of[2]}")
+            code.append(f"vmov q{pixel}[3], q{pixel}[1], {of[1]}, {of[3]}")
+        else:
+            lane = channels[0]
+            code.append(f"vmov q{pixel}[{lane + 2}], q{pixel}[{lane}], {of[0]}, {of[1]}")
+    return code
+
+
+def constants() -> list[str]:
+    """Multipliers in Q5, shifts to the left in Q6."""
+    return [
+        f"vldrw.32 q5, [{STREAM}], #16",
+        f"vldrb.u32 q6, [{STREAM}]",
+        f"adds {STREAM}, #4",
+        "vmvn q6, q6",
+    ]
+
+
+def requantised(pixels: int) -> list[str]:
+    """fixed_fast() of targets/portable/tile.py, without its zero point."""
+    code = []
+    for q in (f"q{pixel}" for pixel in range(pixels)):
+        code += [f"vqrdmulh.s32 q7, {q}, q5", f"vshr.s32 {q}, {q}, #31"]
+        code += [f"vadd.i32 {q}, {q}, q7", f"vrshl.s32 {q}, {q}, q6"]
+    return code
+
+
+def narrowed(pixels: int, zero: str) -> list[str]:
+    """Adds the zero point; the bytes of even pixels are the lowest of each lane of Q0, Q2 ...,
+    those of odd ones 16 bits higher."""
+    code = []
+    for pixel in range(0, pixels, 2):
+        q = f"q{pixel}"
+        code.append(f"vqmovnb.s32 {q}, {q}")
+        code += [f"vqmovnt.s32 {q}, q{pixel + 1}"] * (pixel + 1 < pixels)
+        code += [f"vqadd.s16 {q}, {q}, {zero}", f"vqmovnb.s16 {q}, {q}"]
+    return code
+
+
+def stored(pixels: int) -> list[str]:
+    """The bytes of a block."""
+    pointers = (OUT, "r0", "r2", "r4")[:pixels]
+    code = [f"add {b}, {a}, {PITCH}" for a, b in itertools.pairwise(pointers)]
+    for pixel, pointer in enumerate(pointers):
+        q = f"q{pixel - pixel % 2}"
+        code += [f"vshr.u32 {q}, {q}, #16"] * (pixel % 2)
+        code.append(f"vstrb.32 {q}, [{pointer}]")
+    return code
+
+
+def as_words(pixels: int) -> list[str]:
+    """Stores the sums of a block, channel by channel, and returns."""
+    code = [f"mov r1, {OUT}"]
+    if pixels == 1:
+        code.append("vstrw.32 q0, [r1]")
+    else:
+        code += ["movs r0, #0", f"vidup.u32 q4, r0, #{pixels}"]
+    for pixel in range(pixels if pixels > 1 else 0):
+        code += ["adds r1, #4"] * (pixel > 0)
+        code.append(f"vstrw.32 q{pixel}, [r1, q4, uxtw #2]")
+    return code
+
+
+def block(pixels: int) -> list[str]:
+    """All blocks of a tile."""
+    code = [
+        note(f"A block of {pixels} pixels." if pixels > 1 else "A block of one pixel."),
+        f"<of_{pixels}>:",
+        f"mov {BIAS}, {STREAM}",
+        f"adds {STREAM}, #16",
+    ]
+    if pixels == 4:
+        code += sums(pixels, (0, 2), "first")
+        code += [f"add.w {STREAM}, {BIAS}, #32"]
+        code += sums(pixels, (1, 3), "second")
+        code += [f"subs {STREAM}, #16", "b <finish>", *of_few_steps(1), "<finish>:"]
+    else:
+        code += sums(pixels, (0, 1, 2, 3), f"turn_{pixels}")
+    code += [f"vldrw.32 q4, [{BIAS}]"]
+    code += [f"vadd.i32 q{pixel}, q{pixel}, q4" for pixel in range(pixels)]
+    code += [f"ldr {COUNT}, {END}", f"cmp {OUT}, {COUNT}", f"beq <words_{pixels}>"]
+    code += [*constants(), *requantised(pixels), f"ldr {BIAS}, {HALF}"]
+    code += [*narrowed(pixels, BIAS), *stored(pixels), f"adds {OUT}, #4", f"cmp {OUT}, {COUNT}"]
+    if pixels == 4:
+        code += ["bhs.w <done>", f"ldr pc, {NEXT}"]
+    else:
+        code += [f"blo <of_{pixels}>", "b <done>"]
+    code += [f"<words_{pixels}>:", *as_words(pixels)]
+    return code if pixels == 1 else [*code, "b <done>"]
+
+
+def of_few_steps(steps: int) -> list[str]:
+    """A block of four pixels from its start to where all of them go on."""
+    name = f"steps_{steps}"
+    return [
+        note(f"Four pixels, {steps} step{'s' * (steps > 1)}."),
+        f"<{name}>:",
+        f"mov {BIAS}, {STREAM}",
+        *few_steps(steps),
+    ]
+
+
+def run() -> Function:
+    code = [
+        *save(),
+        *VECTORS,
+        f"mov {OUT}, r3",
+        *push(LOCALS),
+        f"mov {STREAM}, r0",
+        note("The end of the output, and the zero point."),
+        f"ldr r0, {LEFT}",
+        f"add r0, {OUT}",
+        f"str r0, {END}",
+        f"ldr r0, {HALF}",
+        "asrs r0, #1",
+        f"str r0, {HALF}",
+        f"ldr {PITCH}, {PITCH_AT}",
+        f"ldr r0, {PIXELS}",
+        "cmp r0, #2",
+        "beq.w <of_2>",
+        "bls.w <of_1>",
+        note("Where the next block of four pixels begins."),
+        f"ldr r0, {STEPS}",
+        f"ldr {TILE}, {TILE_AT}",
+        "adr r2, <of_4>",
+        "cmp r0, #2",
+        "it eq",
+        "adreq r2, <steps_2>",
+        "it lo",
+        "adrlo r2, <steps_1>",
+        "adds r2, #1",
+        f"str r2, {NEXT}",
+        "bx r2",
+        *of_few_steps(2),
+        "b <finish>",
+        *block(4),
+        *block(2),
+        *block(1),
+        "<done>:",
+        f"mov r0, {STREAM}",
+        *release(len(LOCALS)),
+        *NO_VECTORS,
+        leave(),
+    ]
+    return Function(
+        "vmcu_run_of_vectors",
+        "Blocks of four channels of the pixels of a tile, from bias to store; asked for none, the "
+        "sums of a block, as words. Returns where the flash stream goes on.",
+        code,
+        SLOTS,
+    )
+
+
+FUNCTIONS = [run()]
+PARAMETERS = (
+    "const uint8_t *stream, const int8_t *{}, int32_t {}, int8_t *out, int32_t channels, "
+    "int32_t half"
+)
+DECLARED = prototypes(
+    FUNCTIONS,
+    "const uint8_t *",
+    PARAMETERS.format("tile", "steps") + ", int32_t pitch, int32_t pixels",
+)
+HELPERS = {
+    "run_of": f"""
+#define VMCU_CHANNELS_JOINED 0
+#define VMCU_BLOCK_SUMS      16
+
+/* vmcu_run_of_vectors(). */
+typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
+				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				   int32_t pixels);
+
+/* In blocks_helium.S. */
+{DECLARED}
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
+				      int32_t pixels, vmcu_run_of *run);
+"""
+}
+BLOCKS = """
+const uint32_t counts = *(const uint32_t *)*w;
+
+if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
+	/* As in most layers, all blocks are whole and fast ones. */
+	*w = vmcu_run_of_vectors(*w + sizeof(counts), tile, p->steps, out,
+				 (int32_t)((counts & 0xffffU) * 4U), vmcu_half(p), pitch,
+				 pixels);
+} else {
+	*w = vmcu_blocks(p, tile, *w, out, pitch, 4, pixels, vmcu_run_of_vectors);
+}
+"""
+OWN = {BLOCKS_WIDE: BLOCKS, BLOCKS_NARROW: BLOCKS}

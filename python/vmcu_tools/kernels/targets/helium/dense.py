@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers with MVE: four channels of a pixel, straight from the pool."""
+
+from __future__ import annotations
+
+from ...language.assembly import SAVED, WORD, Function, leave, note, save
+from ..portable.dense import run_dense, sums_dense
+from ..thumb import prototypes
+from .blocks import NO_VECTORS, PARAMETERS, STREAM, VECTORS, constants, narrowed, requantised
+
+ABOVE = WORD * len(SAVED) + 64
+SLOTS = {ABOVE: "CHANNELS", ABOVE + WORD: "TWICE"}
+CHANNELS, TWICE = (f"[sp, #{at}]" for at in SLOTS)
+SUMS = ("r0", "r2", "r4", "r6")
+X, OUT, BIAS, ZERO, END, START, TAPS = "r1", "r5", "r7", "r8", "r9", "r11", "r10"
+
+
+def run() -> Function:
+    code = [
+        *save(),
+        *VECTORS,
+        f"mov {START}, r1",
+        f"mov {TAPS}, r2",
+        f"mov {OUT}, r3",
+        f"mov {STREAM}, r0",
+        f"ldr {END}, {CHANNELS}",
+        f"add {END}, {OUT}",
+        f"ldr {ZERO}, {TWICE}",
+        f"asr {ZERO}, #1",
+        note("Sixteen taps of the pixel and of four channels, the last ones maybe fewer."),
+        "<block>:",
+        f"mov {BIAS}, {STREAM}",
+        f"adds {STREAM}, #16",
+        f"mov {X}, {START}",
+        *(f"movs {acc}, #0" for acc in SUMS),
+        f"wlstp.8 lr, {TAPS}, <done>",
+        "<turn>:",
+        f"vldrb.8 q6, [{X}], #16",
+        f"vldrb.8 q4, [{STREAM}], #64",
+        f"vmladava.s8 {SUMS[0]}, q4, q6",
+    ]
+    for number, acc in enumerate(SUMS[1:], 1):
+        q = ("q4", "q5")[number % 2]
+        code += [f"vldrb.8 {q}, [{STREAM}, #{16 * number - 64}]", f"vmladava.s8 {acc}, {q}, q6"]
+    code += [
+        "letp lr, <turn>",
+        "<done>:",
+        f"vmov q0[2], q0[0], {SUMS[0]}, {SUMS[2]}",
+        f"vmov q0[3], q0[1], {SUMS[1]}, {SUMS[3]}",
+        f"vldrw.32 q4, [{BIAS}]",
+        "vadd.i32 q0, q0, q4",
+        f"cmp {OUT}, {END}",
+        "beq <words>",
+        *constants(),
+        *requantised(1),
+        *narrowed(1, ZERO),
+        f"vstrb.32 q0, [{OUT}]",
+        f"adds {OUT}, #4",
+        f"cmp {OUT}, {END}",
+        "blo <block>",
+        "b <end>",
+        "<words>:",
+        f"vstrw.32 q0, [{OUT}]",
+        "<end>:",
+        f"mov r0, {STREAM}",
+        *NO_VECTORS,
+        leave(),
+    ]
+    return Function(
+        "vmcu_run_of_pixel",
+        "Blocks of four channels of a pixel, from bias to store; asked for none, the sums of a "
+        "block, as words. Returns where the flash stream goes on.",
+        code,
+        SLOTS,
+    )
+
+
+FUNCTIONS = [run()]
+DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("x", "taps"))
+HELPERS = {
+    "dense_whole": f"""
+/* In blocks_helium.S. */
+{DECLARED}
+/* The sums of a block of channels; returns where the flash stream goes on. */
+VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_source *in, int32_t row,
+					   int32_t pixel, int32_t channel, const uint8_t *w)
+{{
+	__builtin_memcpy(acc, w, 16);
+	w += 16;
+	for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {{
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+		for (int32_t left = in->run; left > 0; left -= 16, x += 16) {{
+			const int8x16_t taps = vldrbq_z_s8(x, vctp8q((uint32_t)left));
+
+			for (int32_t n = 0; n < 4; n++, w += 16) {{
+				acc[n] = vmladavaq_s8(acc[n], taps, vldrbq_s8((const int8_t *)w));
+			}}
+		}}
+	}}
+	return w;
+}}
+"""
+}
+OWN = {
+    sums_dense: """
+*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+(void)p;
+(void)apart;
+""",
+    run_dense: """
+const int32_t whole = (vmcu_source_rows(in) > 1) ? 0 : taken & ~3;
+
+if (whole > 0) {
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+	*w = vmcu_run_of_pixel(*w, x, in->run, *out, whole, vmcu_half(p));
+	*out += whole;
+}
+for (taken -= whole; taken > 0; taken -= 4) {
+	int32_t acc[4];
+
+	*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+	*out += 4;
+}
+""",
+}

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Depthwise convolutions in assembly: all channels of adjacent pixels, sixteen at once.
+
+Sums of 32 bits take four vectors: every fourth channel, see `quarters` of the portable target.
+Where several groups of taps are added up in 16 bits, there are registers for three of the four.
+The fourth is on the stack.
+"""
+
+from __future__ import annotations
+
+from ...language.assembly import WORD, Function, leave, note, release, reserve, save
+from ..portable.depthwise import EXACT
+from ..thumb import prototypes
+from .blocks import NO_VECTORS, VECTORS
+
+# struct vmcu_vector_job.
+MEMBERS = (
+    *("const uint8_t *stream", "int8_t *out", "int32_t channels", "const int8_t **taps"),
+    *("int32_t count", "const int8_t *zeros", "int32_t step", "int32_t next", "int32_t pixels"),
+    *("int32_t zero", "const struct vmcu_mac_params *p", "vmcu_store_exact *store"),
+    "int32_t sums[16]",
+)
+AT = {text.split()[-1].strip("*").partition("[")[0]: WORD * i for i, text in enumerate(MEMBERS)}
+LOCALS = 7
+SLOTS = {0: "FOURTH", 16: "JOB", 20: "ZERO"}
+FOURTH, JOB, ZERO = (f"[sp, #{at}]" for at in SLOTS)
+STREAM, OUT, LEFT, ANY = "r7", "r10", "r11", "r12"
+NINE = (*(f"r{number}" for number in range(7)), "r8", "r9")
+# Bytes of a vector's constants: of its word, and of a word for each channel.
+HEAD, WORDS = 4, 64
+
+
+def bias(quarter: int, weights: int) -> str:
+    """Where that of a quarter of the channels is, so many weights behind the stream's start."""
+    return f"[{STREAM}, #{HEAD + 16 * quarter - weights}]"
+
+
+def entry() -> list[str]:
+    return [
+        *save(),
+        *VECTORS,
+        *reserve(LOCALS),
+        f"str r0, {JOB}",
+        f"ldr r1, [r0, #{AT['zero']}]",
+        f"str r1, {ZERO}",
+        "<pixel>:",
+        f"ldr {ANY}, {JOB}",
+        f"ldr lr, [{ANY}, #{AT['taps']}]",
+        f"ldr {STREAM}, [{ANY}, #{AT['stream']}]",
+        f"ldr {OUT}, [{ANY}, #{AT['out']}]",
+        f"ldr {LEFT}, [{ANY}, #{AT['channels']}]",
+    ]
+
+
+def widened(even: str, odd: str, third: str, start: bool, last: bool) -> list[str]:
+    """Adds sums of 16 bits to those of 32 bits in Q0 to Q2 and on the stack; leaves the last in Q3
+    once these are complete. The registers of the sums are free then, as `third` is."""
+    if start:
+        # The sums begin at the biases.
+        code = [f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(3)]
+        fourth = f"vldrw.32 {third}, {bias(3, 0)}"
+    else:
+        code, fourth = [], f"vldrw.32 {third}, {FOURTH}"
+    halves = ((even, "b", third), (even, "t", even), (odd, "b", third))
+    for i, (source, half, to) in enumerate(halves):
+        code += [f"vmovl{half}.s16 {to}, {source}", f"vadd.i32 q{i}, q{i}, {to}"]
+    code += [fourth, f"vmovlt.s16 {odd}, {odd}"]
+    sums = "q3" if last else third
+    code.append(f"vadd.i32 {sums}, {third}, {odd}")
+    return code if last else [*code, f"vstrw.32 {third}, {FOURTH}"]
+
+
+def whole(count: int) -> list[str]:
+    """All taps in 16 bits."""
+    code: list[str] = []
+    for tap in range(0, count, 2):
+        pair = range(tap, min(tap + 2, count))
+        code += [f"vldrb.8 q{6 + i}, [{NINE[at]}], #16" for i, at in enumerate(pair)]
+        code += [
+            f"vldrw.32 q{i}, [{STREAM}, #{HEAD + WORDS + 16 * at}]" for i, at in enumerate(pair)
+        ]
+        for i in range(len(pair)):
+            if tap + i == 0:
+                code += ["vmullb.s8 q4, q6, q0", "vmullt.s8 q5, q6, q0"]
+                continue
+            for half, acc in (("b", "q4"), ("t", "q5")):
+                code += [f"vmull{half}.s8 q2, q{6 + i}, q{i}", f"vadd.i16 {acc}, {acc}, q2"]
+    code.append(f"add.w {STREAM}, {STREAM}, #{HEAD + WORDS + 16 * count}")
+    for i, half in enumerate(("b", "t", "b", "t")):
+        acc = ("q4", "q5")[i // 2]
+        code += [f"vldrw.32 q{i}, {bias(i, HEAD + WORDS + 16 * count)}"]
+        code += [f"vmovl{half}.s16 q6, {acc}", f"vadd.i32 q{i}, q{i}, q6"]
+    return code
+
+
+def in_pairs(count: int, some: bool = False) -> list[str]:
+    """Every two taps in 16 bits, the last one alone; `some`: only of channels that exist. All sums
+    of 32 bits are in registers: the second weights are loaded twice."""
+    code = [f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(4)]
+    for tap in range(0, count, 2):
+        weights = [f"[{STREAM}, #{HEAD + WORDS + 16 * at}]" for at in (tap, tap + 1)]
+        code += some_taps("q4", tap, some)
+        code += [f"vldrw.32 q5, {weights[0]}", "vmullb.s8 q6, q4, q5", "vmullt.s8 q5, q4, q5"]
+        if tap + 1 < count:
+            code += some_taps("q4", tap + 1, some)
+            for half, acc in (("b", "q6"), ("t", "q5")):
+                code += [f"vldrw.32 q7, {weights[1]}", f"vmull{half}.s8 q7, q4, q7"]
+                code.append(f"vadd.i16 {acc}, {acc}, q7")
+        for i, (source, half, to) in enumerate(
+            (("q6", "b", "q4"), ("q6", "t", "q6"), ("q5", "b", "q4"), ("q5", "t", "q5"))
+        ):
+            code += [f"vmovl{half}.s16 {to}, {source}", f"vadd.i32 q{i}, q{i}, {to}"]
+    return [*code, f"add.w {STREAM}, {STREAM}, #{HEAD + WORDS + 16 * count}"]
+
+
+def some_taps(q: str, tap: int, some: bool) -> list[str]:
+    """A vector of a tap."""
+    return [*["vpst"] * some, f"vldrb{'t' * some}.8 {q}, [{NINE[tap]}], #16"]
+
+
+def in_groups(sizes: list[int]) -> list[str]:
+    """Groups of taps, each in 16 bits."""
+    code, tap, at = [], 0, HEAD + WORDS
+    for number, size in enumerate(sizes):
+        last = number == len(sizes) - 1
+        for i in range(size):
+            code += [*some_taps("q5", tap, False), f"vldrw.32 q6, [{STREAM}, #{at}]"]
+            if i == 0:
+                code += ["vmullb.s8 q3, q5, q6", "vmullt.s8 q4, q5, q6"]
+            else:
+                code += ["vmullb.s8 q7, q5, q6", "vadd.i16 q3, q3, q7"]
+                code += ["vmullt.s8 q6, q5, q6", "vadd.i16 q4, q4, q6"]
+            tap, at = tap + 1, at + 16
+        code += widened("q3", "q4", "q7", number == 0, last)
+    return [*code, f"add.w {STREAM}, {STREAM}, #{at}"]
+
+
+def two_products(first: str, second: str) -> list[str]:
+    """The taps in Q3 and Q5 times weights, added up in Q3 and Q4."""
+    return [
+        f"vldrw.32 q4, {first}",
+        f"vldrw.32 q6, {second}",
+        "vmullb.s8 q7, q3, q4",
+        "vmullt.s8 q4, q3, q4",
+        "vmullb.s8 q3, q5, q6",
+        "vadd.i16 q3, q3, q7",
+        "vmullt.s8 q7, q5, q6",
+        "vadd.i16 q4, q4, q7",
+    ]
+
+
+def finished(flag: list[str], step: list[str]) -> list[str]:
+    """Requantises and stores a vector whose sums are in Q0 to Q3, then goes on with the next one or
+    the next pixel. flag: sets flags, "ne" where the fast requantiser does not apply; step: what
+    moves on to the next vector besides."""
+    code = ["<have>:", *flag, "bne.w <exact>"]
+    for i in range(4):
+        q = f"q{i}"
+        code += [f"vldrw.32 q4, [{STREAM}, #{16 * i}]", f"vqrdmulh.s32 q5, {q}, q4"]
+        code += [f"vshr.s32 {q}, {q}, #31", f"vadd.i32 {q}, {q}, q5"]
+        code += [f"vldrb.s32 q4, [{STREAM}, #{WORDS + 4 * i}]", f"vrshl.s32 {q}, {q}, q4"]
+    code += [f"ldr {ANY}, {ZERO}", f"adds {STREAM}, #{WORDS + 16}"]
+    for low, high in (("q0", "q1"), ("q2", "q3")):
+        code += [f"vqmovnb.s32 {low}, {low}", f"vqmovnt.s32 {low}, {high}"]
+        code += [f"vqadd.s16 {low}, {low}, {ANY}"]
+    code += ["vqmovnb.s16 q0, q0", "vqmovnt.s16 q0, q2", f"vctp.8 {LEFT}"]
+    code += ["vpst", f"vstrbt.8 q0, [{OUT}], #16"]
+    return [*code, "<next>:", *step, f"subs {LEFT}, #16", *ending()]
+
+
+def ending() -> list[str]:
+    """From the last vector of a pixel on."""
+    return [
+        "bgt.w <vector>",
+        f"ldr {ANY}, {JOB}",
+        f"ldr {OUT}, [{ANY}, #{AT['out']}]",
+        f"ldr lr, [{ANY}, #{AT['next']}]",
+        f"add {OUT}, lr",
+        f"str {OUT}, [{ANY}, #{AT['out']}]",
+        f"ldr {LEFT}, [{ANY}, #{AT['pixels']}]",
+        f"subs {LEFT}, #1",
+        f"str {LEFT}, [{ANY}, #{AT['pixels']}]",
+        "beq <done>",
+        note("The taps of the next pixel, but for those that are padding."),
+        f"ldr r0, [{ANY}, #{AT['taps']}]",
+        f"ldr r1, [{ANY}, #{AT['zeros']}]",
+        f"ldr r2, [{ANY}, #{AT['step']}]",
+        f"ldr r3, [{ANY}, #{AT['count']}]",
+        "<move>:",
+        "vldrw.32 q0, [r0]",
+        "vcmp.i32 ne, q0, r1",
+        "vpst",
+        "vaddt.i32 q0, q0, r2",
+        "vstrw.32 q0, [r0], #16",
+        "subs r3, #4",
+        "bgt <move>",
+        "b.w <pixel>",
+        note("Sums that are not for the fast requantiser."),
+        "<exact>:",
+        f"ldr {ANY}, {JOB}",
+        *(f"vstrw.32 q{i}, [{ANY}, #{AT['sums'] + 16 * i}]" for i in range(4)),
+        "push {r0-r3}",
+        ".cfi_adjust_cfa_offset 16",
+        f"push {{{LEFT}, {ANY}}}",
+        ".cfi_adjust_cfa_offset 8",
+        f"ldr r0, [{ANY}, #{AT['p']}]",
+        f"add.w r1, {ANY}, #{AT['sums']}",
+        f"mov r2, {STREAM}",
+        f"mov r3, {OUT}",
+        f"ldr lr, [{ANY}, #{AT['store']}]",
+        "blx lr",
+        *release(2),
+        "pop {r0-r3}",
+        ".cfi_adjust_cfa_offset -16",
+        f"adds {STREAM}, #{2 * WORDS}",
+        f"add {OUT}, #16",
+        "b.w <next>",
+        "<done>:",
+        *release(LOCALS),
+        *NO_VECTORS,
+        leave(),
+    ]
+
+
+def nine() -> Function:
+    code = [
+        *entry(),
+        f"ldm lr, {{{', '.join(NINE)}}}",
+        "<vector>:",
+        f"cmp {LEFT}, #16",
+        "blt.w <some>",
+        f"ldrb {ANY}, [{STREAM}, #1]",
+        f"tbh [pc, {ANY}, lsl #1]",
+        "<table>:",
+        *(f".2byte (<of_{group}> - <table>) / 2" for group in (2, 2, 2, 3, 3, 5, 5, 5, 5, 9)),
+        note("Fewer channels than a vector has."),
+        "<some>:",
+        f"vctp.8 {LEFT}",
+        *in_pairs(9, some=True),
+        "b <have>",
+        note("Two taps at a time in 16 bits."),
+        "<of_2>:",
+        *in_pairs(9),
+        "b <have>",
+        note("Three taps."),
+        "<of_3>:",
+        *in_groups([3, 3, 3]),
+        "b <have>",
+        note("Five taps, then four."),
+        "<of_5>:",
+        *in_groups([5, 4]),
+        "b <have>",
+        note("All of them."),
+        "<of_9>:",
+        *whole(9),
+        *finished([f"ldrb {ANY}, [{STREAM}, #-{HEAD + WORDS + 16 * 9}]", f"cmp {ANY}, #0"], []),
+    ]
+    summary = "Adjacent pixels of a depthwise convolution of nine taps."
+    return Function("vmcu_vectors_of_nine", summary, code, SLOTS)
+
+
+def one_tap(pointer: str) -> list[str]:
+    """Adds sixteen products to the sums of 16 bits in Q3 and Q4."""
+    return [
+        "vpst",
+        f"vldrbt.8 q5, [{pointer}]",
+        f"vldrw.32 q6, [{STREAM}], #16",
+        "vmullb.s8 q7, q5, q6",
+        "vadd.i16 q3, q3, q7",
+        "vmullt.s8 q6, q5, q6",
+        "vadd.i16 q4, q4, q6",
+    ]
+
+
+def any_window() -> Function:
+    code = [
+        *entry(),
+        note("The first channel."),
+        "movs r2, #0",
+        note("The stream's word, the taps of a group, all taps and their addresses."),
+        "<vector>:",
+        f"vctp.8 {LEFT}",
+        f"ldr {ANY}, {JOB}",
+        f"ldr r6, [{STREAM}]",
+        "ubfx r8, r6, #8, #16",
+        f"ldr r4, [{ANY}, #{AT['count']}]",
+        f"ldr r3, [{ANY}, #{AT['taps']}]",
+        *(f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(4)),
+        f"vstrw.32 q3, {FOURTH}",
+        f"adds {STREAM}, #{HEAD + WORDS}",
+        note("Two taps at a time, where two or three may be added up."),
+        "sub r5, r8, #2",
+        "cmp r5, #1",
+        "bhi <group>",
+        "lsrs r5, r4, #1",
+        "and r4, r4, #1",
+        "wls lr, r5, <group>",
+        "<pair>:",
+        "ldrd r0, r1, [r3], #8",
+        "add r0, r2",
+        "add r1, r2",
+        "vpstt",
+        "vldrbt.8 q3, [r0]",
+        "vldrbt.8 q5, [r1]",
+        *two_products(f"[{STREAM}], #32", f"[{STREAM}, #-16]"),
+        *widened("q3", "q4", "q7", False, False),
+        "le lr, <pair>",
+        "cmp r4, #0",
+        "beq <sums>",
+        note("A group of taps."),
+        "<group>:",
+        "mov r5, r8",
+        "cmp r5, r4",
+        "it gt",
+        "movgt r5, r4",
+        "subs r4, r4, r5",
+        "vmov.i32 q3, #0",
+        "vmov.i32 q4, #0",
+        "lsrs r5, r5, #1",
+        "bcc <even>",
+        "ldr r0, [r3], #4",
+        "add r0, r2",
+        *one_tap("r0"),
+        "<even>:",
+        "wls lr, r5, <grouped>",
+        "<turn>:",
+        "ldrd r0, r1, [r3], #8",
+        "add r0, r2",
+        "add r1, r2",
+        *one_tap("r0"),
+        *one_tap("r1"),
+        "le lr, <turn>",
+        "<grouped>:",
+        *widened("q3", "q4", "q7", False, False),
+        "cmp r4, #0",
+        "bgt <group>",
+        "<sums>:",
+        f"vldrw.32 q3, {FOURTH}",
+        *finished([f"tst r6, #{EXACT}"], ["adds r2, #16"]),
+    ]
+    summary = "Adjacent pixels of a depthwise convolution of any window."
+    return Function("vmcu_vectors_of_any", summary, code, SLOTS)
+
+
+FUNCTIONS = [nine(), any_window()]
+JOB_C = "".join(f"\t{text};\n" for text in MEMBERS)
+DECLARED = prototypes(FUNCTIONS, "void ", "struct vmcu_vector_job *job")
