@@ -41,6 +41,7 @@ set(runtime
   kernels/gen/products.c
   kernels/gen/strips_dsp.S
   kernels/gen/strips_dsp_dual.S
+  kernels/gen/strips_rv32.S
   kernels/gen/strips_v6m.S
   kernels/gen/tile_dsp.S
   kernels/gen/tile_dsp_dual.S
