@@ -78,10 +78,10 @@ def test_frames_follow_the_stack(tmp_path: Path) -> None:
             assert row["cfa"].offset == depth, f"{name} at {address:#x}"
             rules = [number for number in row if isinstance(number, int)]
             assert len(rules) == len(saved), f"{name} at {address:#x}"
-            if moved := re.match(r"(?:sp,)*(-?\d+)$", operands.removeprefix("sp,")):
-                if "addi" in found[2] and operands.startswith("sp,"):
-                    depth -= int(moved[1])
-                    saved = set() if depth == 0 else saved
+            moved = re.fullmatch(r"sp,(?:sp,)?(-?\d+)", operands)
+            if moved and "addi" in found[2]:
+                depth -= int(moved[1])
+                saved = set() if depth == 0 else saved
             if found[2].startswith(("sw", "c.sw")) and operands.endswith("(sp)"):
                 register = operands.partition(",")[0]
                 saved = (
