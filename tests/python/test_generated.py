@@ -66,12 +66,14 @@ def test_a_targets_header_holds_what_differs(name: str) -> None:
     target, portable = TARGETS[name], generate.files()["isa_portable.h"]
     for made in (*INSTRUCTIONS.values(), *COMPOUND.values()):
         head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}("
-        assert portable.count(head) == 1
+        # Some instructions are those of other packings only.
+        common = bool(portable_body(made, PORTABLE.packing))
+        assert portable.count(head) == common
         if target is not PORTABLE:
             assert generate.files()[f"isa_{name}.h"].count(head) == (made in target.own)
         if made in target.own:
             assert target.body(made) != portable_body(made, target.packing)
-            assert f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
+            assert not common or f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
 
 
 def test_portable_c_is_chosen_last() -> None:
