@@ -128,10 +128,9 @@ def planner_options() -> argparse.ArgumentParser:
         "--target",
         type=target_name,
         metavar="NAME",
-        help="core that the plan and its constants are made for: dsp (Cortex-M4 and up), v7m "
-        "(Cortex-M3: smaller tiles pay) or portable (as dsp), whose plans every core runs; helium "
-        "(Cortex-M55 and M85), rv32 (RV32IM) or v6m (Cortex-M0+), whose plans only such cores run "
-        "(default: that of the machine of --on, else dsp). Does not choose a machine: see --on",
+        help="core that the plan is made for: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable, "
+        "for every core; helium (Cortex-M55, M85), rv32 (RV32IM) or v6m (Cortex-M0+), for such "
+        "cores only (default: that of --on, else dsp); does not choose a machine",
     )
     plan.add_argument(
         "--ram",
