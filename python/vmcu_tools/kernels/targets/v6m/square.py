@@ -122,7 +122,9 @@ def multiplied(taps: Sequence[tuple[int, int]], x: str, weights: Mapping[int, st
     return code
 
 
-def words(rows: Sequence[Sequence], odd: int, weights: Mapping[int, str]) -> list[str]:
+def words(
+    rows: Sequence[Sequence[Sequence[tuple[int, int]]]], odd: int, weights: Mapping[int, str]
+) -> list[str]:
     code = []
     for first, second in rows:
         code += ["ldm r0!, {r1}"]
