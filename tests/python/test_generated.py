@@ -18,6 +18,7 @@ from vmcu_tools.kernels.targets import PORTABLE, TARGETS
 from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
 from vmcu_tools.ops import descriptors, operators_h
 
+GENERATED = generate.files()
 DIGEST = """
 import hashlib
 from vmcu_tools.kernels.generate import files
@@ -63,14 +64,14 @@ def test_programs_are_declared(symbol: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_targets_header_holds_what_differs(name: str) -> None:
-    target, portable = TARGETS[name], generate.files()["isa_portable.h"]
+    target, portable = TARGETS[name], GENERATED["isa_portable.h"]
     for made in (*INSTRUCTIONS.values(), *COMPOUND.values()):
         head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}("
         # Some instructions are those of other packings only.
         common = bool(portable_body(made, PORTABLE.packing))
         assert portable.count(head) == common
         if target is not PORTABLE:
-            assert generate.files()[f"isa_{name}.h"].count(head) == (made in target.own)
+            assert GENERATED[f"isa_{name}.h"].count(head) == (made in target.own)
         if made in target.own:
             assert target.body(made) != portable_body(made, target.packing)
             assert not common or f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
@@ -81,9 +82,9 @@ def test_portable_c_is_chosen_last() -> None:
     assert PORTABLE.guard == "1"
 
 
-@pytest.mark.parametrize("name", generate.files())
+@pytest.mark.parametrize("name", GENERATED)
 def test_generated_c_is_readable(name: str) -> None:
-    for number, line in enumerate(generate.files()[name].splitlines(), 1):
+    for number, line in enumerate(GENERATED[name].splitlines(), 1):
         width = len(line.expandtabs(8))
         assert width <= WIDTH, f"{name}:{number} has {width} columns"
         assert line == line.rstrip(), f"{name}:{number} ends in blanks"

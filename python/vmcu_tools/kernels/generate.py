@@ -156,7 +156,9 @@ def files() -> dict[str, str]:
     result[HELPERS] = helpers_header()
     for packing in dict.fromkeys(target.packing for target in TARGETS.values()):
         same = [target for target in TARGETS.values() if target.packing == packing]
-        needs = "" if PORTABLE in same else " || \\\n\t".join(f"({target.guard})" for target in same)
+        needs = (
+            "" if PORTABLE in same else " || \\\n\t".join(f"({target.guard})" for target in same)
+        )
         result[choice_name(packing)] = isa_choice(same)
         result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
         for name, programs in PACKED.items():

@@ -10,6 +10,7 @@ they are, so loads of the next turn of a loop wait for the last use in this one.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +30,11 @@ BEAM, TURNS = 16, 4
 
 def for_dual_issue(functions: Sequence[Function]) -> list[Function]:
     """The same functions in the order for a core that issues two instructions in a cycle."""
-    return [replace(function, code=ordered(function.code)) for function in functions]
+    return [replace(function, code=ordered(tuple(function.code))) for function in functions]
 
 
-def ordered(lines: Sequence[str]) -> list[str]:
+@functools.cache
+def ordered(lines: tuple[str, ...]) -> list[str]:
     """The lines of a function, see above."""
     found: list[str] = []
     free: list[str] = []

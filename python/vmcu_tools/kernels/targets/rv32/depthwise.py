@@ -9,10 +9,12 @@ requantiser and any two taps may be added up; C computes the others.
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...language.assembly import Function, note
+from ...language.c_source import wrap
 from ...language.packing import PAIRS
 from ..portable.depthwise import (
     BIAS,
@@ -358,10 +360,12 @@ HELPERS = {
 
 
 def strip_body(taps: int, stride: int) -> str:
-    order = ", ".join(map(str, places(taps, stride)))
+    order = "\n".join(wrap(", ".join(map(str, places(taps, stride))), "\t\t", 0))
     size = channel_bytes(taps, stride)
     return f"""
-static const uint8_t order[] = {{{order}}};
+static const uint8_t order[] = {{
+{textwrap.indent(order, chr(9))},
+}};
 static const struct vmcu_paired_window window = {{
 	.taps = {taps},
 	.stride = {stride},
