@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...language.assembly import Function, note
-from ...language.c_source import wrap
 from ...language.packing import PAIRS
 from ..portable.depthwise import (
     BIAS,
@@ -360,7 +359,7 @@ HELPERS = {
 
 
 def strip_body(taps: int, stride: int) -> str:
-    order = "\n".join(wrap(", ".join(map(str, places(taps, stride))), "\t\t", 0))
+    order = "\n".join(textwrap.wrap(", ".join(map(str, places(taps, stride))), 80))
     size = channel_bytes(taps, stride)
     return f"""
 static const uint8_t order[] = {{
