@@ -393,8 +393,8 @@ VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **
 				    int32_t lanes)
 {
 	static const uint8_t order[] = {
-		0, 1, 4, 5, 8, 2, 3, 6, 7, 10, 12, 13, 16, 17, 20, 14, 15, 18, 19, 22, 24, 28,
-		30, 32, 34,
+		0, 1, 4, 5, 8, 2, 3, 6, 7, 10, 12, 13, 16, 17, 20, 14, 15, 18, 19, 22,
+		24, 28, 30, 32, 34,
 	};
 	static const struct vmcu_paired_window window = {
 		.taps = 5,
@@ -415,8 +415,8 @@ VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **
 				    int32_t lanes)
 {
 	static const uint8_t order[] = {
-		0, 5, 1, 8, 4, 2, 7, 3, 10, 6, 12, 17, 13, 20, 16, 14, 19, 15, 22, 18, 24, 26,
-		25, 27, 28,
+		0, 5, 1, 8, 4, 2, 7, 3, 10, 6, 12, 17, 13, 20, 16, 14, 19, 15, 22, 18,
+		24, 26, 25, 27, 28,
 	};
 	static const struct vmcu_paired_window window = {
 		.taps = 5,
@@ -437,9 +437,9 @@ VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **
 				    int32_t lanes)
 {
 	static const uint8_t order[] = {
-		0, 1, 4, 5, 8, 9, 12, 2, 3, 6, 7, 10, 11, 14, 16, 17, 20, 21, 24, 25, 28, 18,
-		19, 22, 23, 26, 27, 30, 32, 33, 36, 37, 40, 41, 44, 34, 35, 38, 39, 42, 43, 46,
-		48, 52, 54, 56, 58, 60, 62,
+		0, 1, 4, 5, 8, 9, 12, 2, 3, 6, 7, 10, 11, 14, 16, 17, 20, 21, 24, 25,
+		28, 18, 19, 22, 23, 26, 27, 30, 32, 33, 36, 37, 40, 41, 44, 34, 35, 38,
+		39, 42, 43, 46, 48, 52, 54, 56, 58, 60, 62,
 	};
 	static const struct vmcu_paired_window window = {
 		.taps = 7,
@@ -460,9 +460,9 @@ VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **
 				    int32_t lanes)
 {
 	static const uint8_t order[] = {
-		0, 8, 1, 9, 4, 12, 5, 2, 10, 3, 11, 6, 14, 7, 16, 24, 17, 25, 20, 28, 21, 18,
-		26, 19, 27, 22, 30, 23, 32, 40, 33, 41, 36, 44, 37, 34, 42, 35, 43, 38, 46, 39,
-		48, 50, 49, 51, 52, 54, 53,
+		0, 8, 1, 9, 4, 12, 5, 2, 10, 3, 11, 6, 14, 7, 16, 24, 17, 25, 20, 28,
+		21, 18, 26, 19, 27, 22, 30, 23, 32, 40, 33, 41, 36, 44, 37, 34, 42, 35,
+		43, 38, 46, 39, 48, 50, 49, 51, 52, 54, 53,
 	};
 	static const struct vmcu_paired_window window = {
 		.taps = 7,

@@ -359,7 +359,7 @@ HELPERS = {
 
 
 def strip_body(taps: int, stride: int) -> str:
-    order = "\n".join(textwrap.wrap(", ".join(map(str, places(taps, stride))), 80))
+    order = "\n".join(textwrap.wrap(", ".join(map(str, places(taps, stride))), 72))
     size = channel_bytes(taps, stride)
     return f"""
 static const uint8_t order[] = {{
