@@ -144,8 +144,8 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
-# ARGS         Handed to `vmcu build` as they are. Zephyr: --target helium unless there is a
-#              --target, where CONFIG_ARMV8_1_M_MVEI and CONFIG_FPU are set.
+# ARGS         Handed to `vmcu build` as they are. Zephyr: with --target helium or rv32 on
+#              such cores, unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
   cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
@@ -169,10 +169,6 @@ function(vmcu_add_model target)
 
   set(options ${arg_ARGS})
   set(inputs "${model}")
-  # Kernels of such a core's own; ARGS may name another target.
-  if(CONFIG_RISCV AND CONFIG_RISCV_ISA_EXT_M AND NOT CONFIG_64BIT AND NOT "--target" IN_LIST options)
-    list(APPEND options --target rv32)
-  endif()
   if(arg_RAM)
     list(APPEND options --ram "${arg_RAM}")
   endif()
@@ -220,9 +216,13 @@ function(vmcu_add_model target)
     endif()
   endif()
 
-  # Compilers use MVE only together with the registers of the FPU.
-  if(CONFIG_ARMV8_1_M_MVEI AND CONFIG_FPU AND NOT "${options}" MATCHES "--target|--format")
-    list(APPEND options --target helium)
+  # Kernels of such a core's own. Compilers use MVE only together with the registers of the FPU.
+  if(NOT "${options}" MATCHES "--target|--format")
+    if(CONFIG_ARMV8_1_M_MVEI AND CONFIG_FPU)
+      list(APPEND options --target helium)
+    elseif(CONFIG_RISCV AND CONFIG_RISCV_ISA_EXT_M AND NOT CONFIG_64BIT)
+      list(APPEND options --target rv32)
+    endif()
   endif()
 
   vmcu_generate(${target} ${arg_NAME} "${inputs}" "vmcu: compiling ${arg_MODEL}"

@@ -48,8 +48,8 @@ int main(void)
 	uint32_t x = 1;
 
 	for (int i = 0; i < count * count * count * count; i++) {
-		const uint32_t a = (uint32_t)halves[i % count] << 16 |
-				   (uint32_t)halves[i / count % count];
+		const uint32_t a =
+			(uint32_t)halves[i % count] << 16 | (uint32_t)halves[i / count % count];
 		const uint32_t b = (uint32_t)halves[i / count / count % count] << 16 |
 				   (uint32_t)halves[i / count / count / count];
 

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 from random_graphs import Builder, disjoint, random_inputs, random_layers
 from vmcu_tools import paths, runners
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.runners import borders, image_values
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
+from vmcu_tools.runners.samples import make_samples
 
+TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
 IMAGES = ("host", "qemu:m0", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:m55", "qemu:rv32")
 
 
@@ -107,6 +111,13 @@ def test_model_larger_than_the_board() -> None:
     out = builder.node(Requantize(None), [x], x.shape)
     with pytest.raises(UserError, match="does not fit into qemu:m3"):
         runners.get("qemu:m3").run(disjoint(builder.graph([out.name])), [])
+
+
+@pytest.mark.parametrize(("target", "machine"), [("helium", "qemu:m4"), ("v6m", "host")])
+def test_a_model_for_other_cores_is_refused(target: str, machine: str) -> None:
+    plan = compile_model(TINY, CompileOptions(target=target))
+    with pytest.raises(UserError, match=f"{machine} is no core of this model.*{target}"):
+        runners.get(machine).run(plan, make_samples(plan.graph, 1, 0, 0))
 
 
 def test_an_image_holds_only_the_kernels_it_needs(tmp_path: Path) -> None:

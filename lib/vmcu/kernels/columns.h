@@ -16,8 +16,8 @@
 #if defined(VMCU_COLUMNS)
 
 typedef const uint8_t *vmcu_paired_strip(const uint8_t *stream, const int8_t *tile, int8_t *out,
-					int32_t channels, int32_t pixels, int32_t pitch,
-					int32_t half);
+					 int32_t channels, int32_t pixels, int32_t pitch,
+					 int32_t half);
 
 /* A window: its taps across, its stride, bytes of a channel in the stream, where its weights are
  * there behind the channel's word, and the function for it. */

@@ -283,8 +283,7 @@ static void vmcu_gather_windows(vmcu_lane_t *t, int32_t pixels, const struct vmc
 	const struct vmcu_window *window = in->window;
 	struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t pitch = window->stride_w * in->tensor->channels;
-	const int32_t line =
-		VMCU_FOUR * (((in->run + VMCU_LANES - 1) & -VMCU_LANES) >> 2) * pixels;
+	const int32_t line = VMCU_FOUR * (((in->run + VMCU_LANES - 1) & -VMCU_LANES) >> 2) * pixels;
 	uint32_t copy[VMCU_EDGE / sizeof(uint32_t)];
 	const bool edge = !span.straight && vmcu_gather_edge(copy, in, &span, row, pixel);
 	const int8_t *x = span.x;

@@ -146,7 +146,8 @@ def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], need
     parts += [f'#include "{choice_name(packing)}"', ""]
     parts += [function(lower(program)) for program in programs]
     if needs:
-        parts = [parts[0], f"#if {needs}", *parts[1:], "#endif"]
+        # Something has to be there on other cores, too.
+        parts = [parts[0], '#include "../support.h"\n', f"#if {needs}", *parts[1:], "#endif"]
     return "\n".join(parts)
 
 

@@ -12,6 +12,7 @@ import concurrent.futures
 import functools
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,6 +38,8 @@ INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
 MODEL_NAME = "model"
 # Behind the name of a target that loads models from containers.
 LOADING = "+container"
+# What a model's file says on cores that it is not for, see emit/model.py.
+OTHER_CORES = re.compile(r"#error \"model was built with (--target \w+)")
 ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
@@ -234,6 +237,9 @@ class CompiledRunner(ABC):
             raise UserError(
                 Problem(f"the model does not fit into {self.name}", "try another target with --on")
             )
+        if found := OTHER_CORES.search(done.stderr):
+            reason = f"{self.name} is no core of this model, which was built with {found[1]}"
+            raise UserError(Problem(reason, "leave out --target, or name such a machine with --on"))
         raise RunnerError(f"{self.name}: the compiler failed\n{done.stderr}")
 
     def execute(

@@ -151,7 +151,8 @@ void vmcu_depthwise_any_pairs(const struct vmcu_call *call);
 /** @} */
 
 /**
- * @brief The same layers from constants that are laid out for vectors of 16 bytes (--target helium).
+ * @brief The same layers from constants that are laid out for vectors of 16 bytes (--target
+ * helium).
  *
  * Convolutions and fully connected layers write four channels at once; taps are padded to 16.
  * Depthwise convolutions of all windows read, then write, 16 channels of a pixel at once.

@@ -524,8 +524,8 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 				vmcu_paired_pixels(to, step, rows[r].x + c, channels, first, lanes);
 				if (first < count) {
 					vmcu_paired_pixels(to + first * step, step,
-							   rows[r].behind + first * channels + c, channels,
-							   count - first, lanes);
+							   rows[r].behind + first * channels + c,
+							   channels, count - first, lanes);
 				}
 			}
 			vmcu_tile_done();

@@ -30,7 +30,7 @@
 #define OPERATION "a0"
 #define ARGUMENT  "a1"
 #define TRAP                                                                                       \
-	".option push\n\t.option norvc\n\t.p2align 4\n\t"                                        \
+	".option push\n\t.option norvc\n\t.p2align 4\n\t"                                          \
 	"slli x0, x0, 0x1f\n\tebreak\n\tsrai x0, x0, 7\n\t.option pop"
 #define CHANGES "memory"
 #elif defined(__aarch64__)

@@ -48,7 +48,8 @@ void vmcu_reset(void)
 	__asm__ volatile("dsb\n\tisb" ::: "memory");
 #endif
 #if defined(__ARM_ARCH_6M__)
-	/* Cores of ARMv6-M always fault at unaligned addresses; so shall others that run their code. */
+	/* Cores of ARMv6-M always fault at unaligned addresses; so shall others that run their
+	 * code. */
 	CCR |= CCR_UNALIGN_TRP;
 #endif
 	for (uint32_t *to = vmcu_data_start; to < vmcu_data_end; to++) {

@@ -22,7 +22,7 @@ from .assembly import Function
 # What other instructions stay in front of or behind: whatever changes where code goes on, and SP.
 FIXED = re.compile(r"(b|bl|bx|blx|b[a-z][a-z]|cbn?z|tb[bh]|adr|push|pop|svc)(\.[nw])?$")
 FIELDS = ("bic", "bfi", "bfc")
-IF_THEN = re.compile(r"it([te]*)$")
+IF_THEN = re.compile(r"it((?:t|e)*)$")
 PIPES = Pipes()
 # Orders that are kept; twice as many find nothing better. Turns by which they are compared.
 BEAM, TURNS = 16, 4

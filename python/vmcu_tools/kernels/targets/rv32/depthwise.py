@@ -424,8 +424,8 @@ for (int32_t done = 0; done < columns; done += p->steps) {
 			vmcu_paired_pixels(to, step, rows[r].x + c, channels, first, lanes);
 			if (first < count) {
 				vmcu_paired_pixels(to + first * step, step,
-						   rows[r].behind + first * channels + c, channels,
-						   count - first, lanes);
+						   rows[r].behind + first * channels + c,
+						   channels, count - first, lanes);
 			}
 		}
 		vmcu_tile_done();
