@@ -143,17 +143,29 @@ def test_the_estimate_is_that_of_the_layers(
 
 
 def test_without_a_model_the_reason_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    for board, reason in (
-        ("rpi_pico", "there is no cycle model for cortex-m0+"),
-        ("teensy41", "it executes from external flash, which has no model"),
-        ("frdm_k22f", "its clock is unknown"),
-        ("nrf5340dk/nrf5340/cpunet", "there is no cycle model for cortex-m33+nodsp"),
+    external = "it executes from external flash, which has no model"
+    no_core = "there is no cycle model for cortex-"
+    for board, reason, of_bench in (
+        ("rpi_pico", f"{no_core}m0+", external),
+        ("bbc_microbit", f"{no_core}m0", f"{no_core}m0"),
+        ("teensy41", external, external),
+        ("frdm_k22f", "its clock is unknown", "its clock is unknown"),
+        ("nrf5340dk/nrf5340/cpunet", f"{no_core}m33+nodsp", f"{no_core}m33+nodsp"),
     ):
         assert main(["build", DIGITS, "--board", board]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert f"no estimate of milliseconds on {board}: {reason}" in said
         assert main(["bench", DIGITS, "--board", board]) == 1
-        assert f"no estimate for {board}: {reason}" in capsys.readouterr().err
+        assert f"no estimate for {board}: {of_bench}" in capsys.readouterr().err
+
+
+def test_a_board_is_counted_with_its_kernels(tmp_path: Path) -> None:
+    by_board, by_machine = tmp_path / "board.json", tmp_path / "machine.json"
+    assert main(["bench", DIGITS, "--board", "nucleo_g071rb", "--json", str(by_board)]) == 0
+    words = ["bench", DIGITS, "--on", "qemu:m0", "--target", "v6m", "--json", str(by_machine)]
+    assert main(words) == 0
+    board, machine = (json.loads(one.read_text()) for one in (by_board, by_machine))
+    assert board["cycles"] == machine["cycles"] and board["time"]
 
 
 def test_cores_and_wait_states_cost_cycles() -> None:

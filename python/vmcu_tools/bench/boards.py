@@ -46,10 +46,15 @@ class Board:
         """Why its milliseconds cannot be estimated; empty if they can."""
         return self.lacks(CORE_FACTORS)
 
+    @property
+    def cpu(self) -> str:
+        """What compilers call its core."""
+        return self.core.replace("+", "plus")
+
     def lacks(self, cores: Container[str]) -> str:
         """Why cycles do not become milliseconds, where those cores have a model; empty if they
         do."""
-        if self.core not in cores:
+        if self.cpu not in cores:
             return f"there is no cycle model for {self.core}"
         if self.external:
             return "it executes from external flash, which has no model"

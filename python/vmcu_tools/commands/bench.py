@@ -232,7 +232,8 @@ def _report(args: argparse.Namespace) -> BenchReport:
         return measure(compiled(args), name, ZephyrRunner(args.board, port=args.serial))
     board = None if args.board is None else _board(args.board)
     part = None if board is None else BOARDS.get(board.name)
-    target = args.on or (DEFAULT if board is None else model.emulated(board.core))
+    # Plans are made for the machine that counts.
+    args.on = target = args.on or (DEFAULT if board is None else model.emulated(board.cpu))
     flash = None if part is None else part.flash
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
