@@ -16,7 +16,7 @@ from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
 from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import blocks
+from ..targets.portable import blocks, blocks_all
 from ..targets.portable.blocks import Shape
 from ..targets.portable.tile import gather, widen
 
@@ -128,8 +128,10 @@ WINDOW_FIELDS = (
 )
 
 
-WIDE_TILES = Tiles(blocks.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE, blocks.BLOCKS_WIDE)
-NARROW_TILES = Tiles(blocks.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW, blocks.BLOCKS_NARROW)
+WIDE_TILES = Tiles(blocks.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE, blocks_all.BLOCKS_WIDE)
+NARROW_TILES = Tiles(
+    blocks.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW, blocks_all.BLOCKS_NARROW
+)
 
 
 def programs(packing: Packing) -> list[Program]:

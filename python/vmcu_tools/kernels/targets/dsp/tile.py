@@ -7,7 +7,8 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE, NARROW, WIDE, sums_apart
+from ..portable.blocks import NARROW, WIDE, sums_apart
+from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from . import blocks, dense, widen
 
 HELPERS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 
 from ...language.assembly import SAVED, WORD, Function, leave, note, push, release, save
-from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE
+from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from ..thumb import prototypes
 
 CHANNELS = 4

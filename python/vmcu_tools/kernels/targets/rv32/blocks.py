@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from ...language.assembly import Function, note
 from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
-from ..portable.blocks import NARROW, RUN_PAIRED, SHAPES, Shape
+from ..portable.blocks import NARROW, SHAPES, Shape
+from ..portable.blocks_paired import RUN_PAIRED
 from .frame import leave, save
 
 # Arguments; STEPS becomes the tile's end.

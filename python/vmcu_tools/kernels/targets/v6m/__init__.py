@@ -6,7 +6,8 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from ..portable.blocks import NARROW, RUN_PAIRED
+from ..portable.blocks import NARROW
+from ..portable.blocks_paired import RUN_PAIRED
 from ..portable.dense import whole_dense
 from ..portable.strips import STRIP
 from ..thumb import prototypes
