@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,8 +46,10 @@ SAME = ("qemu:m4-64k",)
 RIGHT = "right"
 
 
-def machines() -> list[QemuRunner]:
-    return [board for board in BOARDS if board.name not in SAME]
+def machines(only: Sequence[str]) -> list[QemuRunner]:
+    """Those of such names, all by default."""
+    names = only or [board.name for board in BOARDS if board.name not in SAME]
+    return [board for board in BOARDS if board.name in names]
 
 
 def kernels(board: QemuRunner) -> str:
@@ -72,11 +75,11 @@ def per_mac(count: int | None, macs: int) -> str:
     return RIGHT if count is None else f"{count / macs:.2f}"
 
 
-def layers(_: Path) -> Table:
+def layers(_: Path, only: Sequence[str] = ()) -> Table:
     """Single layers, whole calls."""
     cases = [next(case for case in CASES if case.name.startswith(name)) for name in LAYERS]
     rows = []
-    for board in machines():
+    for board in machines(only):
         cells = []
         for number, case in enumerate(cases):
             if board.pointer_bytes == POINTER_BYTES:
@@ -90,7 +93,7 @@ def layers(_: Path) -> Table:
     return Table("Layers", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
 
 
-def networks(folder: Path) -> Table:
+def networks(folder: Path, only: Sequence[str] = ()) -> Table:
     """MLPerf Tiny's networks: instructions per multiply-accumulate of the file."""
     files = {name: folder / file for name, file in NETWORKS.items()}
     macs = {}
@@ -98,7 +101,7 @@ def networks(folder: Path) -> Table:
         graph = load(file)
         macs[name] = sum(bind(graph, node).macs for node in graph.nodes)
     rows = []
-    for board in machines():
+    for board in machines(only):
         options = CompileOptions(target=board.family)
         found = [
             per_mac(instructions(board, compile_model(file, options), name_of(file)), macs[name])

@@ -242,7 +242,9 @@ def in_calls(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 @given(st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), min_size=1, max_size=9))
 def test_heads_of_segments(runs: list[tuple[Kind, int]]) -> None:
     """The heads name every block once and in order, however long a run is."""
-    bodies = [(kind, kind.name[:4].encode()) for kind, n in runs for _ in range(n)]
+    codes = [code % 4 for code, (_, n) in enumerate(runs) for _ in range(n)]
+    kinds = [kind for kind, n in runs for _ in range(n)]
+    bodies = [(k, code, k.name[:4].encode()) for k, code in zip(kinds, codes, strict=True)]
     most = Head.MOST_FAST if bodies[-1][0] is Kind.FAST else Head.MOST_EXACT
     bodies += [bodies[-1]] * (most - 1)
     stream = np.frombuffer(with_heads(bodies, 3), np.uint32)
@@ -251,9 +253,9 @@ def test_heads_of_segments(runs: list[tuple[Kind, int]]) -> None:
         head = Head.of(int(stream[at]))
         assert head.left == (0 if head.more else 3)
         others = Kind.APART if head.apart else Kind.EXACT
-        read += [*[Kind.FAST] * head.fast, *[others] * head.exact]
+        read += [(Kind.FAST, head.code)] * head.fast + [(others, head.code)] * head.exact
         words = {int(np.frombuffer(b, np.uint32)[0]) for b in (b"FAST", b"EXAC", b"APAR")}
         assert set(stream[at + 1 : at + 1 + head.fast + head.exact].tolist()) <= words
         at, more = at + 1 + head.fast + head.exact, head.more
     assert at == len(stream)
-    assert read == [kind for kind, _ in bodies]
+    assert read == [(kind, code) for kind, code, _ in bodies]

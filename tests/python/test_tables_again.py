@@ -44,6 +44,19 @@ def engines() -> Table:
     return published.engines(SHARED, ["ad", "kws"])  # type: ignore[no-any-return]
 
 
+def dual() -> Table:
+    """The cheapest row."""
+    published = script("published", "benchmarks/published/run.py")
+    return published.dual(SHARED, ["ad"])  # type: ignore[no-any-return]
+
+
+def cores(table: str) -> Table:
+    """The machines with kernels of their own whose compiler is that of Arm."""
+    page = script("cores", "benchmarks/cores/run.py")
+    machines = ["qemu:m0", "qemu:m55"] if table == "layers" else ["qemu:m55"]
+    return getattr(page, table)(SHARED, machines)  # type: ignore[no-any-return]
+
+
 def fronts() -> Table:
     """The points that are planned in seconds: the largest of each MCUNet file."""
     page = script("fronts", "benchmarks/published/fronts.py")
@@ -74,6 +87,9 @@ class Again:
 
 
 COMPUTED = {
+    "cores/layers": Again(lambda: cores("layers"), emulated=True, some=True),
+    "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),
+    "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),

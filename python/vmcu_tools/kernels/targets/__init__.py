@@ -16,7 +16,10 @@ from .v7m import V7M
 TARGETS = {target.name: target for target in (HELIUM, DSP, V7M, V6M, RV32, PORTABLE)}
 DEFAULT = DSP.name
 
-__all__ = ["DEFAULT", "PORTABLE", "TARGETS", "Target", "named"]
+__all__ = ["DEFAULT", "PORTABLE", "SUFFIXES", "TARGETS", "Target", "named"]
+
+# How the C names of kernels end that only cores of some targets have.
+SUFFIXES = tuple(dict.fromkeys(t.packing.suffix for t in TARGETS.values() if t.packing.suffix))
 
 
 def named(name: str | None) -> Target:
