@@ -67,9 +67,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
 			} else {
 				w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, pixels);
-				if (VMCU_CHANNELS_JOINED) {
-					vmcu_seconds(acc, size, pixels);
-				}
+				vmcu_seconds(acc, size, pixels);
 			}
 			if (some > 0) {
 				w = vmcu_store_some(p, acc, size, pixels, w, out, pitch,

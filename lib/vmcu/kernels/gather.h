@@ -8,20 +8,14 @@
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
  * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and
- * vmcu_widen_straight(), and VMCU_LANES and VMCU_PACKED where they are not those below.
+ * vmcu_widen_straight(), VMCU_LANES, of which each run of taps takes a multiple, and VMCU_PACKED,
+ * the most taps of a window that is packed: see struct vmcu_mac_params.
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
 #define VMCU_KERNELS_GATHER_H_
 
 #include "window.h"
-
-#if !defined(VMCU_LANES)
-/** Of what each run of taps takes a multiple. */
-#define VMCU_LANES  4
-/** Taps of a window that is packed, at most: see struct vmcu_mac_params. */
-#define VMCU_PACKED 32
-#endif
 
 /** Pixels of a tile. */
 #define VMCU_TILE 4

@@ -47,9 +47,21 @@ def replaced(target: Target) -> list[str]:
     return [] if target is PORTABLE else [*helpers, *(made.name for made in target.own)]
 
 
+def facts(packing: Packing) -> list[str]:
+    """What C that all targets share needs to know of a packing. The headers of a target and of
+    portable C both say it."""
+    return [
+        f"#define VMCU_LANES           {packing.lanes}",
+        f"#define VMCU_PACKED          {packing.packed}",
+        f"#define VMCU_CHANNELS_JOINED {int(packing.joined)}",
+        "",
+    ]
+
+
 def target_header(target: Target) -> str:
     """What a target has of its own, then everything else as portable C."""
-    parts = ["", *(f"#define {own(name)}" for name in replaced(target)), ""]
+    parts = ["", *facts(target.packing)]
+    parts += [*(f"#define {own(name)}" for name in replaced(target)), ""]
     parts += [text.strip("\n") + "\n" for text in target.helpers.values()]
     parts += [f'#include "{HELPERS}"', ""]
     parts += [text.strip("\n") + "\n" for text in target.later.values()]
@@ -81,7 +93,7 @@ def portable_header(packing: Packing) -> str:
         return unless_own(made.name, instruction_function(made, portable_body(made, packing)))
 
     used = reachable(packing)
-    parts = ["", f'#include "{HELPERS}"', ""]
+    parts = ["", *facts(packing), f'#include "{HELPERS}"', ""]
     parts += filter(None, (body(made) for made in INSTRUCTIONS.values() if made in used))
     parts += ['#include "../called.h"', ""]
     parts += filter(None, (body(made) for made in COMPOUND.values() if made in used))

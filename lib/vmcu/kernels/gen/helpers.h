@@ -27,13 +27,11 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 
-#ifndef VMCU_OWN_SECOND
 /* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
 VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
 {
-	return (int32_t)((uint32_t)both - (uint32_t)first);
+	return VMCU_CHANNELS_JOINED ? (int32_t)((uint32_t)both - (uint32_t)first) : both;
 }
-#endif
 
 #ifndef VMCU_OWN_TILE
 typedef int8_t vmcu_lane_t;
@@ -205,17 +203,15 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 
 #endif
 
-#ifndef VMCU_OWN_SECONDS
 /* The sums of a block of channels where those of second ones are 256 times that. */
 VMCU_CALLED void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 {
-	for (int32_t n = 1; n < channels; n += 2) {
+	for (int32_t n = 1; VMCU_CHANNELS_JOINED && n < channels; n += 2) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
 			acc[n * pixels + pixel] >>= 8;
 		}
 	}
 }
-#endif
 
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;

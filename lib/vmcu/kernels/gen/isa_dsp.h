@@ -11,6 +11,10 @@
 
 /* ARMv7E-M and ARMv8-M with DSP */
 
+#define VMCU_LANES           4
+#define VMCU_PACKED          32
+#define VMCU_CHANNELS_JOINED 1
+
 #define VMCU_OWN_ONCE
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
@@ -262,8 +266,7 @@ VMCU_APART const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile
 }
 
 /* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
-#define VMCU_CHANNELS_JOINED 1
-#define VMCU_BLOCK_SUMS      8
+#define VMCU_BLOCK_SUMS 8
 typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
 				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				   int32_t pixels);

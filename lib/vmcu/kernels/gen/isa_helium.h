@@ -11,6 +11,10 @@
 
 /* ARMv8.1-M with MVE */
 
+#define VMCU_LANES           16
+#define VMCU_PACKED          80
+#define VMCU_CHANNELS_JOINED 0
+
 #define VMCU_OWN_ONCE
 #define VMCU_OWN_TILE
 #define VMCU_OWN_WIDEN_ROWS
@@ -30,9 +34,6 @@
 #define VMCU_ONCE VMCU_CALLED
 
 typedef int8_t vmcu_lane_t;
-
-#define VMCU_LANES  16
-#define VMCU_PACKED 80
 
 /* What four taps of a pixel take of a tile. */
 #define VMCU_FOUR 4
@@ -146,8 +147,7 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 	return true;
 }
 
-#define VMCU_CHANNELS_JOINED 0
-#define VMCU_BLOCK_SUMS      16
+#define VMCU_BLOCK_SUMS 16
 
 /* vmcu_run_of_vectors(). */
 typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,

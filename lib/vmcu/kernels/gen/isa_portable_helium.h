@@ -11,6 +11,10 @@
 
 /* Portable C99 */
 
+#define VMCU_LANES           16
+#define VMCU_PACKED          80
+#define VMCU_CHANNELS_JOINED 0
+
 #include "helpers.h"
 
 /* Widens some pixels of depth channels each, taps beyond depth are anything. */

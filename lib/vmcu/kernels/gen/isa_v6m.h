@@ -11,12 +11,14 @@
 
 /* ARMv6-M and ARMv8-M Baseline */
 
+#define VMCU_LANES           4
+#define VMCU_PACKED          32
+#define VMCU_CHANNELS_JOINED 0
+
 #define VMCU_OWN_TILE
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_WIDEN_ANY
 #define VMCU_OWN_NINES
-#define VMCU_OWN_SECOND
-#define VMCU_OWN_SECONDS
 #define VMCU_OWN_ONCE
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_DENSE_WHOLE
@@ -187,20 +189,6 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 		vmcu_widen_rows(t, pixels, x, pitch, line);
 	}
 	return true;
-}
-
-/* Channels are not joined: a second one's sum is what it is. */
-VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
-{
-	(void)first;
-	return second;
-}
-
-VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
-{
-	(void)acc;
-	(void)channels;
-	(void)pixels;
 }
 
 /*

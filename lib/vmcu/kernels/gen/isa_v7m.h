@@ -11,6 +11,10 @@
 
 /* ARMv7-M and ARMv8-M without DSP */
 
+#define VMCU_LANES           4
+#define VMCU_PACKED          32
+#define VMCU_CHANNELS_JOINED 1
+
 #define VMCU_OWN_SUMS_4X2
 #define VMCU_OWN_SUMS_2X2
 #define VMCU_OWN_SUMS_1X2

@@ -118,3 +118,17 @@ WORDS = Packing()
 # half once 2**15 is added: A += P; H += (P + 2**15) >> 16. In the end the sums are H and
 # A - H * 2**16.
 PAIRS = Packing(weave=in_order, joined=False, paired=True, suffix="_pairs")
+
+# Sixteen taps of a channel are a vector.
+VECTORS = Packing(
+    lanes=16,
+    step=16,
+    channels=4,
+    dense=4,
+    tap=1,
+    weave=in_order,
+    packed=80,
+    joined=False,
+    vector=16,
+    suffix="_helium",
+)

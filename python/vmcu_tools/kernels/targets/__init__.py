@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...errors import Problem, UserError
 from ..language.target import Target
 from .dsp import DSP
-from .helium import TARGET as HELIUM
+from .helium import HELIUM
 from .portable import PORTABLE
 from .rv32 import RV32
 from .v6m import V6M

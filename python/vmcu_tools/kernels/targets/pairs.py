@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from .portable.tile import WIDEN_ROWS
 
-PAIR_OF = "{0} + {1} * 65536"
-
 
 def widen_taps(pixels: int, taps: int) -> list[str]:
     """C that widens so many taps of each pixel."""
@@ -16,8 +14,8 @@ def widen_taps(pixels: int, taps: int) -> list[str]:
         if pixels == 1:
             lines.append(f"t[{tap}] = x0[{tap}];")
         for i in range(0, pixels - 1, 2):
-            pair = PAIR_OF.format(*(f"{row}[{tap}]" for row in rows[i : i + 2]))
-            lines.append(f"u[{(pixels * tap + i) // 2}] = {pair};")
+            first, second = (f"{row}[{tap}]" for row in rows[i : i + 2])
+            lines.append(f"u[{(pixels * tap + i) // 2}] = {first} + {second} * 65536;")
     return lines
 
 
@@ -120,22 +118,6 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 		vmcu_widen_rows(t, pixels, x, pitch, line);
 	}
 	return true;
-}
-""",
-    "second": r"""
-/* Channels are not joined: a second one's sum is what it is. */
-VMCU_INLINE int32_t vmcu_second(int32_t second, int32_t first)
-{
-	(void)first;
-	return second;
-}
-""",
-    "seconds": r"""
-VMCU_INLINE void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
-{
-	(void)acc;
-	(void)channels;
-	(void)pixels;
 }
 """,
     "paired_add": r"""

@@ -410,8 +410,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 """
 RUN_OF = """
 /* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
-#define VMCU_CHANNELS_JOINED 1
-#define VMCU_BLOCK_SUMS      8
+#define VMCU_BLOCK_SUMS 8
 typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
 				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				   int32_t pixels);

@@ -6,22 +6,10 @@ Sixteen taps of a channel are a vector, and a dot product of two of them is one 
 
 from __future__ import annotations
 
-from ...language.packing import Packing, in_order
+from ...language.packing import VECTORS
 from ...language.target import Costs, Target
 from . import blocks, dense, pixels, tile, vectors, windows
 
-HELIUM = Packing(
-    lanes=16,
-    step=16,
-    channels=4,
-    dense=4,
-    tap=1,
-    weave=in_order,
-    packed=80,
-    joined=False,
-    vector=16,
-    suffix="_helium",
-)
 # `vmcu bench --on qemu:m55`, in instructions.
 COSTS = Costs(
     mac=0.25,
@@ -35,11 +23,11 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
-TARGET = Target(
+HELIUM = Target(
     "helium",
     "ARMv8.1-M with MVE",
     "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
-    HELIUM,
+    VECTORS,
     COSTS,
     {**blocks.OWN, **dense.OWN, **vectors.OWN},
     {**tile.HELPERS, **blocks.HELPERS, **dense.HELPERS},

@@ -264,8 +264,7 @@ DECLARED = prototypes(
 )
 HELPERS = {
     "run_of": f"""
-#define VMCU_CHANNELS_JOINED 0
-#define VMCU_BLOCK_SUMS      16
+#define VMCU_BLOCK_SUMS 16
 
 /* vmcu_run_of_vectors(). */
 typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,

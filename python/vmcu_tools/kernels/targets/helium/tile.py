@@ -15,9 +15,6 @@ HELPERS = {
     "tile": r"""
 typedef int8_t vmcu_lane_t;
 
-#define VMCU_LANES  16
-#define VMCU_PACKED 80
-
 /* What four taps of a pixel take of a tile. */
 #define VMCU_FOUR 4
 

@@ -252,7 +252,7 @@ HELPERS = {
 /* The sums of a block of channels where those of second ones are 256 times that. */
 VMCU_CALLED void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 {
-	for (int32_t n = 1; n < channels; n += 2) {
+	for (int32_t n = 1; VMCU_CHANNELS_JOINED && n < channels; n += 2) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
 			acc[n * pixels + pixel] >>= 8;
 		}

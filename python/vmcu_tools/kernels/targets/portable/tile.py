@@ -44,7 +44,7 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 /* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
 VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
 {
-	return (int32_t)((uint32_t)both - (uint32_t)first);
+	return VMCU_CHANNELS_JOINED ? (int32_t)((uint32_t)both - (uint32_t)first) : both;
 }
 """,
     "tile": r"""
