@@ -14,6 +14,7 @@ from ...language.assembly import Function, note
 from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
 from ..portable.blocks import NARROW, SHAPES, Shape
 from ..portable.blocks_paired import RUN_PAIRED
+from . import requant
 from .frame import leave, save
 
 # Arguments; STEPS becomes the tile's end.
@@ -36,24 +37,16 @@ BYTE = TILE
 def requantised(
     channels: Sequence[Sequence[tuple[int, str]]], stream: str, first: int = 0, name: str = "byte"
 ) -> Iterator[str]:
-    """Channels from sums, (pixel, register) each, to bytes, see vmcu_fixed() in
-    targets/rv32/tile.py; HALF is twice what it is in C. first: the first one's place in the output.
+    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first: the first one's place in the output.
     name: of labels, see saturated()."""
-    high, low, sign = TEMPORARY
+    high, low = TEMPORARY[:2]
     for n, outputs in enumerate(channels):
         yield f"lw {MULTIPLIER}, {4 * n}({stream})"
         yield f"lbu {SHIFT}, {4 * len(channels) + n}({stream})"
         yield f"sll {BIAS}, {HALF}, {SHIFT}"
         yield f"addi {SHIFT}, {SHIFT}, 2"
         for pixel, acc in outputs:
-            yield f"slli {low}, {acc}, 2"
-            yield f"mulh {high}, {low}, {MULTIPLIER}"
-            yield f"srai {sign}, {acc}, 31"
-            yield f"ori {sign}, {sign}, 1"
-            yield f"add {sign}, {sign}, {BIAS}"
-            yield f"add {high}, {high}, {sign}"
-            yield f"sra {high}, {high}, {SHIFT}"
-            yield f"addi {low}, {high}, 128"
+            yield from requant.fixed(acc, MULTIPLIER, BIAS, SHIFT, TEMPORARY)
             yield f"bltu {BYTE}, {low}, <over_{name}_{n}_{pixel}>"
             yield f"<store_{name}_{n}_{pixel}>:"
             yield f"sb {high}, {first + n}({PIXELS[pixel]})"
@@ -61,13 +54,9 @@ def requantised(
 
 def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
     """Behind a function: results beyond int8."""
-    high = TEMPORARY[0]
     for n, outputs in enumerate(channels):
         for pixel, _ in outputs:
-            yield f"<over_{name}_{n}_{pixel}>:"
-            yield f"srai {high}, {high}, 31"
-            yield f"xori {high}, {high}, 127"
-            yield f"j <store_{name}_{n}_{pixel}>"
+            yield from requant.saturated(f"{name}_{n}_{pixel}", TEMPORARY[0])
 
 
 @dataclass(frozen=True)

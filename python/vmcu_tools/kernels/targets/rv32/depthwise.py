@@ -29,6 +29,7 @@ from ..portable.depthwise import (
     whole_pairs,
 )
 from ..portable.strips import STRIP, all_strips
+from . import requant
 from .frame import leave, save
 
 # Words on the stack.
@@ -128,26 +129,11 @@ def requantiser() -> Iterator[str]:
 
 
 def requantised(acc: str, label: str) -> Iterator[str]:
-    """See vmcu_fixed() in targets/rv32/tile.py."""
-    yield f"slli {SCRATCH}, {acc}, 2"
-    yield f"mulh {PRODUCT}, {SCRATCH}, {FACTOR}"
-    yield f"srai {OTHER}, {acc}, 31"
-    yield f"ori {OTHER}, {OTHER}, 1"
-    yield f"add {OTHER}, {OTHER}, {CONSTANT}"
-    yield f"add {PRODUCT}, {PRODUCT}, {OTHER}"
-    yield f"sra {PRODUCT}, {PRODUCT}, {SHIFT}"
-    yield f"addi {SCRATCH}, {PRODUCT}, 128"
+    yield from requant.fixed(acc, FACTOR, CONSTANT, SHIFT, (PRODUCT, SCRATCH, OTHER))
     yield f"srli {SCRATCH}, {SCRATCH}, 8"
     yield f"bnez {SCRATCH}, <over_{label}>"
     yield f"<store_{label}>:"
     yield f"sb {PRODUCT}, 0({BYTE})"
-
-
-def saturated(label: str) -> Iterator[str]:
-    yield f"<over_{label}>:"
-    yield f"srai {PRODUCT}, {PRODUCT}, 31"
-    yield f"xori {PRODUCT}, {PRODUCT}, 127"
-    yield f"j <store_{label}>"
 
 
 @dataclass
@@ -262,7 +248,7 @@ def strip_function(taps: int, stride: int) -> Function:
     summary = f"Channels of a strip of {taps} x {taps} taps at a stride of {stride}."
     code = [*start(taps, stride, square(stride) if taps == SQUARE_TAPS else larger(taps, stride))]
     for label in LABELS if taps == SQUARE_TAPS else PIXELS:
-        code += saturated(label)
+        code += requant.saturated(label, PRODUCT)
     return Function(f"vmcu_paired_strip_{taps}_{stride}", summary, code, thumb=False)
 
 

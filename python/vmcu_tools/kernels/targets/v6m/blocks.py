@@ -72,14 +72,21 @@ def factor(n: int, place: Sequence[str]) -> list[str]:
     in R7, half and the zero point in R12. place: loads R7 with the shift."""
     return [
         f"ldr r2, [{STREAM}, #{WORD * n}]",
-        "lsrs r3, r2, #16",
-        "uxth r2, r2",
+        *multiplier_halves(),
         *place,
         f"ldr r5, {HALF}",
-        "lsls r5, r7",
-        "mov r12, r5",
-        "adds r7, #1",
+        *constant(),
     ]
+
+
+def multiplier_halves() -> list[str]:
+    """Of the multiplier in R2: the upper one in R3, the lower one in R2."""
+    return ["lsrs r3, r2, #16", "uxth r2, r2"]
+
+
+def constant() -> list[str]:
+    """Of the shift in R7 and half in R5, for stored()."""
+    return ["lsls r5, r7", "mov r12, r5", "adds r7, #1"]
 
 
 def stored(number: int, at: int = 0) -> list[str]:

@@ -15,7 +15,7 @@ from ...language.assembly import WORD, Function, note, release, reserve
 from ...language.packing import PAIRS
 from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import JOB_C, meetings, store_whole_c
-from .blocks import HIGH, beyond, byte, leave, save, stored
+from .blocks import HIGH, beyond, byte, constant, leave, multiplier_halves, save, stored
 
 PIXELS = PAIRS.pixels
 FIELDS = ("stream", "x", "last", "patch", "plane", "half", "count", "left", "row", "sums")
@@ -182,12 +182,9 @@ def finish(odd: int, size: int) -> list[str]:
         "lsls r7, r7, #27",
         "lsrs r7, r7, #27",
         f"ldr r2, [r3, #{(odd + 1) * size - WORD}]",
-        "lsrs r3, r2, #16",
-        "uxth r2, r2",
+        *multiplier_halves(),
         f"ldr r5, [r0, #{AT['half']}]",
-        "lsls r5, r7",
-        "mov r12, r5",
-        "adds r7, #1",
+        *constant(),
         f"ldr r1, [r0, #{AT['patch']}]",
     ]
     first = PIXELS * odd
