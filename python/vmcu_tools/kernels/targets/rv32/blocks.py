@@ -37,8 +37,8 @@ BYTE = TILE
 def requantised(
     channels: Sequence[Sequence[tuple[int, str]]], stream: str, first: int = 0, name: str = "byte"
 ) -> Iterator[str]:
-    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first: the first one's place in the output.
-    name: of labels, see saturated()."""
+    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first:
+    the first one's place in the output. name: of labels, see saturated()."""
     high, low = TEMPORARY[:2]
     for n, outputs in enumerate(channels):
         yield f"lw {MULTIPLIER}, {4 * n}({stream})"
