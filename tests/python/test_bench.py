@@ -295,10 +295,7 @@ def test_every_part_has_the_clock_that_zephyr_runs_it_at(name: str) -> None:
     ],
 )
 def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
-    run = []
-    for text in code.split("; "):
-        mnemonic, _, operands = text.partition(" ")
-        run.append(Instruction.of(mnemonic, operands))
+    run = [Instruction.parse(text) for text in code.split("; ")]
     assert TIMINGS["cortex-m4"].block(run).total == cycles
 
 
@@ -313,8 +310,7 @@ def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
 )
 def test_a_core_without_long_multiplications_takes_longer(code: str, cycles: float) -> None:
     """Table 3-1 of the Cortex-M3's manual."""
-    parts = [text.partition(" ") for text in code.split("; ")]
-    run = [Instruction.of(mnemonic, operands) for mnemonic, _, operands in parts]
+    run = [Instruction.parse(text) for text in code.split("; ")]
     assert TIMINGS["cortex-m3"].block(run).total == cycles
 
 

@@ -17,8 +17,7 @@ NAMES = [f"r{number}" for number in range(13)]
 
 
 def cycles(lines: list[str]) -> float:
-    parts = [line.partition(" ") for line in lines]
-    return M7.block([Instruction.of(name, operands) for name, _, operands in parts]).total
+    return M7.block([Instruction.parse(line) for line in lines]).total
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_pairs_issue_as_llvm_schedules_them(code: str, expected: int) -> None:
 
 def test_cycles_are_those_of_who_begins_or_waits() -> None:
     code = ["ldrsb r0, [r1]", "smlad r3, r0, r5, r3", "strb r3, [r6]"]
-    spent = M7.block([Instruction.of(*line.split(" ", 1)) for line in code])
+    spent = M7.block([Instruction.parse(line) for line in code])
     assert (spent.loads, spent.arithmetic, spent.stores) == (1, 2, 1)
     assert M7.taken(3).branches == 3
 

@@ -17,10 +17,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .instructions import BRANCH, LOAD, STORE, Instruction, Spent, kind_of
+from .instructions import BRANCH, DIVISION, LOAD, STORE, Instruction, Spent, kind_of
+from .timing import Timing
 
 WORD_LOAD = re.compile(r"v?ldr(t|ex)?$")
-MULTIPLY = re.compile(r"([us]mull|[us]mlal\w*|mul|mla|mls|sm\w+)s?$")
+PRODUCT = re.compile(r"([us]mull|[us]mlal\w*|mul|mla|mls|sm\w+)s?$")
 LONG = re.compile(r"([us]mull|[us]mlal\w*|smlald\w*|smlsld\w*|umaal)$")
 # They issue on a unit of their own and before what they pair with.
 SIMD = re.compile(r"([us]xt\w*|pkh\w*|[usq]h?(add|sub)(8|16)|[us]sat\w*|[us]bfx|rev\w*|rbit|sel)$")
@@ -37,7 +38,6 @@ REGISTER = re.compile(r"\b(r\d+|sl|fp|ip|sp|lr|s\d+|d\d+)\b")
 READS_FLAGS = re.compile(r"(adc|sbc|it(t|e)*)")
 FLAGS = "flags"
 FLOAT_LATENCY = {"vdiv": 16, "vsqrt": 16, "vmla": 6, "vmls": 6, "vfma": 6, "vfms": 6}
-DIVISION = 7
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def use_of(instruction: Instruction) -> Use:
         return Use(("fpu",), reads, writes=tuple(named[:1]), latency=FLOAT_LATENCY.get(base, 3))
     if name in ("udiv", "sdiv"):
         return Use(("alu",), frozenset(named[1:]), writes=(named[0],), alone=True, cycles=DIVISION)
-    if MULTIPLY.match(name):
+    if PRODUCT.match(name):
         return _multiply(name, named)
     return _arithmetic(name, operands, named)
 
@@ -213,20 +213,12 @@ class Pipeline:
         self.now, self.taken = cycle, {}
 
 
-@dataclass(frozen=True)
-class DualIssue:
-    """The rules of such a core. refill: cycles that a taken branch adds if it was predicted. known:
-    how good the cycles are."""
+@dataclass(frozen=True, kw_only=True)
+class DualIssue(Timing):
+    """The rules of such a core. refill: of a branch that was predicted."""
 
-    core: str
     pipes: Pipes = Pipes()
     refill: float = 1
-    known: str = "modelled, not measured"
-
-    @property
-    def said(self) -> str:
-        """How the cycles are known."""
-        return f"{self.core}, {self.known} (doc/cycles.md)"
 
     def block(self, run: Sequence[Instruction]) -> Spent:
         """Of instructions one behind the other; a cycle counts for the first that issues in it,
@@ -235,6 +227,3 @@ class DualIssue:
         for instruction in run:
             spent += kind_of(instruction).times(pipeline.issue(use_of(instruction)))
         return spent
-
-    def taken(self, count: float) -> Spent:
-        return Spent(branches=self.refill * count)

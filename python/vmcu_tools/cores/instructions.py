@@ -16,6 +16,8 @@ BRANCH = re.compile(r"(b|bl|bx|blx|cbz|cbnz|tbb|tbh)$")
 SEVERAL = re.compile(r"(ldrd|strd|push|pop|(ldm|stm)(ia|db)?)$")
 MULTIPLY = re.compile(r"(udiv|sdiv|mla|mls|[us]mull|[us]mlal)$")
 SPECIAL = (LOAD, STORE, BRANCH, SEVERAL, MULTIPLY)
+# Division ends early: 2 to 12 cycles. Few divide by little.
+DIVISION = 7
 CONDITIONS = frozenset(
     ["eq", "ne", "cs", "hs", "cc", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"]
 )
@@ -35,6 +37,12 @@ class Instruction:
         if not known and name[-2:] in CONDITIONS:
             name = name[:-2] if any(kind.match(name[:-2]) for kind in SPECIAL) else name
         return Instruction(name, operands.strip())
+
+    @staticmethod
+    def parse(line: str) -> Instruction:
+        """As assembly has it."""
+        mnemonic, _, operands = line.partition(" ")
+        return Instruction.of(mnemonic, operands)
 
     @property
     def registers(self) -> tuple[str, ...]:

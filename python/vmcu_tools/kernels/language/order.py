@@ -63,14 +63,9 @@ def is_fixed(line: str) -> bool:
 def faster(lines: Sequence[str]) -> list[str]:
     """Instructions without a branch in the order that takes the fewest cycles, as the body of a
     loop; they stay as they are if none takes fewer."""
-    uses = [use_of(instruction_of(line)) for line in lines]
+    uses = [use_of(Instruction.parse(line)) for line in lines]
     orders = [tuple(range(len(uses))), *schedules(uses, dependences(lines, uses))]
     return [lines[number] for number in min(orders, key=lambda order: cycles_of(uses, order))]
-
-
-def instruction_of(line: str) -> Instruction:
-    mnemonic, _, operands = line.partition(" ")
-    return Instruction.of(mnemonic, operands)
 
 
 def cycles_of(uses: Sequence[Use], order: Sequence[int]) -> int:
@@ -84,7 +79,7 @@ def dependences(lines: Sequence[str], uses: Sequence[Use]) -> list[list[int]]:
     reads or writes, or one of both stores where the other may load or store."""
     reads = [use.reads | use.early | use.late for use in uses]
     writes = [{*use.writes, use.updated} - {""} for use in uses]
-    stores = [bool(kind_of(instruction_of(line)).stores) for line in lines]
+    stores = [bool(kind_of(Instruction.parse(line)).stores) for line in lines]
     memory = ["memory" in use.units for use in uses]
     found: list[list[int]] = []
     for i in range(len(uses)):
