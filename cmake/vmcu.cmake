@@ -122,6 +122,21 @@ function(vmcu_generate target name inputs comment)
   target_include_directories(${target} PRIVATE "${folder}")
 endfunction()
 
+# The --target of the core that Zephyr builds for, if weights have an order of their own there, else
+# nothing.
+function(vmcu_core_target result)
+  set(core "")
+  # Compilers use MVE only together with the registers of the FPU.
+  if(CONFIG_ARMV8_1_M_MVEI AND CONFIG_FPU)
+    set(core helium)
+  elseif(CONFIG_RISCV AND CONFIG_RISCV_ISA_EXT_M AND NOT CONFIG_64BIT)
+    set(core rv32)
+  elseif(CONFIG_ARMV6_M_ARMV8_M_BASELINE)
+    set(core v6m)
+  endif()
+  set(${result} "${core}" PARENT_SCOPE)
+endfunction()
+
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
@@ -144,8 +159,8 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
-# ARGS         Handed to `vmcu build` as they are. Zephyr: with --target helium or rv32 on
-#              such cores, unless there is a --target or a --format.
+# ARGS         Handed to `vmcu build` as they are. Zephyr: with the --target of vmcu_core_target(),
+#              unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
   cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
@@ -216,12 +231,10 @@ function(vmcu_add_model target)
     endif()
   endif()
 
-  # Kernels of such a core's own. Compilers use MVE only together with the registers of the FPU.
   if(NOT "${options}" MATCHES "--target|--format")
-    if(CONFIG_ARMV8_1_M_MVEI AND CONFIG_FPU)
-      list(APPEND options --target helium)
-    elseif(CONFIG_RISCV AND CONFIG_RISCV_ISA_EXT_M AND NOT CONFIG_64BIT)
-      list(APPEND options --target rv32)
+    vmcu_core_target(core)
+    if(core)
+      list(APPEND options --target ${core})
     endif()
   endif()
 

@@ -68,6 +68,7 @@ list_missing() {
 		need git has git
 		need device-tree-compiler has dtc
 		need gperf has gperf
+		need qemu-system-x86 has qemu-system-i386
 		[ "$(uname -m)" != x86_64 ] || need gcc-multilib has_m32
 	fi
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from random_networks import two_layers
 from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Window
-from vmcu_tools.kernels.targets import SUFFIXES
+from vmcu_tools.kernels.language.packing import WORDS, Packing
+from vmcu_tools.kernels.programs import PACKED
+from vmcu_tools.kernels.targets import SUFFIXES, named
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
 from vmcu_tools.ops.average_pooling import AveragePool2D
@@ -82,12 +85,16 @@ def means() -> Graph:
     return b.graph(outputs)
 
 
-def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
+def plans(most: int = LAYERS_MAX, target: str | None = None) -> Iterator[tuple[str, Plan]]:
     """Every graph in the usual form, and in each other form that some of its layers have. Then a
     layer for each kernel that is not among them, one of two that computes again what is between
-    and one whose input is elsewhere at last."""
-    missing = declared()
-    for name, graph in graphs(most):
+    and one whose input is elsewhere at last. target: by its name in kernels/targets."""
+
+    def of_target(graph: Graph) -> Graph:
+        return replace(graph, target=target)
+
+    missing = declared(target)
+    for name, graph in ((name, of_target(graph)) for name, graph in graphs(most)):
         yield name, disjoint(graph)
         missing -= kernels_of(disjoint(graph))
         for form in Form:
@@ -95,16 +102,16 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
                 yield f"{name}_{form.name.lower()}", disjoint(graph, form)
                 missing -= kernels_of(disjoint(graph, form))
     for kind, seed in product(MORE, range(100, 300)):
-        plan = disjoint(random_layers(kind, 1, seed))
+        plan = disjoint(of_target(random_layers(kind, 1, seed)))
         if kernels_of(plan) & missing:
             yield f"{kind}_{seed}", plan
             missing -= kernels_of(plan)
-    again = recomputed(two_layers(SEED), Pair(0, 1, 2))
+    again = recomputed(of_target(two_layers(SEED)), Pair(0, 1, 2))
     assert again is not None
     yield "recomputed", disjoint(again)
     missing -= kernels_of(disjoint(again))
     for seed in range(100, 300):
-        graph = random_layers("conv2d", 1, seed)
+        graph = of_target(random_layers("conv2d", 1, seed))
         if missing and len(graph.inputs) == 1 and bytes_of(graph) <= POOL_BYTES:
             plan = make_plan(graph, CompileOptions(external_input=True))
             if kernels_of(plan) & missing:
@@ -114,13 +121,19 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
         raise ValueError(f"no layer here has the kernel {', '.join(sorted(missing))}")
 
 
-def declared() -> set[str]:
-    """The kernels that the runtime's headers declare, but for those that only streams have, whose
-    answers src/test_hops.c compares, and those that only some cores have."""
+def declared(target: str | None = None) -> set[str]:
+    """The kernels of a target that the runtime's headers declare, but for those that only streams
+    have, whose answers src/test_hops.c compares."""
     include = paths.runtime() / "include" / "vmcu"
     text = "".join((include / name).read_text() for name in ("kernels.h", "operators.h"))
     found = re.findall(r"^void (\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE)
-    return {name for name in found if not name.endswith(SUFFIXES)} - OF_STREAMS
+    common = {name for name in found if not name.endswith(SUFFIXES)} - packed(WORDS)
+    return (common | packed(named(target).packing)) - OF_STREAMS
+
+
+def packed(packing: Packing) -> set[str]:
+    """The kernels that read a packing."""
+    return {program.symbol for made in PACKED.values() for program in made(packing)}
 
 
 def kernels_of(plan: Plan) -> set[str]:
@@ -137,9 +150,11 @@ def array(name: str, values: list[np.ndarray]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    folder = parser.parse_args().output
+    parser.add_argument("--target", help="the core family, as of `vmcu build`")
+    arguments = parser.parse_args()
+    folder = arguments.output
     arrays, rows, includes, pool = [], [], [], 0
-    for name, plan in plans():
+    for name, plan in plans(target=arguments.target):
         inputs = random_inputs(plan.graph, SEED)
         values = reference.run(plan.graph, inputs)
         outputs = [values[port.tensor] for port in plan.graph.outputs]

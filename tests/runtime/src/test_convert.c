@@ -51,8 +51,10 @@ ZTEST(vmcu_convert, test_float)
 	zassert_ok(vmcu_invoke(&ctx));
 	zassert_ok(vmcu_get_float(&ctx, 0, reals));
 	for (unsigned int i = 0; i < GOLDEN_OUTPUT_BYTES; i++) {
-		zassert_equal(reals[i],
-			      (float)(golden_outputs[0][i] - out->zero_point) * out->scale);
+		/* In a variable: an x87 multiplies with more digits than a float has. */
+		const float real = (float)(golden_outputs[0][i] - out->zero_point) * out->scale;
+
+		zassert_equal(reals[i], real);
 	}
 }
 
