@@ -264,10 +264,11 @@ def application_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 @pytest.mark.parametrize(
     "options",
     [
-        ("SIZE_OPTIMIZATIONS",),
+        # Minutes in all; twister's samples have the default.
+        pytest.param(("SIZE_OPTIMIZATIONS",), marks=pytest.mark.slow),
         ("SPEED_OPTIMIZATIONS",),
-        ("DEBUG_OPTIMIZATIONS",),
-        ("NO_OPTIMIZATIONS",),
+        pytest.param(("DEBUG_OPTIMIZATIONS",), marks=pytest.mark.slow),
+        pytest.param(("NO_OPTIMIZATIONS",), marks=pytest.mark.slow),
         ("NO_OPTIMIZATIONS", "VMCU_SPEED=n"),
     ],
     ids=["Os", "O2", "Og", "O0", "O0 of the runtime, too"],

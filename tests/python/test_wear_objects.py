@@ -81,6 +81,7 @@ def test_nothing_that_stays_is_written_more_often_than_a_rotating_pool(name: str
     assert max(field.stores for field in trace.context) == 1
 
 
+@pytest.mark.slow
 def test_a_moving_stack_is_that_of_zephyrs_jobs() -> None:
     """The most written word, simulated from one inference, against stores of all jobs. The
     Cortex-M3's, whose compiler flags are the same in both."""
@@ -156,6 +157,7 @@ def test_every_core_has_a_supervisor(target: str) -> None:
     assert found["supervisor's stack"] > 1 and found["struct vmcu_worker"] > 1
 
 
+@pytest.mark.slow
 def test_a_job_under_zephyr_is_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         tree = zephyr_base()
