@@ -72,6 +72,8 @@ vmcu_paired_4x2:
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_4x2_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -86,6 +88,8 @@ vmcu_paired_4x2:
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
 .Lvmcu_paired_4x2_two_odd:
 	addi	a1, a1, -32
 	addi	a0, a0, -8
@@ -240,6 +244,8 @@ vmcu_paired_4x2:
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_4x2_two
 	j	.Lvmcu_paired_4x2_taken
+
+	/* 4 taps at a time. */
 .Lvmcu_paired_4x2_four_odd:
 	addi	a1, a1, -32
 	addi	a0, a0, -8
@@ -370,6 +376,8 @@ vmcu_paired_4x2:
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_4x2_four
 	j	.Lvmcu_paired_4x2_taken
+
+	/* 8 taps at a time. */
 .Lvmcu_paired_4x2_eight:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
@@ -516,6 +524,8 @@ vmcu_paired_4x2:
 	bnez	s9, .Lvmcu_paired_4x2_one
 	addi	a0, a0, 4
 	bne	a1, a2, .Lvmcu_paired_4x2_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_4x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -567,6 +577,8 @@ vmcu_paired_4x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_4x2_bytes:
 	add	t4, a3, a6
 	add	t5, t4, a6
@@ -791,6 +803,8 @@ vmcu_paired_2x2:
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_2x2_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -801,6 +815,8 @@ vmcu_paired_2x2:
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
 .Lvmcu_paired_2x2_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
@@ -846,6 +862,8 @@ vmcu_paired_2x2:
 	addi	a0, a0, 8
 	bne	a1, a2, .Lvmcu_paired_2x2_two
 	j	.Lvmcu_paired_2x2_taken
+
+	/* 4 taps at a time. */
 .Lvmcu_paired_2x2_four:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
@@ -907,6 +925,8 @@ vmcu_paired_2x2:
 	bnez	s9, .Lvmcu_paired_2x2_one
 	addi	a0, a0, 4
 	bne	a1, a2, .Lvmcu_paired_2x2_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_2x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -950,6 +970,8 @@ vmcu_paired_2x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_2x2_bytes:
 	add	t4, a3, a6
 	lw	t0, 0(a0)
@@ -1103,11 +1125,15 @@ vmcu_paired_1x2:
 	slli	a5, a5, 1
 	slli	a2, a2, 2
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_1x2_block:
 	lw	s0, 0(a0)
 	lw	s1, 4(a0)
 	addi	a0, a0, 8
 	mv	a1, s10
+
+	/* Four taps. */
 .Lvmcu_paired_1x2_step:
 	lb	t6, 0(a1)
 	lb	t4, 0(a0)
@@ -1176,6 +1202,8 @@ vmcu_paired_1x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_1x2_bytes:
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
@@ -1316,6 +1344,8 @@ vmcu_paired_2x4:
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_2x4_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -1332,6 +1362,8 @@ vmcu_paired_2x4:
 	addi	a0, a0, 16
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
 .Lvmcu_paired_2x4_two_odd:
 	addi	a1, a1, -16
 	addi	a0, a0, -16
@@ -1494,6 +1526,8 @@ vmcu_paired_2x4:
 	addi	a0, a0, 32
 	bne	a1, a2, .Lvmcu_paired_2x4_two
 	j	.Lvmcu_paired_2x4_taken
+
+	/* 4 taps at a time. */
 .Lvmcu_paired_2x4_four_odd:
 	addi	a1, a1, -16
 	addi	a0, a0, -16
@@ -1632,6 +1666,8 @@ vmcu_paired_2x4:
 	addi	a0, a0, 32
 	bne	a1, a2, .Lvmcu_paired_2x4_four
 	j	.Lvmcu_paired_2x4_taken
+
+	/* 8 taps at a time. */
 .Lvmcu_paired_2x4_eight:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
@@ -1787,6 +1823,8 @@ vmcu_paired_2x4:
 	bnez	s9, .Lvmcu_paired_2x4_one
 	addi	a0, a0, 12
 	bne	a1, a2, .Lvmcu_paired_2x4_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_2x4_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -1838,6 +1876,8 @@ vmcu_paired_2x4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_2x4_bytes:
 	add	t4, a3, a6
 	lw	t0, 0(a0)

@@ -47,6 +47,8 @@ vmcu_paired_1x4:
 	.cfi_offset	s10, -12
 	sw	s11, 104(sp)
 	.cfi_offset	s11, -8
+
+	/* Bytes of a block, and where taps end. */
 	sw	a1, 0(sp)
 	slli	t0, a2, 4
 	addi	t0, t0, 36
@@ -84,6 +86,8 @@ vmcu_paired_1x4:
 	addi	a7, a7, 16
 	addi	ra, ra, 16
 	lw	a1, 0(sp)
+
+	/* Four taps. */
 .Lvmcu_paired_1x4_several:
 	lb	t6, 0(a1)
 	lb	t4, 0(a0)
@@ -287,6 +291,8 @@ vmcu_paired_1x4:
 	addi	a7, a7, 16
 	addi	ra, ra, 16
 	bne	a1, a2, .Lvmcu_paired_1x4_several
+
+	/* Keep the sums of all blocks but the first. */
 	sw	s4, 8(sp)
 	sw	s5, 12(sp)
 	sw	s6, 16(sp)
@@ -421,6 +427,8 @@ vmcu_paired_1x4:
 	lw	s3, 12(a0)
 	addi	a0, a0, 16
 	lw	a1, 0(sp)
+
+	/* Four taps. */
 .Lvmcu_paired_1x4_single:
 	lb	t6, 0(a1)
 	lb	t4, 0(a0)

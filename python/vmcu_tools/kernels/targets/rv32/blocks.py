@@ -125,6 +125,7 @@ class Block:
     def loop(self, name: str, taps: int, steps: int) -> Iterator[str]:
         """A turn is one or two steps, so many taps at a time; the first turn of an odd number of
         steps may be half."""
+        yield note(f"{taps} taps at a time.")
         if steps * LANES > max(taps, LANES):
             yield f"<{name}_odd>:"
             yield f"addi {TILE}, {TILE}, -{self.step}"
@@ -183,6 +184,7 @@ class Block:
 
     def all_taps(self) -> Iterator[str]:
         if self.shape.pixels == 1:
+            yield note("Four taps.")
             yield "<step>:"
             for tap in range(LANES):
                 yield from self.tap(tap, None)
@@ -202,6 +204,7 @@ class Block:
         yield f"bnez {PRODUCT}, <one>"
         yield f"addi {STREAM}, {STREAM}, {LANES * (self.channels - 1)}"
         yield f"bne {TILE}, {END}, <one>"
+        yield note("The first pixels' sums.")
         yield "<taken>:"
         for at in range(len(self.chains)):
             yield f"slli {PRODUCT}, {HIGH[at]}, 16"
@@ -242,6 +245,7 @@ class Block:
         yield f"slli {HALF}, {HALF}, 1"
         yield f"slli {END}, {STEPS}, {self.step.bit_length() - 1}"
         yield f"add {END}, {END}, {TILE}"
+        yield note("The sums of a block at their biases.")
         yield "<block>:"
         yield from self.biases()
         yield from self.all_taps()
@@ -251,6 +255,7 @@ class Block:
             for pixel, acc in self.outputs(n):
                 yield f"sw {acc}, {4 * (n * self.shape.pixels + pixel)}({OUT})"
         yield from leave()
+        yield note("Requantise and store.")
         yield "<bytes>:"
         yield from self.requantised()
 

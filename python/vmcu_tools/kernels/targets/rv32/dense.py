@@ -35,6 +35,7 @@ def blocks(name: str, streams: Sequence[str]) -> Iterator[str]:
         yield f"lw {SUMS[n]}, {WORD * channel}({streams[block]})"
     yield from (f"addi {stream}, {stream}, {WORD * SIZE_OF}" for stream in streams)
     yield f"lw {X}, {START}(sp)"
+    yield note("Four taps.")
     yield f"<{name}>:"
     for tap in range(LANES):
         yield f"lb {TAP}, {tap}({X})"
@@ -52,6 +53,7 @@ def blocks(name: str, streams: Sequence[str]) -> Iterator[str]:
 
 def code() -> Iterator[str]:
     yield from save(WORDS)
+    yield note("Bytes of a block, and where taps end.")
     yield f"sw {X}, {START}(sp)"
     yield f"slli t0, {STEPS}, {(LANES * SIZE_OF).bit_length() - 1}"
     yield f"addi t0, t0, {WORD * SIZE_OF + CONSTANTS}"
@@ -67,6 +69,7 @@ def code() -> Iterator[str]:
     for before, stream in itertools.pairwise(STREAMS):
         yield f"add {stream}, {before}, t0"
     yield from blocks("several", STREAMS)
+    yield note("Keep the sums of all blocks but the first.")
     yield from (f"sw {acc}, {SPILLED + WORD * n}(sp)" for n, acc in enumerate(SPILLS))
     yield f"addi {NEXT}, sp, {SPILLED}"
     yield f"li {LEFT}, {BLOCKS - 1}"
