@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.kernels.generate import choice_name  # noqa: E402
+from vmcu_tools.kernels.language.packing import PAIRED_SUM, PAIRED_TAPS  # noqa: E402
 from vmcu_tools.kernels.targets import TARGETS, named  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
@@ -35,6 +37,8 @@ from vmcu_tools.runners.qemu import BOARDS, QemuRunner  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 LAYERS = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "dw 3x3 48", "dw 5x5 48", "fc 640->128")
+# Layers with weights of several sizes.
+GROUPS = ("1x1 48->48", "1x1 96->96", "1x1 128->128")
 NETWORKS = {
     "ad": "mlperf-tiny-ad.tflite",
     "kws": "mlperf-tiny-kws.tflite",
@@ -93,6 +97,26 @@ def layers(_: Path, only: Sequence[str] = ()) -> Table:
     return Table("Layers", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
 
 
+def groups(_: Path, only: Sequence[str] = ()) -> Table:
+    """Layers whose weights allow a core that pairs pixels to add up some taps."""
+    cases = [next(case for case in CASES if case.name.startswith(name)) for name in GROUPS]
+    rows = []
+    for board in machines(only):
+        if not named(board.family).packing.paired:
+            continue
+        for case in cases:
+            made = tuple(replace(case, limit=PAIRED_SUM // taps) for taps in PAIRED_TAPS[1:])
+            found = [one.report.layers[0] for one in bench_kernels(board.name, cases=made)]
+            counts = [("instructions", [one.instructions_per_mac for one in found])]
+            if found[0].cycles_per_mac is not None:
+                counts.append(("cycles", [one.cycles_per_mac for one in found]))
+            for unit, figures in counts:
+                cells = [f"{figure:.2f}" for figure in figures]
+                rows.append((f"{board.name}, {case.name}", unit, *cells))
+    columns = ("layer", "per multiply-accumulate", *(f"{taps} taps" for taps in PAIRED_TAPS[1:]))
+    return Table("Taps added up", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
+
+
 def networks(folder: Path, only: Sequence[str] = ()) -> Table:
     """MLPerf Tiny's networks: instructions per multiply-accumulate of the file."""
     files = {name: folder / file for name, file in NETWORKS.items()}
@@ -118,4 +142,4 @@ def command(name: str) -> str:
 
 
 if __name__ == "__main__":
-    show_of_models(__doc__, {"layers": layers, "networks": networks}, command)
+    show_of_models(__doc__, {"layers": layers, "groups": groups, "networks": networks}, command)

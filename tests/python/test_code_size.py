@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runtime's code takes on a Cortex-M4 and on RV32IMC, as the emulated boards are built: at
--O2."""
+"""What the runtime's code takes on each target, as the emulated boards are built: at -O2."""
 
 from __future__ import annotations
 
@@ -11,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from vmcu_tools import paths, runners
+from vmcu_tools.kernels.targets import TARGETS, named
 from vmcu_tools.runners.qemu import QemuRunner
 
 KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")
+# Of all kernels, by a board of each target, in KB.
+LIMITS = {"qemu:m4": 30, "qemu:m3": 34, "qemu:m55": 32, "qemu:m0": 32, "qemu:rv32": 32}
 SMALL = ("vmcu_pointwise", "vmcu_depthwise_3_1", "vmcu_depthwise_3_2", "vmcu_add")
 
 
@@ -30,10 +32,13 @@ def declared(header: str) -> list[str]:
     return re.findall(r"^void (vmcu_\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE)
 
 
-def of_pairs(symbols: Sequence[str]) -> list[str]:
-    """Those that a core has that pairs pixels."""
-    packed = {name.removesuffix("_pairs") for name in symbols if name.endswith("_pairs")}
-    return [name for name in symbols if name not in packed]
+def kernels(name: str) -> list[str]:
+    """The kernels of kernels.h for a board: those of its packing instead of the default ones."""
+    symbols, suffix = declared("kernels.h"), named(board(name).family).packing.suffix
+    suffixes = {target.packing.suffix for target in TARGETS.values()} - {""}
+    of = {one: next((s for s in suffixes if one.endswith(s)), "") for one in symbols}
+    packed = {one.removesuffix(suffix) for one in symbols if suffix and of[one] == suffix}
+    return [one for one in symbols if of[one] in ("", suffix) and one not in packed]
 
 
 def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
@@ -55,10 +60,11 @@ def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
 @pytest.mark.parametrize(
     ("name", "symbols", "limit"),
     [
-        pytest.param("qemu:m4", declared("kernels.h"), 30 * KB, id="all kernels"),
+        *(
+            pytest.param(name, kernels(name), limit * KB, id=f"all kernels, {name}")
+            for name, limit in LIMITS.items()
+        ),
         pytest.param("qemu:m4", [*EXECUTOR, *SMALL], 10 * KB, id="1x1, depthwise 3x3 and Add"),
-        pytest.param("qemu:m0", of_pairs(declared("kernels.h")), 43 * KB, id="v6m"),
-        pytest.param("qemu:rv32", of_pairs(declared("kernels.h")), 41 * KB, id="rv32"),
     ],
 )
 def test_code_fits(name: str, symbols: list[str], limit: int, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def dual() -> Table:
 def cores(table: str) -> Table:
     """The machines with kernels of their own whose compiler is that of Arm."""
     page = script("cores", "benchmarks/cores/run.py")
-    machines = ["qemu:m0", "qemu:m55"] if table == "layers" else ["qemu:m55"]
+    machines = ["qemu:m55"] if table == "networks" else ["qemu:m0", "qemu:m55"]
     return getattr(page, table)(SHARED, machines)  # type: ignore[no-any-return]
 
 
@@ -87,6 +87,7 @@ class Again:
 
 
 COMPUTED = {
+    "cores/groups": Again(lambda: cores("groups"), emulated=True, some=True),
     "cores/layers": Again(lambda: cores("layers"), emulated=True, some=True),
     "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),
     "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),

@@ -83,6 +83,53 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 }
 #endif
 
+#if defined(VMCU_PAIRED_RUNS)
+/** All blocks of a tile of paired pixels, of @a size channels each, whatever they are. */
+VMCU_APART const uint8_t *vmcu_paired_blocks(const struct vmcu_mac_params *p,
+					      const vmcu_lane_t *tile, const uint8_t *w,
+					      int8_t *out, int32_t pitch, int32_t size,
+					      int32_t pixels)
+{
+	vmcu_paired_run *run = vmcu_paired_4x2;
+	int32_t acc[8];
+	uint32_t counts;
+
+	if (pixels == 2) {
+		run = (size == 2) ? vmcu_paired_2x2 : vmcu_paired_2x4;
+	} else if (pixels == 1) {
+		run = (size == 2) ? vmcu_paired_1x2 : vmcu_paired_1x4;
+	}
+	do {
+		int32_t whole, some, left, code;
+
+		counts = vmcu_segment(&w);
+		/* Taps that are added up together, see language/packing.py. */
+		code = (int32_t)((counts >> 14) & 3U);
+		counts &= ~(3U << 14);
+		some = vmcu_segment_taken(counts, size);
+		whole = some & -size;
+		some -= whole;
+		if (whole > 0) {
+			w = run(w, tile, p->steps, out, whole, vmcu_half(p), pitch, code);
+			out += whole;
+		}
+		left = vmcu_segment_exact(counts);
+		for (; some > 0 || left > 0; out += size) {
+			w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, code);
+			if (some > 0) {
+				w = vmcu_store_some(p, acc, size, pixels, w, out, pitch, some);
+				some = 0;
+			} else {
+				w = vmcu_exact_block(p, acc, size, pixels, w, out, pitch,
+						     vmcu_segment_left(counts, left, size));
+				left--;
+			}
+		}
+	} while (vmcu_segment_more(counts));
+	return w;
+}
+#endif
+
 #if !defined(VMCU_OWN_SUMS_DENSE)
 /** vmcu_dense_sums() of channels that are joined or not, a few taps at a time, not taken apart. */
 VMCU_CALLED const uint8_t *vmcu_dense_some(int32_t *sums, const struct vmcu_source *in, int32_t row,

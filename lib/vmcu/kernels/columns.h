@@ -5,7 +5,8 @@
 /**
  * @file
  * @brief Depthwise convolutions of a core that pairs pixels: a tile has a word of four channels for
- * each pixel under a strip, all rows of a column, then those of the next.
+ * each pixel under a strip, see `phase` and `row` of its job: from a column to the next, and from a
+ * row to the next.
  *
  * Included by generated kernels after their instruction set and band.h.
  */
@@ -15,72 +16,47 @@
 
 #if defined(VMCU_COLUMNS)
 
-typedef const uint8_t *vmcu_paired_strip(const uint8_t *stream, const int8_t *tile, int8_t *out,
-					 int32_t channels, int32_t pixels, int32_t pitch,
-					 int32_t half);
-
-/* A window: its taps across, its stride, bytes of a channel in the stream, where its weights are
- * there behind the channel's word, and the function for it. */
-struct vmcu_paired_window {
-	uint8_t taps, stride, size;
-	const uint8_t *places;
-	vmcu_paired_strip *run;
-};
-
 /* A channel that the function is not for, tap by tap. */
-VMCU_CALLED void vmcu_paired_any(const struct vmcu_strip_job *job,
-				 const struct vmcu_paired_window *window, const uint8_t *w,
+VMCU_CALLED void vmcu_paired_any(const struct vmcu_strip_job *job, const uint8_t *w, int32_t size,
 				 const int8_t *tile, int8_t *out)
 {
+	const struct vmcu_window *window = &job->p->window;
 	const int32_t word = *(const int32_t *)w;
-	const int32_t multiplier = *(const int32_t *)(w + window->size - 4);
-	const int32_t taps = window->taps;
+	const int32_t multiplier = *(const int32_t *)(w + size - 4);
 
 	for (int32_t i = 0; i < job->wide; i++, out += job->pitch) {
-		const int8_t *x = tile + 4 * i * window->stride * taps;
+		const int8_t *x = tile + 4 * i * window->stride_w * job->phase;
+		const int8_t *v = (const int8_t *)w + 4;
 		int32_t acc = word >> 8;
 
-		for (int32_t k = 0; k < taps * taps; k++) {
-			const int32_t at = k % taps * taps + k / taps;
-
-			acc = vmcu_mac(acc, x[4 * at], (int8_t)w[4 + window->places[k]]);
+		for (int32_t r = 0; r < window->kernel_h; r++) {
+			for (int32_t s = 0; s < window->kernel_w; s++) {
+				acc = vmcu_mac(acc, x[4 * (r * job->row + s * job->phase)], *v++);
+			}
 		}
-		if (vmcu_is_exact(word)) {
-			vmcu_finish_any(job->p, &acc, 1, word, multiplier, out);
-		} else {
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t half = vmcu_half(job->p);
-
-			*out = vmcu_fixed(acc, multiplier, vmcu_wrapping_shift(half, shift), shift);
-		}
+		vmcu_finish_any(job->p, &acc, 1, word, multiplier, out);
 	}
 }
 
 /* Up to four channels of a strip. */
-VMCU_CALLED void vmcu_paired_fours(const struct vmcu_strip_job *job,
-				   const struct vmcu_paired_window *window, const uint8_t **w,
-				   int8_t *out, int32_t lanes)
+VMCU_CALLED void vmcu_paired_fours(const struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				   int32_t lanes)
 {
 	const int8_t *tile = (const int8_t *)job->tile;
+	const uint8_t window[] = {job->p->window.kernel_h, job->p->window.stride_w};
+	const int32_t size = 8 + ((window[0] * window[0] + 3) & ~3);
 	const uint8_t *at = *w;
 
-	*w += (lanes + (lanes & 1)) * window->size;
-	for (int32_t n = 0; n < lanes; n++) {
-		const uint8_t *done = at;
+	*w += (lanes + (lanes & 1)) * size;
+	for (int32_t n = 0; n < lanes; n++, at += size) {
+		const uint8_t *done = vmcu_paired_strip(at, tile + n, out + n, lanes - n, job->wide,
+							job->pitch, vmcu_half(job->p), window);
 
-		if (!vmcu_is_exact(*(const int32_t *)at)) {
-			done = window->run(at, tile + n, out + n, lanes - n, job->wide, job->pitch,
-					   vmcu_half(job->p));
-		}
-		if (done == at + (lanes - n) * window->size) {
-			break;
-		}
 		for (; at != done; n++) {
-			at += window->size;
+			at += size;
 		}
 		if (n < lanes) {
-			vmcu_paired_any(job, window, at, tile + n, out + n);
-			at += window->size;
+			vmcu_paired_any(job, at, size, tile + n, out + n);
 		}
 	}
 }

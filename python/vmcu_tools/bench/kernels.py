@@ -31,8 +31,8 @@ BIAS_LIMIT = 2000
 class Case:
     """A layer of `kind` ("conv", "depthwise", "dense") with a square window and same padding.
 
-    `peer`: CMSIS-NN's instructions per MAC by target. `peer_cycles` and `goal`: its cycles per MAC,
-    and those that vmcu is to reach, on a Cortex-M4.
+    `limit`: the largest size of a weight. `peer`: CMSIS-NN's instructions per MAC by target.
+    `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to reach, on a Cortex-M4.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Case:
     outputs: int
     kernel: int = 1
     stride: int = 1
+    limit: int = INT8_MAX
     peer: Mapping[str, float] = field(default_factory=dict)
     peer_cycles: float | None = None
     goal: float | None = None
@@ -143,7 +144,7 @@ def case_graph(case: Case, seed: int) -> Graph:
 
 def case_op(case: Case, rng: np.random.Generator) -> Op:
     def weights(*size: int) -> np.ndarray:
-        return rng.integers(-INT8_MAX, INT8_MAX + 1, size).astype(np.int8)
+        return rng.integers(-case.limit, case.limit + 1, size).astype(np.int8)
 
     bias = rng.integers(-BIAS_LIMIT, BIAS_LIMIT + 1, case.outputs).astype(np.int32)
     requant = FixedPoint.of(2.0 ** rng.uniform(*SCALE_LOG2, case.outputs))

@@ -12,16 +12,15 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import PAIRED_SUM, Packing, packed_shifts, paired_code
+from .language.packing import Packing, packed_shifts, paired_code
 from .targets.portable.depthwise import (
     BIAS,
     EXACT,
     GROUP,
     LAST_ROWS,
     SQUARE_TAPS,
-    THREE,
-    TWO,
     line_order,
+    weight_bytes,
 )
 from .targets.portable.places import tap_order
 from .targets.portable.vectors import TAPS_BITS, quarters
@@ -263,6 +262,8 @@ def _bytes_of(packing: Packing, count: int) -> np.ndarray:
 def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
     """The weights of one channel of a depthwise convolution, int8 (taps, taps)."""
     taps = len(window)
+    if packing.paired:
+        return window.tobytes().ljust(weight_bytes(taps, stride, packing), b"\0")
     last = np.append(window[-1], np.int8(0))  # -1 names no weight
     line = [(last[a], last[b]) for a, b in line_order(taps)]
     if taps == SQUARE_TAPS:
@@ -307,7 +308,6 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
             multiplier, other = (int(value[0]) for value in found)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
-            word |= paired_bits(weights.weights[channel]) if packing.paired and exists else 0
         else:
             start = behind + len(rest)
             word = start << BIAS | EXACT
@@ -315,17 +315,6 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
         parts.append(wrap_int32(np.array(word)).astype(np.int32).tobytes())
         parts += [pairs, np.int32(multiplier).tobytes()]
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
-
-
-def paired_bits(weights: np.ndarray) -> int:
-    """Bits for the word of a depthwise channel where pixels are paired: how many taps may be added
-    up together."""
-    sizes = np.sort(np.abs(weights.astype(np.int64)), axis=None)
-    found = TWO if sizes[-2:].sum() <= PAIRED_SUM else 0
-    if weights.size == SQUARE_TAPS**2:
-        rows = np.abs(weights.astype(np.int64)).reshape(SQUARE_TAPS, -1).sum(axis=1)
-        found |= THREE if found and rows.max() <= PAIRED_SUM else 0
-    return found
 
 
 def group_factors(weights: MacWeights, packing: Packing, pick: np.ndarray) -> bytes:

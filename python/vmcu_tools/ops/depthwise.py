@@ -92,7 +92,7 @@ class DepthwiseConv2D(Op):
 def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
     """The blocks that a strip is computed in, which may hang over its end."""
     narrow, wide = target.packing.pixels, target.packing.pixels + WIDER
-    if taps != SQUARE_TAPS:
+    if taps != SQUARE_TAPS or target.packing.paired:
         return [narrow] * -(-pixels // narrow)
     if stride == 2:
         return [wide] * -(-pixels // wide)
@@ -206,7 +206,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         fields = self._fields(1, 1, wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing)
         # Behind the channels, what some of them lack.
-        line = channel_bytes(taps, stride) // WORD
+        line = channel_bytes(taps, stride, self.target.packing) // WORD
         lines = (line,) * len(windows) + (2,)
         return Binding(program, fields, stream, tile, lines=lines)
 

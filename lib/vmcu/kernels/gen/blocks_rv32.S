@@ -48,27 +48,32 @@ vmcu_paired_4x2:
 	sw	s11, 48(sp)
 	.cfi_offset	s11, -16
 
-	/* Where steps end, and where two of them at a time do. */
+	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	andi	ra, a2, -2
-	slli	ra, ra, 5
-	add	ra, ra, a1
 	lui	s11, 8
-
-	/* Where the code for as many taps is. */
-	addi	s9, a7, -2
-	lla	t4, .Lvmcu_paired_4x2_eight
-	bgtz	s9, .Lvmcu_paired_4x2_chosen
-	lla	t4, .Lvmcu_paired_4x2_four
-	beqz	s9, .Lvmcu_paired_4x2_chosen
-	lla	t4, .Lvmcu_paired_4x2_two
-	bnez	a7, .Lvmcu_paired_4x2_chosen
+	li	s9, 2
 	lla	t4, .Lvmcu_paired_4x2_one
+	beqz	a7, .Lvmcu_paired_4x2_chosen
+	andi	t5, a2, 1
+	bnez	t5, .Lvmcu_paired_4x2_odd
+	lla	t4, .Lvmcu_paired_4x2_two
+	blt	a7, s9, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_four
+	beq	a7, s9, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_eight
+	j	.Lvmcu_paired_4x2_chosen
+.Lvmcu_paired_4x2_odd:
+	lla	t4, .Lvmcu_paired_4x2_two_odd
+	blt	a7, s9, .Lvmcu_paired_4x2_chosen
+	lla	t4, .Lvmcu_paired_4x2_four_odd
 .Lvmcu_paired_4x2_chosen:
 	mv	a7, t4
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_4x2_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -83,9 +88,13 @@ vmcu_paired_4x2:
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
+.Lvmcu_paired_4x2_two_odd:
+	addi	a1, a1, -32
+	addi	a0, a0, -8
+	j	.Lvmcu_paired_4x2_two_half
 .Lvmcu_paired_4x2_two:
-	beq	a1, ra, .Lvmcu_paired_4x2_two_two_done
-.Lvmcu_paired_4x2_two_two:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -158,6 +167,7 @@ vmcu_paired_4x2:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
+.Lvmcu_paired_4x2_two_half:
 	lw	t6, 32(a1)
 	lw	s8, 36(a1)
 	lb	t4, 8(a0)
@@ -232,90 +242,15 @@ vmcu_paired_4x2:
 	add	s7, s7, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_4x2_two_two
-.Lvmcu_paired_4x2_two_two_done:
-	beq	a1, a2, .Lvmcu_paired_4x2_two_last_done
-.Lvmcu_paired_4x2_two_last:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_two_last
-.Lvmcu_paired_4x2_two_last_done:
+	bne	a1, a2, .Lvmcu_paired_4x2_two
 	j	.Lvmcu_paired_4x2_taken
+
+	/* 4 taps at a time. */
+.Lvmcu_paired_4x2_four_odd:
+	addi	a1, a1, -32
+	addi	a0, a0, -8
+	j	.Lvmcu_paired_4x2_four_half
 .Lvmcu_paired_4x2_four:
-	beq	a1, ra, .Lvmcu_paired_4x2_four_two_done
-.Lvmcu_paired_4x2_four_two:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -376,6 +311,7 @@ vmcu_paired_4x2:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
+.Lvmcu_paired_4x2_four_half:
 	lw	t6, 32(a1)
 	lw	s8, 36(a1)
 	lb	t4, 8(a0)
@@ -438,78 +374,11 @@ vmcu_paired_4x2:
 	add	s7, s7, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_4x2_four_two
-.Lvmcu_paired_4x2_four_two_done:
-	beq	a1, a2, .Lvmcu_paired_4x2_four_last_done
-.Lvmcu_paired_4x2_four_last:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_four_last
-.Lvmcu_paired_4x2_four_last_done:
+	bne	a1, a2, .Lvmcu_paired_4x2_four
 	j	.Lvmcu_paired_4x2_taken
+
+	/* 8 taps at a time. */
 .Lvmcu_paired_4x2_eight:
-	beq	a1, ra, .Lvmcu_paired_4x2_eight_two_done
-.Lvmcu_paired_4x2_eight_two:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -620,13 +489,11 @@ vmcu_paired_4x2:
 	add	s7, s7, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_4x2_eight_two
-.Lvmcu_paired_4x2_eight_two_done:
-	bne	a1, a2, .Lvmcu_paired_4x2_four_last
+	bne	a1, a2, .Lvmcu_paired_4x2_eight
 	j	.Lvmcu_paired_4x2_taken
+
+	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_4x2_one:
-	beq	a1, a2, .Lvmcu_paired_4x2_one_step_done
-.Lvmcu_paired_4x2_one_step:
 	lw	t6, 0(a1)
 	lw	s8, 4(a1)
 	lb	t4, 0(a0)
@@ -651,82 +518,14 @@ vmcu_paired_4x2:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_4x2_one_step
-.Lvmcu_paired_4x2_one_step_done:
+	addi	a1, a1, 8
+	addi	a0, a0, 1
+	andi	s9, a0, 3
+	bnez	s9, .Lvmcu_paired_4x2_one
+	addi	a0, a0, 4
+	bne	a1, a2, .Lvmcu_paired_4x2_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_4x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -778,105 +577,106 @@ vmcu_paired_4x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_4x2_bytes:
 	add	t4, a3, a6
 	add	t5, t4, a6
 	add	t6, t5, a6
-	li	a1, 255
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s0, 2
+	mulh	t3, t3, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	t3, t3, s0
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_0
+	addi	s0, t3, 128
+	bltu	ra, s0, .Lvmcu_paired_4x2_over_byte_0_0
 .Lvmcu_paired_4x2_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 2
-	mulh	t3, s8, t0
-	srai	s9, s4, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s4, 2
+	mulh	t3, t3, t0
+	srai	s4, s4, 31
+	ori	s4, s4, 1
+	add	s4, s4, t2
+	add	t3, t3, s4
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_1
+	addi	s4, t3, 128
+	bltu	ra, s4, .Lvmcu_paired_4x2_over_byte_0_1
 .Lvmcu_paired_4x2_store_byte_0_1:
 	sb	t3, 0(t4)
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s1, 2
+	mulh	t3, t3, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	t3, t3, s1
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_2
+	addi	s1, t3, 128
+	bltu	ra, s1, .Lvmcu_paired_4x2_over_byte_0_2
 .Lvmcu_paired_4x2_store_byte_0_2:
 	sb	t3, 0(t5)
-	slli	s8, s5, 2
-	mulh	t3, s8, t0
-	srai	s9, s5, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s5, 2
+	mulh	t3, t3, t0
+	srai	s5, s5, 31
+	ori	s5, s5, 1
+	add	s5, s5, t2
+	add	t3, t3, s5
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_0_3
+	addi	s5, t3, 128
+	bltu	ra, s5, .Lvmcu_paired_4x2_over_byte_0_3
 .Lvmcu_paired_4x2_store_byte_0_3:
 	sb	t3, 0(t6)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s2, 2
+	mulh	t3, t3, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	t3, t3, s2
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_0
+	addi	s2, t3, 128
+	bltu	ra, s2, .Lvmcu_paired_4x2_over_byte_1_0
 .Lvmcu_paired_4x2_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s6, 2
-	mulh	t3, s8, t0
-	srai	s9, s6, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s6, 2
+	mulh	t3, t3, t0
+	srai	s6, s6, 31
+	ori	s6, s6, 1
+	add	s6, s6, t2
+	add	t3, t3, s6
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_1
+	addi	s6, t3, 128
+	bltu	ra, s6, .Lvmcu_paired_4x2_over_byte_1_1
 .Lvmcu_paired_4x2_store_byte_1_1:
 	sb	t3, 1(t4)
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s3, 2
+	mulh	t3, t3, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	t3, t3, s3
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_2
+	addi	s3, t3, 128
+	bltu	ra, s3, .Lvmcu_paired_4x2_over_byte_1_2
 .Lvmcu_paired_4x2_store_byte_1_2:
 	sb	t3, 1(t5)
-	slli	s8, s7, 2
-	mulh	t3, s8, t0
-	srai	s9, s7, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s7, 2
+	mulh	t3, t3, t0
+	srai	s7, s7, 31
+	ori	s7, s7, 1
+	add	s7, s7, t2
+	add	t3, t3, s7
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_4x2_over_byte_1_3
+	addi	s7, t3, 128
+	bltu	ra, s7, .Lvmcu_paired_4x2_over_byte_1_3
 .Lvmcu_paired_4x2_store_byte_1_3:
 	sb	t3, 1(t6)
 	addi	a0, a0, 12
@@ -988,27 +788,23 @@ vmcu_paired_2x2:
 	sw	s11, 48(sp)
 	.cfi_offset	s11, -16
 
-	/* Where steps end, and where two of them at a time do. */
+	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	andi	ra, a2, -2
-	slli	ra, ra, 4
-	add	ra, ra, a1
 	lui	s11, 8
-
-	/* Where the code for as many taps is. */
-	addi	s9, a7, -2
-	lla	t4, .Lvmcu_paired_2x2_eight
-	bgtz	s9, .Lvmcu_paired_2x2_chosen
-	lla	t4, .Lvmcu_paired_2x2_four
-	beqz	s9, .Lvmcu_paired_2x2_chosen
-	lla	t4, .Lvmcu_paired_2x2_two
-	bnez	a7, .Lvmcu_paired_2x2_chosen
+	li	s9, 2
 	lla	t4, .Lvmcu_paired_2x2_one
+	beqz	a7, .Lvmcu_paired_2x2_chosen
+	lla	t4, .Lvmcu_paired_2x2_two
+	blt	a7, s9, .Lvmcu_paired_2x2_chosen
+	lla	t4, .Lvmcu_paired_2x2_four
 .Lvmcu_paired_2x2_chosen:
 	mv	a7, t4
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_2x2_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -1019,9 +815,9 @@ vmcu_paired_2x2:
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
 .Lvmcu_paired_2x2_two:
-	beq	a1, a2, .Lvmcu_paired_2x2_two_last_done
-.Lvmcu_paired_2x2_two_last:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1064,12 +860,11 @@ vmcu_paired_2x2:
 	add	s5, s5, t1
 	addi	a1, a1, 16
 	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_two_last
-.Lvmcu_paired_2x2_two_last_done:
+	bne	a1, a2, .Lvmcu_paired_2x2_two
 	j	.Lvmcu_paired_2x2_taken
+
+	/* 4 taps at a time. */
 .Lvmcu_paired_2x2_four:
-	beq	a1, a2, .Lvmcu_paired_2x2_four_last_done
-.Lvmcu_paired_2x2_four_last:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1106,83 +901,11 @@ vmcu_paired_2x2:
 	add	s5, s5, t1
 	addi	a1, a1, 16
 	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_four_last
-.Lvmcu_paired_2x2_four_last_done:
+	bne	a1, a2, .Lvmcu_paired_2x2_four
 	j	.Lvmcu_paired_2x2_taken
-.Lvmcu_paired_2x2_eight:
-	beq	a1, ra, .Lvmcu_paired_2x2_eight_two_done
-.Lvmcu_paired_2x2_eight_two:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 16(a1)
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 20(a1)
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 24(a1)
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 28(a1)
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	addi	a1, a1, 32
-	addi	a0, a0, 16
-	bne	a1, ra, .Lvmcu_paired_2x2_eight_two
-.Lvmcu_paired_2x2_eight_two_done:
-	bne	a1, a2, .Lvmcu_paired_2x2_four_last
-	j	.Lvmcu_paired_2x2_taken
+
+	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_2x2_one:
-	beq	a1, a2, .Lvmcu_paired_2x2_one_step_done
-.Lvmcu_paired_2x2_one_step:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1196,49 +919,14 @@ vmcu_paired_2x2:
 	srai	t1, t1, 16
 	add	s4, s4, t0
 	add	s5, s5, t1
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	t0, t0, s11
-	add	t1, t1, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	addi	a1, a1, 16
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_2x2_one_step
-.Lvmcu_paired_2x2_one_step_done:
+	addi	a1, a1, 4
+	addi	a0, a0, 1
+	andi	s9, a0, 3
+	bnez	s9, .Lvmcu_paired_2x2_one
+	addi	a0, a0, 4
+	bne	a1, a2, .Lvmcu_paired_2x2_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_2x2_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -1282,59 +970,60 @@ vmcu_paired_2x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_2x2_bytes:
 	add	t4, a3, a6
-	li	a1, 255
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s0, 2
+	mulh	t3, t3, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	t3, t3, s0
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_0_0
+	addi	s0, t3, 128
+	bltu	ra, s0, .Lvmcu_paired_2x2_over_byte_0_0
 .Lvmcu_paired_2x2_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 2
-	mulh	t3, s8, t0
-	srai	s9, s4, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s4, 2
+	mulh	t3, t3, t0
+	srai	s4, s4, 31
+	ori	s4, s4, 1
+	add	s4, s4, t2
+	add	t3, t3, s4
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_0_1
+	addi	s4, t3, 128
+	bltu	ra, s4, .Lvmcu_paired_2x2_over_byte_0_1
 .Lvmcu_paired_2x2_store_byte_0_1:
 	sb	t3, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s1, 2
+	mulh	t3, t3, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	t3, t3, s1
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_1_0
+	addi	s1, t3, 128
+	bltu	ra, s1, .Lvmcu_paired_2x2_over_byte_1_0
 .Lvmcu_paired_2x2_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s5, 2
-	mulh	t3, s8, t0
-	srai	s9, s5, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s5, 2
+	mulh	t3, t3, t0
+	srai	s5, s5, 31
+	ori	s5, s5, 1
+	add	s5, s5, t2
+	add	t3, t3, s5
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x2_over_byte_1_1
+	addi	s5, t3, 128
+	bltu	ra, s5, .Lvmcu_paired_2x2_over_byte_1_1
 .Lvmcu_paired_2x2_store_byte_1_1:
 	sb	t3, 1(t4)
 	addi	a0, a0, 12
@@ -1430,46 +1119,51 @@ vmcu_paired_1x2:
 	sw	s11, 48(sp)
 	.cfi_offset	s11, -16
 
-	/* Where steps end, and where two of them at a time do. */
+	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
+	li	ra, 255
 	slli	a5, a5, 1
-	slli	a2, a2, 3
+	slli	a2, a2, 2
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_1x2_block:
 	lw	s0, 0(a0)
 	lw	s1, 4(a0)
 	addi	a0, a0, 8
 	mv	a1, s10
+
+	/* Four taps. */
 .Lvmcu_paired_1x2_step:
-	lh	t6, 0(a1)
+	lb	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
 	mul	s9, t4, t6
 	add	s0, s0, s9
 	mul	s9, t5, t6
 	add	s1, s1, s9
-	lh	t6, 2(a1)
+	lb	t6, 1(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
 	mul	s9, t4, t6
 	add	s0, s0, s9
 	mul	s9, t5, t6
 	add	s1, s1, s9
-	lh	t6, 4(a1)
+	lb	t6, 2(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
 	mul	s9, t4, t6
 	add	s0, s0, s9
 	mul	s9, t5, t6
 	add	s1, s1, s9
-	lh	t6, 6(a1)
+	lb	t6, 3(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
 	mul	s9, t4, t6
 	add	s0, s0, s9
 	mul	s9, t5, t6
 	add	s1, s1, s9
-	addi	a1, a1, 8
+	addi	a1, a1, 4
 	addi	a0, a0, 8
 	bne	a1, a2, .Lvmcu_paired_1x2_step
 
@@ -1508,36 +1202,37 @@ vmcu_paired_1x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_1x2_bytes:
-	li	a1, 255
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s0, 2
+	mulh	t3, t3, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	t3, t3, s0
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x2_over_byte_0_0
+	addi	s0, t3, 128
+	bltu	ra, s0, .Lvmcu_paired_1x2_over_byte_0_0
 .Lvmcu_paired_1x2_store_byte_0_0:
 	sb	t3, 0(a3)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s1, 2
+	mulh	t3, t3, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	t3, t3, s1
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x2_over_byte_1_0
+	addi	s1, t3, 128
+	bltu	ra, s1, .Lvmcu_paired_1x2_over_byte_1_0
 .Lvmcu_paired_1x2_store_byte_1_0:
 	sb	t3, 1(a3)
 	addi	a0, a0, 12
@@ -1625,27 +1320,32 @@ vmcu_paired_2x4:
 	sw	s11, 48(sp)
 	.cfi_offset	s11, -16
 
-	/* Where steps end, and where two of them at a time do. */
+	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	andi	ra, a2, -2
-	slli	ra, ra, 4
-	add	ra, ra, a1
 	lui	s11, 8
-
-	/* Where the code for as many taps is. */
-	addi	s9, a7, -2
-	lla	t4, .Lvmcu_paired_2x4_eight
-	bgtz	s9, .Lvmcu_paired_2x4_chosen
-	lla	t4, .Lvmcu_paired_2x4_four
-	beqz	s9, .Lvmcu_paired_2x4_chosen
-	lla	t4, .Lvmcu_paired_2x4_two
-	bnez	a7, .Lvmcu_paired_2x4_chosen
+	li	s9, 2
 	lla	t4, .Lvmcu_paired_2x4_one
+	beqz	a7, .Lvmcu_paired_2x4_chosen
+	andi	t5, a2, 1
+	bnez	t5, .Lvmcu_paired_2x4_odd
+	lla	t4, .Lvmcu_paired_2x4_two
+	blt	a7, s9, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_four
+	beq	a7, s9, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_eight
+	j	.Lvmcu_paired_2x4_chosen
+.Lvmcu_paired_2x4_odd:
+	lla	t4, .Lvmcu_paired_2x4_two_odd
+	blt	a7, s9, .Lvmcu_paired_2x4_chosen
+	lla	t4, .Lvmcu_paired_2x4_four_odd
 .Lvmcu_paired_2x4_chosen:
 	mv	a7, t4
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
+
+	/* The sums of a block at their biases. */
 .Lvmcu_paired_2x4_block:
 	lw	s4, 0(a0)
 	slli	s9, s4, 16
@@ -1662,9 +1362,13 @@ vmcu_paired_2x4:
 	addi	a0, a0, 16
 	mv	a1, s10
 	jr	a7
+
+	/* 2 taps at a time. */
+.Lvmcu_paired_2x4_two_odd:
+	addi	a1, a1, -16
+	addi	a0, a0, -16
+	j	.Lvmcu_paired_2x4_two_half
 .Lvmcu_paired_2x4_two:
-	beq	a1, ra, .Lvmcu_paired_2x4_two_two_done
-.Lvmcu_paired_2x4_two_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1741,6 +1445,7 @@ vmcu_paired_2x4:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
+.Lvmcu_paired_2x4_two_half:
 	lw	t6, 16(a1)
 	lb	t4, 16(a0)
 	lb	t5, 20(a0)
@@ -1819,94 +1524,15 @@ vmcu_paired_2x4:
 	add	s7, s7, t3
 	addi	a1, a1, 32
 	addi	a0, a0, 32
-	bne	a1, ra, .Lvmcu_paired_2x4_two_two
-.Lvmcu_paired_2x4_two_two_done:
-	beq	a1, a2, .Lvmcu_paired_2x4_two_last_done
-.Lvmcu_paired_2x4_two_last:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 16
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_two_last
-.Lvmcu_paired_2x4_two_last_done:
+	bne	a1, a2, .Lvmcu_paired_2x4_two
 	j	.Lvmcu_paired_2x4_taken
+
+	/* 4 taps at a time. */
+.Lvmcu_paired_2x4_four_odd:
+	addi	a1, a1, -16
+	addi	a0, a0, -16
+	j	.Lvmcu_paired_2x4_four_half
 .Lvmcu_paired_2x4_four:
-	beq	a1, ra, .Lvmcu_paired_2x4_four_two_done
-.Lvmcu_paired_2x4_four_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -1971,6 +1597,7 @@ vmcu_paired_2x4:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
+.Lvmcu_paired_2x4_four_half:
 	lw	t6, 16(a1)
 	lb	t4, 16(a0)
 	lb	t5, 20(a0)
@@ -2037,82 +1664,11 @@ vmcu_paired_2x4:
 	add	s7, s7, t3
 	addi	a1, a1, 32
 	addi	a0, a0, 32
-	bne	a1, ra, .Lvmcu_paired_2x4_four_two
-.Lvmcu_paired_2x4_four_two_done:
-	beq	a1, a2, .Lvmcu_paired_2x4_four_last_done
-.Lvmcu_paired_2x4_four_last:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 16
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_four_last
-.Lvmcu_paired_2x4_four_last_done:
+	bne	a1, a2, .Lvmcu_paired_2x4_four
 	j	.Lvmcu_paired_2x4_taken
+
+	/* 8 taps at a time. */
 .Lvmcu_paired_2x4_eight:
-	beq	a1, ra, .Lvmcu_paired_2x4_eight_two_done
-.Lvmcu_paired_2x4_eight_two:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -2231,13 +1787,11 @@ vmcu_paired_2x4:
 	add	s7, s7, t3
 	addi	a1, a1, 32
 	addi	a0, a0, 32
-	bne	a1, ra, .Lvmcu_paired_2x4_eight_two
-.Lvmcu_paired_2x4_eight_two_done:
-	bne	a1, a2, .Lvmcu_paired_2x4_four_last
+	bne	a1, a2, .Lvmcu_paired_2x4_eight
 	j	.Lvmcu_paired_2x4_taken
+
+	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_2x4_one:
-	beq	a1, a2, .Lvmcu_paired_2x4_one_step_done
-.Lvmcu_paired_2x4_one_step:
 	lw	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -2263,85 +1817,14 @@ vmcu_paired_2x4:
 	add	s5, s5, t1
 	add	s6, s6, t2
 	add	s7, s7, t3
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 16
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_2x4_one_step
-.Lvmcu_paired_2x4_one_step_done:
+	addi	a1, a1, 4
+	addi	a0, a0, 1
+	andi	s9, a0, 3
+	bnez	s9, .Lvmcu_paired_2x4_one
+	addi	a0, a0, 12
+	bne	a1, a2, .Lvmcu_paired_2x4_one
+
+	/* The first pixels' sums. */
 .Lvmcu_paired_2x4_taken:
 	slli	s9, s4, 16
 	sub	s0, s0, s9
@@ -2393,111 +1876,112 @@ vmcu_paired_2x4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* Requantise and store. */
 .Lvmcu_paired_2x4_bytes:
 	add	t4, a3, a6
-	li	a1, 255
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s0, 2
+	mulh	t3, t3, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	t3, t3, s0
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_0_0
+	addi	s0, t3, 128
+	bltu	ra, s0, .Lvmcu_paired_2x4_over_byte_0_0
 .Lvmcu_paired_2x4_store_byte_0_0:
 	sb	t3, 0(a3)
-	slli	s8, s4, 2
-	mulh	t3, s8, t0
-	srai	s9, s4, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s4, 2
+	mulh	t3, t3, t0
+	srai	s4, s4, 31
+	ori	s4, s4, 1
+	add	s4, s4, t2
+	add	t3, t3, s4
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_0_1
+	addi	s4, t3, 128
+	bltu	ra, s4, .Lvmcu_paired_2x4_over_byte_0_1
 .Lvmcu_paired_2x4_store_byte_0_1:
 	sb	t3, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s1, 2
+	mulh	t3, t3, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	t3, t3, s1
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_1_0
+	addi	s1, t3, 128
+	bltu	ra, s1, .Lvmcu_paired_2x4_over_byte_1_0
 .Lvmcu_paired_2x4_store_byte_1_0:
 	sb	t3, 1(a3)
-	slli	s8, s5, 2
-	mulh	t3, s8, t0
-	srai	s9, s5, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s5, 2
+	mulh	t3, t3, t0
+	srai	s5, s5, 31
+	ori	s5, s5, 1
+	add	s5, s5, t2
+	add	t3, t3, s5
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_1_1
+	addi	s5, t3, 128
+	bltu	ra, s5, .Lvmcu_paired_2x4_over_byte_1_1
 .Lvmcu_paired_2x4_store_byte_1_1:
 	sb	t3, 1(t4)
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s2, 2
+	mulh	t3, t3, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	t3, t3, s2
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_2_0
+	addi	s2, t3, 128
+	bltu	ra, s2, .Lvmcu_paired_2x4_over_byte_2_0
 .Lvmcu_paired_2x4_store_byte_2_0:
 	sb	t3, 2(a3)
-	slli	s8, s6, 2
-	mulh	t3, s8, t0
-	srai	s9, s6, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s6, 2
+	mulh	t3, t3, t0
+	srai	s6, s6, 31
+	ori	s6, s6, 1
+	add	s6, s6, t2
+	add	t3, t3, s6
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_2_1
+	addi	s6, t3, 128
+	bltu	ra, s6, .Lvmcu_paired_2x4_over_byte_2_1
 .Lvmcu_paired_2x4_store_byte_2_1:
 	sb	t3, 2(t4)
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s3, 2
+	mulh	t3, t3, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	t3, t3, s3
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_3_0
+	addi	s3, t3, 128
+	bltu	ra, s3, .Lvmcu_paired_2x4_over_byte_3_0
 .Lvmcu_paired_2x4_store_byte_3_0:
 	sb	t3, 3(a3)
-	slli	s8, s7, 2
-	mulh	t3, s8, t0
-	srai	s9, s7, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s7, 2
+	mulh	t3, t3, t0
+	srai	s7, s7, 31
+	ori	s7, s7, 1
+	add	s7, s7, t2
+	add	t3, t3, s7
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_2x4_over_byte_3_1
+	addi	s7, t3, 128
+	bltu	ra, s7, .Lvmcu_paired_2x4_over_byte_3_1
 .Lvmcu_paired_2x4_store_byte_3_1:
 	sb	t3, 3(t4)
 	addi	a0, a0, 20

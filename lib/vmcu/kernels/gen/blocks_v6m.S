@@ -28,12 +28,12 @@
  * So many channels of four pixels, a multiple of a block's, from bias to store; with none, the sums
  * of one block as words. Returns where the flash stream goes on.
  */
-	.section .text.vmcu_run_pairs_4x2, "ax", %progbits
+	.section .text.vmcu_paired_4x2, "ax", %progbits
 	.p2align 2
-	.global vmcu_run_pairs_4x2
-	.type vmcu_run_pairs_4x2, %function
+	.global vmcu_paired_4x2
+	.type vmcu_paired_4x2, %function
 	.thumb_func
-vmcu_run_pairs_4x2:
+vmcu_paired_4x2:
 	.cfi_startproc
 
 	/* Locals, and the end of the tile. */
@@ -70,12 +70,12 @@ vmcu_run_pairs_4x2:
 	adds	r4, r2, #1
 	lsrs	r4, r4, #1
 	cmp	r3, #3
-	beq	.Lvmcu_run_pairs_4x2_excess
+	beq	.Lvmcu_paired_4x2_excess
 	movs	r5, #2
 	subs	r5, r5, r3
 	movs	r4, r2
 	lsls	r4, r5
-.Lvmcu_run_pairs_4x2_excess:
+.Lvmcu_paired_4x2_excess:
 	lsls	r4, r4, #15
 	str	r4, EXCESS
 
@@ -85,24 +85,24 @@ vmcu_run_pairs_4x2:
 	lsls	r3, r3, #1
 	adds	r3, r3, r2
 	lsls	r3, r3, #1
-	adr	r4, .Lvmcu_run_pairs_4x2_entries
+	adr	r4, .Lvmcu_paired_4x2_entries
 	ldrh	r3, [r4, r3]
 	adds	r3, r3, r4
 	str	r3, ENTRY
-	b	.Lvmcu_run_pairs_4x2_channel
+	b	.Lvmcu_paired_4x2_channel
 	.p2align	2
-.Lvmcu_run_pairs_4x2_entries:
-	.short	.Lvmcu_run_pairs_4x2_turn_0 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_odd_0 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_turn_1 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_odd_1 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_turn_2 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_odd_2 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_turn_3 - .Lvmcu_run_pairs_4x2_entries
-	.short	.Lvmcu_run_pairs_4x2_odd_3 - .Lvmcu_run_pairs_4x2_entries
+.Lvmcu_paired_4x2_entries:
+	.short	.Lvmcu_paired_4x2_turn_0 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_odd_0 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_turn_1 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_odd_1 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_turn_2 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_odd_2 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_turn_3 - .Lvmcu_paired_4x2_entries
+	.short	.Lvmcu_paired_4x2_odd_3 - .Lvmcu_paired_4x2_entries
 
 	/* Start the sums of a channel or two at their biases. */
-.Lvmcu_run_pairs_4x2_channel:
+.Lvmcu_paired_4x2_channel:
 	ldr	r0, BLOCK
 	ldr	r5, EXCESS
 	ldr	r4, [r0, #0]
@@ -122,7 +122,7 @@ vmcu_run_pairs_4x2:
 	mov	pc, r3
 
 	/* All taps, 1 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_4x2_odd_0:
+.Lvmcu_paired_4x2_odd_0:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -176,10 +176,10 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #8
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_0
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_0
+	b	.Lvmcu_paired_4x2_done
 	.p2align	2
-.Lvmcu_run_pairs_4x2_turn_0:
+.Lvmcu_paired_4x2_turn_0:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -284,11 +284,11 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #16
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_0
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_0
+	b	.Lvmcu_paired_4x2_done
 
 	/* All taps, 2 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_4x2_odd_1:
+.Lvmcu_paired_4x2_odd_1:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -330,10 +330,10 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #8
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_1
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_1
+	b	.Lvmcu_paired_4x2_done
 	.p2align	2
-.Lvmcu_run_pairs_4x2_turn_1:
+.Lvmcu_paired_4x2_turn_1:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -414,11 +414,11 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #16
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_1
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_1
+	b	.Lvmcu_paired_4x2_done
 
 	/* All taps, 4 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_4x2_odd_2:
+.Lvmcu_paired_4x2_odd_2:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -454,10 +454,10 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #8
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_2
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_2
+	b	.Lvmcu_paired_4x2_done
 	.p2align	2
-.Lvmcu_run_pairs_4x2_turn_2:
+.Lvmcu_paired_4x2_turn_2:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -526,11 +526,11 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #16
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_2
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_2
+	b	.Lvmcu_paired_4x2_done
 
 	/* All taps, 8 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_4x2_odd_3:
+.Lvmcu_paired_4x2_odd_3:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -566,10 +566,10 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #8
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_3
-	b	.Lvmcu_run_pairs_4x2_done
+	bne	.Lvmcu_paired_4x2_turn_3
+	b	.Lvmcu_paired_4x2_done
 	.p2align	2
-.Lvmcu_run_pairs_4x2_turn_3:
+.Lvmcu_paired_4x2_turn_3:
 	ldr	r2, [r0, #0]
 	ldm	r1!, {r4, r5}
 	sxtb	r3, r2
@@ -632,22 +632,22 @@ vmcu_run_pairs_4x2:
 	add	r11, r5
 	adds	r0, #16
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_4x2_turn_3
-	b	.Lvmcu_run_pairs_4x2_done
-.Lvmcu_run_pairs_4x2_beyond_0:
+	bne	.Lvmcu_paired_4x2_turn_3
+	b	.Lvmcu_paired_4x2_done
+.Lvmcu_paired_4x2_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_4x2_store_0
-.Lvmcu_run_pairs_4x2_beyond_1:
+	b	.Lvmcu_paired_4x2_store_0
+.Lvmcu_paired_4x2_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_4x2_store_1
-.Lvmcu_run_pairs_4x2_done:
+	b	.Lvmcu_paired_4x2_store_1
+.Lvmcu_paired_4x2_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
-	bne	.Lvmcu_run_pairs_4x2_bytes
+	bne	.Lvmcu_paired_4x2_bytes
 
 	/* Without channels: store the sums of one block. */
 	ldr	r1, OUT
@@ -667,17 +667,17 @@ vmcu_run_pairs_4x2:
 	subs	r4, #3
 	str	r4, PLACE
 	cmp	r4, #2
-	beq	.Lvmcu_run_pairs_4x2_last
+	beq	.Lvmcu_paired_4x2_last
 	ldr	r0, BLOCK
 	adds	r0, #4
 	str	r0, BLOCK
-	b	.Lvmcu_run_pairs_4x2_channel
-.Lvmcu_run_pairs_4x2_last:
+	b	.Lvmcu_paired_4x2_channel
+.Lvmcu_paired_4x2_last:
 	subs	r0, #4
-	b	.Lvmcu_run_pairs_4x2_end
+	b	.Lvmcu_paired_4x2_end
 
 	/* Requantise and store. */
-.Lvmcu_run_pairs_4x2_bytes:
+.Lvmcu_paired_4x2_bytes:
 	ldr	r1, OUT
 	ldr	r2, [r0, #0]
 	lsrs	r3, r2, #16
@@ -717,8 +717,8 @@ vmcu_run_pairs_4x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_4x2_beyond_0
-.Lvmcu_run_pairs_4x2_store_0:
+	bne	.Lvmcu_paired_4x2_beyond_0
+.Lvmcu_paired_4x2_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -745,8 +745,8 @@ vmcu_run_pairs_4x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_4x2_beyond_1
-.Lvmcu_run_pairs_4x2_store_1:
+	bne	.Lvmcu_paired_4x2_beyond_1
+.Lvmcu_paired_4x2_store_1:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -776,8 +776,8 @@ vmcu_run_pairs_4x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_4x2_beyond_2
-.Lvmcu_run_pairs_4x2_store_2:
+	bne	.Lvmcu_paired_4x2_beyond_2
+.Lvmcu_paired_4x2_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -804,8 +804,8 @@ vmcu_run_pairs_4x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_4x2_beyond_3
-.Lvmcu_run_pairs_4x2_store_3:
+	bne	.Lvmcu_paired_4x2_beyond_3
+.Lvmcu_paired_4x2_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -819,28 +819,28 @@ vmcu_run_pairs_4x2:
 	ldr	r4, PLACE
 	subs	r4, #3
 	cmp	r4, #2
-	beq	.Lvmcu_run_pairs_4x2_whole
+	beq	.Lvmcu_paired_4x2_whole
 	ldr	r0, BLOCK
 	adds	r0, #4
 	subs	r4, #6
-.Lvmcu_run_pairs_4x2_whole:
+.Lvmcu_paired_4x2_whole:
 	adds	r4, #6
 	str	r4, PLACE
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_4x2_end
-	b	.Lvmcu_run_pairs_4x2_channel
-.Lvmcu_run_pairs_4x2_beyond_2:
+	beq	.Lvmcu_paired_4x2_end
+	b	.Lvmcu_paired_4x2_channel
+.Lvmcu_paired_4x2_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_4x2_store_2
-.Lvmcu_run_pairs_4x2_beyond_3:
+	b	.Lvmcu_paired_4x2_store_2
+.Lvmcu_paired_4x2_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_4x2_store_3
-.Lvmcu_run_pairs_4x2_end:
+	b	.Lvmcu_paired_4x2_store_3
+.Lvmcu_paired_4x2_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
 	pop	{r4, r5, r6, r7}
@@ -855,18 +855,18 @@ vmcu_run_pairs_4x2:
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
-	.size vmcu_run_pairs_4x2, . - vmcu_run_pairs_4x2
+	.size vmcu_paired_4x2, . - vmcu_paired_4x2
 
 /*
  * So many channels of two pixels, a multiple of a block's, from bias to store; with none, the sums
  * of one block as words. Returns where the flash stream goes on.
  */
-	.section .text.vmcu_run_pairs_2x2, "ax", %progbits
+	.section .text.vmcu_paired_2x2, "ax", %progbits
 	.p2align 2
-	.global vmcu_run_pairs_2x2
-	.type vmcu_run_pairs_2x2, %function
+	.global vmcu_paired_2x2
+	.type vmcu_paired_2x2, %function
 	.thumb_func
-vmcu_run_pairs_2x2:
+vmcu_paired_2x2:
 	.cfi_startproc
 
 	/* Locals, and the end of the tile. */
@@ -903,12 +903,12 @@ vmcu_run_pairs_2x2:
 	adds	r4, r2, #1
 	lsrs	r4, r4, #1
 	cmp	r3, #3
-	beq	.Lvmcu_run_pairs_2x2_excess
+	beq	.Lvmcu_paired_2x2_excess
 	movs	r5, #2
 	subs	r5, r5, r3
 	movs	r4, r2
 	lsls	r4, r5
-.Lvmcu_run_pairs_2x2_excess:
+.Lvmcu_paired_2x2_excess:
 	lsls	r4, r4, #15
 	str	r4, EXCESS
 
@@ -918,24 +918,24 @@ vmcu_run_pairs_2x2:
 	lsls	r3, r3, #1
 	adds	r3, r3, r2
 	lsls	r3, r3, #1
-	adr	r4, .Lvmcu_run_pairs_2x2_entries
+	adr	r4, .Lvmcu_paired_2x2_entries
 	ldrh	r3, [r4, r3]
 	adds	r3, r3, r4
 	str	r3, ENTRY
-	b	.Lvmcu_run_pairs_2x2_channel
+	b	.Lvmcu_paired_2x2_channel
 	.p2align	2
-.Lvmcu_run_pairs_2x2_entries:
-	.short	.Lvmcu_run_pairs_2x2_turn_0 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_odd_0 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_turn_1 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_odd_1 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_turn_2 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_odd_2 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_turn_3 - .Lvmcu_run_pairs_2x2_entries
-	.short	.Lvmcu_run_pairs_2x2_odd_3 - .Lvmcu_run_pairs_2x2_entries
+.Lvmcu_paired_2x2_entries:
+	.short	.Lvmcu_paired_2x2_turn_0 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_odd_0 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_turn_1 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_odd_1 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_turn_2 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_odd_2 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_turn_3 - .Lvmcu_paired_2x2_entries
+	.short	.Lvmcu_paired_2x2_odd_3 - .Lvmcu_paired_2x2_entries
 
 	/* Start the sums of a channel or two at their biases. */
-.Lvmcu_run_pairs_2x2_channel:
+.Lvmcu_paired_2x2_channel:
 	ldr	r0, BLOCK
 	ldr	r5, EXCESS
 	ldr	r4, [r0, #0]
@@ -959,7 +959,7 @@ vmcu_run_pairs_2x2:
 	mov	pc, r3
 
 	/* All taps, 1 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x2_odd_0:
+.Lvmcu_paired_2x2_odd_0:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1018,10 +1018,10 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_0
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_0
+	b	.Lvmcu_paired_2x2_done
 	.p2align	2
-.Lvmcu_run_pairs_2x2_turn_0:
+.Lvmcu_paired_2x2_turn_0:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1137,11 +1137,11 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_0
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_0
+	b	.Lvmcu_paired_2x2_done
 
 	/* All taps, 2 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x2_odd_1:
+.Lvmcu_paired_2x2_odd_1:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1188,10 +1188,10 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_1
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_1
+	b	.Lvmcu_paired_2x2_done
 	.p2align	2
-.Lvmcu_run_pairs_2x2_turn_1:
+.Lvmcu_paired_2x2_turn_1:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1283,11 +1283,11 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_1
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_1
+	b	.Lvmcu_paired_2x2_done
 
 	/* All taps, 4 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x2_odd_2:
+.Lvmcu_paired_2x2_odd_2:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1328,10 +1328,10 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_2
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_2
+	b	.Lvmcu_paired_2x2_done
 	.p2align	2
-.Lvmcu_run_pairs_2x2_turn_2:
+.Lvmcu_paired_2x2_turn_2:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1411,11 +1411,11 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_2
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_2
+	b	.Lvmcu_paired_2x2_done
 
 	/* All taps, 8 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x2_odd_3:
+.Lvmcu_paired_2x2_odd_3:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1456,10 +1456,10 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_3
-	b	.Lvmcu_run_pairs_2x2_done
+	bne	.Lvmcu_paired_2x2_turn_3
+	b	.Lvmcu_paired_2x2_done
 	.p2align	2
-.Lvmcu_run_pairs_2x2_turn_3:
+.Lvmcu_paired_2x2_turn_3:
 	ldm	r0!, {r2, r3}
 	ldm	r1!, {r4}
 	sxtb	r6, r2
@@ -1533,22 +1533,22 @@ vmcu_run_pairs_2x2:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x2_turn_3
-	b	.Lvmcu_run_pairs_2x2_done
-.Lvmcu_run_pairs_2x2_beyond_0:
+	bne	.Lvmcu_paired_2x2_turn_3
+	b	.Lvmcu_paired_2x2_done
+.Lvmcu_paired_2x2_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x2_store_0
-.Lvmcu_run_pairs_2x2_beyond_1:
+	b	.Lvmcu_paired_2x2_store_0
+.Lvmcu_paired_2x2_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x2_store_1
-.Lvmcu_run_pairs_2x2_done:
+	b	.Lvmcu_paired_2x2_store_1
+.Lvmcu_paired_2x2_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
-	bne	.Lvmcu_run_pairs_2x2_bytes
+	bne	.Lvmcu_paired_2x2_bytes
 
 	/* Without channels: store the sums of one block. */
 	ldr	r1, OUT
@@ -1564,10 +1564,10 @@ vmcu_run_pairs_2x2:
 	mov	r7, r11
 	stm	r1!, {r4, r5, r6, r7}
 	str	r1, OUT
-	b	.Lvmcu_run_pairs_2x2_end
+	b	.Lvmcu_paired_2x2_end
 
 	/* Requantise and store. */
-.Lvmcu_run_pairs_2x2_bytes:
+.Lvmcu_paired_2x2_bytes:
 	ldr	r1, OUT
 	ldr	r2, [r0, #0]
 	lsrs	r3, r2, #16
@@ -1607,8 +1607,8 @@ vmcu_run_pairs_2x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x2_beyond_0
-.Lvmcu_run_pairs_2x2_store_0:
+	bne	.Lvmcu_paired_2x2_beyond_0
+.Lvmcu_paired_2x2_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -1635,8 +1635,8 @@ vmcu_run_pairs_2x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x2_beyond_1
-.Lvmcu_run_pairs_2x2_store_1:
+	bne	.Lvmcu_paired_2x2_beyond_1
+.Lvmcu_paired_2x2_store_1:
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -1679,8 +1679,8 @@ vmcu_run_pairs_2x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x2_beyond_2
-.Lvmcu_run_pairs_2x2_store_2:
+	bne	.Lvmcu_paired_2x2_beyond_2
+.Lvmcu_paired_2x2_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -1707,8 +1707,8 @@ vmcu_run_pairs_2x2:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x2_beyond_3
-.Lvmcu_run_pairs_2x2_store_3:
+	bne	.Lvmcu_paired_2x2_beyond_3
+.Lvmcu_paired_2x2_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -1721,19 +1721,19 @@ vmcu_run_pairs_2x2:
 	adds	r0, #12
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_2x2_end
-	b	.Lvmcu_run_pairs_2x2_channel
-.Lvmcu_run_pairs_2x2_beyond_2:
+	beq	.Lvmcu_paired_2x2_end
+	b	.Lvmcu_paired_2x2_channel
+.Lvmcu_paired_2x2_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x2_store_2
-.Lvmcu_run_pairs_2x2_beyond_3:
+	b	.Lvmcu_paired_2x2_store_2
+.Lvmcu_paired_2x2_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x2_store_3
-.Lvmcu_run_pairs_2x2_end:
+	b	.Lvmcu_paired_2x2_store_3
+.Lvmcu_paired_2x2_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
 	pop	{r4, r5, r6, r7}
@@ -1748,18 +1748,18 @@ vmcu_run_pairs_2x2:
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
-	.size vmcu_run_pairs_2x2, . - vmcu_run_pairs_2x2
+	.size vmcu_paired_2x2, . - vmcu_paired_2x2
 
 /*
  * So many channels of two pixels, a multiple of a block's, from bias to store; with none, the sums
  * of one block as words. Returns where the flash stream goes on.
  */
-	.section .text.vmcu_run_pairs_2x4, "ax", %progbits
+	.section .text.vmcu_paired_2x4, "ax", %progbits
 	.p2align 2
-	.global vmcu_run_pairs_2x4
-	.type vmcu_run_pairs_2x4, %function
+	.global vmcu_paired_2x4
+	.type vmcu_paired_2x4, %function
 	.thumb_func
-vmcu_run_pairs_2x4:
+vmcu_paired_2x4:
 	.cfi_startproc
 
 	/* Locals, and the end of the tile. */
@@ -1796,12 +1796,12 @@ vmcu_run_pairs_2x4:
 	adds	r4, r2, #1
 	lsrs	r4, r4, #1
 	cmp	r3, #3
-	beq	.Lvmcu_run_pairs_2x4_excess
+	beq	.Lvmcu_paired_2x4_excess
 	movs	r5, #2
 	subs	r5, r5, r3
 	movs	r4, r2
 	lsls	r4, r5
-.Lvmcu_run_pairs_2x4_excess:
+.Lvmcu_paired_2x4_excess:
 	lsls	r4, r4, #15
 	str	r4, EXCESS
 
@@ -1811,24 +1811,24 @@ vmcu_run_pairs_2x4:
 	lsls	r3, r3, #1
 	adds	r3, r3, r2
 	lsls	r3, r3, #1
-	adr	r4, .Lvmcu_run_pairs_2x4_entries
+	adr	r4, .Lvmcu_paired_2x4_entries
 	ldrh	r3, [r4, r3]
 	adds	r3, r3, r4
 	str	r3, ENTRY
-	b	.Lvmcu_run_pairs_2x4_channel
+	b	.Lvmcu_paired_2x4_channel
 	.p2align	2
-.Lvmcu_run_pairs_2x4_entries:
-	.short	.Lvmcu_run_pairs_2x4_turn_0 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_odd_0 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_turn_1 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_odd_1 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_turn_2 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_odd_2 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_turn_3 - .Lvmcu_run_pairs_2x4_entries
-	.short	.Lvmcu_run_pairs_2x4_odd_3 - .Lvmcu_run_pairs_2x4_entries
+.Lvmcu_paired_2x4_entries:
+	.short	.Lvmcu_paired_2x4_turn_0 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_odd_0 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_turn_1 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_odd_1 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_turn_2 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_odd_2 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_turn_3 - .Lvmcu_paired_2x4_entries
+	.short	.Lvmcu_paired_2x4_odd_3 - .Lvmcu_paired_2x4_entries
 
 	/* Start the sums of a channel or two at their biases. */
-.Lvmcu_run_pairs_2x4_channel:
+.Lvmcu_paired_2x4_channel:
 	ldr	r0, BLOCK
 	ldr	r5, EXCESS
 	ldr	r4, [r0, #0]
@@ -1852,7 +1852,7 @@ vmcu_run_pairs_2x4:
 	mov	pc, r3
 
 	/* All taps, 1 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x4_odd_0:
+.Lvmcu_paired_2x4_odd_0:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -1912,10 +1912,10 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_0
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_0
+	b	.Lvmcu_paired_2x4_done
 	.p2align	2
-.Lvmcu_run_pairs_2x4_turn_0:
+.Lvmcu_paired_2x4_turn_0:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2033,11 +2033,11 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_0
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_0
+	b	.Lvmcu_paired_2x4_done
 
 	/* All taps, 2 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x4_odd_1:
+.Lvmcu_paired_2x4_odd_1:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2085,10 +2085,10 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_1
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_1
+	b	.Lvmcu_paired_2x4_done
 	.p2align	2
-.Lvmcu_run_pairs_2x4_turn_1:
+.Lvmcu_paired_2x4_turn_1:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2182,11 +2182,11 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_1
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_1
+	b	.Lvmcu_paired_2x4_done
 
 	/* All taps, 4 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x4_odd_2:
+.Lvmcu_paired_2x4_odd_2:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2228,10 +2228,10 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_2
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_2
+	b	.Lvmcu_paired_2x4_done
 	.p2align	2
-.Lvmcu_run_pairs_2x4_turn_2:
+.Lvmcu_paired_2x4_turn_2:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2313,11 +2313,11 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_2
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_2
+	b	.Lvmcu_paired_2x4_done
 
 	/* All taps, 8 at a time: the first step of an odd number, then two. */
-.Lvmcu_run_pairs_2x4_odd_3:
+.Lvmcu_paired_2x4_odd_3:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2359,10 +2359,10 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_3
-	b	.Lvmcu_run_pairs_2x4_done
+	bne	.Lvmcu_paired_2x4_turn_3
+	b	.Lvmcu_paired_2x4_done
 	.p2align	2
-.Lvmcu_run_pairs_2x4_turn_3:
+.Lvmcu_paired_2x4_turn_3:
 	ldm	r0!, {r2, r3}
 	adds	r0, #8
 	ldm	r1!, {r4}
@@ -2438,22 +2438,22 @@ vmcu_run_pairs_2x4:
 	asrs	r7, r7, #16
 	add	r11, r7
 	cmp	r1, lr
-	bne	.Lvmcu_run_pairs_2x4_turn_3
-	b	.Lvmcu_run_pairs_2x4_done
-.Lvmcu_run_pairs_2x4_beyond_0:
+	bne	.Lvmcu_paired_2x4_turn_3
+	b	.Lvmcu_paired_2x4_done
+.Lvmcu_paired_2x4_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x4_store_0
-.Lvmcu_run_pairs_2x4_beyond_1:
+	b	.Lvmcu_paired_2x4_store_0
+.Lvmcu_paired_2x4_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x4_store_1
-.Lvmcu_run_pairs_2x4_done:
+	b	.Lvmcu_paired_2x4_store_1
+.Lvmcu_paired_2x4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
-	bne	.Lvmcu_run_pairs_2x4_bytes
+	bne	.Lvmcu_paired_2x4_bytes
 
 	/* Without channels: store the sums of one block. */
 	ldr	r1, OUT
@@ -2473,17 +2473,17 @@ vmcu_run_pairs_2x4:
 	subs	r4, #6
 	str	r4, PLACE
 	cmp	r4, #4
-	beq	.Lvmcu_run_pairs_2x4_last
+	beq	.Lvmcu_paired_2x4_last
 	ldr	r0, BLOCK
 	adds	r0, #8
 	str	r0, BLOCK
-	b	.Lvmcu_run_pairs_2x4_channel
-.Lvmcu_run_pairs_2x4_last:
+	b	.Lvmcu_paired_2x4_channel
+.Lvmcu_paired_2x4_last:
 	subs	r0, #8
-	b	.Lvmcu_run_pairs_2x4_end
+	b	.Lvmcu_paired_2x4_end
 
 	/* Requantise and store. */
-.Lvmcu_run_pairs_2x4_bytes:
+.Lvmcu_paired_2x4_bytes:
 	ldr	r1, OUT
 	ldr	r2, [r0, #0]
 	lsrs	r3, r2, #16
@@ -2523,8 +2523,8 @@ vmcu_run_pairs_2x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x4_beyond_0
-.Lvmcu_run_pairs_2x4_store_0:
+	bne	.Lvmcu_paired_2x4_beyond_0
+.Lvmcu_paired_2x4_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -2551,8 +2551,8 @@ vmcu_run_pairs_2x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x4_beyond_1
-.Lvmcu_run_pairs_2x4_store_1:
+	bne	.Lvmcu_paired_2x4_beyond_1
+.Lvmcu_paired_2x4_store_1:
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -2595,8 +2595,8 @@ vmcu_run_pairs_2x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x4_beyond_2
-.Lvmcu_run_pairs_2x4_store_2:
+	bne	.Lvmcu_paired_2x4_beyond_2
+.Lvmcu_paired_2x4_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -2623,8 +2623,8 @@ vmcu_run_pairs_2x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_pairs_2x4_beyond_3
-.Lvmcu_run_pairs_2x4_store_3:
+	bne	.Lvmcu_paired_2x4_beyond_3
+.Lvmcu_paired_2x4_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -2638,28 +2638,28 @@ vmcu_run_pairs_2x4:
 	ldr	r4, PLACE
 	subs	r4, #6
 	cmp	r4, #4
-	beq	.Lvmcu_run_pairs_2x4_whole
+	beq	.Lvmcu_paired_2x4_whole
 	ldr	r0, BLOCK
 	adds	r0, #8
 	subs	r4, #12
-.Lvmcu_run_pairs_2x4_whole:
+.Lvmcu_paired_2x4_whole:
 	adds	r4, #12
 	str	r4, PLACE
 	str	r0, BLOCK
 	cmp	r6, #0
-	beq	.Lvmcu_run_pairs_2x4_end
-	b	.Lvmcu_run_pairs_2x4_channel
-.Lvmcu_run_pairs_2x4_beyond_2:
+	beq	.Lvmcu_paired_2x4_end
+	b	.Lvmcu_paired_2x4_channel
+.Lvmcu_paired_2x4_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x4_store_2
-.Lvmcu_run_pairs_2x4_beyond_3:
+	b	.Lvmcu_paired_2x4_store_2
+.Lvmcu_paired_2x4_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_pairs_2x4_store_3
-.Lvmcu_run_pairs_2x4_end:
+	b	.Lvmcu_paired_2x4_store_3
+.Lvmcu_paired_2x4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
 	pop	{r4, r5, r6, r7}
@@ -2674,336 +2674,18 @@ vmcu_run_pairs_2x4:
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
-	.size vmcu_run_pairs_2x4, . - vmcu_run_pairs_2x4
+	.size vmcu_paired_2x4, . - vmcu_paired_2x4
 
 /*
- * So many channels of one pixel, a multiple of four, of taps of a tile, from bias to store; with
- * none, the sums of one block as words. Returns where the flash stream goes on.
+ * So many channels of one pixel, a multiple of 2, from bias to store; with none, the sums of one
+ * block as words. Returns where the flash stream goes on.
  */
-	.section .text.vmcu_run_single_1x4, "ax", %progbits
+	.section .text.vmcu_paired_1x2, "ax", %progbits
 	.p2align 2
-	.global vmcu_run_single_1x4
-	.type vmcu_run_single_1x4, %function
+	.global vmcu_paired_1x2
+	.type vmcu_paired_1x2, %function
 	.thumb_func
-vmcu_run_single_1x4:
-	.cfi_startproc
-
-	/* Locals, and the end of the taps. */
-	push	{r4, r5, r6, r7, lr}
-	.cfi_adjust_cfa_offset	20
-	.cfi_rel_offset	r4, 0
-	.cfi_rel_offset	r5, 4
-	.cfi_rel_offset	r6, 8
-	.cfi_rel_offset	r7, 12
-	.cfi_rel_offset	lr, 16
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	push	{r4, r5, r6, r7}
-	.cfi_adjust_cfa_offset	16
-	.cfi_rel_offset	r8, 0
-	.cfi_rel_offset	r9, 4
-	.cfi_rel_offset	r10, 8
-	.cfi_rel_offset	r11, 12
-	sub	sp, #24
-	.cfi_adjust_cfa_offset	24
-	str	r1, TILE
-	str	r3, OUT
-	lsls	r2, r2, #3
-	adds	r2, r2, r1
-	mov	lr, r2
-
-	/* Start the sums of four channels at their biases. */
-.Lvmcu_run_single_1x4_block:
-	ldm	r0!, {r4, r5, r6, r7}
-	mov	r8, r4
-	mov	r9, r5
-	mov	r10, r6
-	mov	r11, r7
-	ldr	r1, TILE
-
-	/* Four taps times those of four channels. */
-.Lvmcu_run_single_1x4_turn:
-	ldm	r1!, {r5, r7}
-	sxth	r4, r5
-	asrs	r5, r5, #16
-	sxth	r6, r7
-	asrs	r7, r7, #16
-	ldm	r0!, {r2}
-	sxtb	r3, r2
-	muls	r3, r4, r3
-	add	r8, r3
-	lsls	r3, r2, #16
-	asrs	r3, r3, #24
-	muls	r3, r5, r3
-	add	r8, r3
-	lsls	r3, r2, #8
-	asrs	r3, r3, #24
-	muls	r3, r6, r3
-	add	r8, r3
-	asrs	r3, r2, #24
-	muls	r3, r7, r3
-	add	r8, r3
-	ldm	r0!, {r2}
-	sxtb	r3, r2
-	muls	r3, r4, r3
-	add	r9, r3
-	lsls	r3, r2, #16
-	asrs	r3, r3, #24
-	muls	r3, r5, r3
-	add	r9, r3
-	lsls	r3, r2, #8
-	asrs	r3, r3, #24
-	muls	r3, r6, r3
-	add	r9, r3
-	asrs	r3, r2, #24
-	muls	r3, r7, r3
-	add	r9, r3
-	ldm	r0!, {r2}
-	sxtb	r3, r2
-	muls	r3, r4, r3
-	add	r10, r3
-	lsls	r3, r2, #16
-	asrs	r3, r3, #24
-	muls	r3, r5, r3
-	add	r10, r3
-	lsls	r3, r2, #8
-	asrs	r3, r3, #24
-	muls	r3, r6, r3
-	add	r10, r3
-	asrs	r3, r2, #24
-	muls	r3, r7, r3
-	add	r10, r3
-	ldm	r0!, {r2}
-	sxtb	r3, r2
-	muls	r3, r4, r3
-	add	r11, r3
-	lsls	r3, r2, #16
-	asrs	r3, r3, #24
-	muls	r3, r5, r3
-	add	r11, r3
-	lsls	r3, r2, #8
-	asrs	r3, r3, #24
-	muls	r3, r6, r3
-	add	r11, r3
-	asrs	r3, r2, #24
-	muls	r3, r7, r3
-	add	r11, r3
-	cmp	r1, lr
-	bne	.Lvmcu_run_single_1x4_turn
-	b	.Lvmcu_run_single_1x4_done
-.Lvmcu_run_single_1x4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_run_single_1x4_store_0
-.Lvmcu_run_single_1x4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_run_single_1x4_store_1
-.Lvmcu_run_single_1x4_done:
-	ldr	r1, OUT
-	ldr	r4, CHANNELS
-	cmp	r4, #0
-	bne	.Lvmcu_run_single_1x4_bytes
-
-	/* Without channels: store the sums of one block. */
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	stm	r1!, {r4, r5, r6, r7}
-	b	.Lvmcu_run_single_1x4_end
-
-	/* Requantise and store. */
-.Lvmcu_run_single_1x4_bytes:
-	ldr	r2, [r0, #0]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldrb	r7, [r0, #16]
-	ldr	r5, HALF
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	mov	r4, r8
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_run_single_1x4_beyond_0
-.Lvmcu_run_single_1x4_store_0:
-	strb	r4, [r1, #0]
-	ldr	r2, [r0, #4]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldrb	r7, [r0, #17]
-	ldr	r5, HALF
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	mov	r4, r9
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_run_single_1x4_beyond_1
-.Lvmcu_run_single_1x4_store_1:
-	strb	r4, [r1, #1]
-	ldr	r2, [r0, #8]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldrb	r7, [r0, #18]
-	ldr	r5, HALF
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	mov	r4, r10
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_run_single_1x4_beyond_2
-.Lvmcu_run_single_1x4_store_2:
-	strb	r4, [r1, #2]
-	ldr	r2, [r0, #12]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldrb	r7, [r0, #19]
-	ldr	r5, HALF
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	mov	r4, r11
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_run_single_1x4_beyond_3
-.Lvmcu_run_single_1x4_store_3:
-	strb	r4, [r1, #3]
-	adds	r0, #20
-	adds	r1, #4
-	str	r1, OUT
-	ldr	r4, CHANNELS
-	subs	r4, #4
-	str	r4, CHANNELS
-	beq	.Lvmcu_run_single_1x4_end
-	b	.Lvmcu_run_single_1x4_block
-.Lvmcu_run_single_1x4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_run_single_1x4_store_2
-.Lvmcu_run_single_1x4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_run_single_1x4_store_3
-.Lvmcu_run_single_1x4_end:
-	add	sp, #24
-	.cfi_adjust_cfa_offset	-24
-	pop	{r4, r5, r6, r7}
-	.cfi_adjust_cfa_offset	-16
-	mov	r8, r4
-	.cfi_restore	r8
-	mov	r9, r5
-	.cfi_restore	r9
-	mov	r10, r6
-	.cfi_restore	r10
-	mov	r11, r7
-	.cfi_restore	r11
-	pop	{r4, r5, r6, r7, pc}
-	.cfi_endproc
-	.size vmcu_run_single_1x4, . - vmcu_run_single_1x4
-
-/*
- * So many channels of one pixel, a multiple of four, of bytes, from bias to store; with none, the
- * sums of one block as words. Returns where the flash stream goes on.
- */
-	.section .text.vmcu_run_dense_1x4, "ax", %progbits
-	.p2align 2
-	.global vmcu_run_dense_1x4
-	.type vmcu_run_dense_1x4, %function
-	.thumb_func
-vmcu_run_dense_1x4:
+vmcu_paired_1x2:
 	.cfi_startproc
 
 	/* Locals, and the end of the taps. */
@@ -3032,8 +2714,214 @@ vmcu_run_dense_1x4:
 	adds	r2, r2, r1
 	mov	lr, r2
 
-	/* Start the sums of four channels at their biases. */
-.Lvmcu_run_dense_1x4_block:
+	/* Start the sums of a block at their biases. */
+.Lvmcu_paired_1x2_block:
+	ldm	r0!, {r4, r5}
+	mov	r8, r4
+	mov	r9, r5
+	ldr	r1, TILE
+
+	/* Four taps times those of all channels. */
+.Lvmcu_paired_1x2_words:
+	ldm	r1!, {r7}
+	sxtb	r4, r7
+	lsls	r5, r7, #16
+	asrs	r5, r5, #24
+	lsls	r6, r7, #8
+	asrs	r6, r6, #24
+	asrs	r7, r7, #24
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r8, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r8, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r8, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r8, r3
+	ldm	r0!, {r2}
+	sxtb	r3, r2
+	muls	r3, r4, r3
+	add	r9, r3
+	lsls	r3, r2, #16
+	asrs	r3, r3, #24
+	muls	r3, r5, r3
+	add	r9, r3
+	lsls	r3, r2, #8
+	asrs	r3, r3, #24
+	muls	r3, r6, r3
+	add	r9, r3
+	asrs	r3, r2, #24
+	muls	r3, r7, r3
+	add	r9, r3
+	cmp	r1, lr
+	bne	.Lvmcu_paired_1x2_words
+	b	.Lvmcu_paired_1x2_done
+.Lvmcu_paired_1x2_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x2_store_0
+.Lvmcu_paired_1x2_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x2_store_1
+.Lvmcu_paired_1x2_done:
+	ldr	r1, OUT
+	ldr	r4, CHANNELS
+	cmp	r4, #0
+	bne	.Lvmcu_paired_1x2_bytes
+
+	/* Without channels: store the sums of one block. */
+	mov	r4, r8
+	mov	r5, r9
+	stm	r1!, {r4, r5}
+	b	.Lvmcu_paired_1x2_end
+
+	/* Requantise and store. */
+.Lvmcu_paired_1x2_bytes:
+	ldr	r2, [r0, #0]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #8]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r8
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x2_beyond_0
+.Lvmcu_paired_1x2_store_0:
+	strb	r4, [r1, #0]
+	ldr	r2, [r0, #4]
+	lsrs	r3, r2, #16
+	uxth	r2, r2
+	ldrb	r7, [r0, #9]
+	ldr	r5, HALF
+	lsls	r5, r7
+	mov	r12, r5
+	adds	r7, #1
+	mov	r4, r9
+	sxth	r5, r4
+	subs	r4, r4, r5
+	asrs	r4, r4, #16
+	movs	r6, r5
+	muls	r6, r2, r6
+	asrs	r6, r6, #16
+	muls	r5, r3, r5
+	adds	r5, r5, r6
+	movs	r6, r4
+	muls	r6, r2, r6
+	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
+	muls	r4, r3, r4
+	lsls	r4, r4, #1
+	adds	r4, r4, r5
+	asrs	r5, r4, #31
+	adds	r4, r4, r5
+	add	r4, r12
+	asrs	r4, r7
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x2_beyond_1
+.Lvmcu_paired_1x2_store_1:
+	strb	r4, [r1, #1]
+	adds	r0, #12
+	adds	r1, #2
+	str	r1, OUT
+	ldr	r4, CHANNELS
+	subs	r4, #2
+	str	r4, CHANNELS
+	beq	.Lvmcu_paired_1x2_end
+	b	.Lvmcu_paired_1x2_block
+.Lvmcu_paired_1x2_end:
+	add	sp, #24
+	.cfi_adjust_cfa_offset	-24
+	pop	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	-16
+	mov	r8, r4
+	.cfi_restore	r8
+	mov	r9, r5
+	.cfi_restore	r9
+	mov	r10, r6
+	.cfi_restore	r10
+	mov	r11, r7
+	.cfi_restore	r11
+	pop	{r4, r5, r6, r7, pc}
+	.cfi_endproc
+	.size vmcu_paired_1x2, . - vmcu_paired_1x2
+
+/*
+ * So many channels of one pixel, a multiple of 4, from bias to store; with none, the sums of one
+ * block as words. Returns where the flash stream goes on.
+ */
+	.section .text.vmcu_paired_1x4, "ax", %progbits
+	.p2align 2
+	.global vmcu_paired_1x4
+	.type vmcu_paired_1x4, %function
+	.thumb_func
+vmcu_paired_1x4:
+	.cfi_startproc
+
+	/* Locals, and the end of the taps. */
+	push	{r4, r5, r6, r7, lr}
+	.cfi_adjust_cfa_offset	20
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	lr, 16
+	mov	r4, r8
+	mov	r5, r9
+	mov	r6, r10
+	mov	r7, r11
+	push	{r4, r5, r6, r7}
+	.cfi_adjust_cfa_offset	16
+	.cfi_rel_offset	r8, 0
+	.cfi_rel_offset	r9, 4
+	.cfi_rel_offset	r10, 8
+	.cfi_rel_offset	r11, 12
+	sub	sp, #24
+	.cfi_adjust_cfa_offset	24
+	str	r1, TILE
+	str	r3, OUT
+	lsls	r2, r2, #2
+	adds	r2, r2, r1
+	mov	lr, r2
+
+	/* Start the sums of a block at their biases. */
+.Lvmcu_paired_1x4_block:
 	ldm	r0!, {r4, r5, r6, r7}
 	mov	r8, r4
 	mov	r9, r5
@@ -3041,10 +2929,10 @@ vmcu_run_dense_1x4:
 	mov	r11, r7
 	ldr	r1, TILE
 	lsls	r4, r1, #30
-	bne	.Lvmcu_run_dense_1x4_single
+	bne	.Lvmcu_paired_1x4_single
 
-	/* Four taps times those of four channels. */
-.Lvmcu_run_dense_1x4_words:
+	/* Four taps times those of all channels. */
+.Lvmcu_paired_1x4_words:
 	ldm	r1!, {r7}
 	sxtb	r4, r7
 	lsls	r5, r7, #16
@@ -3113,11 +3001,11 @@ vmcu_run_dense_1x4:
 	muls	r3, r7, r3
 	add	r11, r3
 	cmp	r1, lr
-	bne	.Lvmcu_run_dense_1x4_words
-	b	.Lvmcu_run_dense_1x4_done
+	bne	.Lvmcu_paired_1x4_words
+	b	.Lvmcu_paired_1x4_done
 
-	/* Four taps times those of four channels. */
-.Lvmcu_run_dense_1x4_single:
+	/* Four taps times those of all channels. */
+.Lvmcu_paired_1x4_single:
 	ldrb	r4, [r1, #0]
 	ldrb	r5, [r1, #1]
 	ldrb	r6, [r1, #2]
@@ -3188,23 +3076,23 @@ vmcu_run_dense_1x4:
 	muls	r3, r7, r3
 	add	r11, r3
 	cmp	r1, lr
-	bne	.Lvmcu_run_dense_1x4_single
-	b	.Lvmcu_run_dense_1x4_done
-.Lvmcu_run_dense_1x4_beyond_0:
+	bne	.Lvmcu_paired_1x4_single
+	b	.Lvmcu_paired_1x4_done
+.Lvmcu_paired_1x4_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_dense_1x4_store_0
-.Lvmcu_run_dense_1x4_beyond_1:
+	b	.Lvmcu_paired_1x4_store_0
+.Lvmcu_paired_1x4_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_dense_1x4_store_1
-.Lvmcu_run_dense_1x4_done:
+	b	.Lvmcu_paired_1x4_store_1
+.Lvmcu_paired_1x4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
 	cmp	r4, #0
-	bne	.Lvmcu_run_dense_1x4_bytes
+	bne	.Lvmcu_paired_1x4_bytes
 
 	/* Without channels: store the sums of one block. */
 	mov	r4, r8
@@ -3212,10 +3100,10 @@ vmcu_run_dense_1x4:
 	mov	r6, r10
 	mov	r7, r11
 	stm	r1!, {r4, r5, r6, r7}
-	b	.Lvmcu_run_dense_1x4_end
+	b	.Lvmcu_paired_1x4_end
 
 	/* Requantise and store. */
-.Lvmcu_run_dense_1x4_bytes:
+.Lvmcu_paired_1x4_bytes:
 	ldr	r2, [r0, #0]
 	lsrs	r3, r2, #16
 	uxth	r2, r2
@@ -3248,8 +3136,8 @@ vmcu_run_dense_1x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_dense_1x4_beyond_0
-.Lvmcu_run_dense_1x4_store_0:
+	bne	.Lvmcu_paired_1x4_beyond_0
+.Lvmcu_paired_1x4_store_0:
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -3283,8 +3171,8 @@ vmcu_run_dense_1x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_dense_1x4_beyond_1
-.Lvmcu_run_dense_1x4_store_1:
+	bne	.Lvmcu_paired_1x4_beyond_1
+.Lvmcu_paired_1x4_store_1:
 	strb	r4, [r1, #1]
 	ldr	r2, [r0, #8]
 	lsrs	r3, r2, #16
@@ -3318,8 +3206,8 @@ vmcu_run_dense_1x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_dense_1x4_beyond_2
-.Lvmcu_run_dense_1x4_store_2:
+	bne	.Lvmcu_paired_1x4_beyond_2
+.Lvmcu_paired_1x4_store_2:
 	strb	r4, [r1, #2]
 	ldr	r2, [r0, #12]
 	lsrs	r3, r2, #16
@@ -3353,8 +3241,8 @@ vmcu_run_dense_1x4:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_run_dense_1x4_beyond_3
-.Lvmcu_run_dense_1x4_store_3:
+	bne	.Lvmcu_paired_1x4_beyond_3
+.Lvmcu_paired_1x4_store_3:
 	strb	r4, [r1, #3]
 	adds	r0, #20
 	adds	r1, #4
@@ -3362,19 +3250,19 @@ vmcu_run_dense_1x4:
 	ldr	r4, CHANNELS
 	subs	r4, #4
 	str	r4, CHANNELS
-	beq	.Lvmcu_run_dense_1x4_end
-	b	.Lvmcu_run_dense_1x4_block
-.Lvmcu_run_dense_1x4_beyond_2:
+	beq	.Lvmcu_paired_1x4_end
+	b	.Lvmcu_paired_1x4_block
+.Lvmcu_paired_1x4_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_dense_1x4_store_2
-.Lvmcu_run_dense_1x4_beyond_3:
+	b	.Lvmcu_paired_1x4_store_2
+.Lvmcu_paired_1x4_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_run_dense_1x4_store_3
-.Lvmcu_run_dense_1x4_end:
+	b	.Lvmcu_paired_1x4_store_3
+.Lvmcu_paired_1x4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
 	pop	{r4, r5, r6, r7}
@@ -3389,7 +3277,7 @@ vmcu_run_dense_1x4:
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
 	.cfi_endproc
-	.size vmcu_run_dense_1x4, . - vmcu_run_dense_1x4
+	.size vmcu_paired_1x4, . - vmcu_paired_1x4
 
 #endif
 

@@ -13,837 +13,58 @@
  * Whole blocks of a pixel, or, where there are no channels, the sums of one, as words. Returns
  * where the flash stream goes on.
  */
-	.section .text.vmcu_paired_dense, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_dense
-	.type vmcu_paired_dense, %function
-vmcu_paired_dense:
-	.cfi_startproc
-	addi	sp, sp, -64
-	.cfi_def_cfa_offset	64
-	sw	ra, 0(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 4(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 8(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 12(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 16(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 20(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 24(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 28(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 32(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 36(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 40(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 44(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 48(sp)
-	.cfi_offset	s11, -16
-	mv	s10, a1
-	slli	a7, a2, 4
-	addi	a7, a7, 36
-	andi	ra, a2, -2
-	slli	ra, ra, 2
-	add	ra, ra, a1
-	slli	a2, a2, 2
-	add	a2, a2, a1
-	slli	a5, a5, 1
-.Lvmcu_paired_dense_next:
-	li	s9, 8
-	blt	a4, s9, .Lvmcu_paired_dense_one
-
-	/* Two blocks. */
-	add	a6, a0, a7
-	lw	s0, 0(a0)
-	lw	s1, 4(a0)
-	lw	s2, 8(a0)
-	lw	s3, 12(a0)
-	lw	s4, 0(a6)
-	lw	s5, 4(a6)
-	lw	s6, 8(a6)
-	lw	s7, 12(a6)
-	addi	a0, a0, 16
-	addi	a6, a6, 16
-	mv	a1, s10
-	beq	a1, ra, .Lvmcu_paired_dense_both_2_done
-.Lvmcu_paired_dense_both_2:
-	lb	t6, 0(a1)
-	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 0(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 4(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 8(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 12(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 1(a1)
-	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 1(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 5(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 9(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 13(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 2(a1)
-	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 2(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 6(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 10(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 14(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 3(a1)
-	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 3(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 7(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 11(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 15(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 4(a1)
-	lb	t4, 16(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 20(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 24(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 28(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 16(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 20(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 24(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 28(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 5(a1)
-	lb	t4, 17(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 21(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 25(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 29(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 17(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 21(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 25(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 29(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 6(a1)
-	lb	t4, 18(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 22(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 26(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 30(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 18(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 22(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 26(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 30(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 7(a1)
-	lb	t4, 19(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 23(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 27(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 31(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 19(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 23(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 27(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 31(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	addi	a1, a1, 8
-	addi	a0, a0, 32
-	addi	a6, a6, 32
-	bne	a1, ra, .Lvmcu_paired_dense_both_2
-.Lvmcu_paired_dense_both_2_done:
-	beq	a1, a2, .Lvmcu_paired_dense_both_1_done
-.Lvmcu_paired_dense_both_1:
-	lb	t6, 0(a1)
-	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 0(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 4(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 8(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 12(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 1(a1)
-	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 1(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 5(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 9(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 13(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 2(a1)
-	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 2(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 6(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 10(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 14(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lb	t6, 3(a1)
-	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 3(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 7(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 11(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 15(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	addi	a1, a1, 4
-	addi	a0, a0, 16
-	addi	a6, a6, 16
-	bne	a1, a2, .Lvmcu_paired_dense_both_1
-.Lvmcu_paired_dense_both_1_done:
-	li	a1, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_first_0_0
-.Lvmcu_paired_dense_store_first_0_0:
-	sb	t3, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_first_1_0
-.Lvmcu_paired_dense_store_first_1_0:
-	sb	t3, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_first_2_0
-.Lvmcu_paired_dense_store_first_2_0:
-	sb	t3, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_first_3_0
-.Lvmcu_paired_dense_store_first_3_0:
-	sb	t3, 3(a3)
-	lw	t0, 0(a6)
-	lbu	t1, 16(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s4, 2
-	mulh	t3, s8, t0
-	srai	s9, s4, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_second_0_0
-.Lvmcu_paired_dense_store_second_0_0:
-	sb	t3, 4(a3)
-	lw	t0, 4(a6)
-	lbu	t1, 17(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s5, 2
-	mulh	t3, s8, t0
-	srai	s9, s5, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_second_1_0
-.Lvmcu_paired_dense_store_second_1_0:
-	sb	t3, 5(a3)
-	lw	t0, 8(a6)
-	lbu	t1, 18(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s6, 2
-	mulh	t3, s8, t0
-	srai	s9, s6, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_second_2_0
-.Lvmcu_paired_dense_store_second_2_0:
-	sb	t3, 6(a3)
-	lw	t0, 12(a6)
-	lbu	t1, 19(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s7, 2
-	mulh	t3, s8, t0
-	srai	s9, s7, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_second_3_0
-.Lvmcu_paired_dense_store_second_3_0:
-	sb	t3, 7(a3)
-	addi	a0, a6, 20
-	addi	a3, a3, 8
-	addi	a4, a4, -8
-	bgtz	a4, .Lvmcu_paired_dense_next
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-
-	/* One block, or its sums alone. */
-.Lvmcu_paired_dense_one:
-	lw	s0, 0(a0)
-	lw	s1, 4(a0)
-	lw	s2, 8(a0)
-	lw	s3, 12(a0)
-	addi	a0, a0, 16
-	mv	a1, s10
-	beq	a1, a2, .Lvmcu_paired_dense_single_1_done
-.Lvmcu_paired_dense_single_1:
-	lb	t6, 0(a1)
-	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t6, 1(a1)
-	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t6, 2(a1)
-	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t6, 3(a1)
-	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	addi	a1, a1, 4
-	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_dense_single_1
-.Lvmcu_paired_dense_single_1_done:
-	bnez	a4, .Lvmcu_paired_dense_bytes
-	sw	s0, 0(a3)
-	sw	s1, 4(a3)
-	sw	s2, 8(a3)
-	sw	s3, 12(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_dense_bytes:
-	li	a1, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_byte_0_0
-.Lvmcu_paired_dense_store_byte_0_0:
-	sb	t3, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_byte_1_0
-.Lvmcu_paired_dense_store_byte_1_0:
-	sb	t3, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_byte_2_0
-.Lvmcu_paired_dense_store_byte_2_0:
-	sb	t3, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_dense_over_byte_3_0
-.Lvmcu_paired_dense_store_byte_3_0:
-	sb	t3, 3(a3)
-	addi	a0, a0, 20
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_dense_over_first_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_first_0_0
-.Lvmcu_paired_dense_over_first_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_first_1_0
-.Lvmcu_paired_dense_over_first_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_first_2_0
-.Lvmcu_paired_dense_over_first_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_first_3_0
-.Lvmcu_paired_dense_over_second_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_second_0_0
-.Lvmcu_paired_dense_over_second_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_second_1_0
-.Lvmcu_paired_dense_over_second_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_second_2_0
-.Lvmcu_paired_dense_over_second_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_second_3_0
-.Lvmcu_paired_dense_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_byte_0_0
-.Lvmcu_paired_dense_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_byte_1_0
-.Lvmcu_paired_dense_over_byte_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_byte_2_0
-.Lvmcu_paired_dense_over_byte_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_dense_store_byte_3_0
-	.cfi_endproc
-	.size vmcu_paired_dense, . - vmcu_paired_dense
-
-/*
- * Whole blocks of a pixel, or, where there are no channels, the sums of one, as words. Returns
- * where the flash stream goes on.
- */
 	.section .text.vmcu_paired_1x4, "ax", %progbits
 	.p2align 2
 	.global vmcu_paired_1x4
 	.type vmcu_paired_1x4, %function
 vmcu_paired_1x4:
 	.cfi_startproc
-	addi	sp, sp, -64
-	.cfi_def_cfa_offset	64
-	sw	ra, 0(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 4(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 8(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 12(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 16(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 20(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 24(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 28(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 32(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 36(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 40(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 44(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 48(sp)
-	.cfi_offset	s11, -16
-	mv	s10, a1
-	slli	a7, a2, 4
-	addi	a7, a7, 36
-	andi	ra, a2, -2
-	slli	ra, ra, 3
-	add	ra, ra, a1
-	slli	a2, a2, 3
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 56(sp)
+	.cfi_offset	ra, -56
+	sw	s0, 60(sp)
+	.cfi_offset	s0, -52
+	sw	s1, 64(sp)
+	.cfi_offset	s1, -48
+	sw	s2, 68(sp)
+	.cfi_offset	s2, -44
+	sw	s3, 72(sp)
+	.cfi_offset	s3, -40
+	sw	s4, 76(sp)
+	.cfi_offset	s4, -36
+	sw	s5, 80(sp)
+	.cfi_offset	s5, -32
+	sw	s6, 84(sp)
+	.cfi_offset	s6, -28
+	sw	s7, 88(sp)
+	.cfi_offset	s7, -24
+	sw	s8, 92(sp)
+	.cfi_offset	s8, -20
+	sw	s9, 96(sp)
+	.cfi_offset	s9, -16
+	sw	s10, 100(sp)
+	.cfi_offset	s10, -12
+	sw	s11, 104(sp)
+	.cfi_offset	s11, -8
+
+	/* Bytes of a block, and where taps end. */
+	sw	a1, 0(sp)
+	slli	t0, a2, 4
+	addi	t0, t0, 36
+	sw	t0, 4(sp)
+	slli	a2, a2, 2
 	add	a2, a2, a1
 	slli	a5, a5, 1
 .Lvmcu_paired_1x4_next:
-	li	s9, 8
-	blt	a4, s9, .Lvmcu_paired_1x4_one
+	li	t0, 16
+	blt	a4, t0, .Lvmcu_paired_1x4_one
 
-	/* Two blocks. */
-	add	a6, a0, a7
+	/* Several blocks. */
+	lw	t0, 4(sp)
+	add	a6, a0, t0
+	add	a7, a6, t0
+	add	ra, a7, t0
 	lw	s0, 0(a0)
 	lw	s1, 4(a0)
 	lw	s2, 8(a0)
@@ -852,463 +73,335 @@ vmcu_paired_1x4:
 	lw	s5, 4(a6)
 	lw	s6, 8(a6)
 	lw	s7, 12(a6)
+	lw	s8, 0(a7)
+	lw	s9, 4(a7)
+	lw	s10, 8(a7)
+	lw	s11, 12(a7)
+	lw	t0, 0(ra)
+	lw	t1, 4(ra)
+	lw	t2, 8(ra)
+	lw	t3, 12(ra)
 	addi	a0, a0, 16
 	addi	a6, a6, 16
-	mv	a1, s10
-	beq	a1, ra, .Lvmcu_paired_1x4_both_2_done
-.Lvmcu_paired_1x4_both_2:
-	lh	t6, 0(a1)
+	addi	a7, a7, 16
+	addi	ra, ra, 16
+	lw	a1, 0(sp)
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_several:
+	lb	t6, 0(a1)
 	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
 	lb	t4, 0(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
 	lb	t5, 4(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
 	lb	t4, 8(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
 	lb	t5, 12(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 2(a1)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 0(a7)
+	lb	t5, 4(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 8(a7)
+	lb	t5, 12(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 0(ra)
+	lb	t5, 4(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 8(ra)
+	lb	t5, 12(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 1(a1)
 	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
 	lb	t4, 1(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
 	lb	t5, 5(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
 	lb	t4, 9(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
 	lb	t5, 13(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 4(a1)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 1(a7)
+	lb	t5, 5(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 9(a7)
+	lb	t5, 13(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 1(ra)
+	lb	t5, 5(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 9(ra)
+	lb	t5, 13(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 2(a1)
 	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
 	lb	t4, 2(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
 	lb	t5, 6(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
 	lb	t4, 10(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
 	lb	t5, 14(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 6(a1)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 2(a7)
+	lb	t5, 6(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 10(a7)
+	lb	t5, 14(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 2(ra)
+	lb	t5, 6(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 10(ra)
+	lb	t5, 14(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 3(a1)
 	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
 	lb	t4, 3(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
 	lb	t5, 7(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
 	lb	t4, 11(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
 	lb	t5, 15(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 8(a1)
-	lb	t4, 16(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 20(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 24(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 28(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 16(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 20(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 24(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 28(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 10(a1)
-	lb	t4, 17(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 21(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 25(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 29(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 17(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 21(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 25(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 29(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 12(a1)
-	lb	t4, 18(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 22(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 26(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 30(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 18(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 22(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 26(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 30(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 14(a1)
-	lb	t4, 19(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 23(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 27(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 31(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 19(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 23(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 27(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 31(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	addi	a1, a1, 16
-	addi	a0, a0, 32
-	addi	a6, a6, 32
-	bne	a1, ra, .Lvmcu_paired_1x4_both_2
-.Lvmcu_paired_1x4_both_2_done:
-	beq	a1, a2, .Lvmcu_paired_1x4_both_1_done
-.Lvmcu_paired_1x4_both_1:
-	lh	t6, 0(a1)
-	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 0(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 4(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 8(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 12(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 2(a1)
-	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 1(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 5(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 9(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 13(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 4(a1)
-	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 2(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 6(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 10(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 14(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	lh	t6, 6(a1)
-	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
-	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lb	t4, 3(a6)
-	mul	s9, t4, t6
-	add	s4, s4, s9
-	lb	t5, 7(a6)
-	mul	s9, t5, t6
-	add	s5, s5, s9
-	lb	t4, 11(a6)
-	mul	s9, t4, t6
-	add	s6, s6, s9
-	lb	t5, 15(a6)
-	mul	s9, t5, t6
-	add	s7, s7, s9
-	addi	a1, a1, 8
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 3(a7)
+	lb	t5, 7(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 11(a7)
+	lb	t5, 15(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 3(ra)
+	lb	t5, 7(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 11(ra)
+	lb	t5, 15(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	addi	a1, a1, 4
 	addi	a0, a0, 16
 	addi	a6, a6, 16
-	bne	a1, a2, .Lvmcu_paired_1x4_both_1
-.Lvmcu_paired_1x4_both_1_done:
-	li	a1, 255
+	addi	a7, a7, 16
+	addi	ra, ra, 16
+	bne	a1, a2, .Lvmcu_paired_1x4_several
+
+	/* Keep the sums of all blocks but the first. */
+	sw	s4, 8(sp)
+	sw	s5, 12(sp)
+	sw	s6, 16(sp)
+	sw	s7, 20(sp)
+	sw	s8, 24(sp)
+	sw	s9, 28(sp)
+	sw	s10, 32(sp)
+	sw	s11, 36(sp)
+	sw	t0, 40(sp)
+	sw	t1, 44(sp)
+	sw	t2, 48(sp)
+	sw	t3, 52(sp)
+	addi	s4, sp, 8
+	li	s5, 3
+	lw	s6, 4(sp)
+
+	/* The bytes of a block. */
+.Lvmcu_paired_1x4_bytes:
+	li	ra, 255
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s0, 2
+	mulh	t3, t3, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	t3, t3, s0
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_first_0_0
-.Lvmcu_paired_1x4_store_first_0_0:
+	addi	s0, t3, 128
+	bltu	ra, s0, .Lvmcu_paired_1x4_over_byte_0_0
+.Lvmcu_paired_1x4_store_byte_0_0:
 	sb	t3, 0(a3)
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s1, 2
+	mulh	t3, t3, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	t3, t3, s1
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_first_1_0
-.Lvmcu_paired_1x4_store_first_1_0:
+	addi	s1, t3, 128
+	bltu	ra, s1, .Lvmcu_paired_1x4_over_byte_1_0
+.Lvmcu_paired_1x4_store_byte_1_0:
 	sb	t3, 1(a3)
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s2, 2
+	mulh	t3, t3, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	t3, t3, s2
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_first_2_0
-.Lvmcu_paired_1x4_store_first_2_0:
+	addi	s2, t3, 128
+	bltu	ra, s2, .Lvmcu_paired_1x4_over_byte_2_0
+.Lvmcu_paired_1x4_store_byte_2_0:
 	sb	t3, 2(a3)
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
+	slli	t3, s3, 2
+	mulh	t3, t3, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	t3, t3, s3
 	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_first_3_0
-.Lvmcu_paired_1x4_store_first_3_0:
+	addi	s3, t3, 128
+	bltu	ra, s3, .Lvmcu_paired_1x4_over_byte_3_0
+.Lvmcu_paired_1x4_store_byte_3_0:
 	sb	t3, 3(a3)
-	lw	t0, 0(a6)
-	lbu	t1, 16(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s4, 2
-	mulh	t3, s8, t0
-	srai	s9, s4, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_second_0_0
-.Lvmcu_paired_1x4_store_second_0_0:
-	sb	t3, 4(a3)
-	lw	t0, 4(a6)
-	lbu	t1, 17(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s5, 2
-	mulh	t3, s8, t0
-	srai	s9, s5, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_second_1_0
-.Lvmcu_paired_1x4_store_second_1_0:
-	sb	t3, 5(a3)
-	lw	t0, 8(a6)
-	lbu	t1, 18(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s6, 2
-	mulh	t3, s8, t0
-	srai	s9, s6, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_second_2_0
-.Lvmcu_paired_1x4_store_second_2_0:
-	sb	t3, 6(a3)
-	lw	t0, 12(a6)
-	lbu	t1, 19(a6)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s7, 2
-	mulh	t3, s8, t0
-	srai	s9, s7, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_second_3_0
-.Lvmcu_paired_1x4_store_second_3_0:
-	sb	t3, 7(a3)
-	addi	a0, a6, 20
-	addi	a3, a3, 8
-	addi	a4, a4, -8
+	addi	a3, a3, 4
+	addi	a4, a4, -4
+	beqz	s5, .Lvmcu_paired_1x4_stored
+	add	a0, a0, s6
+	lw	s0, 0(s4)
+	lw	s1, 4(s4)
+	lw	s2, 8(s4)
+	lw	s3, 12(s4)
+	addi	s4, s4, 16
+	addi	s5, s5, -1
+	j	.Lvmcu_paired_1x4_bytes
+.Lvmcu_paired_1x4_stored:
+	addi	a0, a0, 20
 	bgtz	a4, .Lvmcu_paired_1x4_next
+.Lvmcu_paired_1x4_done:
 	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
+	lw	ra, 56(sp)
+	lw	s0, 60(sp)
+	lw	s1, 64(sp)
+	lw	s2, 68(sp)
+	lw	s3, 72(sp)
+	lw	s4, 76(sp)
+	lw	s5, 80(sp)
+	lw	s6, 84(sp)
+	lw	s7, 88(sp)
+	lw	s8, 92(sp)
+	lw	s9, 96(sp)
+	lw	s10, 100(sp)
+	lw	s11, 104(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1333,227 +426,72 @@ vmcu_paired_1x4:
 	lw	s2, 8(a0)
 	lw	s3, 12(a0)
 	addi	a0, a0, 16
-	mv	a1, s10
-	beq	a1, a2, .Lvmcu_paired_1x4_single_1_done
-.Lvmcu_paired_1x4_single_1:
-	lh	t6, 0(a1)
+	lw	a1, 0(sp)
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_single:
+	lb	t6, 0(a1)
 	lb	t4, 0(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 4(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 8(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 12(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 2(a1)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 1(a1)
 	lb	t4, 1(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 5(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 9(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 13(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 4(a1)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 2(a1)
 	lb	t4, 2(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 6(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 10(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 14(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	lh	t6, 6(a1)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 3(a1)
 	lb	t4, 3(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
 	lb	t5, 7(a0)
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
 	lb	t4, 11(a0)
-	mul	s9, t4, t6
-	add	s2, s2, s9
 	lb	t5, 15(a0)
-	mul	s9, t5, t6
-	add	s3, s3, s9
-	addi	a1, a1, 8
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	addi	a1, a1, 4
 	addi	a0, a0, 16
-	bne	a1, a2, .Lvmcu_paired_1x4_single_1
-.Lvmcu_paired_1x4_single_1_done:
+	bne	a1, a2, .Lvmcu_paired_1x4_single
+	li	s5, 0
 	bnez	a4, .Lvmcu_paired_1x4_bytes
 	sw	s0, 0(a3)
 	sw	s1, 4(a3)
 	sw	s2, 8(a3)
 	sw	s3, 12(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_1x4_bytes:
-	li	a1, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s0, 2
-	mulh	t3, s8, t0
-	srai	s9, s0, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_byte_0_0
-.Lvmcu_paired_1x4_store_byte_0_0:
-	sb	t3, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s1, 2
-	mulh	t3, s8, t0
-	srai	s9, s1, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_byte_1_0
-.Lvmcu_paired_1x4_store_byte_1_0:
-	sb	t3, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s2, 2
-	mulh	t3, s8, t0
-	srai	s9, s2, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_byte_2_0
-.Lvmcu_paired_1x4_store_byte_2_0:
-	sb	t3, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	s8, s3, 2
-	mulh	t3, s8, t0
-	srai	s9, s3, 31
-	ori	s9, s9, 1
-	add	s9, s9, t2
-	add	t3, t3, s9
-	sra	t3, t3, t1
-	addi	s8, t3, 128
-	bltu	a1, s8, .Lvmcu_paired_1x4_over_byte_3_0
-.Lvmcu_paired_1x4_store_byte_3_0:
-	sb	t3, 3(a3)
-	addi	a0, a0, 20
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_1x4_over_first_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_first_0_0
-.Lvmcu_paired_1x4_over_first_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_first_1_0
-.Lvmcu_paired_1x4_over_first_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_first_2_0
-.Lvmcu_paired_1x4_over_first_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_first_3_0
-.Lvmcu_paired_1x4_over_second_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_second_0_0
-.Lvmcu_paired_1x4_over_second_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_second_1_0
-.Lvmcu_paired_1x4_over_second_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_second_2_0
-.Lvmcu_paired_1x4_over_second_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
-	j	.Lvmcu_paired_1x4_store_second_3_0
+	j	.Lvmcu_paired_1x4_done
 .Lvmcu_paired_1x4_over_byte_0_0:
 	srai	t3, t3, 31
 	xori	t3, t3, 127

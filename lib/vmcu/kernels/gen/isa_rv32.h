@@ -20,14 +20,9 @@
 #define VMCU_OWN_WIDEN_ANY
 #define VMCU_OWN_NINES
 #define VMCU_OWN_ONCE
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_FIXED_ONCE
-#define VMCU_OWN_DENSE_WHOLE
-#define VMCU_OWN_RUN_PAIRED_4X2
-#define VMCU_OWN_RUN_PAIRED_2X2
-#define VMCU_OWN_RUN_PAIRED_1X2
-#define VMCU_OWN_RUN_PAIRED_2X4
-#define VMCU_OWN_RUN_PAIRED_1X4
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -41,13 +36,17 @@ typedef int16_t vmcu_lane_t;
 /* Two pixels: the first one's tap and 65536 times the second one's. */
 typedef int32_t __attribute__((may_alias)) vmcu_pair_t;
 
-/* What four taps of a pixel take of a tile. */
-#define VMCU_FOUR 4
+/* What four taps of a pixel take of a tile of `pixels`: that of a single pixel has bytes. */
+#define VMCU_FOUR ((pixels == 1) ? 2 : 4)
 
 /* Tap k of pixel `lane` of a tile of `pixels`, of which the ones before have been written. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				 int32_t value)
 {
+	if (pixels == 1) {
+		((int8_t *)t)[k] = (int8_t)value;
+		return;
+	}
 	t += k * pixels + lane;
 	if ((lane & 1) != 0 && t[-1] < 0) {
 		/* The upper half of a sum with a negative number. */
@@ -108,7 +107,6 @@ VMCU_INLINE void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 		x3 += 1;
 		u += 2;
 	}
-	(void)pitch;
 }
 
 /* `count` taps of each of 2 pixels, `pitch` bytes apart. */
@@ -134,29 +132,21 @@ VMCU_INLINE void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 		x1 += 1;
 		u += 1;
 	}
-	(void)pitch;
 }
 
-/* `count` taps of each of 1 pixels, `pitch` bytes apart. */
-VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					 int32_t count)
-{
-	const int8_t *x0 = x + 0 * pitch;
 
-	for (; count >= 4; count -= 4) {
-		t[0] = x0[0];
-		t[1] = x0[1];
-		t[2] = x0[2];
-		t[3] = x0[3];
-		x0 += 4;
-		t += 4;
-	}
-	for (; count >= 1; count -= 1) {
-		t[0] = x0[0];
-		x0 += 1;
-		t += 1;
-	}
+/* `count` bytes of a pixel. */
+VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch, int32_t count)
+{
+	int8_t *to = (int8_t *)t;
+
 	(void)pitch;
+	for (; count >= 4; count -= 4, x += 4, to += 4) {
+		vmcu_copy_word(to, x);
+	}
+	for (; count > 0; count--) {
+		*to++ = *x++;
+	}
 }
 
 /* The same for tiles of any number of pixels. */
@@ -192,57 +182,27 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,
 				     const int8_t *x, int32_t step, int32_t pitch)
 {
-	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
-		vmcu_widen_rows(t, pixels, x, pitch, line);
+	int8_t *to = (int8_t *)t;
+
+	for (int32_t r = window->kernel_h; r > 0; r--, x += step) {
+		vmcu_widen_rows((vmcu_lane_t *)(void *)to, pixels, x, pitch, line);
+		to += VMCU_FOUR * pixels * line / 2;
 	}
 	return true;
 }
 
 /*
- * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's.
+ * Whole blocks of pixels and channels as their names say, from bias to store; where there are no
+ * channels, the sums of one, as words. They return where the flash stream goes on. Assembly.
  */
-VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
-{
-	*low += (uint32_t)sum;
-	*high += (sum + 0x8000) >> 16;
-}
+typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, int32_t steps,
+				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				       int32_t code);
+vmcu_paired_run vmcu_paired_4x2, vmcu_paired_2x2, vmcu_paired_1x2, vmcu_paired_2x4, vmcu_paired_1x4;
+#define VMCU_PAIRED_RUNS 1
 
 /* Of what several kernels have in common: calls. */
 #define VMCU_ONCE VMCU_APART
-
-/* Of four times a sum, the upper word of a product is twice what fixed_fast() in
- * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
-{
-	const int32_t four = (int32_t)((uint32_t)acc << 2);
-	const int32_t twice = (int32_t)(((int64_t)four * multiplier) >> 32);
-
-	return vmcu_saturate8((twice + 2 * bias + ((acc >> 31) | 1)) >> ((shift + 2) & 31));
-}
-
-
-
-/* In blocks_rv32.S and dense_rv32.S. */
-const uint8_t *vmcu_paired_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);
-const uint8_t *vmcu_paired_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);
-const uint8_t *vmcu_paired_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);
-const uint8_t *vmcu_paired_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);
-const uint8_t *vmcu_paired_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);
-
-/* In dense_rv32.S. */
-const uint8_t *vmcu_paired_dense(const uint8_t *stream, const int8_t *x, int32_t steps, int8_t *out,
-				 int32_t channels, int32_t half);
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -262,74 +222,32 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 		return (channels == 0) ? 1 : channels;
 	}
 	if (whole > 0 || channels == 0) {
-		*w = vmcu_paired_dense(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+		*w = vmcu_paired_1x4(*w, x, in->run >> 2, *out, whole, vmcu_half(p), 0, 0);
 	}
 	*out += whole;
 	return channels - whole;
 }
 
-/* For columns.h: tiles have columns of pixels. In strips_rv32.S: */
+/* Of four times a sum, the upper word of a product is twice what fixed_fast() in
+ * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	const int32_t four = (int32_t)((uint32_t)acc << 2);
+	const int32_t twice = (int32_t)(((int64_t)four * multiplier) >> 32);
+
+	return vmcu_saturate8((twice + 2 * bias + ((acc >> 31) | 1)) >> ((shift + 2) & 31));
+}
+
+
+
+/* For columns.h. In strips_rv32.S; `window` has taps across and the stride, as bytes. */
 #define VMCU_COLUMNS 1
 
-const uint8_t *vmcu_paired_strip_3_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
-const uint8_t *vmcu_paired_strip_3_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
-const uint8_t *vmcu_paired_strip_5_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
-const uint8_t *vmcu_paired_strip_5_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
-const uint8_t *vmcu_paired_strip_7_1(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
-const uint8_t *vmcu_paired_strip_7_2(const uint8_t *stream, const int8_t *tile, int8_t *out,
-				int32_t channels, int32_t pixels, int32_t pitch, int32_t half);
+const uint8_t *vmcu_paired_strip(const uint8_t *stream, const int8_t *tile, int8_t *out,
+				int32_t channels, int32_t pixels, int32_t pitch, int32_t half,
+				const uint8_t *window);
 
 #include "helpers.h"
-
-/* So many channels of four pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_paired_4x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
-				code);
-}
-
-/* So many channels of two pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_paired_2x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
-				code);
-}
-
-/* So many channels of one pixel where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_paired_1x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
-				code);
-}
-
-/* So many channels of two pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_paired_2x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
-				code);
-}
-
-/* So many channels of one pixel where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_paired_1x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,
-				code);
-}
 
 /*
  * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
@@ -338,18 +256,7 @@ VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_l
 VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 1, 4, 2, 3, 6, 5, 9, 11,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 3,
-		.stride = 1,
-		.size = 20,
-		.places = order,
-		.run = vmcu_paired_strip_3_1,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /*
@@ -359,18 +266,7 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 4, 1, 2, 6, 3, 5, 7, 8,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 3,
-		.stride = 2,
-		.size = 20,
-		.places = order,
-		.run = vmcu_paired_strip_3_2,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /*
@@ -380,19 +276,7 @@ VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 1, 4, 5, 8, 2, 3, 6, 7, 10, 12, 13, 16, 17, 20, 14, 15, 18, 19, 22,
-		24, 28, 30, 32, 34,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 5,
-		.stride = 1,
-		.size = 44,
-		.places = order,
-		.run = vmcu_paired_strip_5_1,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /*
@@ -402,19 +286,7 @@ VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 5, 1, 8, 4, 2, 7, 3, 10, 6, 12, 17, 13, 20, 16, 14, 19, 15, 22, 18,
-		24, 26, 25, 27, 28,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 5,
-		.stride = 2,
-		.size = 40,
-		.places = order,
-		.run = vmcu_paired_strip_5_2,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /*
@@ -424,20 +296,7 @@ VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 1, 4, 5, 8, 9, 12, 2, 3, 6, 7, 10, 11, 14, 16, 17, 20, 21, 24, 25,
-		28, 18, 19, 22, 23, 26, 27, 30, 32, 33, 36, 37, 40, 41, 44, 34, 35, 38,
-		39, 42, 43, 46, 48, 52, 54, 56, 58, 60, 62,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 7,
-		.stride = 1,
-		.size = 72,
-		.places = order,
-		.run = vmcu_paired_strip_7_1,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /*
@@ -447,20 +306,7 @@ VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	static const uint8_t order[] = {
-		0, 8, 1, 9, 4, 12, 5, 2, 10, 3, 11, 6, 14, 7, 16, 24, 17, 25, 20, 28,
-		21, 18, 26, 19, 27, 22, 30, 23, 32, 40, 33, 41, 36, 44, 37, 34, 42, 35,
-		43, 38, 46, 39, 48, 50, 49, 51, 52, 54, 53,
-	};
-	static const struct vmcu_paired_window window = {
-		.taps = 7,
-		.stride = 2,
-		.size = 64,
-		.places = order,
-		.run = vmcu_paired_strip_7_2,
-	};
-
-	vmcu_paired_fours(job, &window, w, out, lanes);
+	vmcu_paired_fours(job, w, out, lanes);
 }
 
 /* All strips of a square window, four channels of each at a time. */
@@ -468,7 +314,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 {
 	VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
-	const int32_t stride = p->window.stride_w, taps = p->window.kernel_h, step = 4 * taps;
+	const int32_t stride = p->window.stride_w, taps = p->window.kernel_h;
 	const int32_t columns = call->columns;
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const int32_t zeros = (int32_t)((uint8_t)p->input_zero * 0x01010101U);
@@ -493,7 +339,11 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		const int32_t wide = (job.wide - 1) * stride + taps;
 		const int32_t begin = (pixel < 0) ? -pixel : 0;
 		const int32_t count = vmcu_min(wide, t->width - pixel) - begin;
+		/* Words of a tile from a column to the next, and from a row to the next. */
+		const int32_t across = (taps == 3) ? taps : 1;
 
+		job.phase = across;
+		job.row = (taps == 3) ? 1 : wide;
 		vmcu_band_rows(rows, call, &p->window, pixel + begin, count);
 		/* Padding is the same for all channels. */
 		for (int32_t i = 0; i < wide * taps; i++) {
@@ -503,15 +353,18 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 			const int32_t lanes = vmcu_min(4, channels - c);
 
 			for (int32_t r = 0; r < taps; r++) {
-				int8_t *to = (int8_t *)(tile + begin * taps + r);
+				int8_t *to = (int8_t *)(tile + begin * across + r * job.row);
 				const int32_t first = vmcu_min(rows[r].split, count);
 
 				if (rows[r].x == NULL) {
 					continue;
 				}
-				vmcu_paired_pixels(to, step, rows[r].x + c, channels, first, lanes);
+
+				const int8_t *x = rows[r].x + c;
+
+				vmcu_paired_pixels(to, 4 * across, x, channels, first, lanes);
 				if (first < count) {
-					vmcu_paired_pixels(to + first * step, step,
+					vmcu_paired_pixels(to + first * 4 * across, 4 * across,
 							   rows[r].behind + first * channels + c,
 							   channels, count - first, lanes);
 				}

@@ -20,27 +20,31 @@
 #define VMCU_OWN_WIDEN_ANY
 #define VMCU_OWN_NINES
 #define VMCU_OWN_ONCE
-#define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_DENSE_WHOLE
-#define VMCU_OWN_RUN_PAIRED_4X2
-#define VMCU_OWN_RUN_PAIRED_2X2
-#define VMCU_OWN_RUN_PAIRED_2X4
-#define VMCU_OWN_RUN_PAIRED_1X4
+#define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_STORE_STRIP_3_1
+#define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
+#define VMCU_OWN_STORE_STRIP_5_2
+#define VMCU_OWN_STORE_STRIP_7_1
+#define VMCU_OWN_STORE_STRIP_7_2
 
 typedef int16_t vmcu_lane_t;
 
 /* Two pixels: the first one's tap and 65536 times the second one's. */
 typedef int32_t __attribute__((may_alias)) vmcu_pair_t;
 
-/* What four taps of a pixel take of a tile. */
-#define VMCU_FOUR 4
+/* What four taps of a pixel take of a tile of `pixels`: that of a single pixel has bytes. */
+#define VMCU_FOUR ((pixels == 1) ? 2 : 4)
 
 /* Tap k of pixel `lane` of a tile of `pixels`, of which the ones before have been written. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				 int32_t value)
 {
+	if (pixels == 1) {
+		((int8_t *)t)[k] = (int8_t)value;
+		return;
+	}
 	t += k * pixels + lane;
 	if ((lane & 1) != 0 && t[-1] < 0) {
 		/* The upper half of a sum with a negative number. */
@@ -101,7 +105,6 @@ VMCU_INLINE void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 		x3 += 1;
 		u += 2;
 	}
-	(void)pitch;
 }
 
 /* `count` taps of each of 2 pixels, `pitch` bytes apart. */
@@ -127,29 +130,21 @@ VMCU_INLINE void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 		x1 += 1;
 		u += 1;
 	}
-	(void)pitch;
 }
 
-/* `count` taps of each of 1 pixels, `pitch` bytes apart. */
-VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					 int32_t count)
-{
-	const int8_t *x0 = x + 0 * pitch;
 
-	for (; count >= 4; count -= 4) {
-		t[0] = x0[0];
-		t[1] = x0[1];
-		t[2] = x0[2];
-		t[3] = x0[3];
-		x0 += 4;
-		t += 4;
-	}
-	for (; count >= 1; count -= 1) {
-		t[0] = x0[0];
-		x0 += 1;
-		t += 1;
-	}
+/* `count` bytes of a pixel. */
+VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch, int32_t count)
+{
+	int8_t *to = (int8_t *)t;
+
 	(void)pitch;
+	for (; count >= 4; count -= 4, x += 4, to += 4) {
+		vmcu_copy_word(to, x);
+	}
+	for (; count > 0; count--) {
+		*to++ = *x++;
+	}
 }
 
 /* The same for tiles of any number of pixels. */
@@ -185,39 +180,51 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,
 				     const int8_t *x, int32_t step, int32_t pitch)
 {
-	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
-		vmcu_widen_rows(t, pixels, x, pitch, line);
+	int8_t *to = (int8_t *)t;
+
+	for (int32_t r = window->kernel_h; r > 0; r--, x += step) {
+		vmcu_widen_rows((vmcu_lane_t *)(void *)to, pixels, x, pitch, line);
+		to += VMCU_FOUR * pixels * line / 2;
 	}
 	return true;
 }
 
 /*
- * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's.
+ * Whole blocks of pixels and channels as their names say, from bias to store; where there are no
+ * channels, the sums of one, as words. They return where the flash stream goes on. Assembly.
  */
-VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
-{
-	*low += (uint32_t)sum;
-	*high += (sum + 0x8000) >> 16;
-}
+typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, int32_t steps,
+				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				       int32_t code);
+vmcu_paired_run vmcu_paired_4x2, vmcu_paired_2x2, vmcu_paired_1x2, vmcu_paired_2x4, vmcu_paired_1x4;
+#define VMCU_PAIRED_RUNS 1
 
 /* Of what several kernels have in common: calls. */
 #define VMCU_ONCE VMCU_APART
 
-/* In blocks_v6m.S. */
-const uint8_t *vmcu_run_pairs_4x2(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
-				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				  int32_t code);
-const uint8_t *vmcu_run_pairs_2x2(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
-				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				  int32_t code);
-const uint8_t *vmcu_run_pairs_2x4(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
-				  int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				  int32_t code);
-const uint8_t *vmcu_run_single_1x4(const uint8_t *stream, const vmcu_lane_t *taps, int32_t steps,
-				   int8_t *out, int32_t channels, int32_t half);
-const uint8_t *vmcu_run_dense_1x4(const uint8_t *stream, const int8_t *taps, int32_t steps,
-				  int8_t *out, int32_t channels, int32_t half);
+/* What is left of blocks is rare. */
+#define VMCU_DENSE_IN_PLACE 0
+#define VMCU_DENSE_SUMS     VMCU_CALLED
+
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
+	}
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_paired_1x4(*w, x, in->run >> 2, *out, whole, vmcu_half(p), 0, 0);
+	}
+	*out += whole;
+	return channels - whole;
+}
 
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
@@ -243,85 +250,81 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 
-/* What a block of pixels needs; the function moves it from two channels to the next two. */
-struct vmcu_square {
+/* What a block of pixels needs; the function moves it from channel to channel. */
+struct vmcu_strip_block {
 	const uint8_t *stream;
-	const uint32_t *x;    /* the first word of two rows */
-	const uint32_t *last; /* and of the last row */
+	const int8_t *x;    /* the channel's first byte */
+	const int8_t *last; /* and its first byte of the last row */
 	int8_t *patch;
-	int32_t plane; /* bytes of the tile for two channels */
+	int32_t left;  /* channels */
+	int32_t plane; /* bytes from channel 1 to channel 2 */
 	int32_t half;
 	int32_t count; /* pixels that are stored */
-	int32_t left;  /* channels, up to an even number */
+	int32_t size;  /* bytes of a channel in the stream */
+	int32_t taps;  /* of a row; 0: 3 x 3 at a stride of one */
 	int32_t row;   /* bytes of the tile for two rows */
+	int32_t odd;   /* bytes from a row's even columns to its odd ones */
+	int32_t even;  /* and from those to the next even ones, added to `odd` */
 	int32_t sums[4];
 };
 
 /*
- * Channels until one that is not for the fast requantiser: its number of the two and one, and its
- * sums, or zero if there is none. `from`: what was returned before, or zero.
+ * Channels until one that is not for the fast requantiser; false: there is none. Otherwise its sums
+ * are in the structure. again: that channel is done.
  */
-int32_t vmcu_square_words_3(struct vmcu_square *square, int32_t from);
-int32_t vmcu_square_words_5(struct vmcu_square *square, int32_t from);
-
-/* What is left of blocks is rare. */
-#define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_CALLED
-
-/*
- * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
- * it leaves the sums of a block, as words, and returns zero if it does.
- */
-VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
-				    const int8_t *x, const uint8_t **w, int8_t **out,
-				    int32_t channels)
-{
-	const int32_t whole = channels & ~3;
-
-	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
-		return (channels == 0) ? 1 : channels;
-	}
-	if (whole > 0 || channels == 0) {
-		*w = vmcu_run_dense_1x4(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
-	}
-	*out += whole;
-	return channels - whole;
-}
+bool vmcu_strip_words(struct vmcu_strip_block *block, bool again);
 
 #include "helpers.h"
 
-/* So many channels of four pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
+/* Up to four channels of a strip, four pixels at a time. */
+VMCU_APART void vmcu_strip_blocks(const struct vmcu_strip_job *job, const uint8_t **w,
+				  int8_t *out, int32_t lanes)
 {
-	*w = vmcu_run_pairs_4x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
-}
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const int32_t taps = p->window.kernel_h, stride = p->window.stride_w;
+	const int8_t *x = (const int8_t *)tile;
+	const int8_t *last = x + 4 * (taps >> 1) * row;
+	struct vmcu_strip_block block;
 
-/* So many channels of two pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_run_pairs_2x2(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
-}
+	block.plane = 4 * plane - 1;
+	block.half = vmcu_half(p);
+	block.size = 8 + ((taps * taps + 3) & ~3);
+	block.taps = (taps == 3 && stride == 1) ? 0 : taps;
+	block.row = 4 * row;
+	block.odd = (stride == 1) ? 4 : 4 * phase;
+	block.even = (stride == 1) ? 8 : 4;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+		bool found = false;
 
-/* So many channels of two pixels where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_run_pairs_2x4(*w, tile, p->steps, out, channels, vmcu_half(p), pitch, code);
-}
+		block.stream = *w;
+		block.x = x + 4 * at;
+		block.last = last + 2 * stride * at;
+		block.patch = (int8_t *)patch;
+		block.count = wide - at;
+		block.left = lanes;
+		while ((found = vmcu_strip_words(&block, found))) {
+			const uint8_t *of = block.stream;
 
-/* So many channels of one pixel where pixels are paired, as run() has them. */
-VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels,
-				   int32_t code)
-{
-	*w = vmcu_run_single_1x4(*w, tile, p->steps, out, channels, vmcu_half(p));
-	(void)pitch;
-	(void)code;
+			vmcu_finish_any(p, block.sums, 4, *(const int32_t *)of,
+					*(const int32_t *)&of[block.size - 4], block.patch);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			vmcu_copy_word(out + 0 * pitch, &patch[0]);
+			vmcu_copy_word(out + 1 * pitch, &patch[1]);
+			vmcu_copy_word(out + 2 * pitch, &patch[2]);
+			vmcu_copy_word(out + 3 * pitch, &patch[3]);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w = block.stream + (lanes & 1) * block.size;
 }
 
 /*
@@ -331,45 +334,17 @@ VMCU_ONCE void vmcu_run_paired_1x4(const struct vmcu_mac_params *p, const vmcu_l
 VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	const struct vmcu_mac_params *p = job->p;
-	const uint32_t *tile = job->tile;
-	const int32_t phase = job->phase;
-	const int32_t row = job->row;
-	const int32_t plane = job->plane;
-	const int32_t pitch = job->pitch;
-	const int32_t wide = job->wide;
-	struct vmcu_square square;
+	vmcu_strip_blocks(job, w, out, lanes);
+}
 
-	(void)phase;
-	square.plane = 4 * plane;
-	square.half = vmcu_half(p);
-	square.row = 4 * row;
-	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
-		int32_t patch[4];
-		int32_t found = 0;
-
-		square.stream = *w;
-		square.x = tile + at;
-		square.last = tile + 1 * row + at / 2;
-		square.patch = (int8_t *)patch;
-		square.count = wide - at;
-		square.left = lanes;
-		while ((found = vmcu_square_words_3(&square, found)) != 0) {
-			const int32_t *of = (const int32_t *)&square.stream[(found - 1) * 20];
-
-			vmcu_finish_any(p, square.sums, 4, of[0], of[4],
-					square.patch + found - 1);
-		}
-		if (lanes == 4 && wide - at >= 4) {
-			vmcu_copy_word(out + 0 * pitch, &patch[0]);
-			vmcu_copy_word(out + 1 * pitch, &patch[1]);
-			vmcu_copy_word(out + 2 * pitch, &patch[2]);
-			vmcu_copy_word(out + 3 * pitch, &patch[3]);
-			continue;
-		}
-		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
-	}
-	*w = square.stream;
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	vmcu_strip_blocks(job, w, out, lanes);
 }
 
 /*
@@ -379,45 +354,37 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 				    int32_t lanes)
 {
-	const struct vmcu_mac_params *p = job->p;
-	const uint32_t *tile = job->tile;
-	const int32_t phase = job->phase;
-	const int32_t row = job->row;
-	const int32_t plane = job->plane;
-	const int32_t pitch = job->pitch;
-	const int32_t wide = job->wide;
-	struct vmcu_square square;
+	vmcu_strip_blocks(job, w, out, lanes);
+}
 
-	(void)phase;
-	square.plane = 4 * plane;
-	square.half = vmcu_half(p);
-	square.row = 4 * row;
-	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
-		int32_t patch[4];
-		int32_t found = 0;
+/*
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	vmcu_strip_blocks(job, w, out, lanes);
+}
 
-		square.stream = *w;
-		square.x = tile + at;
-		square.last = tile + 2 * row + at / 2;
-		square.patch = (int8_t *)patch;
-		square.count = wide - at;
-		square.left = lanes;
-		while ((found = vmcu_square_words_5(&square, found)) != 0) {
-			const int32_t *of = (const int32_t *)&square.stream[(found - 1) * 44];
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	vmcu_strip_blocks(job, w, out, lanes);
+}
 
-			vmcu_finish_any(p, square.sums, 4, of[0], of[10],
-					square.patch + found - 1);
-		}
-		if (lanes == 4 && wide - at >= 4) {
-			vmcu_copy_word(out + 0 * pitch, &patch[0]);
-			vmcu_copy_word(out + 1 * pitch, &patch[1]);
-			vmcu_copy_word(out + 2 * pitch, &patch[2]);
-			vmcu_copy_word(out + 3 * pitch, &patch[3]);
-			continue;
-		}
-		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
-	}
-	*w = square.stream;
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
+{
+	vmcu_strip_blocks(job, w, out, lanes);
 }
 
 #include "isa_portable_pairs.h"

@@ -10,1145 +10,622 @@
 	.cfi_sections .debug_frame
 
 /*
- * Channels of a strip of 3 x 3 taps at a stride of 1.
+ * Up to four channels of a strip. Returns where the first channel is in the stream that is for
+ * another requantiser, or what is behind the last one.
  */
-	.section .text.vmcu_paired_strip_3_1, "ax", %progbits
+	.section .text.vmcu_paired_strip, "ax", %progbits
 	.p2align 2
-	.global vmcu_paired_strip_3_1
-	.type vmcu_paired_strip_3_1, %function
-vmcu_paired_strip_3_1:
+	.global vmcu_paired_strip
+	.type vmcu_paired_strip, %function
+vmcu_paired_strip:
 	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 60(sp)
 	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
+	sw	s0, 64(sp)
 	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
+	sw	s1, 68(sp)
 	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
+	sw	s2, 72(sp)
 	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
+	sw	s3, 76(sp)
 	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
+	sw	s4, 80(sp)
 	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
+	sw	s5, 84(sp)
 	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
+	sw	s6, 88(sp)
 	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
+	sw	s7, 92(sp)
 	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
+	sw	s8, 96(sp)
 	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
+	sw	s9, 100(sp)
 	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
+	sw	s10, 104(sp)
 	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
+	sw	s11, 108(sp)
 	.cfi_offset	s11, -4
+
+	/* Arguments, and bytes of a channel in the stream. */
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
+	sw	a4, 12(sp)
 	sw	a5, 24(sp)
+	mul	t0, a4, a5
+	sw	t0, 16(sp)
 	slli	a6, a6, 1
 	sw	a6, 20(sp)
-	li	s11, 24
-	addi	s10, a4, 0
-	srli	s10, s10, 1
-	mul	s10, s10, s11
-	add	s10, s10, a1
-	sw	s10, 16(sp)
-	addi	s10, a4, 1
-	srli	s10, s10, 1
-	mul	s10, s10, s11
-	add	s10, s10, a1
-	sw	s10, 12(sp)
-.Lvmcu_paired_strip_3_1_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_3_1_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 16(a0)
-	addi	s11, a0, 20
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
+	lbu	t0, 0(a7)
+	lbu	t1, 1(a7)
+	mul	t2, t0, t0
+	addi	t2, t2, 11
+	andi	t2, t2, -4
+	sw	t2, 44(sp)
+
+	/* Larger windows: bytes of a row, and where code for it is. */
+	addi	t2, a4, -1
+	mul	t2, t2, t1
+	add	t2, t2, t0
+	slli	t2, t2, 2
+	sw	t2, 40(sp)
+	sub	t1, t0, t1
+	sw	t1, 32(sp)
+	sw	t0, 28(sp)
+	lla	t3, .Lvmcu_paired_strip_row_5_1
+	li	t2, 4
+	beq	t1, t2, .Lvmcu_paired_strip_channel
+	lla	t3, .Lvmcu_paired_strip_row_5_2
+	li	t2, 3
+	beq	t1, t2, .Lvmcu_paired_strip_channel
+	lla	t3, .Lvmcu_paired_strip_row_7_1
+	li	t2, 6
+	beq	t1, t2, .Lvmcu_paired_strip_channel
+	lla	t3, .Lvmcu_paired_strip_row_7_2
+
+	/* A channel, unless it is for another requantiser. */
+.Lvmcu_paired_strip_channel:
+	sw	t3, 36(sp)
+	lw	t0, 0(a0)
+	andi	t1, t0, 128
+	bnez	t1, .Lvmcu_paired_strip_done
+	lw	t1, 44(sp)
+	add	t1, t1, a0
+	sw	t1, 48(sp)
+	lw	a6, -4(t1)
+	lw	a2, 8(sp)
 	lw	a1, 4(sp)
-	lui	a2, 8
+	lw	a3, 24(sp)
+	lw	t1, 32(sp)
+	li	t2, 3
+	bgeu	t1, t2, .Lvmcu_paired_strip_larger
+
+	/* 3 x 3 taps: all weights are in registers. */
 	lb	s0, 4(a0)
 	lb	s1, 5(a0)
-	lb	s2, 8(a0)
-	lb	s3, 6(a0)
-	lb	s4, 7(a0)
-	lb	s5, 10(a0)
-	lb	s6, 9(a0)
-	lb	s7, 13(a0)
-	lb	s8, 15(a0)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
-	addi	a7, a7, 2
-	lw	a4, 16(sp)
-	lw	a5, 24(sp)
-	lb	t0, 0(a1)
-	lb	t3, 12(a1)
-	slli	s11, t3, 16
-	add	t0, t0, s11
-	lb	t1, 4(a1)
-	lb	t4, 16(a1)
-	slli	s11, t4, 16
-	add	t1, t1, s11
-	lb	t2, 8(a1)
-	lb	t5, 20(a1)
-	slli	s11, t5, 16
-	add	t2, t2, s11
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_1_odd
-	lw	s11, 40(sp)
-	bnez	s11, .Lvmcu_paired_strip_3_1_pair_3
-.Lvmcu_paired_strip_3_1_pair_2:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	mul	s10, s0, t0
-	lb	ra, 24(a1)
-	slli	s11, ra, 16
-	add	t3, t3, s11
-	mul	s11, s1, t3
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	t3, 36(a1)
-	slli	s11, t3, 16
-	add	t0, ra, s11
-	mul	s10, s2, t0
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	ra, 28(a1)
-	slli	s11, ra, 16
-	add	t4, t4, s11
-	mul	s10, s4, t4
-	lb	t4, 40(a1)
-	slli	s11, t4, 16
-	add	t1, ra, s11
-	mul	s11, s5, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s10, s6, t2
-	lb	ra, 32(a1)
-	slli	s11, ra, 16
-	add	t5, t5, s11
-	mul	s11, s7, t5
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	t5, 44(a1)
-	slli	s11, t5, 16
-	add	t2, ra, s11
-	mul	s10, s8, t2
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_even_2
-.Lvmcu_paired_strip_3_1_store_even_2:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_odd_2
-.Lvmcu_paired_strip_3_1_store_odd_2:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	addi	a1, a1, 24
-	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_2
-	j	.Lvmcu_paired_strip_3_1_odd
-.Lvmcu_paired_strip_3_1_pair_3:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	mul	s10, s0, t0
-	lb	ra, 24(a1)
-	slli	s11, ra, 16
-	add	t3, t3, s11
-	mul	s11, s1, t3
-	add	s10, s10, s11
-	lb	t3, 36(a1)
-	slli	s11, t3, 16
-	add	t0, ra, s11
-	mul	s11, s2, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s10, s3, t1
-	lb	ra, 28(a1)
-	slli	s11, ra, 16
-	add	t4, t4, s11
-	mul	s11, s4, t4
-	add	s10, s10, s11
-	lb	t4, 40(a1)
-	slli	s11, t4, 16
-	add	t1, ra, s11
-	mul	s11, s5, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s10, s6, t2
-	lb	ra, 32(a1)
-	slli	s11, ra, 16
-	add	t5, t5, s11
-	mul	s11, s7, t5
-	add	s10, s10, s11
-	lb	t5, 44(a1)
-	slli	s11, t5, 16
-	add	t2, ra, s11
-	mul	s11, s8, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_even_3
-.Lvmcu_paired_strip_3_1_store_even_3:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_odd_3
-.Lvmcu_paired_strip_3_1_store_odd_3:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	addi	a1, a1, 24
-	bltu	a1, a4, .Lvmcu_paired_strip_3_1_pair_3
-
-	/* A pixel that has no other. */
-.Lvmcu_paired_strip_3_1_odd:
-	lw	s11, 12(sp)
-	bgeu	a1, s11, .Lvmcu_paired_strip_3_1_next
-	lw	t6, 28(sp)
-	lb	ra, 0(a1)
-	mul	ra, ra, s0
-	add	t6, t6, ra
-	lb	ra, 12(a1)
-	mul	ra, ra, s1
-	add	t6, t6, ra
-	lb	ra, 24(a1)
-	mul	ra, ra, s2
-	add	t6, t6, ra
-	lb	ra, 4(a1)
-	mul	ra, ra, s3
-	add	t6, t6, ra
-	lb	ra, 16(a1)
-	mul	ra, ra, s4
-	add	t6, t6, ra
-	lb	ra, 28(a1)
-	mul	ra, ra, s5
-	add	t6, t6, ra
-	lb	ra, 8(a1)
-	mul	ra, ra, s6
-	add	t6, t6, ra
-	lb	ra, 20(a1)
-	mul	ra, ra, s7
-	add	t6, t6, ra
-	lb	ra, 32(a1)
-	mul	ra, ra, s8
-	add	t6, t6, ra
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_1_over_single
-.Lvmcu_paired_strip_3_1_store_single:
-	sb	s10, 0(a3)
-
-	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_3_1_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_3_1_channel
-.Lvmcu_paired_strip_3_1_done:
-	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_strip_3_1_over_even_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_even_2
-.Lvmcu_paired_strip_3_1_over_odd_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_odd_2
-.Lvmcu_paired_strip_3_1_over_even_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_even_3
-.Lvmcu_paired_strip_3_1_over_odd_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_odd_3
-.Lvmcu_paired_strip_3_1_over_single:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_1_store_single
-	.cfi_endproc
-	.size vmcu_paired_strip_3_1, . - vmcu_paired_strip_3_1
-
-/*
- * Channels of a strip of 3 x 3 taps at a stride of 2.
- */
-	.section .text.vmcu_paired_strip_3_2, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_strip_3_2
-	.type vmcu_paired_strip_3_2, %function
-vmcu_paired_strip_3_2:
-	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
-	sw	a1, 4(sp)
-	sw	a2, 8(sp)
-	sw	a3, 0(sp)
-	sw	a5, 24(sp)
-	slli	a6, a6, 1
-	sw	a6, 20(sp)
-	li	s11, 48
-	addi	s10, a4, 0
-	srli	s10, s10, 1
-	mul	s10, s10, s11
-	add	s10, s10, a1
-	sw	s10, 16(sp)
-	addi	s10, a4, 1
-	srli	s10, s10, 1
-	mul	s10, s10, s11
-	add	s10, s10, a1
-	sw	s10, 12(sp)
-.Lvmcu_paired_strip_3_2_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_3_2_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 16(a0)
-	addi	s11, a0, 20
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
-	lw	a1, 4(sp)
-	lui	a2, 8
-	lb	s0, 4(a0)
-	lb	s1, 8(a0)
-	lb	s2, 5(a0)
-	lb	s3, 6(a0)
-	lb	s4, 10(a0)
-	lb	s5, 7(a0)
-	lb	s6, 9(a0)
+	lb	s2, 6(a0)
+	lb	s3, 7(a0)
+	lb	s4, 8(a0)
+	lb	s5, 9(a0)
+	lb	s6, 10(a0)
 	lb	s7, 11(a0)
 	lb	s8, 12(a0)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
+	andi	a7, t0, 31
+	srai	a5, t0, 8
+	lw	a0, 20(sp)
+	sll	a0, a0, a7
 	addi	a7, a7, 2
 	lw	a4, 16(sp)
-	lw	a5, 24(sp)
-	lb	t3, 0(a1)
-	lb	t4, 4(a1)
-	lb	t5, 8(a1)
-	bgeu	a1, a4, .Lvmcu_paired_strip_3_2_odd
+	add	a4, a4, a2
+	lw	t0, 32(sp)
+	li	t1, 1
+	beq	t0, t1, .Lvmcu_paired_strip_by_two
+
+	/* Three pixels, of which each needs one more column. */
+	lb	t0, 0(a1)
+	lb	t1, 4(a1)
+	lb	t2, 8(a1)
+	lb	t3, 12(a1)
+	lb	t4, 16(a1)
+	lb	s9, 20(a1)
+.Lvmcu_paired_strip_square_1:
+	lb	s10, 24(a1)
+	lb	s11, 28(a1)
+	lb	ra, 32(a1)
+	mul	t5, s0, t0
+	add	t6, a5, t5
+	mul	t5, s1, t3
+	add	t6, t6, t5
+	mul	t5, s2, s10
+	add	t6, t6, t5
+	mul	t5, s3, t1
+	add	t6, t6, t5
+	mul	t5, s4, t4
+	add	t6, t6, t5
+	mul	t5, s5, s11
+	add	t6, t6, t5
+	mul	t5, s6, t2
+	add	t6, t6, t5
+	mul	t5, s7, s9
+	add	t6, t6, t5
+	mul	t5, s8, ra
+	add	t6, t6, t5
+	slli	t5, t6, 2
+	mulh	t5, t5, a6
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, a0
+	add	t5, t5, t6
+	sra	t5, t5, a7
+	addi	t6, t5, 128
+	srli	t6, t6, 8
+	bnez	t6, .Lvmcu_paired_strip_over_1_0
+.Lvmcu_paired_strip_store_1_0:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	beq	a2, a4, .Lvmcu_paired_strip_next
+	lb	t0, 36(a1)
+	lb	t1, 40(a1)
+	lb	t2, 44(a1)
+	mul	t5, s0, t3
+	add	t6, a5, t5
+	mul	t5, s1, s10
+	add	t6, t6, t5
+	mul	t5, s2, t0
+	add	t6, t6, t5
+	mul	t5, s3, t4
+	add	t6, t6, t5
+	mul	t5, s4, s11
+	add	t6, t6, t5
+	mul	t5, s5, t1
+	add	t6, t6, t5
+	mul	t5, s6, s9
+	add	t6, t6, t5
+	mul	t5, s7, ra
+	add	t6, t6, t5
+	mul	t5, s8, t2
+	add	t6, t6, t5
+	slli	t5, t6, 2
+	mulh	t5, t5, a6
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, a0
+	add	t5, t5, t6
+	sra	t5, t5, a7
+	addi	t6, t5, 128
+	srli	t6, t6, 8
+	bnez	t6, .Lvmcu_paired_strip_over_1_1
+.Lvmcu_paired_strip_store_1_1:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	beq	a2, a4, .Lvmcu_paired_strip_next
+	lb	t3, 48(a1)
+	lb	t4, 52(a1)
+	lb	s9, 56(a1)
+	mul	t5, s0, s10
+	add	t6, a5, t5
+	mul	t5, s1, t0
+	add	t6, t6, t5
+	mul	t5, s2, t3
+	add	t6, t6, t5
+	mul	t5, s3, s11
+	add	t6, t6, t5
+	mul	t5, s4, t1
+	add	t6, t6, t5
+	mul	t5, s5, t4
+	add	t6, t6, t5
+	mul	t5, s6, ra
+	add	t6, t6, t5
+	mul	t5, s7, t2
+	add	t6, t6, t5
+	mul	t5, s8, s9
+	add	t6, t6, t5
+	slli	t5, t6, 2
+	mulh	t5, t5, a6
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, a0
+	add	t5, t5, t6
+	sra	t5, t5, a7
+	addi	t6, t5, 128
+	srli	t6, t6, 8
+	bnez	t6, .Lvmcu_paired_strip_over_1_2
+.Lvmcu_paired_strip_store_1_2:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a1, a1, 36
+	bne	a2, a4, .Lvmcu_paired_strip_square_1
+	j	.Lvmcu_paired_strip_next
+
+	/* Two pixels, of which each needs two more columns. */
+.Lvmcu_paired_strip_by_two:
+	lb	t0, 0(a1)
+	lb	t1, 4(a1)
+	lb	t2, 8(a1)
+.Lvmcu_paired_strip_square_2:
+	lb	t3, 12(a1)
+	lb	t4, 16(a1)
+	lb	s9, 20(a1)
+	lb	s10, 24(a1)
+	lb	s11, 28(a1)
+	lb	ra, 32(a1)
+	mul	t5, s0, t0
+	add	t6, a5, t5
+	mul	t5, s1, t3
+	add	t6, t6, t5
+	mul	t5, s2, s10
+	add	t6, t6, t5
+	mul	t5, s3, t1
+	add	t6, t6, t5
+	mul	t5, s4, t4
+	add	t6, t6, t5
+	mul	t5, s5, s11
+	add	t6, t6, t5
+	mul	t5, s6, t2
+	add	t6, t6, t5
+	mul	t5, s7, s9
+	add	t6, t6, t5
+	mul	t5, s8, ra
+	add	t6, t6, t5
+	slli	t5, t6, 2
+	mulh	t5, t5, a6
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, a0
+	add	t5, t5, t6
+	sra	t5, t5, a7
+	addi	t6, t5, 128
+	srli	t6, t6, 8
+	bnez	t6, .Lvmcu_paired_strip_over_2_0
+.Lvmcu_paired_strip_store_2_0:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	beq	a2, a4, .Lvmcu_paired_strip_next
+	lb	t3, 36(a1)
+	lb	t4, 40(a1)
+	lb	s9, 44(a1)
+	lb	t0, 48(a1)
+	lb	t1, 52(a1)
+	lb	t2, 56(a1)
+	mul	t5, s0, s10
+	add	t6, a5, t5
+	mul	t5, s1, t3
+	add	t6, t6, t5
+	mul	t5, s2, t0
+	add	t6, t6, t5
+	mul	t5, s3, s11
+	add	t6, t6, t5
+	mul	t5, s4, t4
+	add	t6, t6, t5
+	mul	t5, s5, t1
+	add	t6, t6, t5
+	mul	t5, s6, ra
+	add	t6, t6, t5
+	mul	t5, s7, s9
+	add	t6, t6, t5
+	mul	t5, s8, t2
+	add	t6, t6, t5
+	slli	t5, t6, 2
+	mulh	t5, t5, a6
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, a0
+	add	t5, t5, t6
+	sra	t5, t5, a7
+	addi	t6, t5, 128
+	srli	t6, t6, 8
+	bnez	t6, .Lvmcu_paired_strip_over_2_1
+.Lvmcu_paired_strip_store_2_1:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a1, a1, 48
+	bne	a2, a4, .Lvmcu_paired_strip_square_2
+	j	.Lvmcu_paired_strip_next
+
+	/* Larger windows: four pixels at a time, row by row. */
+.Lvmcu_paired_strip_larger:
+	lw	a4, 36(sp)
+	lw	ra, 28(sp)
+	addi	s8, ra, -3
+	add	s8, s8, a0
+	sw	s8, 52(sp)
+	mul	s9, ra, ra
+	add	s9, s9, s8
 	lw	s11, 40(sp)
-	bnez	s11, .Lvmcu_paired_strip_3_2_pair_3
-.Lvmcu_paired_strip_3_2_pair_2:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lb	ra, 24(a1)
-	slli	s11, ra, 16
-	add	t3, t3, s11
-	mul	s10, s0, t3
-	lb	t0, 12(a1)
-	lb	s11, 36(a1)
-	slli	s11, s11, 16
-	add	t0, t0, s11
-	mul	s11, s1, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	t3, 48(a1)
-	slli	s11, t3, 16
-	add	ra, ra, s11
-	mul	s10, s2, ra
-	lb	ra, 28(a1)
-	slli	s11, ra, 16
-	add	t4, t4, s11
-	mul	s11, s3, t4
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	t1, 16(a1)
-	lb	s11, 40(a1)
-	slli	s11, s11, 16
-	add	t1, t1, s11
-	mul	s10, s4, t1
-	lb	t4, 52(a1)
-	slli	s11, t4, 16
-	add	ra, ra, s11
-	mul	s11, s5, ra
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	ra, 32(a1)
-	slli	s11, ra, 16
-	add	t5, t5, s11
-	mul	s10, s6, t5
-	lb	t2, 20(a1)
-	lb	s11, 44(a1)
-	slli	s11, s11, 16
-	add	t2, t2, s11
-	mul	s11, s7, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	t5, 56(a1)
-	slli	s11, t5, 16
-	add	ra, ra, s11
-	mul	s10, s8, ra
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_even_2
-.Lvmcu_paired_strip_3_2_store_even_2:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_odd_2
-.Lvmcu_paired_strip_3_2_store_odd_2:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	addi	a1, a1, 48
-	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_2
-	j	.Lvmcu_paired_strip_3_2_odd
-.Lvmcu_paired_strip_3_2_pair_3:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lb	ra, 24(a1)
-	slli	s11, ra, 16
-	add	t3, t3, s11
-	mul	s10, s0, t3
-	lb	t0, 12(a1)
-	lb	s11, 36(a1)
-	slli	s11, s11, 16
-	add	t0, t0, s11
-	mul	s11, s1, t0
-	add	s10, s10, s11
-	lb	t3, 48(a1)
-	slli	s11, t3, 16
-	add	ra, ra, s11
-	mul	s11, s2, ra
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	ra, 28(a1)
-	slli	s11, ra, 16
-	add	t4, t4, s11
-	mul	s10, s3, t4
-	lb	t1, 16(a1)
-	lb	s11, 40(a1)
-	slli	s11, s11, 16
-	add	t1, t1, s11
-	mul	s11, s4, t1
-	add	s10, s10, s11
-	lb	t4, 52(a1)
-	slli	s11, t4, 16
-	add	ra, ra, s11
-	mul	s11, s5, ra
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	lb	ra, 32(a1)
-	slli	s11, ra, 16
-	add	t5, t5, s11
-	mul	s10, s6, t5
-	lb	t2, 20(a1)
-	lb	s11, 44(a1)
-	slli	s11, s11, 16
-	add	t2, t2, s11
-	mul	s11, s7, t2
-	add	s10, s10, s11
-	lb	t5, 56(a1)
-	slli	s11, t5, 16
-	add	ra, ra, s11
-	mul	s11, s8, ra
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_even_3
-.Lvmcu_paired_strip_3_2_store_even_3:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_odd_3
-.Lvmcu_paired_strip_3_2_store_odd_3:
-	sb	s10, 0(a3)
-	add	a3, a3, a5
-	addi	a1, a1, 48
-	bltu	a1, a4, .Lvmcu_paired_strip_3_2_pair_3
-
-	/* A pixel that has no other. */
-.Lvmcu_paired_strip_3_2_odd:
-	lw	s11, 12(sp)
-	bgeu	a1, s11, .Lvmcu_paired_strip_3_2_next
-	lw	t6, 28(sp)
-	lb	ra, 0(a1)
-	mul	ra, ra, s0
-	add	t6, t6, ra
-	lb	ra, 12(a1)
-	mul	ra, ra, s1
-	add	t6, t6, ra
-	lb	ra, 24(a1)
-	mul	ra, ra, s2
-	add	t6, t6, ra
-	lb	ra, 4(a1)
-	mul	ra, ra, s3
-	add	t6, t6, ra
-	lb	ra, 16(a1)
-	mul	ra, ra, s4
-	add	t6, t6, ra
-	lb	ra, 28(a1)
-	mul	ra, ra, s5
-	add	t6, t6, ra
-	lb	ra, 8(a1)
-	mul	ra, ra, s6
-	add	t6, t6, ra
-	lb	ra, 20(a1)
-	mul	ra, ra, s7
-	add	t6, t6, ra
-	lb	ra, 32(a1)
-	mul	ra, ra, s8
-	add	t6, t6, ra
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_3_2_over_single
-.Lvmcu_paired_strip_3_2_store_single:
-	sb	s10, 0(a3)
-
-	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_3_2_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_3_2_channel
-.Lvmcu_paired_strip_3_2_done:
-	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_strip_3_2_over_even_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_even_2
-.Lvmcu_paired_strip_3_2_over_odd_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_odd_2
-.Lvmcu_paired_strip_3_2_over_even_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_even_3
-.Lvmcu_paired_strip_3_2_over_odd_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_odd_3
-.Lvmcu_paired_strip_3_2_over_single:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_3_2_store_single
-	.cfi_endproc
-	.size vmcu_paired_strip_3_2, . - vmcu_paired_strip_3_2
-
-/*
- * Channels of a strip of 5 x 5 taps at a stride of 1.
- */
-	.section .text.vmcu_paired_strip_5_1, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_strip_5_1
-	.type vmcu_paired_strip_5_1, %function
-vmcu_paired_strip_5_1:
-	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
-	sw	a1, 4(sp)
-	sw	a2, 8(sp)
-	sw	a3, 0(sp)
-	sw	a5, 24(sp)
-	slli	a6, a6, 1
-	sw	a6, 20(sp)
-	sw	a4, 12(sp)
-	li	s11, 40
-.Lvmcu_paired_strip_5_1_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_5_1_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 40(a0)
-	addi	s11, a0, 44
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
-	lw	a1, 4(sp)
-	lui	a2, 8
-	addi	s4, a0, 4
-	sw	s4, 16(sp)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
+	lw	a5, 12(sp)
+	addi	s10, ra, -7
+	slli	s10, s10, 2
+	add	s10, s10, a1
+	andi	a7, t0, 31
+	srai	t5, t0, 8
+	lw	a0, 20(sp)
+	sll	a0, a0, a7
 	addi	a7, a7, 2
-	lw	a5, 24(sp)
-	lw	s7, 12(sp)
-.Lvmcu_paired_strip_5_1_block:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lw	t5, 32(sp)
-	lw	s8, 28(sp)
-	lw	s4, 16(sp)
-	addi	s5, s4, 24
-	mv	s6, a1
-.Lvmcu_paired_strip_5_1_rows:
-	lb	s0, 0(a1)
-	lb	s1, 20(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 40(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 60(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 80(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 1(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 100(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 120(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 5(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 140(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 8(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s0, 4(a1)
-	lb	s1, 24(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 44(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 64(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 84(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 3(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 104(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 6(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 124(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 7(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 144(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 10(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, a1, 8
-	addi	s4, s4, 12
-	bne	s4, s5, .Lvmcu_paired_strip_5_1_rows
-	lb	s0, 0(a1)
-	lb	s1, 20(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 40(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 60(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 80(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 4(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 100(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 6(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 120(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 8(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 140(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 10(s4)
-	mul	s10, s3, t1
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	a4, s3, t0
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, s6, 80
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, s8, 16
-	sub	t5, t5, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_1_over_0
-.Lvmcu_paired_strip_5_1_store_0:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_1_next
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_1_over_1
-.Lvmcu_paired_strip_5_1_store_1:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_1_next
-	slli	s11, t5, 2
-	mulh	s10, s11, a6
-	srai	ra, t5, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_1_over_2
-.Lvmcu_paired_strip_5_1_store_2:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_1_next
-	slli	s11, s8, 2
-	mulh	s10, s11, a6
-	srai	ra, s8, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_1_over_3
-.Lvmcu_paired_strip_5_1_store_3:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	bnez	s7, .Lvmcu_paired_strip_5_1_block
+	sw	t5, 56(sp)
+	li	t6, 255
+.Lvmcu_paired_strip_block:
+	lw	s8, 52(sp)
+	lw	s0, 56(sp)
+	mv	s1, s0
+	mv	s2, s0
+	mv	s3, s0
+	mv	a1, s10
+	jr	a4
+
+	/* A row at a stride of 1. */
+.Lvmcu_paired_strip_row_5_1:
+	lb	t2, 8(a1)
+	lb	t3, 12(a1)
+	lb	t0, 16(a1)
+	j	.Lvmcu_paired_strip_tap_2_1
+.Lvmcu_paired_strip_row_7_1:
+	lb	t0, 0(a1)
+	lb	t1, 4(a1)
+	lb	t2, 8(a1)
+	lb	t3, 12(a1)
+	lb	t4, 0(s8)
+	mul	t5, t4, t0
+	add	s0, s0, t5
+	mul	t5, t4, t1
+	add	s1, s1, t5
+	mul	t5, t4, t2
+	add	s2, s2, t5
+	mul	t5, t4, t3
+	add	s3, s3, t5
+	lb	t0, 16(a1)
+	lb	t4, 1(s8)
+	mul	t5, t4, t1
+	add	s0, s0, t5
+	mul	t5, t4, t2
+	add	s1, s1, t5
+	mul	t5, t4, t3
+	add	s2, s2, t5
+	mul	t5, t4, t0
+	add	s3, s3, t5
+.Lvmcu_paired_strip_tap_2_1:
+	lb	t1, 20(a1)
+	lb	t4, 2(s8)
+	mul	t5, t4, t2
+	add	s0, s0, t5
+	mul	t5, t4, t3
+	add	s1, s1, t5
+	mul	t5, t4, t0
+	add	s2, s2, t5
+	mul	t5, t4, t1
+	add	s3, s3, t5
+	lb	t2, 24(a1)
+	lb	t4, 3(s8)
+	mul	t5, t4, t3
+	add	s0, s0, t5
+	mul	t5, t4, t0
+	add	s1, s1, t5
+	mul	t5, t4, t1
+	add	s2, s2, t5
+	mul	t5, t4, t2
+	add	s3, s3, t5
+	lb	t3, 28(a1)
+	lb	t4, 4(s8)
+	mul	t5, t4, t0
+	add	s0, s0, t5
+	mul	t5, t4, t1
+	add	s1, s1, t5
+	mul	t5, t4, t2
+	add	s2, s2, t5
+	mul	t5, t4, t3
+	add	s3, s3, t5
+	lb	t0, 32(a1)
+	lb	t4, 5(s8)
+	mul	t5, t4, t1
+	add	s0, s0, t5
+	mul	t5, t4, t2
+	add	s1, s1, t5
+	mul	t5, t4, t3
+	add	s2, s2, t5
+	mul	t5, t4, t0
+	add	s3, s3, t5
+	lb	t1, 36(a1)
+	lb	t4, 6(s8)
+	mul	t5, t4, t2
+	add	s0, s0, t5
+	mul	t5, t4, t3
+	add	s1, s1, t5
+	mul	t5, t4, t0
+	add	s2, s2, t5
+	mul	t5, t4, t1
+	add	s3, s3, t5
+	add	s8, s8, ra
+	add	a1, a1, s11
+	beq	s8, s9, .Lvmcu_paired_strip_sums_1
+	jr	a4
+.Lvmcu_paired_strip_sums_1:
+	addi	s10, s10, 16
+	j	.Lvmcu_paired_strip_bytes
+
+	/* A row at a stride of 2. */
+.Lvmcu_paired_strip_row_5_2:
+	lb	t1, 8(a1)
+	lb	s5, 12(a1)
+	lb	t2, 16(a1)
+	lb	s6, 20(a1)
+	lb	t3, 24(a1)
+	lb	s7, 28(a1)
+	j	.Lvmcu_paired_strip_tap_2_2
+.Lvmcu_paired_strip_row_7_2:
+	lb	t0, 0(a1)
+	lb	s4, 4(a1)
+	lb	t1, 8(a1)
+	lb	s5, 12(a1)
+	lb	t2, 16(a1)
+	lb	s6, 20(a1)
+	lb	t3, 24(a1)
+	lb	t4, 0(s8)
+	mul	t5, t4, t0
+	add	s0, s0, t5
+	mul	t5, t4, t1
+	add	s1, s1, t5
+	mul	t5, t4, t2
+	add	s2, s2, t5
+	mul	t5, t4, t3
+	add	s3, s3, t5
+	lb	s7, 28(a1)
+	lb	t4, 1(s8)
+	mul	t5, t4, s4
+	add	s0, s0, t5
+	mul	t5, t4, s5
+	add	s1, s1, t5
+	mul	t5, t4, s6
+	add	s2, s2, t5
+	mul	t5, t4, s7
+	add	s3, s3, t5
+.Lvmcu_paired_strip_tap_2_2:
+	lb	t0, 32(a1)
+	lb	t4, 2(s8)
+	mul	t5, t4, t1
+	add	s0, s0, t5
+	mul	t5, t4, t2
+	add	s1, s1, t5
+	mul	t5, t4, t3
+	add	s2, s2, t5
+	mul	t5, t4, t0
+	add	s3, s3, t5
+	lb	s4, 36(a1)
+	lb	t4, 3(s8)
+	mul	t5, t4, s5
+	add	s0, s0, t5
+	mul	t5, t4, s6
+	add	s1, s1, t5
+	mul	t5, t4, s7
+	add	s2, s2, t5
+	mul	t5, t4, s4
+	add	s3, s3, t5
+	lb	t1, 40(a1)
+	lb	t4, 4(s8)
+	mul	t5, t4, t2
+	add	s0, s0, t5
+	mul	t5, t4, t3
+	add	s1, s1, t5
+	mul	t5, t4, t0
+	add	s2, s2, t5
+	mul	t5, t4, t1
+	add	s3, s3, t5
+	lb	s5, 44(a1)
+	lb	t4, 5(s8)
+	mul	t5, t4, s6
+	add	s0, s0, t5
+	mul	t5, t4, s7
+	add	s1, s1, t5
+	mul	t5, t4, s4
+	add	s2, s2, t5
+	mul	t5, t4, s5
+	add	s3, s3, t5
+	lb	t2, 48(a1)
+	lb	t4, 6(s8)
+	mul	t5, t4, t3
+	add	s0, s0, t5
+	mul	t5, t4, t0
+	add	s1, s1, t5
+	mul	t5, t4, t1
+	add	s2, s2, t5
+	mul	t5, t4, t2
+	add	s3, s3, t5
+	add	s8, s8, ra
+	add	a1, a1, s11
+	beq	s8, s9, .Lvmcu_paired_strip_sums_2
+	jr	a4
+.Lvmcu_paired_strip_sums_2:
+	addi	s10, s10, 32
+
+	/* The bytes of the pixels that exist. */
+.Lvmcu_paired_strip_bytes:
+	slli	t5, s0, 2
+	mulh	t5, t5, a6
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, a0
+	add	t5, t5, s0
+	sra	t5, t5, a7
+	addi	s0, t5, 128
+	bltu	t6, s0, .Lvmcu_paired_strip_over_0
+.Lvmcu_paired_strip_store_0:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a5, a5, -1
+	beqz	a5, .Lvmcu_paired_strip_next
+	slli	t5, s1, 2
+	mulh	t5, t5, a6
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, a0
+	add	t5, t5, s1
+	sra	t5, t5, a7
+	addi	s1, t5, 128
+	bltu	t6, s1, .Lvmcu_paired_strip_over_1
+.Lvmcu_paired_strip_store_1:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a5, a5, -1
+	beqz	a5, .Lvmcu_paired_strip_next
+	slli	t5, s2, 2
+	mulh	t5, t5, a6
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, a0
+	add	t5, t5, s2
+	sra	t5, t5, a7
+	addi	s2, t5, 128
+	bltu	t6, s2, .Lvmcu_paired_strip_over_2
+.Lvmcu_paired_strip_store_2:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a5, a5, -1
+	beqz	a5, .Lvmcu_paired_strip_next
+	slli	t5, s3, 2
+	mulh	t5, t5, a6
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, a0
+	add	t5, t5, s3
+	sra	t5, t5, a7
+	addi	s3, t5, 128
+	bltu	t6, s3, .Lvmcu_paired_strip_over_3
+.Lvmcu_paired_strip_store_3:
+	sb	t5, 0(a2)
+	add	a2, a2, a3
+	addi	a5, a5, -1
+	bgtz	a5, .Lvmcu_paired_strip_block
 
 	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_5_1_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_5_1_channel
-.Lvmcu_paired_strip_5_1_done:
+.Lvmcu_paired_strip_next:
+	lw	t0, 4(sp)
+	addi	t0, t0, 1
+	sw	t0, 4(sp)
+	lw	t0, 8(sp)
+	addi	t0, t0, 1
+	sw	t0, 8(sp)
+	lw	t0, 0(sp)
+	addi	t0, t0, -1
+	sw	t0, 0(sp)
+	lw	a0, 48(sp)
+	lw	t3, 36(sp)
+	bgtz	t0, .Lvmcu_paired_strip_channel
+.Lvmcu_paired_strip_done:
 	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
+	lw	ra, 60(sp)
+	lw	s0, 64(sp)
+	lw	s1, 68(sp)
+	lw	s2, 72(sp)
+	lw	s3, 76(sp)
+	lw	s4, 80(sp)
+	lw	s5, 84(sp)
+	lw	s6, 88(sp)
+	lw	s7, 92(sp)
+	lw	s8, 96(sp)
+	lw	s9, 100(sp)
+	lw	s10, 104(sp)
+	lw	s11, 108(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1165,1404 +642,44 @@ vmcu_paired_strip_5_1:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_strip_5_1_over_0:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_1_store_0
-.Lvmcu_paired_strip_5_1_over_1:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_1_store_1
-.Lvmcu_paired_strip_5_1_over_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_1_store_2
-.Lvmcu_paired_strip_5_1_over_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_1_store_3
+.Lvmcu_paired_strip_over_1_0:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_1_0
+.Lvmcu_paired_strip_over_1_1:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_1_1
+.Lvmcu_paired_strip_over_1_2:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_1_2
+.Lvmcu_paired_strip_over_2_0:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_2_0
+.Lvmcu_paired_strip_over_2_1:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_2_1
+.Lvmcu_paired_strip_over_0:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_0
+.Lvmcu_paired_strip_over_1:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_1
+.Lvmcu_paired_strip_over_2:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_2
+.Lvmcu_paired_strip_over_3:
+	srai	t5, t5, 31
+	xori	t5, t5, 127
+	j	.Lvmcu_paired_strip_store_3
 	.cfi_endproc
-	.size vmcu_paired_strip_5_1, . - vmcu_paired_strip_5_1
-
-/*
- * Channels of a strip of 5 x 5 taps at a stride of 2.
- */
-	.section .text.vmcu_paired_strip_5_2, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_strip_5_2
-	.type vmcu_paired_strip_5_2, %function
-vmcu_paired_strip_5_2:
-	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
-	sw	a1, 4(sp)
-	sw	a2, 8(sp)
-	sw	a3, 0(sp)
-	sw	a5, 24(sp)
-	slli	a6, a6, 1
-	sw	a6, 20(sp)
-	sw	a4, 12(sp)
-	li	s11, 80
-.Lvmcu_paired_strip_5_2_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_5_2_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 36(a0)
-	addi	s11, a0, 40
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
-	lw	a1, 4(sp)
-	lui	a2, 8
-	addi	s4, a0, 4
-	sw	s4, 16(sp)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
-	addi	a7, a7, 2
-	lw	a5, 24(sp)
-	lw	s7, 12(sp)
-.Lvmcu_paired_strip_5_2_block:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lw	t5, 32(sp)
-	lw	s8, 28(sp)
-	lw	s4, 16(sp)
-	addi	s5, s4, 24
-	mv	s6, a1
-.Lvmcu_paired_strip_5_2_rows:
-	lb	s0, 0(a1)
-	lb	s1, 20(a1)
-	lb	s2, 40(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 60(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 80(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 100(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 120(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t4
-	lb	s1, 140(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 5(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 160(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 1(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 180(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 8(s4)
-	mul	s11, s3, t3
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 200(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t4
-	mul	a4, s3, t3
-	lb	s0, 4(a1)
-	lb	s1, 24(a1)
-	lb	s2, 44(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 64(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 84(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 104(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 124(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t4
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 144(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 7(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 164(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 3(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 184(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 10(s4)
-	mul	s10, s3, t3
-	mul	a4, s3, t2
-	lb	s1, 204(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 6(s4)
-	mul	s11, s3, t4
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t3
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, a1, 8
-	addi	s4, s4, 12
-	bne	s4, s5, .Lvmcu_paired_strip_5_2_rows
-	lb	s0, 0(a1)
-	lb	s1, 20(a1)
-	lb	s2, 40(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 60(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 80(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 100(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 120(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t4
-	lb	s1, 140(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 160(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 1(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 180(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 3(s4)
-	mul	s11, s3, t3
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 200(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t4
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	a4, s3, t3
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, s6, 160
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, s8, 16
-	sub	t5, t5, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_2_over_0
-.Lvmcu_paired_strip_5_2_store_0:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_2_next
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_2_over_1
-.Lvmcu_paired_strip_5_2_store_1:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_2_next
-	slli	s11, t5, 2
-	mulh	s10, s11, a6
-	srai	ra, t5, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_2_over_2
-.Lvmcu_paired_strip_5_2_store_2:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_5_2_next
-	slli	s11, s8, 2
-	mulh	s10, s11, a6
-	srai	ra, s8, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_5_2_over_3
-.Lvmcu_paired_strip_5_2_store_3:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	bnez	s7, .Lvmcu_paired_strip_5_2_block
-
-	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_5_2_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_5_2_channel
-.Lvmcu_paired_strip_5_2_done:
-	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_strip_5_2_over_0:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_2_store_0
-.Lvmcu_paired_strip_5_2_over_1:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_2_store_1
-.Lvmcu_paired_strip_5_2_over_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_2_store_2
-.Lvmcu_paired_strip_5_2_over_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_5_2_store_3
-	.cfi_endproc
-	.size vmcu_paired_strip_5_2, . - vmcu_paired_strip_5_2
-
-/*
- * Channels of a strip of 7 x 7 taps at a stride of 1.
- */
-	.section .text.vmcu_paired_strip_7_1, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_strip_7_1
-	.type vmcu_paired_strip_7_1, %function
-vmcu_paired_strip_7_1:
-	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
-	sw	a1, 4(sp)
-	sw	a2, 8(sp)
-	sw	a3, 0(sp)
-	sw	a5, 24(sp)
-	slli	a6, a6, 1
-	sw	a6, 20(sp)
-	sw	a4, 12(sp)
-	li	s11, 56
-.Lvmcu_paired_strip_7_1_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_7_1_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 68(a0)
-	addi	s11, a0, 72
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
-	lw	a1, 4(sp)
-	lui	a2, 8
-	addi	s4, a0, 4
-	sw	s4, 16(sp)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
-	addi	a7, a7, 2
-	lw	a5, 24(sp)
-	lw	s7, 12(sp)
-.Lvmcu_paired_strip_7_1_block:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lw	t5, 32(sp)
-	lw	s8, 28(sp)
-	lw	s4, 16(sp)
-	addi	s5, s4, 48
-	mv	s6, a1
-.Lvmcu_paired_strip_7_1_rows:
-	lb	s0, 0(a1)
-	lb	s1, 28(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 56(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 84(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 112(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 1(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 140(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 168(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 5(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 196(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 8(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 224(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 9(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 252(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 12(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s0, 4(a1)
-	lb	s1, 32(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 60(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 88(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 116(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 3(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 144(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 6(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 172(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 7(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 200(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 10(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 228(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 11(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 256(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 14(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, a1, 8
-	addi	s4, s4, 16
-	bne	s4, s5, .Lvmcu_paired_strip_7_1_rows
-	lb	s0, 0(a1)
-	lb	s1, 28(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s2, 56(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s0, 84(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t2
-	lb	s1, 112(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 4(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 140(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 6(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 168(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 8(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 196(a1)
-	slli	s11, s1, 16
-	add	t0, s0, s11
-	lb	s3, 10(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 224(a1)
-	slli	s11, s2, 16
-	add	t1, s1, s11
-	lb	s3, 12(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 252(a1)
-	slli	s11, s0, 16
-	add	t2, s2, s11
-	lb	s3, 14(s4)
-	mul	s10, s3, t0
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	a4, s3, t2
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, s6, 112
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, s8, 16
-	sub	t5, t5, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_1_over_0
-.Lvmcu_paired_strip_7_1_store_0:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_1_next
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_1_over_1
-.Lvmcu_paired_strip_7_1_store_1:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_1_next
-	slli	s11, t5, 2
-	mulh	s10, s11, a6
-	srai	ra, t5, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_1_over_2
-.Lvmcu_paired_strip_7_1_store_2:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_1_next
-	slli	s11, s8, 2
-	mulh	s10, s11, a6
-	srai	ra, s8, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_1_over_3
-.Lvmcu_paired_strip_7_1_store_3:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	bnez	s7, .Lvmcu_paired_strip_7_1_block
-
-	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_7_1_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_7_1_channel
-.Lvmcu_paired_strip_7_1_done:
-	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_strip_7_1_over_0:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_1_store_0
-.Lvmcu_paired_strip_7_1_over_1:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_1_store_1
-.Lvmcu_paired_strip_7_1_over_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_1_store_2
-.Lvmcu_paired_strip_7_1_over_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_1_store_3
-	.cfi_endproc
-	.size vmcu_paired_strip_7_1, . - vmcu_paired_strip_7_1
-
-/*
- * Channels of a strip of 7 x 7 taps at a stride of 2.
- */
-	.section .text.vmcu_paired_strip_7_2, "ax", %progbits
-	.p2align 2
-	.global vmcu_paired_strip_7_2
-	.type vmcu_paired_strip_7_2, %function
-vmcu_paired_strip_7_2:
-	.cfi_startproc
-	addi	sp, sp, -96
-	.cfi_def_cfa_offset	96
-	sw	ra, 44(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 48(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 52(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 56(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 60(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 64(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 68(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 72(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 76(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 80(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 84(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 88(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 92(sp)
-	.cfi_offset	s11, -4
-	sw	a1, 4(sp)
-	sw	a2, 8(sp)
-	sw	a3, 0(sp)
-	sw	a5, 24(sp)
-	slli	a6, a6, 1
-	sw	a6, 20(sp)
-	sw	a4, 12(sp)
-	li	s11, 112
-.Lvmcu_paired_strip_7_2_channel:
-	lw	s10, 0(a0)
-	andi	s11, s10, 192
-	li	ra, 64
-	bne	s11, ra, .Lvmcu_paired_strip_7_2_done
-	andi	s11, s10, 32
-	sw	s11, 40(sp)
-	andi	a7, s10, 31
-	srai	s10, s10, 8
-	sw	s10, 28(sp)
-	slli	s11, s10, 16
-	add	s11, s11, s10
-	sw	s11, 32(sp)
-	lw	a6, 60(a0)
-	addi	s11, a0, 64
-	sw	s11, 36(sp)
-	lw	a3, 8(sp)
-	lw	a1, 4(sp)
-	lui	a2, 8
-	addi	s4, a0, 4
-	sw	s4, 16(sp)
-	lw	s11, 20(sp)
-	sll	a0, s11, a7
-	addi	a7, a7, 2
-	lw	a5, 24(sp)
-	lw	s7, 12(sp)
-.Lvmcu_paired_strip_7_2_block:
-	lw	t6, 32(sp)
-	lw	s9, 28(sp)
-	lw	t5, 32(sp)
-	lw	s8, 28(sp)
-	lw	s4, 16(sp)
-	addi	s5, s4, 48
-	mv	s6, a1
-.Lvmcu_paired_strip_7_2_rows:
-	lb	s0, 0(a1)
-	lb	s1, 28(a1)
-	lb	s2, 56(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 84(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 112(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 140(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 168(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t4
-	lb	s1, 196(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 8(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 224(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 1(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 252(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 9(s4)
-	mul	s11, s3, t3
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 280(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t4
-	mul	a4, s3, t3
-	lb	s2, 308(a1)
-	slli	s11, s2, 16
-	add	t4, s0, s11
-	lb	s3, 12(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t4
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 336(a1)
-	slli	s11, s0, 16
-	add	t0, s1, s11
-	lb	s3, 5(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s0, 4(a1)
-	lb	s1, 32(a1)
-	lb	s2, 60(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 88(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 116(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 144(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 172(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t4
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 200(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 10(s4)
-	mul	s10, s3, t1
-	mul	a4, s3, t0
-	lb	s2, 228(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 3(s4)
-	mul	s11, s3, t2
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t1
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 256(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 11(s4)
-	mul	s10, s3, t3
-	mul	a4, s3, t2
-	lb	s1, 284(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 6(s4)
-	mul	s11, s3, t4
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t3
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 312(a1)
-	slli	s11, s2, 16
-	add	t4, s0, s11
-	lb	s3, 14(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t4
-	lb	s0, 340(a1)
-	slli	s11, s0, 16
-	add	t0, s1, s11
-	lb	s3, 7(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, a1, 8
-	addi	s4, s4, 16
-	bne	s4, s5, .Lvmcu_paired_strip_7_2_rows
-	lb	s0, 0(a1)
-	lb	s1, 28(a1)
-	lb	s2, 56(a1)
-	slli	s11, s2, 16
-	add	t0, s0, s11
-	lb	s0, 84(a1)
-	slli	s11, s0, 16
-	add	t1, s1, s11
-	lb	s1, 112(a1)
-	slli	s11, s1, 16
-	add	t2, s2, s11
-	lb	s2, 140(a1)
-	slli	s11, s2, 16
-	add	t3, s0, s11
-	lb	s0, 168(a1)
-	slli	s11, s0, 16
-	add	t4, s1, s11
-	lb	s3, 0(s4)
-	mul	s10, s3, t0
-	mul	a4, s3, t4
-	lb	s1, 196(a1)
-	slli	s11, s1, 16
-	add	t0, s2, s11
-	lb	s3, 2(s4)
-	mul	s11, s3, t1
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t0
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s2, 224(a1)
-	slli	s11, s2, 16
-	add	t1, s0, s11
-	lb	s3, 1(s4)
-	mul	s10, s3, t2
-	mul	a4, s3, t1
-	lb	s0, 252(a1)
-	slli	s11, s0, 16
-	add	t2, s1, s11
-	lb	s3, 3(s4)
-	mul	s11, s3, t3
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t2
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s1, 280(a1)
-	slli	s11, s1, 16
-	add	t3, s2, s11
-	lb	s3, 4(s4)
-	mul	s10, s3, t4
-	mul	a4, s3, t3
-	lb	s2, 308(a1)
-	slli	s11, s2, 16
-	add	t4, s0, s11
-	lb	s3, 6(s4)
-	mul	s11, s3, t0
-	add	s10, s10, s11
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	s11, s3, t4
-	add	a4, a4, s11
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	lb	s0, 336(a1)
-	slli	s11, s0, 16
-	add	t0, s1, s11
-	lb	s3, 5(s4)
-	mul	s10, s3, t1
-	add	t6, t6, s10
-	add	s10, s10, a2
-	srai	s10, s10, 16
-	add	s9, s9, s10
-	mul	a4, s3, t0
-	add	t5, t5, a4
-	add	a4, a4, a2
-	srai	a4, a4, 16
-	add	s8, s8, a4
-	addi	a1, s6, 224
-	slli	s11, s9, 16
-	sub	t6, t6, s11
-	slli	s11, s8, 16
-	sub	t5, t5, s11
-	slli	s11, t6, 2
-	mulh	s10, s11, a6
-	srai	ra, t6, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_2_over_0
-.Lvmcu_paired_strip_7_2_store_0:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_2_next
-	slli	s11, s9, 2
-	mulh	s10, s11, a6
-	srai	ra, s9, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_2_over_1
-.Lvmcu_paired_strip_7_2_store_1:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_2_next
-	slli	s11, t5, 2
-	mulh	s10, s11, a6
-	srai	ra, t5, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_2_over_2
-.Lvmcu_paired_strip_7_2_store_2:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	beqz	s7, .Lvmcu_paired_strip_7_2_next
-	slli	s11, s8, 2
-	mulh	s10, s11, a6
-	srai	ra, s8, 31
-	ori	ra, ra, 1
-	add	ra, ra, a0
-	add	s10, s10, ra
-	sra	s10, s10, a7
-	addi	s11, s10, 128
-	srli	s11, s11, 8
-	bnez	s11, .Lvmcu_paired_strip_7_2_over_3
-.Lvmcu_paired_strip_7_2_store_3:
-	sb	s10, 0(a3)
-	addi	s7, s7, -1
-	add	a3, a3, a5
-	bnez	s7, .Lvmcu_paired_strip_7_2_block
-
-	/* The next channel, if there is one. */
-.Lvmcu_paired_strip_7_2_next:
-	lw	s11, 4(sp)
-	addi	s11, s11, 1
-	sw	s11, 4(sp)
-	lw	s11, 8(sp)
-	addi	s11, s11, 1
-	sw	s11, 8(sp)
-	lw	s11, 0(sp)
-	addi	s11, s11, -1
-	sw	s11, 0(sp)
-	lw	a0, 36(sp)
-	bgtz	s11, .Lvmcu_paired_strip_7_2_channel
-.Lvmcu_paired_strip_7_2_done:
-	.cfi_remember_state
-	lw	ra, 44(sp)
-	lw	s0, 48(sp)
-	lw	s1, 52(sp)
-	lw	s2, 56(sp)
-	lw	s3, 60(sp)
-	lw	s4, 64(sp)
-	lw	s5, 68(sp)
-	lw	s6, 72(sp)
-	lw	s7, 76(sp)
-	lw	s8, 80(sp)
-	lw	s9, 84(sp)
-	lw	s10, 88(sp)
-	lw	s11, 92(sp)
-	addi	sp, sp, 96
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
-.Lvmcu_paired_strip_7_2_over_0:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_2_store_0
-.Lvmcu_paired_strip_7_2_over_1:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_2_store_1
-.Lvmcu_paired_strip_7_2_over_2:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_2_store_2
-.Lvmcu_paired_strip_7_2_over_3:
-	srai	s10, s10, 31
-	xori	s10, s10, 127
-	j	.Lvmcu_paired_strip_7_2_store_3
-	.cfi_endproc
-	.size vmcu_paired_strip_7_2, . - vmcu_paired_strip_7_2
+	.size vmcu_paired_strip, . - vmcu_paired_strip
 
 #endif
 

@@ -13,17 +13,20 @@
 /*
  * Words on the stack.
  */
-#define SQUARE [sp, #0]
+#define JOB [sp, #0]
+#define ROW [sp, #4]
+#define NEXT_ROW [sp, #8]
+#define ROWS [sp, #12]
 
 /*
- * Channels of a block of four pixels of 3 x 3 taps, from bias to store, see struct vmcu_square.
+ * Channels of a block of four pixels, from bias to store, see struct vmcu_strip_block.
  */
-	.section .text.vmcu_square_words_3, "ax", %progbits
+	.section .text.vmcu_strip_words, "ax", %progbits
 	.p2align 2
-	.global vmcu_square_words_3
-	.type vmcu_square_words_3, %function
+	.global vmcu_strip_words
+	.type vmcu_strip_words, %function
 	.thumb_func
-vmcu_square_words_3:
+vmcu_strip_words:
 	.cfi_startproc
 	push	{r4, r5, r6, r7, lr}
 	.cfi_adjust_cfa_offset	20
@@ -42,30 +45,35 @@ vmcu_square_words_3:
 	.cfi_rel_offset	r9, 4
 	.cfi_rel_offset	r10, 8
 	.cfi_rel_offset	r11, 12
-	sub	sp, #4
-	.cfi_adjust_cfa_offset	4
-	str	r0, SQUARE
-	cmp	r1, #1
-	blo	.Lvmcu_square_words_3_channel_0
-	beq	.Lvmcu_square_words_3_second
-	bl	.Lvmcu_square_words_3_next
-.Lvmcu_square_words_3_second:
-	b	.Lvmcu_square_words_3_channel_1
-
-	/* The sums at their bias. */
-.Lvmcu_square_words_3_channel_0:
-	ldr	r0, SQUARE
+	sub	sp, #16
+	.cfi_adjust_cfa_offset	16
+	str	r0, JOB
+	cmp	r1, #0
+	beq	.Lvmcu_strip_words_channel
+	b	.Lvmcu_strip_words_next
+.Lvmcu_strip_words_channel:
+	ldr	r0, JOB
 	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #0]
+	ldr	r2, [r1]
 	asrs	r2, r2, #8
 	mov	r8, r2
 	mov	r9, r2
 	mov	r10, r2
 	mov	r11, r2
+	ldr	r3, [r0, #36]
+	cmp	r3, #0
+	beq	.Lvmcu_strip_words_square
+	b	.Lvmcu_strip_words_window
+.Lvmcu_strip_words_square:
+	ldr	r2, [r0, #4]
+	lsls	r2, r2, #31
+	beq	.Lvmcu_strip_words_square_0
+	b	.Lvmcu_strip_words_square_1
 
-	/* Rows from 0 on. */
+	/* 3 x 3 taps, rows from 0 on. */
+.Lvmcu_strip_words_square_0:
 	ldr	r2, [r1, #8]
-	lsls	r4, r2, #8
+	lsls	r4, r2, #16
 	asrs	r4, r4, #24
 	mov	lr, r4
 	sxtb	r4, r2
@@ -84,7 +92,7 @@ vmcu_square_words_3:
 	sxtb	r1, r1
 	muls	r1, r4, r1
 	add	r8, r1
-	muls	r2, r6, r2
+	muls	r2, r7, r2
 	add	r8, r2
 	ldm	r0!, {r1}
 	lsls	r2, r1, #8
@@ -95,16 +103,16 @@ vmcu_square_words_3:
 	add	r8, r3
 	muls	r1, r4, r1
 	add	r9, r1
-	mov	r3, r7
+	mov	r3, r12
 	muls	r3, r2, r3
 	add	r8, r3
-	muls	r2, r6, r2
+	muls	r2, r7, r2
 	add	r9, r2
 	ldm	r0!, {r1}
 	lsls	r2, r1, #8
 	asrs	r2, r2, #24
 	sxtb	r1, r1
-	mov	r3, r12
+	mov	r3, r6
 	muls	r3, r1, r3
 	add	r8, r3
 	mov	r3, r5
@@ -115,16 +123,16 @@ vmcu_square_words_3:
 	mov	r3, lr
 	muls	r3, r2, r3
 	add	r8, r3
-	mov	r3, r7
+	mov	r3, r12
 	muls	r3, r2, r3
 	add	r9, r3
-	muls	r2, r6, r2
+	muls	r2, r7, r2
 	add	r10, r2
 	ldm	r0!, {r1}
 	lsls	r2, r1, #8
 	asrs	r2, r2, #24
 	sxtb	r1, r1
-	mov	r3, r12
+	mov	r3, r6
 	muls	r3, r1, r3
 	add	r9, r3
 	mov	r3, r5
@@ -135,21 +143,7 @@ vmcu_square_words_3:
 	mov	r3, lr
 	muls	r3, r2, r3
 	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	sxtb	r1, r1
 	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	mov	r3, lr
 	muls	r3, r2, r3
 	add	r10, r3
 	muls	r2, r7, r2
@@ -158,22 +152,35 @@ vmcu_square_words_3:
 	lsls	r2, r1, #8
 	asrs	r2, r2, #24
 	sxtb	r1, r1
-	mov	r3, r12
+	mov	r3, r6
 	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r10, r3
+	mov	r3, r12
+	muls	r3, r2, r3
 	add	r11, r3
+	ldm	r0!, {r1}
+	lsls	r2, r1, #8
+	asrs	r2, r2, #24
+	sxtb	r1, r1
+	muls	r1, r6, r1
+	add	r11, r1
 	mov	r3, lr
 	muls	r3, r2, r3
 	add	r11, r3
 
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
+	/* 3 x 3 taps, rows from 2 on. */
+	ldr	r0, JOB
 	ldr	r1, [r0, #0]
 	ldr	r2, [r1, #12]
-	asrs	r6, r2, #24
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
+	sxtb	r6, r2
 	ldr	r2, [r1, #8]
-	lsls	r4, r2, #16
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
 	asrs	r4, r4, #24
 	ldr	r0, [r0, #8]
 	ldm	r0!, {r1}
@@ -218,28 +225,530 @@ vmcu_square_words_3:
 	add	r11, r1
 	muls	r2, r6, r2
 	add	r11, r2
+	b	.Lvmcu_strip_words_finish
+
+	/* 3 x 3 taps, rows from 0 on. */
+.Lvmcu_strip_words_square_1:
+	ldr	r2, [r1, #8]
+	lsls	r4, r2, #16
+	asrs	r4, r4, #24
+	mov	lr, r4
+	sxtb	r4, r2
+	mov	r12, r4
+	ldr	r2, [r1, #4]
+	asrs	r7, r2, #24
+	lsls	r6, r2, #8
+	asrs	r6, r6, #24
+	lsls	r5, r2, #16
+	asrs	r5, r5, #24
+	sxtb	r4, r2
+	ldr	r0, [r0, #4]
+	subs	r0, #1
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	muls	r2, r7, r2
+	add	r8, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r8, r3
+	muls	r1, r4, r1
+	add	r9, r1
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r7, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r9, r3
+	muls	r2, r7, r2
+	add	r10, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r4, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r10, r3
+	mov	r3, r12
+	muls	r3, r2, r3
+	add	r11, r3
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r6, r1
+	add	r11, r1
+	mov	r3, lr
+	muls	r3, r2, r3
+	add	r11, r3
+
+	/* 3 x 3 taps, rows from 2 on. */
+	ldr	r0, JOB
+	ldr	r1, [r0, #0]
+	ldr	r2, [r1, #12]
+	sxtb	r6, r2
+	ldr	r2, [r1, #8]
+	asrs	r5, r2, #24
+	lsls	r4, r2, #8
+	asrs	r4, r4, #24
+	ldr	r0, [r0, #8]
+	subs	r0, #1
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	muls	r1, r4, r1
+	add	r8, r1
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	muls	r2, r4, r2
+	add	r9, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r1, r3
+	add	r9, r3
+	muls	r1, r4, r1
+	add	r10, r1
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldm	r0!, {r1}
+	asrs	r2, r1, #24
+	lsls	r1, r1, #16
+	asrs	r1, r1, #24
+	mov	r3, r6
+	muls	r3, r1, r3
+	add	r10, r3
+	muls	r1, r5, r1
+	add	r11, r1
+	muls	r2, r6, r2
+	add	r11, r2
+	b	.Lvmcu_strip_words_finish
+
+	/* Other windows: where rows are, of which the last one is apart. */
+.Lvmcu_strip_words_window:
+	adds	r1, #4
+	subs	r3, #1
+	str	r3, ROWS
+	ldr	r2, [r0, #4]
+	movs	r3, #2
+	str	r3, NEXT_ROW
+	movs	r4, #4
+	movs	r5, #8
+	movs	r6, #12
+.Lvmcu_strip_words_row:
+	str	r2, ROW
+	ldr	r7, [r0, #44]
+	ldr	r3, [r0, #48]
+	cmp	r3, r7
+	bgt	.Lvmcu_strip_words_straight_4
+.Lvmcu_strip_words_taps:
+	mov	r12, r3
+	ldr	r3, [r0, #36]
+	adds	r3, r3, r1
+	mov	lr, r3
+	mov	r0, r2
+
+	/* A tap times its weight. */
+.Lvmcu_strip_words_tap:
+	movs	r2, #0
+	ldrsb	r2, [r1, r2]
+	adds	r1, #1
+	movs	r3, #0
+	ldrsb	r3, [r0, r3]
+	muls	r3, r2, r3
+	add	r8, r3
+	ldrsb	r3, [r0, r4]
+	muls	r3, r2, r3
+	add	r9, r3
+	ldrsb	r3, [r0, r5]
+	muls	r3, r2, r3
+	add	r10, r3
+	ldrsb	r3, [r0, r6]
+	muls	r3, r2, r3
+	add	r11, r3
+	adds	r0, r0, r7
+	mov	r3, r12
+	subs	r7, r3, r7
+	cmp	r1, lr
+	bne	.Lvmcu_strip_words_tap
+
+	/* The next row. */
+.Lvmcu_strip_words_row_end:
+	ldr	r0, JOB
+	ldr	r2, ROW
+	ldr	r3, NEXT_ROW
+	adds	r2, r2, r3
+	ldr	r7, [r0, #40]
+	subs	r3, r7, r3
+	str	r3, NEXT_ROW
+	ldr	r3, ROWS
+	subs	r3, #1
+	str	r3, ROWS
+	bgt	.Lvmcu_strip_words_row
+	bmi	.Lvmcu_strip_words_done
+	ldr	r2, [r0, #8]
+	ldr	r3, [r0, #48]
+	movs	r7, #2
+	subs	r3, #4
+	beq	.Lvmcu_strip_words_by_two
+	b	.Lvmcu_strip_words_straight_2
+.Lvmcu_strip_words_by_two:
+	movs	r3, #4
+	b	.Lvmcu_strip_words_taps
+.Lvmcu_strip_words_done:
+	b	.Lvmcu_strip_words_finish
+
+	/* A row at a stride of one, pixels 4 bytes apart: bytes stay in registers. */
+.Lvmcu_strip_words_straight_4:
+	ldr	r3, [r0, #36]
+	mov	r0, r2
+	cmp	r3, #7
+	beq	.Lvmcu_strip_words_all_4
+	subs	r0, #8
+	subs	r1, #2
+	ldrb	r6, [r0, #8]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #12]
+	sxtb	r7, r7
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	b	.Lvmcu_strip_words_tap_4_2
+.Lvmcu_strip_words_all_4:
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #4]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #8]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #12]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+.Lvmcu_strip_words_tap_4_2:
+	ldrb	r5, [r0, #20]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r0, #16
+	ldrb	r6, [r0, #8]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #12]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #5]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #20]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #6]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r1, #7
+	b	.Lvmcu_strip_words_row_end
+
+	/* A row at a stride of one, pixels 2 bytes apart: bytes stay in registers. */
+.Lvmcu_strip_words_straight_2:
+	ldr	r3, [r0, #36]
+	mov	r0, r2
+	cmp	r3, #7
+	beq	.Lvmcu_strip_words_all_2
+	subs	r0, #4
+	subs	r1, #2
+	ldrb	r6, [r0, #4]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #6]
+	sxtb	r7, r7
+	ldrb	r4, [r0, #8]
+	sxtb	r4, r4
+	b	.Lvmcu_strip_words_tap_2_2
+.Lvmcu_strip_words_all_2:
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #2]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #4]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #6]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #8]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+.Lvmcu_strip_words_tap_2_2:
+	ldrb	r5, [r0, #10]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r0, #8
+	ldrb	r6, [r0, #4]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #6]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #8]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #5]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #10]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #6]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r1, #7
+	b	.Lvmcu_strip_words_row_end
 
 	/* Requantise and store. */
-	ldr	r0, SQUARE
+.Lvmcu_strip_words_finish:
+	ldr	r0, JOB
 	ldr	r3, [r0, #0]
-	ldr	r7, [r3, #0]
+	ldr	r7, [r3]
 	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_3_fast_0
-	adds	r0, #36
+	bpl	.Lvmcu_strip_words_fast
+	adds	r0, #52
 	mov	r4, r8
 	mov	r5, r9
 	mov	r6, r10
 	mov	r7, r11
 	stm	r0!, {r4, r5, r6, r7}
 	movs	r0, #1
-	b	.Lvmcu_square_words_3_end
-.Lvmcu_square_words_3_fast_0:
+	b	.Lvmcu_strip_words_end
+.Lvmcu_strip_words_fast:
 	lsls	r7, r7, #27
 	lsrs	r7, r7, #27
-	ldr	r2, [r3, #16]
+	ldr	r2, [r0, #32]
+	adds	r3, r3, r2
+	subs	r3, #4
+	ldr	r2, [r3]
 	lsrs	r3, r2, #16
 	uxth	r2, r2
-	ldr	r5, [r0, #20]
+	ldr	r5, [r0, #24]
 	lsls	r5, r7
 	mov	r12, r5
 	adds	r7, #1
@@ -268,12 +777,12 @@ vmcu_square_words_3:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_0
-.Lvmcu_square_words_3_store_0:
+	bne	.Lvmcu_strip_words_beyond_0
+.Lvmcu_strip_words_store_0:
 	strb	r4, [r1, #0]
-	ldr	r4, [r0, #24]
+	ldr	r4, [r0, #28]
 	cmp	r4, #1
-	beq	.Lvmcu_square_words_3_stored_0
+	beq	.Lvmcu_strip_words_next
 	mov	r4, r9
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -298,31 +807,31 @@ vmcu_square_words_3:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_1
-.Lvmcu_square_words_3_store_1:
+	bne	.Lvmcu_strip_words_beyond_1
+.Lvmcu_strip_words_store_1:
 	strb	r4, [r1, #4]
-	b	.Lvmcu_square_words_3_others_0
-.Lvmcu_square_words_3_beyond_0:
+	b	.Lvmcu_strip_words_others
+.Lvmcu_strip_words_beyond_0:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_0
-.Lvmcu_square_words_3_beyond_1:
+	b	.Lvmcu_strip_words_store_0
+.Lvmcu_strip_words_beyond_1:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_1
-.Lvmcu_square_words_3_beyond_2:
+	b	.Lvmcu_strip_words_store_1
+.Lvmcu_strip_words_beyond_2:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_2
-.Lvmcu_square_words_3_beyond_3:
+	b	.Lvmcu_strip_words_store_2
+.Lvmcu_strip_words_beyond_3:
 	asrs	r4, r4, #31
 	movs	r5, #127
 	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_3
-.Lvmcu_square_words_3_others_0:
+	b	.Lvmcu_strip_words_store_3
+.Lvmcu_strip_words_others:
 	mov	r4, r10
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -347,8 +856,8 @@ vmcu_square_words_3:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_2
-.Lvmcu_square_words_3_store_2:
+	bne	.Lvmcu_strip_words_beyond_2
+.Lvmcu_strip_words_store_2:
 	strb	r4, [r1, #8]
 	mov	r4, r11
 	sxth	r5, r4
@@ -374,358 +883,32 @@ vmcu_square_words_3:
 	asrs	r4, r7
 	sxtb	r5, r4
 	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_3
-.Lvmcu_square_words_3_store_3:
+	bne	.Lvmcu_strip_words_beyond_3
+.Lvmcu_strip_words_store_3:
 	strb	r4, [r1, #12]
-.Lvmcu_square_words_3_stored_0:
 
-	/* The sums at their bias. */
-.Lvmcu_square_words_3_channel_1:
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #20]
-	asrs	r2, r2, #8
-	mov	r8, r2
-	mov	r9, r2
-	mov	r10, r2
-	mov	r11, r2
-
-	/* Rows from 0 on. */
-	ldr	r2, [r1, #28]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	lr, r4
-	sxtb	r4, r2
-	mov	r12, r4
-	ldr	r2, [r1, #24]
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	muls	r2, r6, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r6, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r6, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-	mov	r3, lr
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #32]
-	asrs	r6, r2, #24
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	ldr	r2, [r1, #28]
-	lsls	r4, r2, #16
-	asrs	r4, r4, #24
-	ldr	r0, [r0, #8]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	muls	r2, r6, r2
-	add	r11, r2
-
-	/* Requantise and store. */
-	ldr	r0, SQUARE
-	ldr	r3, [r0, #0]
-	ldr	r7, [r3, #20]
-	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_3_fast_1
-	adds	r0, #36
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	stm	r0!, {r4, r5, r6, r7}
-	movs	r0, #2
-	b	.Lvmcu_square_words_3_end
-.Lvmcu_square_words_3_fast_1:
-	lsls	r7, r7, #27
-	lsrs	r7, r7, #27
-	ldr	r2, [r3, #36]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldr	r5, [r0, #20]
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	ldr	r1, [r0, #12]
-	mov	r4, r8
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_4
-.Lvmcu_square_words_3_store_4:
-	strb	r4, [r1, #1]
-	ldr	r4, [r0, #24]
-	cmp	r4, #1
-	beq	.Lvmcu_square_words_3_stored_1
-	mov	r4, r9
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_5
-.Lvmcu_square_words_3_store_5:
-	strb	r4, [r1, #5]
-	b	.Lvmcu_square_words_3_others_1
-.Lvmcu_square_words_3_beyond_4:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_4
-.Lvmcu_square_words_3_beyond_5:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_5
-.Lvmcu_square_words_3_beyond_6:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_6
-.Lvmcu_square_words_3_beyond_7:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_3_store_7
-.Lvmcu_square_words_3_others_1:
-	mov	r4, r10
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_6
-.Lvmcu_square_words_3_store_6:
-	strb	r4, [r1, #9]
-	mov	r4, r11
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_3_beyond_7
-.Lvmcu_square_words_3_store_7:
-	strb	r4, [r1, #13]
-.Lvmcu_square_words_3_stored_1:
-
-	/* The next two channels. */
-.Lvmcu_square_words_3_next:
-	ldr	r0, SQUARE
+	/* The next channel. */
+.Lvmcu_strip_words_next:
+	ldr	r0, JOB
+	ldr	r6, [r0, #32]
 	ldm	r0!, {r1, r2, r3, r4, r5}
-	adds	r1, #40
-	adds	r2, r2, r5
-	adds	r3, r3, r5
-	adds	r4, #2
+	adds	r1, r1, r6
+	movs	r6, #1
+	lsls	r7, r2, #31
+	beq	.Lvmcu_strip_words_moved
+	ldr	r6, [r0]
+.Lvmcu_strip_words_moved:
+	adds	r2, r2, r6
+	adds	r3, r3, r6
+	adds	r4, #1
 	subs	r0, #20
-	stm	r0!, {r1, r2, r3, r4}
-	ldr	r1, [r0, #12]
-	subs	r1, #2
-	str	r1, [r0, #12]
-	ble	.Lvmcu_square_words_3_done
-	bl	.Lvmcu_square_words_3_channel_0
-.Lvmcu_square_words_3_done:
+	subs	r5, #1
+	stm	r0!, {r1, r2, r3, r4, r5}
+	bne	.Lvmcu_strip_words_more
 	movs	r0, #0
-.Lvmcu_square_words_3_end:
-	add	sp, #4
-	.cfi_adjust_cfa_offset	-4
+.Lvmcu_strip_words_end:
+	add	sp, #16
+	.cfi_adjust_cfa_offset	-16
 	pop	{r4, r5, r6, r7}
 	.cfi_adjust_cfa_offset	-16
 	mov	r8, r4
@@ -737,1311 +920,10 @@ vmcu_square_words_3:
 	mov	r11, r7
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
+.Lvmcu_strip_words_more:
+	b	.Lvmcu_strip_words_channel
 	.cfi_endproc
-	.size vmcu_square_words_3, . - vmcu_square_words_3
-
-/*
- * Channels of a block of four pixels of 5 x 5 taps, from bias to store, see struct vmcu_square.
- */
-	.section .text.vmcu_square_words_5, "ax", %progbits
-	.p2align 2
-	.global vmcu_square_words_5
-	.type vmcu_square_words_5, %function
-	.thumb_func
-vmcu_square_words_5:
-	.cfi_startproc
-	push	{r4, r5, r6, r7, lr}
-	.cfi_adjust_cfa_offset	20
-	.cfi_rel_offset	r4, 0
-	.cfi_rel_offset	r5, 4
-	.cfi_rel_offset	r6, 8
-	.cfi_rel_offset	r7, 12
-	.cfi_rel_offset	lr, 16
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	push	{r4, r5, r6, r7}
-	.cfi_adjust_cfa_offset	16
-	.cfi_rel_offset	r8, 0
-	.cfi_rel_offset	r9, 4
-	.cfi_rel_offset	r10, 8
-	.cfi_rel_offset	r11, 12
-	sub	sp, #4
-	.cfi_adjust_cfa_offset	4
-	str	r0, SQUARE
-	cmp	r1, #1
-	blo	.Lvmcu_square_words_5_channel_0
-	beq	.Lvmcu_square_words_5_second
-	bl	.Lvmcu_square_words_5_next
-.Lvmcu_square_words_5_second:
-	b	.Lvmcu_square_words_5_channel_1
-
-	/* The sums at their bias. */
-.Lvmcu_square_words_5_channel_0:
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #0]
-	asrs	r2, r2, #8
-	mov	r8, r2
-	mov	r9, r2
-	mov	r10, r2
-	mov	r11, r2
-
-	/* Rows from 0 on. */
-	ldr	r2, [r1, #12]
-	sxtb	r4, r2
-	mov	r12, r4
-	ldr	r2, [r1, #8]
-	lsls	r7, r2, #16
-	asrs	r7, r7, #24
-	sxtb	r6, r2
-	ldr	r2, [r1, #4]
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	muls	r1, r4, r1
-	add	r8, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r6, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-
-	/* Rows from 0 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #12]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	ldr	r2, [r1, #8]
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	ldr	r2, [r1, #4]
-	asrs	r5, r2, #24
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	muls	r2, r4, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r4, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #24]
-	sxtb	r4, r2
-	mov	r12, r4
-	ldr	r2, [r1, #20]
-	lsls	r7, r2, #16
-	asrs	r7, r7, #24
-	sxtb	r6, r2
-	ldr	r2, [r1, #16]
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r1, [r0, #32]
-	ldr	r0, [r0, #4]
-	adds	r0, r0, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	muls	r1, r4, r1
-	add	r8, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r6, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #24]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	ldr	r2, [r1, #20]
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	ldr	r2, [r1, #16]
-	asrs	r5, r2, #24
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	ldr	r1, [r0, #32]
-	ldr	r0, [r0, #4]
-	adds	r0, r0, r1
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	muls	r2, r4, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r4, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Rows from 4 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #36]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	sxtb	r7, r2
-	ldr	r2, [r1, #32]
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	sxtb	r5, r2
-	ldr	r2, [r1, #28]
-	sxtb	r4, r2
-	ldr	r0, [r0, #8]
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	sxtb	r1, r1
-	muls	r1, r4, r1
-	add	r8, r1
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	sxtb	r1, r1
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	lsls	r2, r1, #8
-	asrs	r2, r2, #24
-	sxtb	r1, r1
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Requantise and store. */
-	ldr	r0, SQUARE
-	ldr	r3, [r0, #0]
-	ldr	r7, [r3, #0]
-	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_5_fast_0
-	adds	r0, #36
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	stm	r0!, {r4, r5, r6, r7}
-	movs	r0, #1
-	b	.Lvmcu_square_words_5_end
-.Lvmcu_square_words_5_fast_0:
-	lsls	r7, r7, #27
-	lsrs	r7, r7, #27
-	ldr	r2, [r3, #40]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldr	r5, [r0, #20]
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	ldr	r1, [r0, #12]
-	mov	r4, r8
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_0
-.Lvmcu_square_words_5_store_0:
-	strb	r4, [r1, #0]
-	ldr	r4, [r0, #24]
-	cmp	r4, #1
-	beq	.Lvmcu_square_words_5_stored_0
-	mov	r4, r9
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_1
-.Lvmcu_square_words_5_store_1:
-	strb	r4, [r1, #4]
-	b	.Lvmcu_square_words_5_others_0
-.Lvmcu_square_words_5_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_0
-.Lvmcu_square_words_5_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_1
-.Lvmcu_square_words_5_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_2
-.Lvmcu_square_words_5_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_3
-.Lvmcu_square_words_5_others_0:
-	mov	r4, r10
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_2
-.Lvmcu_square_words_5_store_2:
-	strb	r4, [r1, #8]
-	mov	r4, r11
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_3
-.Lvmcu_square_words_5_store_3:
-	strb	r4, [r1, #12]
-.Lvmcu_square_words_5_stored_0:
-
-	/* The sums at their bias. */
-.Lvmcu_square_words_5_channel_1:
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #44]
-	asrs	r2, r2, #8
-	mov	r8, r2
-	mov	r9, r2
-	mov	r10, r2
-	mov	r11, r2
-
-	/* Rows from 0 on. */
-	ldr	r2, [r1, #56]
-	sxtb	r4, r2
-	mov	r12, r4
-	ldr	r2, [r1, #52]
-	lsls	r7, r2, #16
-	asrs	r7, r7, #24
-	sxtb	r6, r2
-	ldr	r2, [r1, #48]
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r6, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-
-	/* Rows from 0 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #56]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	ldr	r2, [r1, #52]
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	ldr	r2, [r1, #48]
-	asrs	r5, r2, #24
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	ldr	r0, [r0, #4]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	muls	r2, r4, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r4, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #68]
-	sxtb	r4, r2
-	mov	r12, r4
-	ldr	r2, [r1, #64]
-	lsls	r7, r2, #16
-	asrs	r7, r7, #24
-	sxtb	r6, r2
-	ldr	r2, [r1, #60]
-	lsls	r5, r2, #16
-	asrs	r5, r5, #24
-	sxtb	r4, r2
-	ldr	r1, [r0, #32]
-	ldr	r0, [r0, #4]
-	adds	r0, r0, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r8, r3
-	muls	r1, r4, r1
-	add	r9, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r4, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r6, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	ldm	r0!, {r1}
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r11, r3
-
-	/* Rows from 2 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #68]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	ldr	r2, [r1, #64]
-	asrs	r7, r2, #24
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	ldr	r2, [r1, #60]
-	asrs	r5, r2, #24
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	ldr	r1, [r0, #32]
-	ldr	r0, [r0, #4]
-	adds	r0, r0, r1
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	muls	r2, r4, r2
-	add	r8, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	muls	r2, r4, r2
-	add	r10, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Rows from 4 on. */
-	ldr	r0, SQUARE
-	ldr	r1, [r0, #0]
-	ldr	r2, [r1, #80]
-	lsls	r4, r2, #8
-	asrs	r4, r4, #24
-	mov	r12, r4
-	sxtb	r7, r2
-	ldr	r2, [r1, #76]
-	lsls	r6, r2, #8
-	asrs	r6, r6, #24
-	sxtb	r5, r2
-	ldr	r2, [r1, #72]
-	sxtb	r4, r2
-	ldr	r0, [r0, #8]
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	muls	r1, r4, r1
-	add	r8, r1
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	muls	r2, r4, r2
-	add	r9, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r1, r3
-	add	r9, r3
-	muls	r1, r4, r1
-	add	r10, r1
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r1, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r5, r1
-	add	r11, r1
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldm	r0!, {r1}
-	asrs	r2, r1, #24
-	lsls	r1, r1, #16
-	asrs	r1, r1, #24
-	mov	r3, r12
-	muls	r3, r1, r3
-	add	r10, r3
-	muls	r1, r7, r1
-	add	r11, r1
-	mov	r3, r12
-	muls	r3, r2, r3
-	add	r11, r3
-
-	/* Requantise and store. */
-	ldr	r0, SQUARE
-	ldr	r3, [r0, #0]
-	ldr	r7, [r3, #44]
-	lsls	r4, r7, #24
-	bpl	.Lvmcu_square_words_5_fast_1
-	adds	r0, #36
-	mov	r4, r8
-	mov	r5, r9
-	mov	r6, r10
-	mov	r7, r11
-	stm	r0!, {r4, r5, r6, r7}
-	movs	r0, #2
-	b	.Lvmcu_square_words_5_end
-.Lvmcu_square_words_5_fast_1:
-	lsls	r7, r7, #27
-	lsrs	r7, r7, #27
-	ldr	r2, [r3, #84]
-	lsrs	r3, r2, #16
-	uxth	r2, r2
-	ldr	r5, [r0, #20]
-	lsls	r5, r7
-	mov	r12, r5
-	adds	r7, #1
-	ldr	r1, [r0, #12]
-	mov	r4, r8
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_4
-.Lvmcu_square_words_5_store_4:
-	strb	r4, [r1, #1]
-	ldr	r4, [r0, #24]
-	cmp	r4, #1
-	beq	.Lvmcu_square_words_5_stored_1
-	mov	r4, r9
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_5
-.Lvmcu_square_words_5_store_5:
-	strb	r4, [r1, #5]
-	b	.Lvmcu_square_words_5_others_1
-.Lvmcu_square_words_5_beyond_4:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_4
-.Lvmcu_square_words_5_beyond_5:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_5
-.Lvmcu_square_words_5_beyond_6:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_6
-.Lvmcu_square_words_5_beyond_7:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_square_words_5_store_7
-.Lvmcu_square_words_5_others_1:
-	mov	r4, r10
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_6
-.Lvmcu_square_words_5_store_6:
-	strb	r4, [r1, #9]
-	mov	r4, r11
-	sxth	r5, r4
-	subs	r4, r4, r5
-	asrs	r4, r4, #16
-	movs	r6, r5
-	muls	r6, r2, r6
-	asrs	r6, r6, #16
-	muls	r5, r3, r5
-	adds	r5, r5, r6
-	movs	r6, r4
-	muls	r6, r2, r6
-	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
-	muls	r4, r3, r4
-	lsls	r4, r4, #1
-	adds	r4, r4, r5
-	asrs	r5, r4, #31
-	adds	r4, r4, r5
-	add	r4, r12
-	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_square_words_5_beyond_7
-.Lvmcu_square_words_5_store_7:
-	strb	r4, [r1, #13]
-.Lvmcu_square_words_5_stored_1:
-
-	/* The next two channels. */
-.Lvmcu_square_words_5_next:
-	ldr	r0, SQUARE
-	ldm	r0!, {r1, r2, r3, r4, r5}
-	adds	r1, #88
-	adds	r2, r2, r5
-	adds	r3, r3, r5
-	adds	r4, #2
-	subs	r0, #20
-	stm	r0!, {r1, r2, r3, r4}
-	ldr	r1, [r0, #12]
-	subs	r1, #2
-	str	r1, [r0, #12]
-	ble	.Lvmcu_square_words_5_done
-	bl	.Lvmcu_square_words_5_channel_0
-.Lvmcu_square_words_5_done:
-	movs	r0, #0
-.Lvmcu_square_words_5_end:
-	add	sp, #4
-	.cfi_adjust_cfa_offset	-4
-	pop	{r4, r5, r6, r7}
-	.cfi_adjust_cfa_offset	-16
-	mov	r8, r4
-	.cfi_restore	r8
-	mov	r9, r5
-	.cfi_restore	r9
-	mov	r10, r6
-	.cfi_restore	r10
-	mov	r11, r7
-	.cfi_restore	r11
-	pop	{r4, r5, r6, r7, pc}
-	.cfi_endproc
-	.size vmcu_square_words_5, . - vmcu_square_words_5
+	.size vmcu_strip_words, . - vmcu_strip_words
 
 #endif
 

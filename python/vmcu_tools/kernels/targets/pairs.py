@@ -3,34 +3,24 @@
 
 from __future__ import annotations
 
+from .portable.dense import whole_dense
 from .portable.tile import WIDEN_ROWS
 
 
-def widen_taps(pixels: int, taps: int) -> list[str]:
-    """C that widens so many taps of each pixel."""
-    rows = [f"x{i}" for i in range(pixels)]
-    lines = []
-    for tap in range(taps):
-        if pixels == 1:
-            lines.append(f"t[{tap}] = x0[{tap}];")
-        for i in range(0, pixels - 1, 2):
-            first, second = (f"{row}[{tap}]" for row in rows[i : i + 2])
-            lines.append(f"u[{(pixels * tap + i) // 2}] = {first} + {second} * 65536;")
-    return lines
-
-
 def widen_rows(pixels: int) -> str:
-    name = "t" if pixels == 1 else "u"
+    """C that widens taps of several pixels."""
     rows = [f"x{i}" for i in range(pixels)]
     starts = [f"\tconst int8_t *{row} = x + {i} * pitch;" for i, row in enumerate(rows)]
-    starts += [] if pixels == 1 else ["\tvmcu_pair_t *u = (vmcu_pair_t *)(void *)t;"]
-    per_tap = pixels if pixels == 1 else pixels // 2
 
     def loop(taps: int) -> str:
-        moves = [*(f"{row} += {taps}" for row in rows), f"{name} += {taps * per_tap}"]
-        body = "\n".join(f"\t\t{line}" for line in widen_taps(pixels, taps))
-        head = f"for (; count >= {taps}; count -= {taps}) {{"
-        return f"\t{head}\n{body}\n" + "".join(f"\t\t{move};\n" for move in moves) + "\t}"
+        lines = [
+            f"u[{(pixels * tap + i) // 2}] = x{i}[{tap}] + x{i + 1}[{tap}] * 65536;"
+            for tap in range(taps)
+            for i in range(0, pixels, 2)
+        ]
+        lines += [*(f"{row} += {taps};" for row in rows), f"u += {taps * pixels // 2};"]
+        body = "\n".join(f"\t\t{line}" for line in lines)
+        return f"\tfor (; count >= {taps}; count -= {taps}) {{\n{body}\n\t}}"
 
     return "\n".join(
         [
@@ -40,16 +30,31 @@ def widen_rows(pixels: int) -> str:
             "\t\t\t\t\t int32_t count)",
             "{",
             *starts,
+            "\tvmcu_pair_t *u = (vmcu_pair_t *)(void *)t;",
             "",
             loop(4),
             loop(1),
-            "\t(void)pitch;",
             "}",
             "",
         ]
     )
 
 
+ONE_ROW = """
+/* `count` bytes of a pixel. */
+VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch, int32_t count)
+{
+	int8_t *to = (int8_t *)t;
+
+	(void)pitch;
+	for (; count >= 4; count -= 4, x += 4, to += 4) {
+		vmcu_copy_word(to, x);
+	}
+	for (; count > 0; count--) {
+		*to++ = *x++;
+	}
+}
+"""
 HELPERS = {
     "tile": r"""
 typedef int16_t vmcu_lane_t;
@@ -57,13 +62,17 @@ typedef int16_t vmcu_lane_t;
 /* Two pixels: the first one's tap and 65536 times the second one's. */
 typedef int32_t __attribute__((may_alias)) vmcu_pair_t;
 
-/* What four taps of a pixel take of a tile. */
-#define VMCU_FOUR 4
+/* What four taps of a pixel take of a tile of `pixels`: that of a single pixel has bytes. */
+#define VMCU_FOUR ((pixels == 1) ? 2 : 4)
 
 /* Tap k of pixel `lane` of a tile of `pixels`, of which the ones before have been written. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				 int32_t value)
 {
+	if (pixels == 1) {
+		((int8_t *)t)[k] = (int8_t)value;
+		return;
+	}
 	t += k * pixels + lane;
 	if ((lane & 1) != 0 && t[-1] < 0) {
 		/* The upper half of a sum with a negative number. */
@@ -90,7 +99,7 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 	}
 }
 """,
-    "widen_rows": "\n".join(widen_rows(pixels) for pixels in (4, 2, 1)),
+    "widen_rows": "\n".join([widen_rows(4), widen_rows(2), ONE_ROW]),
     # With so many registers a call is cheaper than its code in place.
     "widen_any": WIDEN_ROWS.replace("VMCU_INLINE", "VMCU_APART"),
     "nines": r"""
@@ -114,21 +123,29 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 				     const struct vmcu_window *window, int32_t line,
 				     const int8_t *x, int32_t step, int32_t pitch)
 {
-	for (int32_t r = window->kernel_h; r > 0; r--, t += pixels * line, x += step) {
-		vmcu_widen_rows(t, pixels, x, pitch, line);
+	int8_t *to = (int8_t *)t;
+
+	for (int32_t r = window->kernel_h; r > 0; r--, x += step) {
+		vmcu_widen_rows((vmcu_lane_t *)(void *)to, pixels, x, pitch, line);
+		to += VMCU_FOUR * pixels * line / 2;
 	}
 	return true;
 }
 """,
-    "paired_add": r"""
+    "paired_runs": """
 /*
- * A sum of products of pairs of pixels that is within their halves: its first pixel's, with what is
- * of the other, and the other one's.
+ * Whole blocks of pixels and channels as their names say, from bias to store; where there are no
+ * channels, the sums of one, as words. They return where the flash stream goes on. Assembly.
  */
-VMCU_INLINE void vmcu_paired_add(uint32_t *low, int32_t *high, int32_t sum)
-{
-	*low += (uint32_t)sum;
-	*high += (sum + 0x8000) >> 16;
-}
+typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, int32_t steps,
+				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				       int32_t code);
+vmcu_paired_run vmcu_paired_4x2, vmcu_paired_2x2, vmcu_paired_1x2, vmcu_paired_2x4, vmcu_paired_1x4;
+#define VMCU_PAIRED_RUNS 1
 """,
+    "once": """
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
+""",
+    "dense_whole": whole_dense("vmcu_paired_1x4", ", 0, 0"),
 }

@@ -197,7 +197,8 @@ static void block_executed(unsigned int cpu, void *opaque)
 		active = NULL;
 		note_inference();
 	} else if (active != &rows[0]) {
-		if (is_back(b)) {
+		/* A loop of memset() ends where it ended for the executor, too. */
+		if (b->start != previous_end && is_back(b)) {
 			active = &rows[0];
 		}
 	} else if (b->is_kernel && loaded != NULL) {

@@ -12,15 +12,14 @@ from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
 from .blocks import NARROW, WIDE, Shape, of_pixels
-from .blocks_paired import paired_blocks_c
 from .registry import compound
 
 
 def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
-    if packing.paired:
-        return paired_blocks_c(shapes, packing)
     widest = shapes[max(shapes)]
     size = widest.channels(packing)
+    if packing.paired:
+        return f"*w = vmcu_paired_blocks(p, tile, *w, out, pitch, {size}, pixels);"
     run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
     apart = f"vmcu_sums_apart(acc, tile, p->steps, {size}, pixels, &at);"
     run = f"if (apart) {{\n\t{apart}\n}} else {run}"

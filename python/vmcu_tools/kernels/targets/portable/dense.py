@@ -168,8 +168,8 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 }
 
 
-def whole_dense(run: str) -> str:
-    """The helper of a target with a function for whole blocks of whole words."""
+def whole_dense(run: str, more: str = "") -> str:
+    """The helper of a target with a function for whole blocks of whole words. more: arguments."""
     return f"""
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -189,7 +189,7 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 		return (channels == 0) ? 1 : channels;
 	}}
 	if (whole > 0 || channels == 0) {{
-		*w = {run}(*w, x, in->run >> 2, *out, whole, vmcu_half(p));
+		*w = {run}(*w, x, in->run >> 2, *out, whole, vmcu_half(p){more});
 	}}
 	*out += whole;
 	return channels - whole;

@@ -15,6 +15,7 @@ stream instead of the bias, where what the bias lacks is, and the shift, or what
 has in its place. Weights come in pairs, one for each of a and b, which stand where Packing.pairs
 says: all of 3 x 3 taps in one run, of larger windows each two rows and the last one, up to whole
 words. A target may see from LAST_ROWS, which stands behind the pairs, that two rows are the last.
+Where pixels are paired, weights are row by row instead, up to whole words.
 Portable C multiplies the tile's bytes one at a time.
 """
 
@@ -29,6 +30,7 @@ from ....quant import FixedPoint, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Tile
+from ...language.packing import WORDS, Packing
 from .registry import define
 from .tile import finish, fixed_fast
 
@@ -37,8 +39,6 @@ TAPS = (3, 5, 7)
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
-TWO = 0x40  # beside a shift, where pixels are paired: any two taps may be added up together
-THREE = 0x20  # likewise any three taps of a row
 SHIFTS = 0x20  # what shifts are below
 BIAS = 8  # bits below the bias in a word
 LAST_ROWS = (0, -1)
@@ -99,17 +99,19 @@ def whole_pairs(count: int) -> int:
     return count + count % 2
 
 
-def weight_bytes(taps: int, stride: int) -> int:
+def weight_bytes(taps: int, stride: int, packing: Packing) -> int:
     """Weights of one channel in the stream."""
+    if packing.paired:
+        return -(-taps * taps // 4) * 4
     if taps == SQUARE_TAPS:
         return 4 * taps
     last = taps if stride == 1 else pair_counts(taps, stride)[0]
     return 2 * (taps // 2 * whole_pairs(taps) + whole_pairs(last))
 
 
-def channel_bytes(taps: int, stride: int) -> int:
+def channel_bytes(taps: int, stride: int, packing: Packing = WORDS) -> int:
     """Of a channel in the stream: word, weights, multiplier."""
-    return 4 + weight_bytes(taps, stride) + 4
+    return 4 + weight_bytes(taps, stride, packing) + 4
 
 
 def line_order(taps: int) -> Iterator[tuple[int, int]]:

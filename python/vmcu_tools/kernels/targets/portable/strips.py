@@ -105,6 +105,9 @@ JOB_C = "\n".join(
 
 def strip_c(packing: Packing, taps: int, stride: int) -> str:
     """Blocks of as many pixels as whole strips have; those of a last one may not exist."""
+    if packing.paired:
+        # Each target has its own.
+        return ""
     is_square = taps == SQUARE_TAPS
     pixels = packing.pixels + (WIDER if is_square and stride == 2 else 0)
     size = channel_bytes(taps, stride)
@@ -168,8 +171,33 @@ class Meetings:
 @functools.lru_cache(maxsize=256)
 def meetings(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Meetings:
     """Those of a strip of `wide` pixels. phase, row: words to the odd columns and two rows on."""
+    met = _rows if packing.paired else _pairs
+    found = met(packing, taps, stride, phase, row, wide)
+    places_, words, halves = zip(*found, strict=True)
+    return Meetings(np.array(places_), np.stack(words, axis=1), np.stack(halves, axis=1))
+
+
+Met = list[tuple[int, np.ndarray, np.ndarray]]
+
+
+def _rows(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
+    """Of weights row by row."""
+    found: Met = []
+    for number in range(taps * taps):
+        r, s = divmod(number, taps)
+        column = stride * np.arange(wide) + s
+        if r == taps - 1:
+            found.append((number, taps // 2 * row + column // 2, column % 2))
+            continue
+        words = r // 2 * row + s % stride * phase + column // stride
+        found.append((number, words, np.full(wide, r % 2)))
+    return found
+
+
+def _pairs(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
+    """Of weights of two rows in pairs."""
     pixels = np.arange(wide)
-    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    found: Met = []
     for at, pairs, is_line in _runs(packing, taps, stride, phase, row):
         if is_line:
             places: dict[int, int] = {}
@@ -182,8 +210,7 @@ def meetings(packing: Packing, taps: int, stride: int, phase: int, row: int, wid
         for word, couple in enumerate(pairs, at):
             for half, place in enumerate(couple):
                 found.append((place, word + pixels, np.full(wide, half)))
-    places_, words, halves = zip(*found, strict=True)
-    return Meetings(np.array(places_), np.stack(words, axis=1), np.stack(halves, axis=1))
+    return found
 
 
 def _runs(
@@ -229,7 +256,7 @@ def _strip(taps: int, stride: int) -> Instruction:
         an even number of channels."""
         met = meetings(m.packing, taps, stride, phase, row, wide)
         channel = np.arange(lanes + lanes % 2)[:, None, None]
-        size = channel_bytes(taps, stride)
+        size = channel_bytes(taps, stride, m.packing)
         taken = m.take(np.uint8, channel.size * size).astype(np.uint8).reshape(-1, size)
         words, multipliers = (
             np.ascontiguousarray(part).view(np.int32).astype(np.int64)

@@ -26,7 +26,7 @@ RV32 = Target(
     "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
     PAIRS,
     COSTS,
-    {**blocks.OWN, **depthwise.OWN},
-    {**pairs.HELPERS, **tile.HELPERS, **blocks.HELPERS, **dense.HELPERS, **depthwise.HELPERS},
+    depthwise.OWN,
+    {**pairs.HELPERS, **tile.HELPERS, **depthwise.HELPERS},
     {"blocks": blocks.FUNCTIONS, "dense": dense.FUNCTIONS, "strips": depthwise.FUNCTIONS},
 )

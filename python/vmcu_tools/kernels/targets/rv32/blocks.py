@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ...language.assembly import Function, note
 from ...language.packing import PAIRED_TAPS, PAIRS, packed_shifts
 from ..portable.blocks import NARROW, SHAPES, Shape
-from ..portable.blocks_paired import RUN_PAIRED
 from . import requant
 from .frame import leave, save
 
@@ -26,12 +25,12 @@ SUMS, HIGH, PRODUCTS = (
     ("t0", "t1", "t2", "t3"),
 )
 WEIGHTS, TAPS, PRODUCT = ("t4", "t5"), ("t6", "s8"), "s9"
-START, ROUND, LONG_END = "s10", "s11", "ra"
+START, ROUND, BYTE = "s10", "s11", "ra"
+PLACE = WEIGHTS[0]
 LANES = PAIRS.lanes
 # Of the requantiser, by when TILE, products and what they are made of are free.
-MULTIPLIER, SHIFT, BIAS, *TEMPORARY = "t0", "t1", "t2", "t3", "s8", "s9"
+MULTIPLIER, SHIFT, BIAS, FOUND = "t0", "t1", "t2", "t3"
 PIXELS = (OUT, "t4", "t5", "t6")
-BYTE = TILE
 
 
 def requantised(
@@ -39,24 +38,23 @@ def requantised(
 ) -> Iterator[str]:
     """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first:
     the first one's place in the output. name: of labels, see saturated()."""
-    high, low = TEMPORARY[:2]
     for n, outputs in enumerate(channels):
         yield f"lw {MULTIPLIER}, {4 * n}({stream})"
         yield f"lbu {SHIFT}, {4 * len(channels) + n}({stream})"
         yield f"sll {BIAS}, {HALF}, {SHIFT}"
         yield f"addi {SHIFT}, {SHIFT}, 2"
         for pixel, acc in outputs:
-            yield from requant.fixed(acc, MULTIPLIER, BIAS, SHIFT, TEMPORARY)
-            yield f"bltu {BYTE}, {low}, <over_{name}_{n}_{pixel}>"
+            yield from requant.fixed(acc, MULTIPLIER, BIAS, SHIFT, FOUND)
+            yield f"bltu {BYTE}, {acc}, <over_{name}_{n}_{pixel}>"
             yield f"<store_{name}_{n}_{pixel}>:"
-            yield f"sb {high}, {first + n}({PIXELS[pixel]})"
+            yield f"sb {FOUND}, {first + n}({PIXELS[pixel]})"
 
 
 def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
     """Behind a function: results beyond int8."""
     for n, outputs in enumerate(channels):
         for pixel, _ in outputs:
-            yield from requant.saturated(f"{name}_{n}_{pixel}", TEMPORARY[0])
+            yield from requant.saturated(f"{name}_{n}_{pixel}", FOUND)
 
 
 @dataclass(frozen=True)
@@ -76,17 +74,22 @@ class Block:
         return max(self.shape.pixels // 2, 1)
 
     @property
+    def is_large(self) -> bool:
+        """Whether a turn of a loop is two steps."""
+        return self.shape.sums(PAIRS) == 8
+
+    @property
     def chains(self) -> list[tuple[int, int]]:
         return [(n, i) for n in range(self.channels) for i in range(self.words)]
 
     @property
     def step(self) -> int:
-        """Bytes of a tile's step."""
-        return 2 * LANES * self.shape.pixels
+        """Bytes of a tile's step; a single pixel has bytes."""
+        return 2 * LANES * self.shape.pixels if self.shape.pixels > 1 else LANES
 
     def tap(self, tap: int, products: tuple[str, ...] | None) -> Iterator[str]:
         """A tap of all pixels times its weights: sets products, or adds to them."""
-        load = "lh" if self.shape.pixels == 1 else "lw"
+        load = "lb" if self.shape.pixels == 1 else "lw"
         size = self.step // LANES // self.words
         group, lane = divmod(tap, LANES)
         for i in range(self.words):
@@ -119,19 +122,27 @@ class Block:
         for total, product in zip(HIGH[:count], PRODUCTS, strict=False):
             yield f"add {total}, {total}, {product}"
 
-    def loop(self, name: str, taps: int, end: str, steps: int = 1) -> Iterator[str]:
-        """Steps up to `end`, so many taps at a time."""
-        yield f"beq {TILE}, {end}, <{name}_done>"
+    def loop(self, name: str, taps: int, steps: int) -> Iterator[str]:
+        """A turn is one or two steps, so many taps at a time; the first turn of an odd number of
+        steps may be half."""
+        yield note(f"{taps} taps at a time.")
+        if steps * LANES > max(taps, LANES):
+            yield f"<{name}_odd>:"
+            yield f"addi {TILE}, {TILE}, -{self.step}"
+            yield f"addi {STREAM}, {STREAM}, -{LANES * self.channels}"
+            yield f"j <{name}_half>"
         yield f"<{name}>:"
         for first in range(0, steps * LANES, taps):
+            if first == LANES:
+                yield f"<{name}_half>:"
             yield from self.group(first, taps)
-        yield from self.advance(name, end, steps)
-        yield f"<{name}_done>:"
+        yield from self.advance(name, steps)
+        yield "j <taken>"
 
-    def advance(self, name: str, end: str, steps: int = 1) -> Iterator[str]:
+    def advance(self, name: str, steps: int = 1) -> Iterator[str]:
         yield f"addi {TILE}, {TILE}, {steps * self.step}"
         yield f"addi {STREAM}, {STREAM}, {steps * LANES * self.channels}"
-        yield f"bne {TILE}, {end}, <{name}>"
+        yield f"bne {TILE}, {END}, <{name}>"
 
     def biases(self) -> Iterator[str]:
         """Sums start at the bias; what the higher ones add of it to the lower ones goes there."""
@@ -149,26 +160,51 @@ class Block:
         yield f"addi {STREAM}, {STREAM}, {4 * self.channels}"
         yield f"mv {TILE}, {START}"
 
+    def choose(self) -> Iterator[str]:
+        """Where the code for as many taps is."""
+        yield f"li {PRODUCT}, 2"
+        yield f"lla {PLACE}, <one>"
+        yield f"beqz {CODE}, <chosen>"
+        if self.is_large:
+            yield f"andi {WEIGHTS[1]}, {STEPS}, 1"
+            yield f"bnez {WEIGHTS[1]}, <odd>"
+        yield f"lla {PLACE}, <two>"
+        yield f"blt {CODE}, {PRODUCT}, <chosen>"
+        yield f"lla {PLACE}, <four>"
+        if self.is_large:
+            yield f"beq {CODE}, {PRODUCT}, <chosen>"
+            yield f"lla {PLACE}, <eight>"
+            yield "j <chosen>"
+            yield "<odd>:"
+            yield f"lla {PLACE}, <two_odd>"
+            yield f"blt {CODE}, {PRODUCT}, <chosen>"
+            yield f"lla {PLACE}, <four_odd>"
+        yield "<chosen>:"
+        yield f"mv {CODE}, {PLACE}"
+
     def all_taps(self) -> Iterator[str]:
         if self.shape.pixels == 1:
+            yield note("Four taps.")
             yield "<step>:"
             for tap in range(LANES):
                 yield from self.tap(tap, None)
-            yield from self.advance("step", END)
+            yield from self.advance("step")
             return
         yield f"jr {CODE}"
-        for taps, name in zip(PAIRED_TAPS[1:], ("two", "four", "eight"), strict=True):
-            yield f"<{name}>:"
-            # A tile of fewer pixels than others is a row's last one.
-            if taps == 8 or self.shape.sums(PAIRS) == 8:
-                yield from self.loop(f"{name}_two", taps, LONG_END, 2)
-            if taps < 8:
-                yield from self.loop(f"{name}_last", taps, END)
-                yield "j <taken>"
-        yield f"bne {TILE}, {END}, <four_last>"
-        yield "j <taken>"
+        # A tile of fewer pixels than others is a row's last one.
+        names = ("two", "four", "eight") if self.is_large else ("two", "four")
+        for taps, name in zip(PAIRED_TAPS[1:], names, strict=False):
+            yield from self.loop(name, taps, 2 if self.is_large else 1)
+        yield note("Tap by tap, which is rare: the stream has whole words of each channel's.")
         yield "<one>:"
-        yield from self.loop("one_step", 1, END)
+        yield from self.group(0, 1)
+        yield f"addi {TILE}, {TILE}, {self.step // LANES}"
+        yield f"addi {STREAM}, {STREAM}, 1"
+        yield f"andi {PRODUCT}, {STREAM}, {LANES - 1}"
+        yield f"bnez {PRODUCT}, <one>"
+        yield f"addi {STREAM}, {STREAM}, {LANES * (self.channels - 1)}"
+        yield f"bne {TILE}, {END}, <one>"
+        yield note("The first pixels' sums.")
         yield "<taken>:"
         for at in range(len(self.chains)):
             yield f"slli {PRODUCT}, {HIGH[at]}, 16"
@@ -189,7 +225,6 @@ class Block:
         pixels = PIXELS[: self.shape.pixels]
         for before, pointer in itertools.pairwise(pixels):
             yield f"add {pointer}, {before}, {PITCH}"
-        yield f"li {BYTE}, 255"
         channels = [self.outputs(n) for n in range(self.channels)]
         yield from requantised(channels, STREAM)
         yield f"addi {STREAM}, {STREAM}, {size + packed_shifts(self.channels)}"
@@ -201,27 +236,16 @@ class Block:
 
     def code(self) -> Iterator[str]:
         yield from save()
-        yield note("Where steps end, and where two of them at a time do.")
+        yield note("Where steps end, and where the code for as many taps is.")
         yield f"mv {START}, {TILE}"
         if self.shape.pixels > 1:
-            bits = self.step.bit_length() - 1
-            yield f"andi {LONG_END}, {STEPS}, -2"
-            yield f"slli {LONG_END}, {LONG_END}, {bits}"
-            yield f"add {LONG_END}, {LONG_END}, {TILE}"
             yield f"lui {ROUND}, 8"
-            yield note("Where the code for as many taps is.")
-            yield f"addi {PRODUCT}, {CODE}, -2"
-            for branch, name in (("bgtz", "eight"), ("beqz", "four")):
-                yield f"lla {WEIGHTS[0]}, <{name}>"
-                yield f"{branch} {PRODUCT}, <chosen>"
-            yield f"lla {WEIGHTS[0]}, <two>"
-            yield f"bnez {CODE}, <chosen>"
-            yield f"lla {WEIGHTS[0]}, <one>"
-            yield "<chosen>:"
-            yield f"mv {CODE}, {WEIGHTS[0]}"
+            yield from self.choose()
+        yield f"li {BYTE}, 255"
         yield f"slli {HALF}, {HALF}, 1"
         yield f"slli {END}, {STEPS}, {self.step.bit_length() - 1}"
         yield f"add {END}, {END}, {TILE}"
+        yield note("The sums of a block at their biases.")
         yield "<block>:"
         yield from self.biases()
         yield from self.all_taps()
@@ -231,6 +255,7 @@ class Block:
             for pixel, acc in self.outputs(n):
                 yield f"sw {acc}, {4 * (n * self.shape.pixels + pixel)}({OUT})"
         yield from leave()
+        yield note("Requantise and store.")
         yield "<bytes>:"
         yield from self.requantised()
 
@@ -245,16 +270,3 @@ def run(shape: Shape) -> Function:
 
 # dense.py has that of one pixel of a narrow tile.
 FUNCTIONS = [run(shape) for shape in SHAPES if shape != NARROW[1]]
-DECLARED = "".join(
-    f"""
-const uint8_t *vmcu_paired_{shape.name}(const uint8_t *stream, const vmcu_lane_t *tile,
-				int32_t steps, int8_t *out, int32_t channels, int32_t half,
-				int32_t pitch, int32_t code);"""
-    for shape in SHAPES
-)
-HELPERS = {"paired_runs": f"/* In blocks_rv32.S and dense_rv32.S. */{DECLARED}\n"}
-OWN = {
-    made: f"*w = vmcu_paired_{shape.name}(*w, tile, p->steps, out, channels, vmcu_half(p), pitch,\n"
-    "\t\t\tcode);"
-    for shape, made in RUN_PAIRED.items()
-}

@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 
-def fixed(acc: str, multiplier: str, bias: str, shift: str, free: Sequence[str]) -> Iterator[str]:
-    """A sum to its byte, which may be beyond int8, in the first of three free registers, and 128
-    more in the second one. bias: twice what it is in C; shift: two more."""
-    high, low, sign = free
-    yield f"slli {low}, {acc}, 2"
-    yield f"mulh {high}, {low}, {multiplier}"
-    yield f"srai {sign}, {acc}, 31"
-    yield f"ori {sign}, {sign}, 1"
-    yield f"add {sign}, {sign}, {bias}"
-    yield f"add {high}, {high}, {sign}"
+def fixed(acc: str, multiplier: str, bias: str, shift: str, high: str) -> Iterator[str]:
+    """A sum to its byte, which may be beyond int8, in `high`; 128 more takes the sum's place. bias:
+    twice what it is in C; shift: two more."""
+    yield f"slli {high}, {acc}, 2"
+    yield f"mulh {high}, {high}, {multiplier}"
+    yield f"srai {acc}, {acc}, 31"
+    yield f"ori {acc}, {acc}, 1"
+    yield f"add {acc}, {acc}, {bias}"
+    yield f"add {high}, {high}, {acc}"
     yield f"sra {high}, {high}, {shift}"
-    yield f"addi {low}, {high}, 128"
+    yield f"addi {acc}, {high}, 128"
 
 
 def saturated(label: str, high: str) -> Iterator[str]:

@@ -4,10 +4,6 @@
 from __future__ import annotations
 
 HELPERS = {
-    "once": """
-/* Of what several kernels have in common: calls. */
-#define VMCU_ONCE VMCU_APART
-""",
     "fixed": r"""
 /* Of four times a sum, the upper word of a product is twice what fixed_fast() in
  * targets/portable/tile.py rounds; so are the constants. Sums are below 2**29, shifts below 22. */

@@ -378,7 +378,7 @@ class Blocks:
             *leave(),
         ]
         return Function(
-            f"vmcu_run_pairs_{self.shape.name}",
+            f"vmcu_paired_{self.shape.name}",
             f"So many channels of {SEVERAL[self.shape.pixels]}, a multiple of a block's, from bias "
             "to store; with none, the sums of one block as words. Returns where the flash stream "
             "goes on.",
@@ -387,4 +387,4 @@ class Blocks:
         )
 
 
-FUNCTIONS = {shape: Blocks(shape).function() for shape in SHAPES if shape.pixels > 1}
+FUNCTIONS = [Blocks(shape).function() for shape in SHAPES if shape.pixels > 1]

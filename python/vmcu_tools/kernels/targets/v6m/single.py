@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of four channels of one pixel in assembly, from bias to store: four taps stay in registers
-that multiply, the sums are in R8 to R11."""
+"""Blocks of channels of one pixel in assembly, from bias to store: four taps stay in registers that
+multiply, the sums are in R8 to R11."""
 
 from __future__ import annotations
 
@@ -28,14 +28,6 @@ from .blocks import (
 )
 
 TAPS = ("r4", "r5", "r6", "r7")
-BLOCK = PAIRS.dense
-FACTORS = WORD * BLOCK
-
-
-def halves(to: Sequence[str]) -> list[str]:
-    """Two taps of a tile in the last register into both."""
-    first, second = to
-    return [f"sxth {first}, {second}", f"asrs {second}, {second}, #16"]
 
 
 def bytes_in_order(to: Sequence[str]) -> list[str]:
@@ -50,32 +42,29 @@ SINGLE_BYTES = [
     *(f"sxtb {tap}, {tap}" for tap in TAPS),
     f"adds {T}, #{len(TAPS)}",
 ]
-TILE_TAPS = [
-    f"ldm {T}!, {registers(TAPS[1::2])}",
-    *halves(TAPS[:2]),
-    *halves(TAPS[2:]),
-]
 
 
 @dataclass(frozen=True)
 class Single:
-    """A function. size: bytes of a tap; loops: how four taps come into registers, by label; of two
+    """A function. channels: of a block; loops: how four taps come into registers, by label; of two
     the first is for addresses of words."""
 
-    name: str
-    what: str
-    size: int
+    channels: int
     loops: dict[str, list[str]]
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return HIGH[: self.channels]
 
     def turn(self, label: str, taps: Sequence[str]) -> list[str]:
         """All taps, four at a time."""
         code = []
-        for acc in HIGH:
+        for acc in self.sums:
             code += [f"ldm {STREAM}!, {{r2}}"]
             for number, tap in enumerate(TAPS):
                 code += [*byte("r3", "r2", number), f"muls r3, {tap}, r3", f"add {acc}, r3"]
         end = [f"cmp {T}, {LAST}", f"bne <{label}>"]
-        return [note("Four taps times those of four channels."), f"<{label}>:", *taps, *code, *end]
+        return [note("Four taps times those of all channels."), f"<{label}>:", *taps, *code, *end]
 
     def function(self) -> Function:
         first, *others = self.loops
@@ -85,13 +74,13 @@ class Single:
             *reserve(len(NAMES)),
             f"str r1, {TILE}",
             f"str r3, {OUT}",
-            f"lsls r2, r2, #{(self.size * len(TAPS)).bit_length() - 1}",
+            f"lsls r2, r2, #{len(TAPS).bit_length() - 1}",
             "adds r2, r2, r1",
             f"mov {LAST}, r2",
-            note("Start the sums of four channels at their biases."),
+            note("Start the sums of a block at their biases."),
             "<block>:",
-            f"ldm {STREAM}!, {registers(TAPS)}",
-            *(f"mov {acc}, {bias}" for acc, bias in zip(HIGH, TAPS, strict=True)),
+            f"ldm {STREAM}!, {registers(TAPS[: self.channels])}",
+            *(f"mov {acc}, {bias}" for acc, bias in zip(self.sums, TAPS, strict=False)),
             f"ldr {T}, {TILE}",
         ]
         if others:
@@ -110,41 +99,39 @@ class Single:
             "cmp r4, #0",
             "bne <bytes>",
             note("Without channels: store the sums of one block."),
-            *(f"mov {low}, {acc}" for low, acc in zip(TAPS, HIGH, strict=True)),
-            f"stm r1!, {registers(TAPS)}",
+            *(f"mov {low}, {acc}" for low, acc in zip(TAPS, self.sums, strict=False)),
+            f"stm r1!, {registers(TAPS[: self.channels])}",
             "b <end>",
             note("Requantise and store."),
             "<bytes>:",
         ]
-        for n, acc in enumerate(HIGH):
-            code += factor(n, [f"ldrb r7, [{STREAM}, #{FACTORS + n}]"])
+        for n, acc in enumerate(self.sums):
+            code += factor(n, [f"ldrb r7, [{STREAM}, #{WORD * self.channels + n}]"])
             code += [f"mov r4, {acc}", *stored(n, n)]
         code += [
-            f"adds {STREAM}, #{FACTORS + packed_shifts(BLOCK)}",
-            f"adds r1, #{BLOCK}",
+            f"adds {STREAM}, #{WORD * self.channels + packed_shifts(self.channels)}",
+            f"adds r1, #{self.channels}",
             f"str r1, {OUT}",
             f"ldr r4, {CHANNELS}",
-            f"subs r4, #{BLOCK}",
+            f"subs r4, #{self.channels}",
             f"str r4, {CHANNELS}",
             "beq <end>",
             "b <block>",
-            *beyond(2),
-            *beyond(3),
+            *(line for number in range(2, self.channels) for line in beyond(number)),
             "<end>:",
             *release(len(NAMES)),
             *leave(),
         ]
         return Function(
-            self.name,
-            f"So many channels of one pixel, a multiple of four, of {self.what}, from bias to "
-            "store; with none, the sums of one block as words. Returns where the flash stream goes "
-            "on.",
+            f"vmcu_paired_1x{self.channels}",
+            f"So many channels of one pixel, a multiple of {self.channels}, from bias to store; "
+            "with none, the sums of one block as words. Returns where the flash stream goes on.",
             code,
             SLOTS,
         )
 
 
-TILED = Single("vmcu_run_single_1x4", "taps of a tile", 2, {"turn": TILE_TAPS}).function()
-DENSE = Single(
-    "vmcu_run_dense_1x4", "bytes", 1, {"words": WORDS_OF_BYTES, "single": SINGLE_BYTES}
-).function()
+FUNCTIONS = [
+    Single(PAIRS.channels, {"words": WORDS_OF_BYTES}).function(),
+    Single(PAIRS.dense, {"words": WORDS_OF_BYTES, "single": SINGLE_BYTES}).function(),
+]
