@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from random_networks import two_layers
 from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Window
-from vmcu_tools.kernels.targets import SUFFIXES
+from vmcu_tools.kernels.targets import DEFAULT, SUFFIXES, TARGETS
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
 from vmcu_tools.ops.average_pooling import AveragePool2D
@@ -82,12 +83,12 @@ def means() -> Graph:
     return b.graph(outputs)
 
 
-def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
+def plans(most: int = LAYERS_MAX, target: str = DEFAULT) -> Iterator[tuple[str, Plan]]:
     """Every graph in the usual form, and in each other form that some of its layers have. Then a
     layer for each kernel that is not among them, one of two that computes again what is between
     and one whose input is elsewhere at last."""
-    missing = declared()
-    for name, graph in graphs(most):
+    missing = declared(target)
+    for name, graph in ((name, replace(one, target=target)) for name, one in graphs(most)):
         yield name, disjoint(graph)
         missing -= kernels_of(disjoint(graph))
         for form in Form:
@@ -95,16 +96,16 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
                 yield f"{name}_{form.name.lower()}", disjoint(graph, form)
                 missing -= kernels_of(disjoint(graph, form))
     for kind, seed in product(MORE, range(100, 300)):
-        plan = disjoint(random_layers(kind, 1, seed))
+        plan = disjoint(replace(random_layers(kind, 1, seed), target=target))
         if kernels_of(plan) & missing:
             yield f"{kind}_{seed}", plan
             missing -= kernels_of(plan)
-    again = recomputed(two_layers(SEED), Pair(0, 1, 2))
+    again = recomputed(replace(two_layers(SEED), target=target), Pair(0, 1, 2))
     assert again is not None
     yield "recomputed", disjoint(again)
     missing -= kernels_of(disjoint(again))
     for seed in range(100, 300):
-        graph = random_layers("conv2d", 1, seed)
+        graph = replace(random_layers("conv2d", 1, seed), target=target)
         if missing and len(graph.inputs) == 1 and bytes_of(graph) <= POOL_BYTES:
             plan = make_plan(graph, CompileOptions(external_input=True))
             if kernels_of(plan) & missing:
@@ -114,13 +115,18 @@ def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
         raise ValueError(f"no layer here has the kernel {', '.join(sorted(missing))}")
 
 
-def declared() -> set[str]:
-    """The kernels that the runtime's headers declare, but for those that only streams have, whose
-    answers src/test_hops.c compares, and those that only some cores have."""
+def declared(target: str = DEFAULT) -> set[str]:
+    """The kernels of a target that the runtime's headers declare, but for those that only streams
+    have, whose answers src/test_hops.c compares."""
     include = paths.runtime() / "include" / "vmcu"
     text = "".join((include / name).read_text() for name in ("kernels.h", "operators.h"))
-    found = re.findall(r"^void (\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE)
-    return {name for name in found if not name.endswith(SUFFIXES)} - OF_STREAMS
+    found = set(re.findall(r"^void (\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE))
+    suffix = TARGETS[target].packing.suffix
+    plain = {name for name in found if not name.endswith(SUFFIXES)} - OF_STREAMS
+    if not suffix:
+        return plain
+    packed = {name for name in plain if found & {name + other for other in SUFFIXES}}
+    return plain - packed | {name for name in found if name.endswith(suffix)}
 
 
 def kernels_of(plan: Plan) -> set[str]:
