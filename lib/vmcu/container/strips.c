@@ -34,8 +34,8 @@ static uint32_t strip_bytes(const struct vmcu_mac_params *p, const struct vmcu_p
 }
 
 /** True if the constants that channels have behind the stream are in the container. */
-static bool rests(const struct vmcu_check *c, const struct vmcu_packing *packing,
-		  uint32_t channels, uint32_t bytes)
+static bool rests(const struct vmcu_check *c, const struct vmcu_packing *packing, uint32_t channels,
+		  uint32_t bytes)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const uint8_t *stream = vmcu_check_at(c, p->stream);
@@ -134,7 +134,7 @@ static bool walk_vector(const struct vmcu_mac_params *p, struct vmcu_walk *w, ui
 	const uint8_t *last;
 	uint32_t several;
 
-	if (!vmcu_walk_skip(w, sizeof(uint32_t) + (uint64_t)size * (4U + taps + 4U))) {
+	if (!vmcu_walk_skip(w, 4ULL + 8ULL * size + (uint64_t)size * taps)) {
 		return false;
 	}
 	several = (uint32_t)word[1] + 256U * word[2];
@@ -165,10 +165,10 @@ static bool sees_padding(const struct vmcu_check *c, const struct vmcu_window *w
 {
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
-	const int32_t below = (out->height - 1) * w->stride_h - w->pad_top +
-			      (w->kernel_h - 1) * w->dilation_h;
-	const int32_t beside = (out->width - 1) * w->stride_w - w->pad_left +
-			       (w->kernel_w - 1) * w->dilation_w;
+	const int32_t below =
+		(out->height - 1) * w->stride_h - w->pad_top + (w->kernel_h - 1) * w->dilation_h;
+	const int32_t beside =
+		(out->width - 1) * w->stride_w - w->pad_left + (w->kernel_w - 1) * w->dilation_w;
 
 	return w->pad_top > 0 || w->pad_left > 0 || below >= in->height || beside >= in->width;
 }
