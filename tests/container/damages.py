@@ -12,6 +12,10 @@ from builders.containers import changed, model_member, of_model, of_table
 from builders.damages import OF_DIGITS, OF_PLANNERS
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
+from vmcu_tools.kernels.language.evaluate import Head
+from vmcu_tools.kernels.pack import fast_shifts
+from vmcu_tools.kernels.targets import DEFAULT
+from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.plan.plan import Plan
@@ -89,8 +93,22 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
 } | {f"vmcu_depthwise_{taps}_{stride}": SQUARE for taps in (3, 5, 7) for stride in (1, 2)}
 # What no kernel is called for.
 LAYER = (("layer.rows", 65535), ("layer.splits", 0xFF))
-# Channels of a block.
-BLOCKS = {"vmcu_pointwise": 2, "vmcu_pointwise_narrow": 4, "vmcu_conv": 2, "vmcu_conv_narrow": 4}
+# By packing and kernel without its suffix, what only kernels of some packings refuse.
+PACKED = {
+    ("_helium", "vmcu_depthwise_any"): (
+        # Of a vector no taps are added up together, or more than there are; a requantiser that is
+        # neither; no pixel of padding, or one that scratch has no room for.
+        *(("stream[0]", 0), ("stream[0]", 9999 << 8), ("stream[0]", 1 << 8 | 1)),
+        *(("layer.scratch", POOL), ("steps", 0), ("steps", 9999)),
+    ),
+    ("_pairs", "vmcu_dense"): (("stream[0]", 1 << 14 | 1),),
+}
+# The shapes of blocks.
+BLOCKS = {
+    f"vmcu_{name}{suffix}": shapes[max(shapes)]
+    for name in ("pointwise", "conv")
+    for suffix, shapes in (("", WIDE), ("_narrow", NARROW))
+}
 MEMBER = re.compile(r"(\w+)(?:\.(\w+))?(?:\[(\d+)\])?")
 
 
@@ -126,6 +144,12 @@ class Layers:
     def member(self, number: int, name: str) -> int:
         at = self.at + structs.LAYER.size * number + structs.LAYER.members[name].start
         return struct.unpack_from("<I", self.image, at)[0]
+
+    def mac(self, number: int, name: str) -> int:
+        """A member of the parameters of a layer with weights."""
+        member = STRUCTS["vmcu_mac_params"].members[name]
+        form = "<I" if member.pointer else layout.FORMATS[member.kind]
+        return struct.unpack_from(form, self.image, self.member(number, "params") + member.start)[0]
 
     def with_member(self, number: int, path: str, value: int | str) -> bytes | None:
         """The container with another value in a layer or its parameters; None where these have a
@@ -164,7 +188,9 @@ class Layers:
 
 
 def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[Damage]:
-    for number, (damage, what, error) in enumerate(OF_DIGITS):
+    # Of its usual plan.
+    of_digits = OF_DIGITS if plans["digits"].graph.target == DEFAULT else ()
+    for number, (damage, what, error) in enumerate(of_digits):
         yield Damage(f"digits {number}", "digits", damage(images["digits"]), what, error)
     for number, (damage, what, error) in enumerate(OF_PLANNERS):
         found = damage(images["online"])
@@ -182,11 +208,19 @@ def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
     layers = {name: Layers(image) for name, image in images.items()}
     kernels = {kernel for found in layers.values() for kernel in found.kernels}
     for kernel in sorted(kernels):
-        for path, value in (*declared(kernel), *PARAMS.get(kernel, ()), *LAYER):
+        suffix = KERNEL_TYPES[kernel].packing.suffix
+        plain = kernel.removesuffix(suffix)
+        of_kernel = (*PARAMS.get(plain, ()), *PACKED.get((suffix, plain), ()))
+        for path, value in (*declared(kernel), *of_kernel, *LAYER):
             for name, found in layers.items():
                 numbers = [n for n, one in enumerate(found.kernels) if one == kernel]
+                if path == "window.dilation_w":
+                    # Single taps may lie anywhere, those of a row side by side.
+                    numbers = [n for n in numbers if found.mac(n, "run") != found.mac(n, "depth")]
                 made = ((n, found.with_member(n, path, value)) for n in numbers)
-                number, image = next(((n, image) for n, image in made if image), (0, None))
+                # What a layer has already is nothing wrong.
+                some = ((n, image) for n, image in made if image not in (None, found.image))
+                number, image = next(some, (0, None))
                 if image is not None:
                     label = f"{kernel} {path}"
                     yield Damage(label, name, image, "parameters of layer", index=number)
@@ -212,20 +246,19 @@ def shifts(images: Mapping[str, bytes]) -> Iterator[Damage]:
     for name, image in images.items():
         found = Layers(image)
         for number, kernel in enumerate(found.kernels):
-            if kernel not in BLOCKS:
+            packing = KERNEL_TYPES[kernel].packing
+            shape = BLOCKS.get(kernel.removesuffix(packing.suffix))
+            if shape is None:
                 continue
-            params, size = found.member(number, "params"), BLOCKS[kernel]
-            mac = STRUCTS["vmcu_mac_params"].members
-            (stream,) = struct.unpack_from("<I", image, params)
-            (steps,) = struct.unpack_from("<H", image, params + mac["steps"].start)
-            fast = struct.unpack_from("<H", image, stream)[0] != 0
-            if image[params + mac["is_float"].start] or (kernel, fast) in done:
+            size, stream = shape.channels(packing), found.mac(number, "stream")
+            fast = Head.of(*struct.unpack_from("<I", image, stream)).fast != 0
+            if found.mac(number, "is_float") or (kernel, fast) in done:
                 continue
             done.add((kernel, fast))
             # Behind the head a bias, taps and a multiplier of each.
-            at = stream + 4 + size * (4 + 4 * steps + 4)
+            at = stream + 4 + size * (4 + packing.step * found.mac(number, "steps") + 4)
             for channel in (0, size - 1):
-                form, wrong = ("<B", 23) if fast else ("<i", 31)
+                form, wrong = ("<B", fast_shifts(packing)[-1]) if fast else ("<i", 31)
                 other = changed(image, at + struct.calcsize(form) * channel, form, wrong)
                 label = f"shift {channel} of {kernel}"
                 yield Damage(label, name, other, "parameters of layer", index=number)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from damages import BUILT, GREEDY, SEGMENTS, Damage, damages
@@ -22,6 +22,7 @@ from vmcu_tools import container, frontends, passes, paths
 from vmcu_tools.container import layout
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph
+from vmcu_tools.kernels.targets import DEFAULT
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
@@ -52,9 +53,9 @@ class Built:
     online: bool = False
 
 
-def built() -> Iterator[Built]:
-    missing = declared().difference(NOT_IN_CONTAINERS.values())
-    for name, plan in plans(MOST):
+def built(target: str = DEFAULT) -> Iterator[Built]:
+    missing = declared(target).difference(NOT_IN_CONTAINERS.values())
+    for name, plan in plans(MOST, target):
         if name not in NOT_IN_CONTAINERS and (
             not name.startswith("edge") or kernels_of(plan) & missing
         ):
@@ -63,24 +64,28 @@ def built() -> Iterator[Built]:
     if missing:
         raise ValueError(f"no container here has the kernel {', '.join(sorted(missing))}")
     for kind, seed in NETWORKS:
-        graph = passes.optimize(kind(seed, LAYERS).made)
+        graph = optimized(kind(seed, LAYERS).made, target)
         options = CompileOptions(stream_input=len(graph.inputs) == 1 and seed != NETWORKS[-1][1])
         yield packed(f"{kind.__name__}_{seed}", make_plan(graph, options))
-    digits = passes.optimize(frontends.load(DIGITS))
+    digits = optimized(frontends.load(DIGITS), target)
     yield packed("digits", make_plan(digits))
     yield packed("online", make_plan(digits, CompileOptions(online=True)), True)
-    yield packed("branches", make_plan(branches(), CompileOptions(online=True)), True)
+    yield packed("branches", make_plan(branches(target), CompileOptions(online=True)), True)
 
 
-def scratch() -> Built:
+def optimized(graph: Graph, target: str) -> Graph:
+    return replace(passes.optimize(graph), target=target)
+
+
+def scratch(target: str = DEFAULT) -> Built:
     """One more, for which a board's flash has no room: a stage with a layer whose scratch is in the
     pool."""
-    return packed("scratch", make_plan(AnyNetwork(17).made))
+    return packed("scratch", make_plan(replace(AnyNetwork(17).made, target=target)))
 
 
-def branches() -> Graph:
+def branches(target: str) -> Graph:
     """In segments, not to be planned in the bytes of its worst layer: the greedy plan is taken."""
-    return passes.optimize(AnyNetwork(7066, 4).made)
+    return optimized(AnyNetwork(7066, 4).made, target)
 
 
 def packed(name: str, plan: Plan, online: bool = False) -> Built:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from builders.any_core import PACKED, Core
+from builders.any_core import core as with_core
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -31,6 +33,21 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     from online_device import library
 
     return library(tmp_path_factory.mktemp("loader"))
+
+
+@pytest.fixture(scope="module", params=["", *PACKED], ids=lambda name: name or "words")
+def core(request: pytest.FixtureRequest) -> Iterator[Core]:
+    """This computer with the kernels of each packing, one after the other."""
+    with with_core(request.param) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def core_loader(core: Core, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """`loader` with the kernels of a packing."""
+    from online_device import library
+
+    return library(tmp_path_factory.mktemp("loader"), *core.flags)
 
 
 @pytest.fixture(scope="module")

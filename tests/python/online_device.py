@@ -21,6 +21,8 @@ from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
 
 BUILT, GREEDY, SEGMENTS = range(3)
 ALIGN = 16
+# Of a context, at most, and of what is around a pool.
+CONTEXT_BYTES, GUARD, GUARDED = 4096, 64, 0x5A
 DEFINES = ("-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
 OPTIONS = ("-std=gnu11", *DEFINES)
 # Lists all kernels for the loader.
@@ -29,7 +31,7 @@ IMAGE = Path(__file__).with_name("online_image.c")
 
 
 class Refusal(ctypes.Structure):
-    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 24))
+    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 32))
 
 
 class Tensor(ctypes.Structure):
@@ -128,9 +130,14 @@ def configured_names(made: Path) -> list[str]:
     return re.findall(r"\bvmcu_\w+?_with\w+", text)
 
 
-def damager(folder: Path) -> Path:
+def sanitized(*flags: str) -> CompiledRunner:
+    """This computer under the sanitizers, loading containers, with planners."""
+    return host((*OPTIONS, "-fno-sanitize=alignment", *flags), True)
+
+
+def damager(folder: Path, *flags: str) -> Path:
     """tests/fuzz/container.c under the sanitizers, with planners."""
-    made, target = folder / "container", host((*OPTIONS, "-fno-sanitize=alignment"), True)
+    made, target = folder / "container", sanitized(*flags)
     sources = (paths.root() / "tests/fuzz/container.c", KERNELS, target.archive())
     target.gcc([*map(str, sources), "-o", str(made)], folder)
     return made
@@ -164,6 +171,39 @@ def load(
     layers = [model.layers[number] for number in range(model.layer_count)]
     at, kept = ctypes.addressof(model), (model, room, memory)
     return Made(result, said, model.pool_bytes, model.tail, tensors, layers, b"", at, kept)
+
+
+def outputs(shared: ctypes.CDLL, made: Made, inputs: Sequence[np.ndarray]) -> bytes:
+    """Those of an inference of a model that load() loaded in this process, in a pool of its size
+    between bytes that it must not change."""
+    pointer, number, size = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t
+    calls = {
+        "init": (ctypes.c_int, pointer, pointer, pointer, size),
+        "input": (pointer, pointer, number),
+        "invoke": (ctypes.c_int, pointer),
+        "output": (pointer, pointer, number),
+        "output_size": (size, pointer, number),
+    }
+    for name, (result, *arguments) in calls.items():
+        function = getattr(shared, f"vmcu_{name}")
+        function.restype, function.argtypes = result, arguments
+    context = ctypes.create_string_buffer(CONTEXT_BYTES)
+    memory, start = aligned(made.pool_bytes + 2 * GUARD)
+    ctypes.memset(start, GUARDED, made.pool_bytes + 2 * GUARD)
+    pool = start + GUARD
+    assert shared.vmcu_init(context, made.model, pool, made.pool_bytes) == 0
+    for index, values in enumerate(inputs):
+        ctypes.memmove(shared.vmcu_input(context, index), values.tobytes(), values.nbytes)
+    assert shared.vmcu_invoke(context) == 0
+    count = Model.from_address(made.model).output_count
+    found = [
+        ctypes.string_at(shared.vmcu_output(context, n), shared.vmcu_output_size(context, n))
+        for n in range(count)
+    ]
+    for guard in (start, pool + made.pool_bytes):
+        assert ctypes.string_at(guard, GUARD) == bytes([GUARDED]) * GUARD
+    del memory
+    return b"".join(found)
 
 
 def plan_of(made: Made, plan: Plan) -> Plan:

@@ -8,11 +8,13 @@ import ctypes
 import errno
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import online_device as device
 import pytest
+from builders.any_core import PACKED, Core
 from builders.containers import model_member, of_model
 from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
@@ -20,7 +22,7 @@ from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
-from vmcu_tools.kernels.targets import SUFFIXES
+from vmcu_tools.kernels.targets import DEFAULT, SUFFIXES, TARGETS
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.ops.values import STRUCTS, CStruct
@@ -32,19 +34,19 @@ from vmcu_tools.runners.samples import make_samples
 ROOT = paths.runtime().parents[1]
 HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"
 HARNESS = ROOT / "tests/fuzz/container.c"
-NETWORKS = 24
+NETWORKS, CORE_NETWORKS = 24, 3
 # Of builds with VMCU_STREAMS.
 OF_STREAMS = [symbol for symbol, kind in KERNEL_TYPES.items() if kind.streams]
 
 
-def planned(path: Path, streamed: bool = False) -> Plan:
-    graph = passes.optimize(frontends.load(path))
+def planned(path: Path, streamed: bool = False, target: str = DEFAULT) -> Plan:
+    graph = replace(passes.optimize(frontends.load(path)), target=target)
     return make_plan(graph, CompileOptions(stream_input=streamed))
 
 
 @pytest.fixture(scope="module")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return device.damager(tmp_path_factory.mktemp("harness"))
+def harness(core: Core, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return device.damager(tmp_path_factory.mktemp("harness"), *core.flags)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,20 @@ def loaded(loader: ctypes.CDLL, image: bytes, arena: int = 1 << 20) -> tuple[int
     return error, refusal
 
 
+@pytest.mark.parametrize("core", PACKED, indirect=True)
+@pytest.mark.parametrize("number", range(CORE_NETWORKS))
+def test_random_networks_with_the_kernels_of_a_core(core: Core, number: int) -> None:
+    """Of packings that this computer does not read, in portable C under the sanitizers."""
+    graph = replace(EveryNetwork(2000 + number, 3 + number).made, target=core.target)
+    plan = make_plan(passes.optimize(graph), CompileOptions(stream_input=len(graph.inputs) == 1))
+    samples = make_samples(graph, 1, 3, number)
+    found = device.sanitized(*core.flags).run(plan, samples)
+    for sample, outputs in zip(samples, found, strict=True):
+        values = reference.run(plan.graph, sample)
+        for port, output in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(output, values[port.tensor])
+
+
 @pytest.mark.parametrize("number", range(NETWORKS))
 def test_random_networks_give_the_bytes_of_their_meaning(number: int) -> None:
     kind = (AnyNetwork, EveryNetwork)[number % 2]
@@ -84,12 +100,21 @@ def test_random_networks_give_the_bytes_of_their_meaning(number: int) -> None:
             np.testing.assert_array_equal(output, values[port.tensor])
 
 
-@pytest.mark.parametrize("target", ["qemu:m3+container", "qemu:m4+container"])
+@pytest.mark.parametrize(
+    ("target", "kernels"),
+    [
+        *(("qemu:m3+container", "dsp"), ("qemu:m4+container", "dsp")),
+        *(("qemu:m55+container", "helium"), ("qemu:m55+container", "dsp")),
+        *(("qemu:rv32+container", "rv32"), ("qemu:m0+container", "v6m")),
+    ],
+)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_boards_give_the_bytes_of_the_compiled_form(target: str, streamed: bool) -> None:
-    plan = planned(DIGITS, streamed)
+def test_boards_give_the_bytes_of_the_compiled_form(
+    target: str, kernels: str, streamed: bool
+) -> None:
+    plan = planned(DIGITS, streamed, kernels)
     samples = make_samples(plan.graph, 3, 5, 0)
-    compiled = runners.get("host").run(plan, samples)
+    compiled = runners.get("host").run(planned(DIGITS, streamed), samples)
     for wanted, found in zip(compiled, runners.get(target).run(plan, samples), strict=True):
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -200,6 +225,22 @@ def test_a_name_may_be_empty_and_must_end(loader: ctypes.CDLL, digits: bytes) ->
     assert (error, refusal.what) == (-errno.EBADMSG, b"name")
 
 
+@pytest.mark.parametrize("target", ["helium", "rv32", "v6m"])
+def test_a_kernel_that_this_core_lacks_is_named(loader: ctypes.CDLL, target: str) -> None:
+    plan = planned(DIGITS, target=target)
+    error, refusal = loaded(loader, container.build(plan, "digits"))
+    assert error == -errno.ENOTSUP and refusal.what == b"kernel"
+    suffix = TARGETS[target].packing.suffix
+    assert refusal.name == f"vmcu_conv{suffix}".encode()
+
+
+def test_the_longest_name_is_not_cut() -> None:
+    size = device.Refusal.name.size
+    assert max(map(len, KERNEL_TYPES)) < size
+    header = (paths.runtime() / "include/vmcu/container.h").read_text()
+    assert f"char name[{size}];" in header
+
+
 def test_a_kernel_that_is_not_linked_is_named(loader: ctypes.CDLL, digits: bytes) -> None:
     at = digits.index(b"vmcu_depthwise_3_1\0")
     changed = seal.sealed(digits[:at] + b"vmcu_depthwise_9_1" + digits[at + 18 :])
@@ -261,12 +302,12 @@ def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_damaged_containers_touch_nothing_outside(
-    harness: Path, tmp_path: Path, streamed: bool
+    core: Core, harness: Path, tmp_path: Path, streamed: bool
 ) -> None:
     """Mutants whose digest is mended, under the address sanitizer."""
     for seed, path in enumerate((DIGITS, HELLO)):
         file = tmp_path / f"{path.stem}.vmcu"
-        file.write_bytes(container.build(planned(path, streamed), "m"))
+        file.write_bytes(container.build(planned(path, streamed, core.target), "m"))
         command = [str(harness), str(file), "500", str(seed)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
@@ -275,9 +316,9 @@ def test_damaged_containers_touch_nothing_outside(
 
 @pytest.mark.parametrize("number", range(7))
 def test_damaged_containers_of_all_operators_touch_nothing_outside(
-    harness: Path, tmp_path: Path, number: int
+    core: Core, harness: Path, tmp_path: Path, number: int
 ) -> None:
-    graph = EveryNetwork(70 + number, 2 + number).made
+    graph = replace(EveryNetwork(70 + number, 2 + number).made, target=core.target)
     plan = make_plan(passes.optimize(graph))
     file = tmp_path / "network.vmcu"
     file.write_bytes(container.build(plan, "m"))

@@ -12,25 +12,54 @@ from collections.abc import Sequence
 import numpy as np
 import online_device as device
 import pytest
-from layer_checks import Checks, One, whole
+from builders.any_core import PACKED, Core
+from layer_checks import Checks, Fields, One, whole
+from vmcu_tools.kernels.language.packing import Packing
+from vmcu_tools.kernels.pack import fast_shifts
+from vmcu_tools.kernels.programs.depthwise import tile_bytes
+from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
+from vmcu_tools.kernels.targets.portable.depthwise import STRIDES, TAPS
 
-# Channels of a block, and pixels of a tile.
-BLOCKS = {
-    "pointwise": (2, 4),
-    "pointwise_narrow": (4, 2),
-    "conv": (2, 4),
-    "conv_narrow": (4, 2),
-    "dense": (4, 0),
-}
+BLOCKS = ("pointwise", "pointwise_narrow", "conv", "conv_narrow", "dense")
+OF_SQUARES, OF_VECTORS = (
+    pytest.mark.parametrize("core", names, indirect=True)
+    for names in (
+        ["", *(name for name, packing in PACKED.items() if not packing.vector)],
+        [name for name, packing in PACKED.items() if packing.vector],
+    )
+)
 EXACT = 0x80
 # No tensor is there.
 APART = 4096
 Head = tuple[int, int, int, int]
 
 
+class Takes(Checks):
+    """The checks of kernels of a packing, by their names without its suffix."""
+
+    def __init__(self, loader: ctypes.CDLL, packing: Packing):
+        super().__init__(loader)
+        self.packing = packing
+        self.shift = fast_shifts(packing)[-1] - 1
+
+    def __call__(self, kernel: str, one: One, params: str, fields: Fields) -> bool:
+        return super().__call__(f"{kernel}{self.packing.suffix}", one, params, fields)
+
+    def size(self, kernel: str) -> int:
+        """Channels of a block."""
+        shapes = NARROW if kernel.endswith("narrow") else WIDE
+        return self.packing.dense if kernel == "dense" else shapes[1].channels(self.packing)
+
+    def params(self, cin: int, **changes: int) -> dict:
+        """Those of a window of one tap."""
+        window = {f"{name}_{axis}": 1 for name in ("kernel", "stride", "dilation") for axis in "hw"}
+        usual = {"stream": 8, "window": window, "groups": 1, "depth": cin, "run": cin}
+        return usual | {"steps": self.packing.steps(cin)} | changes
+
+
 @pytest.fixture
-def takes(loader: ctypes.CDLL) -> Checks:
-    return Checks(loader)
+def takes(core: Core, core_loader: ctypes.CDLL) -> Takes:
+    return Takes(core_loader, core.packing)
 
 
 def words_of(head: Head) -> int:
@@ -72,17 +101,10 @@ def given(kernel: str, cin: int, cout: int, constants: bytes, width: int = 2, **
     return One([out, source], constants=constants, **(usual | layer))
 
 
-def params_of(kernel: str, cin: int, **changes: int) -> dict:
-    """Those of a window of one tap."""
-    window = {f"{name}_{axis}": 1 for name in ("kernel", "stride", "dilation") for axis in "hw"}
-    usual = {"stream": 8, "window": window, "groups": 1, "depth": cin, "run": cin}
-    return usual | {"steps": -(-cin // 4)} | changes
-
-
 @pytest.mark.parametrize("kernel", BLOCKS)
-def test_heads_are_of_all_channels(takes: Checks, kernel: str) -> None:
+def test_heads_are_of_all_channels(takes: Takes, kernel: str) -> None:
     """Fast and exact blocks, in one run of blocks or several; a byte less is too little."""
-    size, cin, weights = BLOCKS[kernel][0], 5, 8
+    size, cin, weights = takes.size(kernel), 5, takes.packing.padded(5)
     rng = np.random.default_rng(6)
     counts = [0, 0]
     for _ in range(1500):
@@ -94,65 +116,66 @@ def test_heads_are_of_all_channels(takes: Checks, kernel: str) -> None:
         named = channels_of(heads, size)
         cout = max(named + int(rng.choice([0, 0, 0, -1, 1])), 1)
         stream = stream_of(heads, size, weights)
-        found = takes(kernel, given(kernel, cin, cout, stream), "mac", params_of(kernel, cin))
+        found = takes(kernel, given(kernel, cin, cout, stream), "mac", takes.params(cin))
         assert found == (named == cout), (heads, cout)
         counts[found] += 1
         if found:
             less = given(kernel, cin, cout, stream[:-1])
-            assert not takes(kernel, less, "mac", params_of(kernel, cin))
+            assert not takes(kernel, less, "mac", takes.params(cin))
     assert min(counts) > 200
 
 
 @pytest.mark.parametrize("kernel", BLOCKS)
-def test_shifts_of_all_channels(takes: Checks, kernel: str) -> None:
-    """Fast ones up to 22; of exact ones those of the requantiser, be it of a line."""
-    size, cin, weights = BLOCKS[kernel][0], 5, 8
+def test_shifts_of_all_channels(takes: Takes, kernel: str) -> None:
+    """Fast ones up to the packing's; of exact ones those of the requantiser, be it of a line."""
+    size, cin, weights = takes.size(kernel), 5, takes.packing.padded(5)
     fixed, line = {-31: True, 30: True, 31: False, -32: False}, {22: True, 23: False, 0x80: False}
     for heads, limits, is_float in (
-        ([(2, 0, size, 0)], {22: True, 23: False}, 0),
+        ([(2, 0, size, 0)], {takes.shift: True, takes.shift + 1: False}, 0),
         ([(0, 2, size, 0)], fixed, 0),
         ([(0, 2, size, 0)], line, 1),
     ):
         for wrong, (shift, taken) in itertools.product(range(2 * size), limits.items()):
             one = given(kernel, cin, 2 * size, stream_of(heads, size, weights, wrong, shift))
-            found = takes(kernel, one, "mac", params_of(kernel, cin, is_float=is_float))
+            found = takes(kernel, one, "mac", takes.params(cin, is_float=is_float))
             assert found == taken, (heads, wrong, shift)
     for heads in ([(2, 0, size, 0)], [(1, 1, size, 0)]):
         one = given(kernel, cin, 2 * size, stream_of(heads, size, weights))
-        assert takes(kernel, one, "mac", params_of(kernel, cin))
-        assert not takes(kernel, one, "mac", params_of(kernel, cin, is_float=1))
+        assert takes(kernel, one, "mac", takes.params(cin))
+        assert not takes(kernel, one, "mac", takes.params(cin, is_float=1))
 
 
 @pytest.mark.parametrize("kernel", [name for name in BLOCKS if name != "dense"])
-def test_tiles(takes: Checks, kernel: str) -> None:
+def test_tiles(takes: Takes, kernel: str) -> None:
     """As many pixels as a kernel takes together, or as there are."""
-    size, pixels = BLOCKS[kernel]
-    stream = stream_of([(0, 1, size, 0)], size, 8)
+    size, pixels = takes.size(kernel), 2 if kernel.endswith("narrow") else 4
+    weights, packing = takes.packing.padded(5), takes.packing
+    stream = stream_of([(0, 1, size, 0)], size, weights)
     for width in range(1, 6):
-        bytes_of = 8 * 2 * min(width, pixels)
+        bytes_of = packing.steps(5) * packing.step * packing.tap * min(width, pixels)
         for less in range(2):
             one = given(kernel, 5, size, stream, width, scratch=12)
             one.model.pool_bytes = 12 + bytes_of - less
             # Tensors are elsewhere: of what is asked for only scratch is looked at.
-            assert takes(kernel, one, "mac", params_of(kernel, 5)) == (not less), width
+            assert takes(kernel, one, "mac", takes.params(5)) == (not less), width
 
 
 @pytest.mark.parametrize("kernel", ["pointwise", "pointwise_narrow"])
-def test_members_of_pointwise(takes: Checks, kernel: str) -> None:
-    size = BLOCKS[kernel][0]
+def test_members_of_pointwise(takes: Takes, kernel: str) -> None:
+    size, packing = takes.size(kernel), takes.packing
     for groups, depth, run, steps, packed in itertools.product(
         range(3), range(4, 7), range(4, 7), range(1, 4), range(2)
     ):
-        stream = stream_of([(0, 1, size, 0)] * max(groups, 1), size, 4 * steps)
-        fields = params_of(kernel, 5, groups=groups, depth=depth, run=run, steps=steps)
+        stream = stream_of([(0, 1, size, 0)] * max(groups, 1), size, packing.step * steps)
+        fields = takes.params(5, groups=groups, depth=depth, run=run, steps=steps)
         found = takes(kernel, given(kernel, 5, size, stream), "mac", fields | {"packed": packed})
-        assert found == ((groups, depth, run, steps, packed) == (1, 5, 5, 2, 0))
+        assert found == ((groups, depth, run, steps, packed) == (1, 5, 5, packing.steps(5), 0))
 
 
 @pytest.mark.parametrize("kernel", ["conv", "conv_narrow"])
-def test_members_of_conv(takes: Checks, kernel: str) -> None:
+def test_members_of_conv(takes: Takes, kernel: str) -> None:
     """Groups, stretches of a tap or of a window's row, and the words that these fill."""
-    size, cin, count = BLOCKS[kernel][0], 6, 0
+    size, cin, count, packing = takes.size(kernel), 6, 0, takes.packing
     for groups, depth, run, high, wide, dilation, packed in itertools.product(
         range(3), (2, 3, 6), range(0, 13, 1), (1, 2), (1, 2), (1, 2), range(2)
     ):
@@ -160,56 +183,81 @@ def test_members_of_conv(takes: Checks, kernel: str) -> None:
         right = run > 0 and run % depth == 0 and groups * depth == cin
         right = right and (across == 1 or (across == wide and groups == 1 and dilation == 1))
         runs = high * (wide // across) if right else 1
-        taps = run * runs if packed else -(-run // 4) * 4 * runs
-        right = right and not (packed and taps > 32)
+        taps = run * runs if packed else packing.padded(run) * runs
+        right = right and not (packed and taps > packing.packed)
         heads = [(0, 1, size, 0)] * max(groups, 1)
         cout = size * max(groups, 1)
         window = {"kernel_h": high, "kernel_w": wide, "stride_h": 1, "stride_w": 1}
         window |= {"dilation_h": 1, "dilation_w": dilation}
-        for steps in {-(-taps // 4), -(-taps // 4) + 1, run}:
-            stream = stream_of(heads, size, 4 * steps)
+        for steps in {packing.steps(taps), packing.steps(taps) + 1, run}:
+            stream = stream_of(heads, size, packing.step * steps)
             fields = {"window": window, "groups": groups, "depth": depth, "run": run}
             fields |= {"steps": steps, "packed": packed, "stream": 8}
             found = takes(kernel, given(kernel, cin, cout, stream), "mac", fields)
-            assert found == (right and steps == -(-taps // 4)), fields
+            assert found == (right and steps == packing.steps(taps)), fields
             count += found
         if right and groups > 1:
-            odd = given(kernel, cin, cout - 1, stream_of(heads, size, 4 * steps))
+            odd = given(kernel, cin, cout - 1, stream_of(heads, size, packing.step * steps))
             assert not takes(kernel, odd, "mac", fields)
     assert count > 20
-    # A window of 32 taps in one piece, and of more.
-    for high in (16, 17):
-        stream = stream_of([(0, 1, size, 0)], size, 4 * (high // 2 + high % 2))
-        window = params_of(kernel, 1)["window"] | {"kernel_h": high, "kernel_w": 2}
-        fields = params_of(kernel, 1, packed=1, window=window, steps=high // 2 + high % 2)
+    # A window of as many taps in one piece as there may be, and of more.
+    most = packing.packed // 2
+    for high in (most, most + 1):
+        steps = packing.steps(2 * high)
+        stream = stream_of([(0, 1, size, 0)], size, packing.step * steps)
+        window = takes.params(1)["window"] | {"kernel_h": high, "kernel_w": 2}
+        fields = takes.params(1, packed=1, window=window, steps=steps)
         found = takes(kernel, given(kernel, 1, size, stream), "mac", fields)
-        assert found == (high == 16)
+        assert found == (high == most)
 
 
-def test_members_of_dense(takes: Checks) -> None:
+def test_members_of_dense(takes: Takes) -> None:
     """A row of its input is one pixel, or is so for each column."""
     for width, others, run, groups, packed in itertools.product(
         (1, 2), (1, 2, 3), range(8), range(3), range(2)
     ):
-        stream = stream_of([(0, 1, 4, 0)] * max(groups, 1), 4, -(-run // 4) * 4)
+        stream = stream_of([(0, 1, 4, 0)] * max(groups, 1), 4, takes.packing.padded(run))
         one = One(
             [whole(2, width, 4), whole(2, others, 2)],
             constants=stream,
             **{"rows": 2, "width": width, "columns": width, "scratch": 0},
         )
-        fields = params_of("dense", 2, run=run, groups=groups, packed=packed)
+        fields = takes.params(2, run=run, groups=groups, packed=packed)
         flat = 0 < run <= 2 * others
         right = flat if width == 1 else (run == 2 and width <= others)
         found = takes("dense", one, "mac", fields)
         assert found == (right and groups == 1 and packed == 0), fields
     for high, top, left in itertools.product((1, 2), range(2), range(2)):
-        window = params_of("dense", 2)["window"]
+        window = takes.params(2)["window"]
         window |= {"kernel_h": high, "pad_top": top, "pad_left": left}
-        stream = stream_of([(0, 1, 4, 0)], 4, 4 * high)
-        found = takes(
-            "dense", given("dense", 2, 4, stream), "mac", params_of("dense", 2, window=window)
-        )
+        stream = stream_of([(0, 1, 4, 0)], 4, takes.packing.padded(2) * high)
+        found = takes("dense", given("dense", 2, 4, stream), "mac", takes.params(2, window=window))
         assert found == (left == 0 and (top == 0 or high > 1)), window
+
+
+def test_rows_of_dense(takes: Takes) -> None:
+    """Rows of whole words that fit on the stack are copied, and so are one run; others are filled
+    up to whole lanes each. A byte less is too little."""
+    for high, cin in ((2, 4), (3, 4), (2, 12), (2, 6), (2, 132)):
+        run = cin * high if cin % 4 == 0 and cin * high <= 256 else cin
+        weights = takes.packing.padded(run) * (cin * high // run)
+        stream = stream_of([(0, 1, 4, 0)], 4, weights)
+        fields = takes.params(cin, window=takes.params(cin)["window"] | {"kernel_h": high})
+        for less in range(2):
+            one = given("dense", cin, 4, stream[: len(stream) - less], scratch=0)
+            assert takes("dense", one, "mac", fields) == (not less), (high, cin)
+
+
+def test_codes_of_pairs(takes: Takes) -> None:
+    """A head's code for pairs of pixels counts no blocks, but where there are no pairs."""
+    for kernel in BLOCKS:
+        size = takes.size(kernel)
+        stream = bytearray(stream_of([(1, 0, size, 0)], size, takes.packing.padded(5)))
+        for code in range(4):
+            struct.pack_into("<I", stream, 8, words_of((1, 0, size, 0)) | code << 14)
+            one = given(kernel, 5, size, bytes(stream))
+            right = code == 0 or (takes.packing.paired and kernel != "dense")
+            assert takes(kernel, one, "mac", takes.params(5)) == right, (kernel, code)
 
 
 def square(taps: int, stride: int, **changes: int) -> dict:
@@ -221,12 +269,28 @@ def square(taps: int, stride: int, **changes: int) -> dict:
     }
 
 
+@pytest.mark.parametrize("taps", TAPS)
+@pytest.mark.parametrize("stride", STRIDES)
+@OF_SQUARES
+def test_tiles_of_depthwise(takes: Takes, taps: int, stride: int) -> None:
+    """As many bytes as the planner gives a strip."""
+    kernel, stream = f"depthwise_{taps}_{stride}", bytes(8 + 2 * SQUARES[taps, stride])
+    for wide in range(1, 14):
+        size = tile_bytes(taps, stride, wide, takes.packing)
+        for less in range(2):
+            one = given(kernel, 2, 2, stream, 1, scratch=APART)
+            one.model.pool_bytes = APART + size - less
+            found = takes(kernel, one, "mac", square(taps, stride) | {"steps": wide})
+            assert found == (not less), wide
+
+
 # Bytes of a channel.
 SQUARES = {(3, 1): 20, (3, 2): 20, (5, 1): 44, (5, 2): 40, (7, 1): 72, (7, 2): 64}
 
 
 @pytest.mark.parametrize(("taps", "stride"), SQUARES)
-def test_channels_of_depthwise(takes: Checks, taps: int, stride: int) -> None:
+@OF_SQUARES
+def test_channels_of_depthwise(takes: Takes, taps: int, stride: int) -> None:
     """In twos, to the last byte; what an exact one has behind them all, too."""
     kernel, size = f"depthwise_{taps}_{stride}", SQUARES[taps, stride]
     fields = square(taps, stride)
@@ -246,7 +310,9 @@ def test_channels_of_depthwise(takes: Checks, taps: int, stride: int) -> None:
 
             looked_at = number < channels
             # A fast one's shift is in its lowest bits.
-            assert found(stream(22), channels) and found(stream(23), channels) != looked_at
+            most = takes.shift
+            assert found(stream(most), channels)
+            assert found(stream(most + 1), channels) != looked_at
             word = EXACT | len(stream(0)) // 4 << 8
             for shift, taken in ((30, True), (31, False), (-31, True), (-32, False)):
                 rest = struct.pack("<ii", 0, shift)
@@ -255,7 +321,8 @@ def test_channels_of_depthwise(takes: Checks, taps: int, stride: int) -> None:
             assert found(stream(EXACT | -1 << 8, bytes(8)), channels) != looked_at
 
 
-def test_windows_of_depthwise(takes: Checks) -> None:
+@OF_SQUARES
+def test_windows_of_depthwise(takes: Takes) -> None:
     """The kernel's own, of which none lies beside the image."""
     kernel = "depthwise_3_1"
     for member, value in itertools.product(
@@ -280,7 +347,8 @@ def test_windows_of_depthwise(takes: Checks) -> None:
         assert found == (width - 1 - pad < 2), (width, pad)
 
 
-def test_rings_of_depthwise(takes: Checks) -> None:
+@OF_SQUARES
+def test_rings_of_depthwise(takes: Takes) -> None:
     """A ring holds all rows under a strip, up to the strip's last column, or the tensor."""
     kernel, width, channels, height = "depthwise_3_2", 9, 2, 8
     for steps, columns, dilation, ring in itertools.product(
@@ -314,7 +382,8 @@ def fours(
     return found
 
 
-def test_any_depthwise(takes: Checks) -> None:
+@OF_SQUARES
+def test_any_depthwise(takes: Takes) -> None:
     """In fours, which are fast only where all of them exist."""
     kernel, taps = "depthwise_any", 6
     window = square(3, 1, kernel_w=2)["window"]
@@ -334,7 +403,8 @@ def test_any_depthwise(takes: Checks) -> None:
             less = given(kernel, channels, channels, stream[:-1], scratch=APART)
             assert not takes(kernel, less, "mac", fields)
             for wrong in range(4 * len(exact)):
-                first, last = (30, 31) if exact[wrong // 4] else (22, 23)
+                most = 30 if exact[wrong // 4] else takes.shift
+                first, last = most, most + 1
                 for shift in (first, last):
                     stream = fours(channels, taps, exact, wrong, shift)
                     found = takes(
@@ -351,7 +421,8 @@ def test_any_depthwise(takes: Checks) -> None:
         assert not takes(kernel, given(kernel, 4, 4, bytes(other), scratch=APART), "mac", fields)
 
 
-def test_groups_of_any_depthwise(takes: Checks) -> None:
+@OF_SQUARES
+def test_groups_of_any_depthwise(takes: Takes) -> None:
     """All channels are one group, or each of the input's has a group of its own."""
     kernel = "depthwise_any"
     for run, groups, cin, cout in itertools.product(range(3), range(4), (1, 2), (1, 2, 3, 4)):
@@ -370,3 +441,89 @@ def test_groups_of_any_depthwise(takes: Checks) -> None:
         one = given(kernel, 4, 4, fours(4, 9, [1]), scratch=at)
         one.model.pool_bytes = at + room
         assert takes(kernel, one, "mac", fields) == taken, (room, at)
+
+
+def vectors(
+    channels: int, taps: int, exact: Sequence[int], wrong: int | None = None, shift: int = 0
+) -> bytes:
+    """exact: by sixteen channels. shift: of one channel; fast ones are those to the left."""
+    found = bytes(8)
+    for number in range(-(-channels // 16)):
+        word = 1 << 8 | (EXACT if exact[number] else 0)
+        shifts = [shift if 16 * number + n == wrong else 0 for n in range(16)]
+        found += struct.pack("<I", word) + bytes(64 + 16 * taps + 64)
+        form = "<16i" if exact[number] else "<16b"
+        found += struct.pack(form, *(one if exact[number] else -1 - one for one in shifts))
+    return found
+
+
+@OF_VECTORS
+def test_vectors_of_depthwise(takes: Takes) -> None:
+    """Sixteen channels at a time, of which some may not exist, to the last byte."""
+    kernel, taps = "depthwise_any", 6
+    fields = {"window": square(3, 1, kernel_w=2)["window"], "groups": 1, "run": 1, "stream": 8}
+    fields |= {"steps": 33}
+
+    def found(channels: int, stream: bytes, **changes: int) -> bool:
+        one = given(kernel, channels, channels, stream, scratch=APART)
+        return takes(kernel, one, "mac", fields | changes)
+
+    for channels in (1, 15, 16, 17, 33):
+        for exact in itertools.product(range(2), repeat=-(-channels // 16)):
+            stream = vectors(channels, taps, exact)
+            assert found(channels, stream) and not found(channels, stream[:-1])
+            assert found(channels, stream, is_float=1) == all(exact)
+            for wrong in (0, 7, 15, 16 * len(exact) - 1):
+                most = 30 if exact[wrong // 16] else takes.shift
+                assert found(channels, vectors(channels, taps, exact, wrong, most))
+                assert not found(channels, vectors(channels, taps, exact, wrong, most + 1))
+    for number, exact in itertools.product(range(2), range(2)):
+        stream = bytearray(vectors(32, taps, [exact] * 2))
+        at = 8 + number * (len(stream) - 8) // 2
+        for low, several in itertools.product(range(256), (0, 1, taps, taps + 1, 256, 0x601)):
+            struct.pack_into("<I", stream, at, several << 8 | low)
+            right = low == (EXACT if exact else 0) and 1 <= several <= taps
+            assert found(32, bytes(stream)) == right, (number, low, several)
+
+
+@OF_VECTORS
+def test_scratch_of_vectors(takes: Takes) -> None:
+    """Addresses of taps in fours, of rows, and a pixel of padding where a window sees any."""
+    kernel, channels = "depthwise_any", 5
+    for height, width, top, left in itertools.product((1, 2, 3), (1, 2, 3), range(2), range(2)):
+        window = square(3, 1, kernel_h=height, kernel_w=width, pad_top=top, pad_left=left)["window"]
+        taps = height * width
+        for rows, columns, steps in itertools.product((2, 3, 4), (2, 3, 4), (0, 4, 5, 9)):
+            one = given(kernel, channels, channels, vectors(channels, taps, [1]), scratch=APART)
+            one.tensors[1] = whole(rows, columns, channels)
+            size = -(-taps // 4) * 16 + 4 * height + steps
+            beside = (1 - top + height > rows) or (1 - left + width > columns)
+            right = steps >= channels or not (top or left or beside)
+            fields = {"window": window, "groups": 1, "run": 1, "stream": 8, "steps": steps}
+            for less in range(2):
+                one.model.pool_bytes = APART + size - less
+                found = takes(kernel, one, "mac", fields)
+                assert found == (right and not less), (window, rows, columns, steps)
+    # Where the output must not be.
+    fields = {"window": square(3, 1)["window"], "groups": 1, "run": 1, "stream": 8, "steps": 4}
+    for at, taken in ((16, True), (12, False)):
+        one = given(kernel, 4, 4, vectors(4, 9, [1]), scratch=at)
+        one.model.pool_bytes = at + 64
+        assert takes(kernel, one, "mac", fields) == taken
+
+
+@OF_VECTORS
+def test_groups_of_vectors(takes: Takes) -> None:
+    """Each channel of the input has whole vectors of its own."""
+    for run, groups, cin, cout in itertools.product(range(3), range(4), (1, 2), (1, 2, 17, 34)):
+        fields = {"window": square(3, 1)["window"], "groups": groups, "run": run, "stream": 8}
+        fields |= {"steps": 34}
+        per_group = cout // max(groups, 1)
+        exact = [1] * -(-per_group // 16)
+        stream = bytes(8) + vectors(per_group, 9, exact)[8:] * max(groups, 1)
+        right = groups > 0 and cout % groups == 0
+        right = right and (
+            (run == 1 and groups == 1 and cin == cout) or (run == 0 and groups == cin)
+        )
+        one = given("depthwise_any", cin, cout, stream, scratch=APART)
+        assert takes("depthwise_any", one, "mac", fields) == right

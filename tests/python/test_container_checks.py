@@ -29,8 +29,20 @@ class Window(ctypes.Structure):
     )
 
 
+class Packing(ctypes.Structure):
+    """struct vmcu_packing."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint8) for name in ("lanes", "step", "dense", "pixels", "tap")),
+        *((name, ctypes.c_uint8) for name in ("packed", "vector", "shift")),
+        ("paired", ctypes.c_bool),
+    )
+
+
 class Walk(ctypes.Structure):
-    _fields_ = (("at", ctypes.c_void_p), ("left", ctypes.c_uint32))
+    _fields_ = (
+        *(("packing", ctypes.c_void_p), ("at", ctypes.c_void_p), ("left", ctypes.c_uint32)),
+    )
 
 
 @pytest.fixture
@@ -237,14 +249,15 @@ def test_float_sums(ask: Callable[..., bool]) -> None:
 def test_walks(ask: Callable[..., bool]) -> None:
     words = (ctypes.c_int32 * 8)(*range(8))
     for left, count in itertools.product(range(6), range(8)):
-        walk = Walk(ctypes.addressof(words), left)
+        walk = Walk(None, ctypes.addressof(words), left)
         fits = ask("vmcu_walk_skip", ctypes.byref(walk), ctypes.c_uint64(count))
         assert fits == (count <= left)
         moved = count if fits else 0
         assert (walk.at, walk.left) == (ctypes.addressof(words) + moved, left - moved)
-    walk = Walk(ctypes.addressof(words), 9)
+    walk = Walk(ctypes.addressof(packing := Packing(shift=22)), ctypes.addressof(words), 9)
     assert not ask("vmcu_walk_skip", ctypes.byref(walk), ctypes.c_uint64(1 << 32))
     for place, shift in itertools.product(range(4), (22, 23)):
         some = (ctypes.c_uint8 * 4)(*[shift if n == place else 1 for n in range(4)])
         for count in range(5):
-            assert ask("vmcu_walk_fast", some, count) == (shift == 22 or count <= place)
+            found = ask("vmcu_walk_fast", ctypes.byref(walk), some, count)
+            assert found == (shift == packing.shift or count <= place)

@@ -144,7 +144,7 @@ class Wrong:
         self.sizes, self.wrong = sizes, wrong
 
     def run_container_stream(self, opened: Opened, rows: np.ndarray) -> np.ndarray:
-        found = answers(opened, rows).copy()
+        found = answers(opened, self, rows).copy()
         at = 0
         for size, wrong in zip(self.sizes, self.wrong, strict=True):
             found[-1, at : at + wrong] ^= 1

@@ -31,6 +31,21 @@ struct vmcu_check {
 	uint32_t *scratch;  /**< gets the bytes of the layer's scratch, unless NULL */
 };
 
+/**
+ * The layout of a kernel's stream and tile, see python/vmcu_tools/kernels/language/packing.py.
+ */
+struct vmcu_packing {
+	uint8_t lanes;  /**< a run of taps starts at a multiple of it */
+	uint8_t step;   /**< taps of a step of a tile */
+	uint8_t dense;  /**< channels of a block of kernels without a tile */
+	uint8_t pixels; /**< of a block of a depthwise strip */
+	uint8_t tap;    /**< bytes of a tap in a tile */
+	uint8_t packed; /**< the most taps of a window that is packed, see struct vmcu_mac_params */
+	uint8_t vector; /**< channels of a depthwise vector; 0: none */
+	uint8_t shift;  /**< the largest shift in a stream for the fast requantiser */
+	bool paired;    /**< tiles have pairs of pixels, and heads a code for them */
+};
+
 /** True if @a count things of @a each bytes are in the container from an offset on, aligned. */
 bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 		      uint32_t each);
@@ -115,19 +130,22 @@ bool vmcu_check_average_pool(const struct vmcu_check *c);
 bool vmcu_check_average_pool_sum(const struct vmcu_check *c);
 bool vmcu_check_binary(const struct vmcu_check *c);
 bool vmcu_check_concat(const struct vmcu_check *c);
-bool vmcu_check_dense(const struct vmcu_check *c);
-bool vmcu_check_depthwise_any(const struct vmcu_check *c);
 bool vmcu_check_matmul(const struct vmcu_check *c);
 bool vmcu_check_matmul_chain(const struct vmcu_check *c);
 bool vmcu_check_matmul_transposed(const struct vmcu_check *c);
 bool vmcu_check_move(const struct vmcu_check *c);
 bool vmcu_check_resize(const struct vmcu_check *c);
 bool vmcu_check_transpose_conv(const struct vmcu_check *c);
+bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_packing *packing);
+bool vmcu_check_depthwise_any(const struct vmcu_check *c, const struct vmcu_packing *packing);
 /** Blocks of @a size channels of @a pixels pixels. */
-bool vmcu_check_conv(const struct vmcu_check *c, uint32_t pixels, uint32_t size);
-bool vmcu_check_pointwise(const struct vmcu_check *c, uint32_t pixels, uint32_t size);
-/** A square window of so many taps across. */
-bool vmcu_check_depthwise(const struct vmcu_check *c, uint32_t taps, uint32_t stride);
+bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_packing *packing,
+		     uint32_t pixels, uint32_t size);
+bool vmcu_check_pointwise(const struct vmcu_check *c, const struct vmcu_packing *packing,
+			  uint32_t pixels, uint32_t size);
+/** A square window of so many taps across; @a bytes: of a channel in the stream. */
+bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vmcu_packing *packing,
+			  uint32_t taps, uint32_t stride, uint32_t bytes);
 #if defined(VMCU_STREAMS)
 bool vmcu_check_look_back(const struct vmcu_check *c);
 bool vmcu_check_recall(const struct vmcu_check *c);

@@ -9,26 +9,41 @@
 
 #include "walk.h"
 
-/** Taps of a window that may be packed, see struct vmcu_mac_params. */
-#define PACKED     32U
-/** Bytes of four taps in a tile, as the core with the widest has them, and in a stream. */
-#define TILE_BYTES 8U
+/** Blocks of channels. */
+struct blocks {
+	uint32_t size;    /**< channels of a block */
+	uint32_t weights; /**< bytes of a channel's */
+	uint32_t fast;    /**< bits of a head that count the fast blocks */
+};
 
-/** Blocks of a head: of @a weights bytes a channel, @a size channels each. */
-static bool walk_blocks(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t head,
-			uint32_t size, uint32_t weights)
+/** Blocks without a tile, of @a weights bytes a channel. */
+static struct blocks blocks_of(uint32_t size, uint32_t weights)
 {
-	const uint32_t fast = vmcu_requant_is_float(false) ? 0U : (head & 0xffffU);
+	return (struct blocks){.size = size, .weights = weights, .fast = 0xffffU};
+}
+
+/** @a taps taps of a run, filled up to whole lanes. */
+static uint32_t padded(const struct vmcu_packing *packing, uint32_t taps)
+{
+	return (taps + packing->lanes - 1U) / packing->lanes * packing->lanes;
+}
+
+/** Blocks of a head. */
+static bool walk_blocks(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t head,
+			const struct blocks *blocks)
+{
+	const uint32_t size = blocks->size;
+	const uint32_t fast = vmcu_requant_is_float(false) ? 0U : (head & blocks->fast);
 	const uint32_t exact = (uint32_t)vmcu_segment_exact(head);
 	/* A bias, taps and a multiplier for each channel, then a shift. */
-	const uint32_t each = 4U + weights + 4U;
+	const uint32_t each = 4U + blocks->weights + 4U;
 	const uint32_t packed = (size + 3U) / 4U * 4U;
 	const uint64_t common = (uint64_t)size * each;
 
 	for (uint32_t i = 0; i < fast; i++) {
 		const uint8_t *shift = w->at + common;
 
-		if (!vmcu_walk_skip(w, common + packed) || !vmcu_walk_fast(shift, size)) {
+		if (!vmcu_walk_skip(w, common + packed) || !vmcu_walk_fast(w, shift, size)) {
 			return false;
 		}
 	}
@@ -43,12 +58,13 @@ static bool walk_blocks(const struct vmcu_mac_params *p, struct vmcu_walk *w, ui
 }
 
 /**
- * A group's blocks of @a size channels, which must be @a channels in all: a kernel stores as many
- * as the heads say.
+ * A group's blocks, which must be @a channels channels in all: a kernel stores as many as the heads
+ * say.
  */
 static bool walk_group(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t channels,
-		       uint32_t size, uint32_t weights)
+		       const struct blocks *of)
 {
+	const uint32_t size = of->size;
 	uint32_t stored = 0;
 	uint32_t head;
 
@@ -61,11 +77,11 @@ static bool walk_group(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 			return false;
 		}
 		head = *(const uint32_t *)(const void *)at;
-		blocks = (head & 0xffffU) + (uint32_t)vmcu_segment_exact(head);
+		blocks = (head & of->fast) + (uint32_t)vmcu_segment_exact(head);
 		last = vmcu_segment_more(head) ? size : (head >> 28 & 7U);
 		if (blocks == 0U || blocks > channels || last == 0U || last > size ||
-		    ((head & 0xffffU) != 0U && vmcu_requant_is_float(p->is_float != 0U)) ||
-		    !walk_blocks(p, w, head, size, weights)) {
+		    ((head & of->fast) != 0U && vmcu_requant_is_float(p->is_float != 0U)) ||
+		    !walk_blocks(p, w, head, of)) {
 			return false;
 		}
 		stored += (blocks - 1U) * size + last;
@@ -76,18 +92,19 @@ static bool walk_group(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 	return stored == channels;
 }
 
-/** The stream of a kernel with blocks of @a size channels. */
-static bool walk_stream(const struct vmcu_check *c, const struct vmcu_mac_params *p, uint32_t size,
-			uint32_t weights)
+/** The stream of a kernel with such blocks. */
+static bool walk_stream(const struct vmcu_check *c, const struct vmcu_packing *packing,
+			const struct blocks *of)
 {
+	const struct vmcu_mac_params *p = c->params;
 	const uint32_t channels = vmcu_check_output(c)->channels / p->groups;
 	struct vmcu_walk w;
 
-	if (!vmcu_walk_begin(c, p, &w)) {
+	if (!vmcu_walk_begin(c, packing, &w)) {
 		return false;
 	}
 	for (uint32_t g = 0; g < p->groups; g++) {
-		if (!walk_group(p, &w, channels, size, weights)) {
+		if (!walk_group(p, &w, channels, of)) {
 			return false;
 		}
 	}
@@ -104,31 +121,40 @@ static bool grouped(const struct vmcu_check *c, const struct vmcu_mac_params *p)
 	       vmcu_check_output(c)->channels % p->groups == 0U;
 }
 
-/** Steps of four taps that a tile has for a window of @a runs runs. */
-static bool steps_are(const struct vmcu_mac_params *p, uint32_t runs)
+/** True if a tile has as many steps as a window of @a runs runs takes. */
+static bool steps_are(const struct vmcu_mac_params *p, const struct vmcu_packing *packing,
+		      uint32_t runs)
 {
-	uint32_t taps = (p->run + 3U) / 4U * 4U * runs;
+	uint32_t taps = padded(packing, p->run) * runs;
 
 	if (p->packed != 0U) {
 		taps = p->run * runs;
-		if (taps > PACKED) {
+		if (taps > packing->packed) {
 			return false;
 		}
 	}
-	return (taps + 3U) / 4U == p->steps;
+	return (taps + packing->step - 1U) / packing->step == p->steps;
 }
 
-static bool tiled(const struct vmcu_check *c, const struct vmcu_mac_params *p, uint32_t pixels,
+static bool tiled(const struct vmcu_check *c, const struct vmcu_packing *packing, uint32_t pixels,
 		  uint32_t size)
 {
+	const struct vmcu_mac_params *p = c->params;
+	const uint32_t taps = (uint32_t)p->steps * packing->step;
+	struct blocks blocks = blocks_of(size, taps);
 	const uint32_t width = vmcu_check_output(c)->width;
 	const uint32_t wide = (width < pixels) ? width : pixels;
 
-	return vmcu_check_scratch(c, wide * p->steps * TILE_BYTES) &&
-	       walk_stream(c, p, size, 4U * p->steps);
+	if (packing->paired) {
+		/* The upper ones are the code. */
+		blocks.fast = 0x3fffU;
+	}
+	return vmcu_check_scratch(c, wide * taps * packing->tap) &&
+	       walk_stream(c, packing, &blocks);
 }
 
-VMCU_SMALL bool vmcu_check_pointwise(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
+VMCU_SMALL bool vmcu_check_pointwise(const struct vmcu_check *c, const struct vmcu_packing *packing,
+				     uint32_t pixels, uint32_t size)
 {
 	const struct vmcu_mac_params *p = c->params;
 
@@ -136,10 +162,11 @@ VMCU_SMALL bool vmcu_check_pointwise(const struct vmcu_check *c, uint32_t pixels
 		return false;
 	}
 	return grouped(c, p) && p->groups == 1U && p->run == p->depth && p->packed == 0U &&
-	       steps_are(p, 1U) && tiled(c, p, pixels, size);
+	       steps_are(p, packing, 1U) && tiled(c, packing, pixels, size);
 }
 
-VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, uint32_t pixels, uint32_t size)
+VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_packing *packing,
+				uint32_t pixels, uint32_t size)
 {
 	const struct vmcu_mac_params *p = c->params;
 	uint32_t across;
@@ -154,8 +181,9 @@ VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, uint32_t pixels, uin
 	    (across != p->window.kernel_w || p->groups != 1U || p->window.dilation_w != 1U)) {
 		return false;
 	}
-	return steps_are(p, (uint32_t)p->window.kernel_h * (p->window.kernel_w / across)) &&
-	       tiled(c, p, pixels, size);
+	return steps_are(p, packing,
+			 (uint32_t)p->window.kernel_h * (p->window.kernel_w / across)) &&
+	       tiled(c, packing, pixels, size);
 }
 
 /** Bytes of scratch of a kernel without a tile: a copy of its rows, or of a row of padding. */
@@ -174,7 +202,7 @@ static uint32_t dense_scratch(const struct vmcu_check *c, const struct vmcu_mac_
 	return p->run;
 }
 
-VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c)
+VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_packing *packing)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
@@ -183,6 +211,7 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c)
 	const uint32_t runs = p->window.kernel_h;
 	/* Where a row of the input is one pixel to it, it has one column of output. */
 	const bool flat = out->width == 1U;
+	struct blocks blocks = blocks_of(packing->dense, padded(packing, p->run) * runs);
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_rows(c, 0) ||
 	    !vmcu_check_window(c, w) || p->groups != 1U || p->packed != 0U || p->run == 0U) {
@@ -196,5 +225,9 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c)
 		 : (p->run != in->channels || out->width > in->width)) {
 		return false;
 	}
-	return walk_stream(c, p, 4U, (p->run + 3U) / 4U * 4U * runs);
+	if (vmcu_rows_are_copied(w, p->run)) {
+		/* They are one run. */
+		blocks.weights = padded(packing, p->run * runs);
+	}
+	return walk_stream(c, packing, &blocks);
 }

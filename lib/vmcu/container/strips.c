@@ -9,26 +9,35 @@
 
 #include "walk.h"
 
-/** Bytes of a channel in the stream of a square window, of 3, 5 and 7 taps, by stride. */
-static const uint8_t channel_bytes[3][2] = {{20, 20}, {44, 40}, {72, 64}};
-
-/** Bytes of a tile for strips of p->steps pixels. */
-static uint32_t strip_bytes(const struct vmcu_mac_params *p, uint32_t taps, uint32_t stride)
+/** Bytes of a tile for strips of p->steps pixels, see tile_bytes() of programs/depthwise.py. */
+static uint32_t strip_bytes(const struct vmcu_mac_params *p, const struct vmcu_packing *packing,
+			    uint32_t taps, uint32_t stride)
 {
+	const uint32_t pixels = packing->pixels;
 	const uint32_t wide = p->steps;
 	const uint32_t phase = wide - 1U + (taps + stride - 1U) / stride;
 	const uint32_t row = (stride == 1U) ? phase : phase + wide - 1U + taps / 2U;
 	const uint32_t plane = row * (taps / 2U) + (wide * stride + taps + 1U - stride) / 2U;
 	/* Behind the last plane, those of the last row. */
-	const uint32_t over = (stride == 1U) ? (4U - wide % 4U) % 4U / 2U : 0U;
+	const uint32_t over = (stride == 1U) ? (pixels - wide % pixels) % pixels / 2U : 0U;
+	uint32_t words = 2U * plane + over;
 
-	return (2U * plane + over) * 4U;
+	if (packing->paired) {
+		/* A core may have a word for each column and row under blocks of pixels. */
+		const uint32_t block = (taps == 3U) ? 2U : pixels;
+		const uint32_t last = (wide + block - 1U) / block * block - 1U;
+		const uint32_t columns = (last * stride + taps) * taps;
+
+		words = (columns > words) ? columns : words;
+	}
+	return words * 4U;
 }
 
 /** True if the constants that channels have behind the stream are in the container. */
-static bool rests(const struct vmcu_check *c, const struct vmcu_mac_params *p, uint32_t channels,
+static bool rests(const struct vmcu_check *c, const struct vmcu_packing *packing, uint32_t channels,
 		  uint32_t bytes)
 {
+	const struct vmcu_mac_params *p = c->params;
 	const uint8_t *stream = vmcu_check_at(c, p->stream);
 	const uint32_t left = c->size - (uint32_t)(uintptr_t)p->stream;
 
@@ -37,7 +46,7 @@ static bool rests(const struct vmcu_check *c, const struct vmcu_mac_params *p, u
 		const int64_t at = 4LL * (word >> 8);
 
 		if (!vmcu_is_exact(word)) {
-			if ((word & VMCU_SHIFT) > VMCU_FAST_SHIFT_MAX) {
+			if ((word & VMCU_SHIFT) > packing->shift) {
 				return false;
 			}
 			continue;
@@ -65,12 +74,12 @@ static bool in_strip(const struct vmcu_check *c, const struct vmcu_mac_params *p
 	       w->pad_left < w->kernel_w && last < in->width;
 }
 
-VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, uint32_t taps, uint32_t stride)
+VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vmcu_packing *packing,
+				     uint32_t taps, uint32_t stride, uint32_t bytes)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_window *w = &p->window;
 	const uint32_t channels = vmcu_check_output(c)->channels;
-	const uint32_t bytes = channel_bytes[taps / 2U - 1U][stride - 1U];
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_window(c, w)) {
 		return false;
@@ -81,9 +90,9 @@ VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, uint32_t taps, 
 		return false;
 	}
 	/* Channels are computed in twos. */
-	return vmcu_check_scratch(c, strip_bytes(p, taps, stride)) &&
+	return vmcu_check_scratch(c, strip_bytes(p, packing, taps, stride)) &&
 	       vmcu_check_array(c, p->stream, (channels + 1U) / 2U * 2U, bytes) &&
-	       rests(c, p, channels, bytes);
+	       rests(c, packing, channels, bytes);
 }
 
 /**
@@ -108,24 +117,78 @@ static bool walk_fours(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 		}
 	}
 	if (!vmcu_is_exact(words[0])) {
-		return whole && vmcu_walk_fast(words, 4U);
+		return whole && vmcu_walk_fast(w, words, 4U);
 	}
 	words = w->at;
 	return vmcu_walk_skip(w, 16U) && vmcu_walk_shifts(p, words, 4U);
 }
 
-VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c)
+/**
+ * A vector of channels of any window: a word, biases, taps, then the requantiser's constants. The
+ * word says how many taps may be added up together; kernels jump by it.
+ */
+static bool walk_vector(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t taps)
+{
+	const uint32_t size = w->packing->vector;
+	const uint8_t *word = w->at;
+	const uint8_t *last;
+	uint32_t several;
+
+	if (!vmcu_walk_skip(w, 4ULL + 8ULL * size + (uint64_t)size * taps)) {
+		return false;
+	}
+	several = (uint32_t)word[1] + 256U * word[2];
+	if (several == 0U || several > taps) {
+		return false;
+	}
+	last = w->at;
+	if (word[0] == VMCU_EXACT) {
+		return vmcu_walk_skip(w, 4ULL * size) && vmcu_walk_shifts(p, last, size);
+	}
+	/* Assembly is fast wherever the word says so. */
+	if (word[0] != 0U || vmcu_requant_is_float(p->is_float != 0U) || !vmcu_walk_skip(w, size)) {
+		return false;
+	}
+	for (uint32_t i = 0; i < size; i++) {
+		/* Here shifts are those to the left. */
+		const uint8_t shift = (uint8_t)~last[i];
+
+		if (!vmcu_walk_fast(w, &shift, 1U)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** True if a window has taps beside the image. */
+static bool sees_padding(const struct vmcu_check *c, const struct vmcu_window *w)
+{
+	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+	const int32_t below =
+		(out->height - 1) * w->stride_h - w->pad_top + (w->kernel_h - 1) * w->dilation_h;
+	const int32_t beside =
+		(out->width - 1) * w->stride_w - w->pad_left + (w->kernel_w - 1) * w->dilation_w;
+
+	return w->pad_top > 0 || w->pad_left > 0 || below >= in->height || beside >= in->width;
+}
+
+VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c,
+					 const struct vmcu_packing *packing)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
 	const uint32_t taps = (uint32_t)p->window.kernel_h * p->window.kernel_w;
+	const uint32_t size = (packing->vector != 0U) ? packing->vector : 4U;
+	uint32_t scratch = 4U * taps;
 	uint32_t per_group;
 	struct vmcu_walk w;
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) ||
 	    !vmcu_check_window(c, &p->window) || p->groups == 0U ||
-	    out->channels % p->groups != 0U || taps > INT16_MAX || !vmcu_walk_begin(c, p, &w)) {
+	    out->channels % p->groups != 0U || taps > INT16_MAX ||
+	    !vmcu_walk_begin(c, packing, &w)) {
 		return false;
 	}
 	/* All channels are one group, or each has a group of its own. */
@@ -133,13 +196,21 @@ VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c)
 	    !(p->run == 0U && p->groups == in->channels)) {
 		return false;
 	}
-	if (!vmcu_check_scratch(c, 4U * taps) || !vmcu_check_apart(c, 4U * taps, out)) {
+	if (packing->vector != 0U) {
+		/* Whole vectors of addresses, those of rows, and a pixel of padding. */
+		scratch = (taps + 3U) / 4U * 16U + 4U * p->window.kernel_h + p->steps;
+		if (p->steps < in->channels && sees_padding(c, &p->window)) {
+			return false;
+		}
+	}
+	if (!vmcu_check_scratch(c, scratch) || !vmcu_check_apart(c, scratch, out)) {
 		return false;
 	}
 	per_group = out->channels / p->groups;
 	for (uint32_t g = 0; g < p->groups; g++) {
-		for (uint32_t n = 0; n < per_group; n += 4U) {
-			if (!walk_fours(p, &w, taps, n + 4U <= per_group)) {
+		for (uint32_t n = 0; n < per_group; n += size) {
+			if (packing->vector != 0U ? !walk_vector(p, &w, taps)
+						  : !walk_fours(p, &w, taps, n + 4U <= per_group)) {
 				return false;
 			}
 		}

@@ -14,12 +14,15 @@ VMCU_SMALL bool vmcu_walk_skip(struct vmcu_walk *w, uint64_t bytes)
 	return true;
 }
 
-VMCU_SMALL bool vmcu_walk_begin(const struct vmcu_check *c, const struct vmcu_mac_params *p,
+VMCU_SMALL bool vmcu_walk_begin(const struct vmcu_check *c, const struct vmcu_packing *packing,
 				struct vmcu_walk *w)
 {
+	const struct vmcu_mac_params *p = c->params;
+
 	if (!vmcu_check_array(c, p->stream, 1U, sizeof(uint32_t))) {
 		return false;
 	}
+	w->packing = packing;
 	w->at = vmcu_check_at(c, p->stream);
 	w->left = c->size - (uint32_t)(uintptr_t)p->stream;
 	return true;
@@ -41,10 +44,10 @@ VMCU_SMALL bool vmcu_walk_shifts(const struct vmcu_mac_params *p, const uint8_t 
 	return true;
 }
 
-VMCU_SMALL bool vmcu_walk_fast(const uint8_t *shift, uint32_t channels)
+VMCU_SMALL bool vmcu_walk_fast(const struct vmcu_walk *w, const uint8_t *shift, uint32_t channels)
 {
 	for (uint32_t i = 0; i < channels; i++) {
-		if (shift[i] > VMCU_FAST_SHIFT_MAX) {
+		if (shift[i] > w->packing->shift) {
 			return false;
 		}
 	}

@@ -15,17 +15,15 @@
 #include "../compiled.h"
 #include "../kernels/support.h"
 
-/** The fast requantiser's largest shift, less one: see FAST_SHIFTS of kernels/pack.py. */
-#define VMCU_FAST_SHIFT_MAX 22
-
 /** A stream that is being walked: what is left of the container. */
 struct vmcu_walk {
+	const struct vmcu_packing *packing;
 	const uint8_t *at;
 	uint32_t left;
 };
 
 /** Goes to the start of a layer's stream; false if that is not in the container. */
-bool vmcu_walk_begin(const struct vmcu_check *c, const struct vmcu_mac_params *p,
+bool vmcu_walk_begin(const struct vmcu_check *c, const struct vmcu_packing *packing,
 		     struct vmcu_walk *w);
 
 /** Skips bytes; false if there are not as many. */
@@ -35,6 +33,6 @@ bool vmcu_walk_skip(struct vmcu_walk *w, uint64_t bytes);
 bool vmcu_walk_shifts(const struct vmcu_mac_params *p, const uint8_t *words, uint32_t channels);
 
 /** True if shifts are for the fast requantiser. */
-bool vmcu_walk_fast(const uint8_t *shift, uint32_t channels);
+bool vmcu_walk_fast(const struct vmcu_walk *w, const uint8_t *shift, uint32_t channels);
 
 #endif /* VMCU_WALK_H_ */

@@ -26,7 +26,7 @@ def bench_stream(
         window,
         tuple((f"layer {n}", kernel, 0) for n, kernel in enumerate(opened.kernels)),
         lambda folder: machine.build_container(opened, folder),
-        lambda rows: answers(opened, rows),
+        lambda rows: answers(opened, machine, rows),
     )
     return stream.counted(subject, machine, name, target, seed, keep)
 
@@ -51,5 +51,5 @@ def bench(
         lambda folder: machine.build_container(opened, folder),
     )
     report, outputs = counted(subject, machine, name, sample, flash, keep)
-    compare(plan, expected(opened, [sample])[0], outputs, target)
+    compare(plan, expected(opened, machine, [sample])[0], outputs, target)
     return report

@@ -207,8 +207,9 @@ def _stream_of_container(args: argparse.Namespace) -> StreamBench:
     from .containers import target_of
     from .models import name_of
 
-    target, name = target_of(args.on or DEFAULT).name, name_of(args.model)
-    return bench_stream(open_container(args.model), name, target, args.keep)
+    container, name = open_container(args.model), name_of(args.model)
+    target = target_of(args.on or DEFAULT, container, args.model).name
+    return bench_stream(container, name, target, args.keep)
 
 
 def _report(args: argparse.Namespace) -> BenchReport:
@@ -270,4 +271,6 @@ def _of_container(
     from ..bench.container import bench
     from .containers import opened, target_of
 
-    return bench(opened(args), name, target_of(target).name, flash, args.keep)
+    container = opened(args)
+    target = target_of(target, container, args.model).name
+    return bench(container, name, target, flash, args.keep)

@@ -122,8 +122,21 @@ def _lines(facts: Facts) -> list[str]:
         *ports,
         *_release(facts.release),
         f"kernels: {', '.join(facts.kernels)}",
+        *_cores(facts),
         f"SHA-256 {facts.digest}, {f'signed, {facts.signed}' if facts.signed else 'not signed'}",
     ]
+
+
+def _cores(facts: Facts) -> list[str]:
+    """The cores of a container that not all have the kernels of."""
+    from ..container.kernels import targets_of
+    from ..kernels.targets import TARGETS
+
+    targets = targets_of(facts.kernels)
+    if len(targets) == len(TARGETS):
+        return []
+    cores = [f"{one.title} (--target {one.name})" for one in targets]
+    return [f"cores: {', '.join(cores) or 'none'}"]
 
 
 def _release(release: Release | None) -> list[str]:

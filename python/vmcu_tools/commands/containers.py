@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from .. import runners
 from ..container import Opened, open_container
+from ..container.kernels import targets_of
 from ..errors import Problem, UserError
+from ..kernels.targets import named
 from ..planner.options import spelled
+from ..runners import RUNNERS
 from ..runners.compiled import LOADING, CompiledRunner
 from ..runners.zephyr import ZephyrRunner
+from .models import family_of
 from .options import planner_options
 
 HOST = "host"
@@ -41,10 +46,17 @@ def opened(args: argparse.Namespace) -> Opened:
     return found
 
 
-def target_of(name: str | None) -> CompiledRunner | ZephyrRunner:
-    """The target of that name, HOST by default, as it loads containers. Raises UserError where it
-    does not."""
+def target_of(name: str | None, container: Opened, path: Path) -> CompiledRunner | ZephyrRunner:
+    """The machine of that name, HOST by default, as it loads a container. Raises UserError where it
+    loads none, or does not have the container's kernels."""
     plain = (name or HOST).removesuffix(LOADING)
     found = runners.get(f"{plain}{LOADING}")
     assert isinstance(found, (CompiledRunner, ZephyrRunner))
+    targets = targets_of(container.kernels)
+    if isinstance(found, CompiledRunner) and named(found.family) not in targets:
+        cores = " or ".join(f"{one.title} (--target {one.name})" for one in targets)
+        reason = f"{plain} cannot run this container, which is for {cores or 'no known core'}"
+        machines = [one for one in RUNNERS if named(family_of(one)) in targets]
+        hint = " or ".join(f"--on {one}" for one in machines) or "build it for one --target"
+        raise UserError(Problem(reason, hint, str(path)))
     return found

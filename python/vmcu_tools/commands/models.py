@@ -86,8 +86,7 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
     given = {f.name: values[f.name] for f in fields(CompileOptions) if f.name in values}
     machine = values.get("on") or ""
     contained = values.get("format", "c") == "container" or machine.endswith(LOADING)
-    # Containers have the kernels that every core runs.
-    given["target"] = given.get("target") or (None if contained else family_of(machine))
+    given["target"] = given.get("target") or family_of(machine)
     return replace(CompileOptions(**given), container=contained, choices=choices)
 
 

@@ -70,7 +70,8 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
     if is_container(args.model):
         from .containers import opened, target_of
 
-        container, loader = opened(args), target_of(args.on)
+        container = opened(args)
+        loader = target_of(args.on, container, args.model)
         plan = container.outline
         if plan.graph.hop:
             run = functools.partial(loader.run_container_stream, container)

@@ -92,7 +92,8 @@ def _container(args: argparse.Namespace) -> int:
     from ..verify.container import verify, verify_stream
     from .containers import opened, target_of
 
-    container, target = opened(args), target_of(args.on)
+    container = opened(args)
+    target = target_of(args.on, container, args.model)
     if container.outline.graph.hop:
         results = verify_stream(container, target, args.samples, args.seed)
     else:

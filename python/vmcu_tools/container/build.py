@@ -10,6 +10,7 @@ from ..emit.proof import prove_objects
 from ..machine import tables
 from ..machine.tables import expect
 from ..plan.plan import Plan
+from .kernels import refusal
 from .layout import REQUANTISERS
 from .online import Online, online_of
 from .pack import pack
@@ -61,7 +62,7 @@ def kernels_source(kernels: Iterable[str]) -> str:
     declared = "".join(f"extern const struct vmcu_kernel {name}_kernel;\n" for name in names)
     listed = "".join(f"\t&{name}_kernel,\n" for name in names)
     return (
-        f"#include <stddef.h>\n\n#include <vmcu/container.h>\n\n{declared}\n"
+        f"#include <stddef.h>\n\n#include <vmcu/container.h>\n\n{refusal(names)}{declared}\n"
         f"const struct vmcu_kernel *const vmcu_kernels[] = {{\n{listed}\tNULL,\n}};\n"
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import Problem, UserError
+from ..kernels.targets import TARGETS, Target, condition, packings, readers
 from ..ops.kernel_type import KERNEL_TYPES
 
 
@@ -17,3 +18,22 @@ def check_linkable(kernels: Iterable[str], path: Path) -> None:
         reason = f"it needs the kernel {unknown[0]!r}, which this version of vmcu does not have"
         hint = "use the version of vmcu that built the container"
         raise UserError(Problem(reason, hint, str(path)))
+
+
+def targets_of(kernels: Iterable[str]) -> list[Target]:
+    """The targets whose cores have all of some kernels, of which unknown ones do not count."""
+    wanted = {KERNEL_TYPES[name].packing for name in kernels if name in KERNEL_TYPES}
+    wanted = {packing for packing in wanted if condition(packing)}
+    return [target for target in TARGETS.values() if wanted <= {target.packing}]
+
+
+def refusal(kernels: Iterable[str]) -> str:
+    """C that does not compile for cores without some kernels."""
+    wanted = {KERNEL_TYPES[name].packing for name in kernels}
+    lines = []
+    for packing in packings():
+        if packing in wanted and condition(packing):
+            cores = " or ".join(target.title for target in readers(packing))
+            lines.append(f"#if !({condition(packing)})")
+            lines.append(f'#error "these kernels run on {cores} only"\n#endif\n')
+    return "\n".join([*lines, ""])

@@ -14,7 +14,6 @@ from ..emit.structs import STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
 from ..ops import recomputed
-from ..ops.kernel_type import KERNEL_TYPES
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
 from . import release as releases
 from .layout import (
@@ -106,11 +105,6 @@ class _Packer:
         ]
         members: dict[str, object] = dict(model)
         _check(members, self.params.values())
-        missing = [kernel for kernel in self.kernels if kernel not in KERNEL_TYPES]
-        if missing:
-            reason = f"containers do not support the kernel {missing[0]}"
-            hint = "build C tables without --format container, or a container with --target dsp"
-            raise UserError(Problem(reason, hint))
         counts = {table.label: table.count for table in TABLES}
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))

@@ -18,7 +18,7 @@ from .language.packing import Packing
 from .language.passes import lower
 from .language.target import Target, portable_body
 from .programs import COMMON, PACKED
-from .targets import TARGETS
+from .targets import TARGETS, condition, packings, readers
 from .targets.portable import COMPOUND, INSTRUCTIONS, PORTABLE
 
 HELPERS = "helpers.h"
@@ -105,7 +105,7 @@ def reachable(packing: Packing) -> set[Instruction]:
     portable C is one of its targets, else those that programs, targets and common headers name and
     that not every target has of its own."""
     every = {made.symbol: made for made in (*INSTRUCTIONS.values(), *COMPOUND.values())}
-    targets = [target for target in TARGETS.values() if target.packing == packing]
+    targets = readers(packing)
     if PORTABLE in targets:
         return set(every.values())
     texts = [function(lower(p)) for made in PACKED.values() for p in made(packing)]
@@ -137,7 +137,7 @@ def isa_choice(targets: Sequence[Target]) -> str:
 
 def chosen(target: Target) -> str:
     """The condition that isa_choice() picks a target."""
-    others = [other.guard for other in TARGETS.values() if other.packing == target.packing]
+    others = [other.guard for other in readers(target.packing)]
     earlier = others[: others.index(target.guard)]
     return " && \\\n\t".join([target.guard, *(f"!({guard})" for guard in earlier)])
 
@@ -167,15 +167,11 @@ def files() -> dict[str, str]:
     """Everything generated, by file name."""
     result = {f"isa_{t.name}.h": target_header(t) for t in TARGETS.values() if t is not PORTABLE}
     result[HELPERS] = helpers_header()
-    for packing in dict.fromkeys(target.packing for target in TARGETS.values()):
-        same = [target for target in TARGETS.values() if target.packing == packing]
-        needs = (
-            "" if PORTABLE in same else " || \\\n\t".join(f"({target.guard})" for target in same)
-        )
-        result[choice_name(packing)] = isa_choice(same)
+    for packing in packings():
+        result[choice_name(packing)] = isa_choice(readers(packing))
         result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
         for name, programs in PACKED.items():
-            text = kernel_file(name, packing, programs(packing), needs)
+            text = kernel_file(name, packing, programs(packing), condition(packing))
             result[f"{name}{packing.suffix}.c"] = text
     for target in TARGETS.values():
         origin = f"kernels/targets/{target.name}"

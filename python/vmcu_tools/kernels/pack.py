@@ -36,6 +36,11 @@ JOINED_SUM = 1 << 23
 INT16_MIN = -(1 << 15)
 
 
+def fast_shifts(packing: Packing) -> range:
+    """Shifts of the fast requantiser of a packing's kernels."""
+    return PAIRED_SHIFTS if packing.paired else FAST_SHIFTS
+
+
 @dataclass(frozen=True, eq=False)
 class MacWeights:
     """weights int8 (channels, runs, run): for every output channel, its taps in runs that are

@@ -25,6 +25,7 @@ from ..kernels.pack import (
     weight_stream,
 )
 from ..kernels.programs.depthwise import tile_bytes
+from ..kernels.targets import packings
 from ..kernels.targets.portable.depthwise import (
     GROUP,
     SQUARE_TAPS,
@@ -34,23 +35,21 @@ from ..kernels.targets.portable.depthwise import (
 )
 from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
-from .kernel_type import KernelType
 from .layer import Binding, Cost
-from .mac import PARAMS, WORD, MacLayer, repeated
+from .mac import WORD, MacLayer, kernel_type, repeated
 from .rates import Rates
 from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-KernelType("vmcu_depthwise_any", PARAMS, reads="WINDOW", check="vmcu_check_depthwise_any(c)")
-for _taps, _stride in itertools.product(TAPS, STRIDES):
-    KernelType(
-        f"vmcu_depthwise_{_taps}_{_stride}",
-        PARAMS,
-        reads="WINDOW",
-        check=f"vmcu_check_depthwise(c, {_taps}U, {_stride}U)",
-    )
+for _packing in packings():
+    kernel_type("depthwise_any", _packing, "depthwise_any(c, {packing})")
+    for _taps, _stride in () if _packing.vector else itertools.product(TAPS, STRIDES):
+        _numbers = f"{_taps}U, {_stride}U, {channel_bytes(_taps, _stride, _packing)}U"
+        kernel_type(
+            f"depthwise_{_taps}_{_stride}", _packing, f"depthwise(c, {{packing}}, {_numbers})"
+        )
 
 
 @dataclass(frozen=True, eq=False)

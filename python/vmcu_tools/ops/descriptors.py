@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .kernel_type import KERNEL_TYPES, KernelType
+from ..kernels.language.packing import Packing
+from ..kernels.pack import fast_shifts
+from ..kernels.targets import condition, packings
+from .kernel_type import KERNEL_TYPES, KernelType, packing_name
 
 # Within lib/vmcu.
 PATH = "container/gen/kernels.c"
@@ -30,11 +33,36 @@ HEAD = """\
 
 def text() -> str:
     """The C file; kernels by name, so that no order of imports shows."""
-    return HEAD + "\n".join("\n".join(_lines(kind)) + "\n" for kind in listed())
+    parts = ("\n".join(_group(packing)) for packing in packings())
+    return HEAD + "\n".join(parts)
 
 
 def listed() -> list[KernelType]:
     return [KERNEL_TYPES[symbol] for symbol in sorted(KERNEL_TYPES)]
+
+
+def _group(packing: Packing) -> Iterator[str]:
+    """The kernels that read a packing, or, with those that every core has, no weights."""
+    needed = condition(packing)
+    if needed:
+        yield f"#if {needed}"
+    yield f"static const struct vmcu_packing {packing_name(packing)} = {{"
+    yield from (f"\t.{name} = {value}," for name, value in _numbers(packing).items())
+    yield "};\n"
+    for kind in listed():
+        if kind.packing == packing:
+            yield "\n".join(_lines(kind)) + "\n"
+    if needed:
+        yield "#endif\n"
+
+
+def _numbers(packing: Packing) -> dict[str, str]:
+    """The members of struct vmcu_packing in C."""
+    names = ("lanes", "step", "dense", "pixels", "tap", "packed", "vector")
+    found = {name: f"{getattr(packing, name)}U" for name in names}
+    # Streams have one less.
+    shift = fast_shifts(packing)[-1] - 1
+    return found | {"shift": f"{shift}U", "paired": str(packing.paired).lower()}
 
 
 def _lines(kind: KernelType) -> Iterator[str]:

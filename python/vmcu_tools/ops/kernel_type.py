@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from ..kernels.language.packing import WORDS, Packing
 from .values import CStruct, Kernel, Member, Value
 
 # Conditions that many kernels have: of an input that is as large as the output; of one input of any
@@ -25,6 +26,11 @@ CONSTANTS = {f"uint{bits}_t": "{}U" for bits in (8, 16, 32)} | {"vmcu_long_t": "
 KERNEL_TYPES: dict[str, KernelType] = {}
 
 
+def packing_name(packing: Packing) -> str:
+    """The name of a packing's numbers in the loader's C."""
+    return f"packing{packing.suffix}"
+
+
 class KernelType:
     """A C function that computes layers, and how the loader of containers checks a layer of it.
 
@@ -33,7 +39,8 @@ class KernelType:
     its type demands, see CHECKED; and the container has as many elements behind each pointer as
     `arrays` says, in C. Tests damage containers accordingly. `check` is a function of
     lib/vmcu/container in place of all these. `reads` is a value of enum vmcu_reads without its
-    prefix. `streams` is true if only models with state have the kernel.
+    prefix. `streams` is true if only models with state have the kernel. `packing` is the layout of
+    its streams, for kernels that read weights; `{packing}` in `check` is a pointer to it.
 
     Called with the values of its parameters, it gives the kernel of a layer.
     """
@@ -48,11 +55,13 @@ class KernelType:
         limits: Mapping[str, tuple[int | None, int | None]] | None = None,
         check: str = "",
         streams: bool = False,
+        packing: Packing = WORDS,
     ):
         """Raises TypeError if a layer would pass with a pointer that nothing checks."""
         self.symbol, self.params, self.reads, self.streams = symbol, params, reads, streams
-        self.conditions, self.arrays, self.check = conditions, arrays or {}, check
-        self.limits = limits or {}
+        self.conditions, self.arrays = conditions, arrays or {}
+        self.check = check.format(packing=f"&{packing_name(packing)}")
+        self.limits, self.packing = limits or {}, packing
         named = " ".join(conditions)
         unchecked = [
             name

@@ -8,6 +8,7 @@ before its byte is written.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from ..graph import Graph, Node, Op
 from ..kernels.language.packing import Packing, packed_shifts
 from ..kernels.pack import MacWeights, blocks, lines
+from ..kernels.targets import packings
 from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from ..kernels.targets.portable.dense import are_copied
 from ..quant import (
@@ -44,12 +46,22 @@ PARAMS = CStruct(
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
     "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, packed;",
 )
-KernelType("vmcu_dense", PARAMS, reads="WINDOW", check="vmcu_check_dense(c)")
-for _name in ("pointwise", "conv"):
-    KernelType(f"vmcu_{_name}", PARAMS, reads="WINDOW", check=f"vmcu_check_{_name}(c, 4U, 2U)")
-    KernelType(
-        f"vmcu_{_name}_narrow", PARAMS, reads="WINDOW", check=f"vmcu_check_{_name}(c, 2U, 4U)"
-    )
+
+
+def kernel_type(name: str, packing: Packing, check: str) -> None:
+    """A kernel that reads weights in a packing. check: as KernelType has it, without its prefix."""
+    symbol, check = f"vmcu_{name}{packing.suffix}", f"vmcu_check_{check}"
+    KernelType(symbol, PARAMS, reads="WINDOW", check=check, packing=packing)
+
+
+for _packing in packings():
+    kernel_type("dense", _packing, "dense(c, {packing})")
+    for _name, (_suffix, _shapes) in itertools.product(
+        ("pointwise", "conv"), (("", WIDE), ("_narrow", NARROW))
+    ):
+        _pixels = max(_shapes)
+        _size = f"{_pixels}U, {_shapes[_pixels].channels(_packing)}U"
+        kernel_type(f"{_name}{_suffix}", _packing, f"{_name}(c, {{packing}}, {_size})")
 
 
 def requant_bytes(requant: Requant) -> int:

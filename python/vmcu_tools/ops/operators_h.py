@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ..kernels.targets import condition, packings
 from .kernel_type import KERNEL_TYPES
 from .values import STRUCTS
 
@@ -61,9 +62,27 @@ def text() -> str:
 
 
 def _lists() -> Iterator[str]:
-    """Macros that name the kernels that containers can use."""
+    """Macros that name the kernels that containers can use. VMCU_CONTAINER_KERNELS ends with those
+    that only some cores have."""
+    several = [packing for packing in packings() if condition(packing)]
+    others = [f"VMCU_CONTAINER_KERNELS{packing.suffix.upper()}" for packing in several]
+    for packing, name in zip(several, others, strict=True):
+        symbols = [one.symbol for one in KERNEL_TYPES.values() if one.packing == packing]
+        yield f"/** Those of them that only some cores have. */\n#if {condition(packing)}"
+        yield f"#define {name}(entry) \\\n{_entries(symbols)}"
+        yield f"#else\n#define {name}(entry)\n#endif\n"
     for streams, name, which in LISTS:
-        symbols = sorted(one.symbol for one in KERNEL_TYPES.values() if one.streams == streams)
-        entries = " \\\n".join(f"\tentry({symbol})" for symbol in symbols)
+        symbols = [
+            one.symbol
+            for one in KERNEL_TYPES.values()
+            if one.streams == streams and one.packing not in several
+        ]
+        entries = _entries(symbols)
+        if not streams:
+            entries += "".join(f" \\\n\t{other}(entry)" for other in others)
         comment = f"/** Applies a macro to each kernel that {which}. */"
         yield f"{comment}\n#define {name}(entry) \\\n{entries}\n"
+
+
+def _entries(symbols: Iterable[str]) -> str:
+    return " \\\n".join(f"\tentry({symbol})" for symbol in sorted(symbols))

@@ -6,18 +6,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from .. import runners
 from ..container import Opened
+from ..container.kernels import targets_of
 from ..graph import Graph
-from ..runners.compiled import CompiledRunner
+from ..kernels.targets import named
+from ..runners.compiled import LOADING, CompiledRunner
 from ..runners.samples import Sample, make_samples
 from ..runners.zephyr import ZephyrRunner
 from .stream import stream_of
 
 REFERENCE = "host"
+Machine: TypeAlias = CompiledRunner | ZephyrRunner
 
 
 @dataclass(frozen=True)
@@ -29,23 +33,31 @@ class Compared:
     differing: int
 
 
-def expected(opened: Opened, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
-    """The outputs of a container's tables where they are compiled in, on this computer."""
-    reference = runners.get(REFERENCE)
-    assert isinstance(reference, CompiledRunner)
-    return reference.run_container(opened, samples)
+def reference(opened: Opened, target: Machine) -> Machine:
+    """What runs a container's tables compiled in: this computer, or the target itself where this
+    computer does not have the kernels."""
+    found = runners.get(REFERENCE)
+    assert isinstance(found, CompiledRunner)
+    if named(found.family) not in targets_of(opened.kernels):
+        other = runners.get(target.name.removesuffix(LOADING))
+        assert isinstance(other, (CompiledRunner, ZephyrRunner))
+        return other
+    return found
 
 
-def answers(opened: Opened, rows: np.ndarray) -> np.ndarray:
+def expected(opened: Opened, target: Machine, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """The outputs of a container's tables where they are compiled in."""
+    return reference(opened, target).run_container(opened, samples)
+
+
+def answers(opened: Opened, target: Machine, rows: np.ndarray) -> np.ndarray:
     """expected() of a container that keeps rows: int8 (hops, bytes)."""
-    reference = runners.get(REFERENCE)
-    assert isinstance(reference, CompiledRunner)
-    return reference.run_container_stream(opened, rows)
+    return reference(opened, target).run_container_stream(opened, rows)
 
 
 def verify(
     opened: Opened,
-    target: CompiledRunner | ZephyrRunner,
+    target: Machine,
     random: int,
     structured: int,
     seed: int,
@@ -53,17 +65,17 @@ def verify(
     """Each output of a container on a target that loads it, against expected()."""
     graph = opened.outline.graph
     samples = make_samples(graph, random, structured, seed)
-    wanted, found = expected(opened, samples), target.run_container(opened, samples)
+    wanted = expected(opened, target, samples)
+    found = target.run_container(opened, samples)
     return _compared(graph, wanted, found)
 
 
-def verify_stream(
-    opened: Opened, target: CompiledRunner | ZephyrRunner, hops: int, seed: int
-) -> list[Compared]:
+def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list[Compared]:
     """verify() of a container that keeps rows, over so many hops of a stream."""
     graph = opened.outline.graph
     rows = stream_of(graph, graph.hop, hops, seed)
-    wanted, found = answers(opened, rows), target.run_container_stream(opened, rows)
+    wanted = answers(opened, target, rows)
+    found = target.run_container_stream(opened, rows)
     ends = list(itertools.accumulate(graph.tensors[p.tensor].bytes for p in graph.outputs))[:-1]
     pair = [np.split(each, ends, axis=1) for each in (wanted, found)]
     return _compared(graph, pair[:1], pair[1:])

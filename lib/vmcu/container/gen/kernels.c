@@ -13,6 +13,141 @@
 
 #include "../../compiled.h"
 
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+static const struct vmcu_packing packing_helium = {
+	.lanes = 16U,
+	.step = 16U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 1U,
+	.packed = 80U,
+	.vector = 16U,
+	.shift = 22U,
+	.paired = false,
+};
+
+VMCU_SMALL static bool check_conv_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_helium_kernel;
+const struct vmcu_kernel vmcu_conv_helium_kernel = {
+	.name = "vmcu_conv_helium",
+	.run = vmcu_conv_helium,
+	.check = check_conv_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_narrow_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_helium_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_helium_kernel = {
+	.name = "vmcu_conv_narrow_helium",
+	.run = vmcu_conv_narrow_helium,
+	.check = check_conv_narrow_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_helium);
+}
+
+extern const struct vmcu_kernel vmcu_dense_helium_kernel;
+const struct vmcu_kernel vmcu_dense_helium_kernel = {
+	.name = "vmcu_dense_helium",
+	.run = vmcu_dense_helium,
+	.check = check_dense_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_any_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise_any(c, &packing_helium);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_any_helium_kernel;
+const struct vmcu_kernel vmcu_depthwise_any_helium_kernel = {
+	.name = "vmcu_depthwise_any_helium",
+	.run = vmcu_depthwise_any_helium,
+	.check = check_depthwise_any_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_helium_kernel;
+const struct vmcu_kernel vmcu_pointwise_helium_kernel = {
+	.name = "vmcu_pointwise_helium",
+	.run = vmcu_pointwise_helium,
+	.check = check_pointwise_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_helium(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_helium_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_helium_kernel = {
+	.name = "vmcu_pointwise_narrow_helium",
+	.run = vmcu_pointwise_narrow_helium,
+	.check = check_pointwise_narrow_helium,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#endif
+
+static const struct vmcu_packing packing = {
+	.lanes = 4U,
+	.step = 4U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 2U,
+	.packed = 32U,
+	.vector = 0U,
+	.shift = 22U,
+	.paired = false,
+};
+
 extern const struct vmcu_kernel vmcu_add_kernel;
 const struct vmcu_kernel vmcu_add_kernel = {
 	.name = "vmcu_add",
@@ -139,7 +274,7 @@ const struct vmcu_kernel vmcu_concat_kernel = {
 
 VMCU_SMALL static bool check_conv(const struct vmcu_check *c)
 {
-	return vmcu_check_conv(c, 4U, 2U);
+	return vmcu_check_conv(c, &packing, 4U, 2U);
 }
 
 extern const struct vmcu_kernel vmcu_conv_kernel;
@@ -157,7 +292,7 @@ const struct vmcu_kernel vmcu_conv_kernel = {
 
 VMCU_SMALL static bool check_conv_narrow(const struct vmcu_check *c)
 {
-	return vmcu_check_conv(c, 2U, 4U);
+	return vmcu_check_conv(c, &packing, 2U, 4U);
 }
 
 extern const struct vmcu_kernel vmcu_conv_narrow_kernel;
@@ -191,11 +326,16 @@ const struct vmcu_kernel vmcu_cum_sum_kernel = {
 	.reads = VMCU_READS_PIXEL,
 };
 
+VMCU_SMALL static bool check_dense(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing);
+}
+
 extern const struct vmcu_kernel vmcu_dense_kernel;
 const struct vmcu_kernel vmcu_dense_kernel = {
 	.name = "vmcu_dense",
 	.run = vmcu_dense,
-	.check = vmcu_check_dense,
+	.check = check_dense,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,
@@ -206,7 +346,7 @@ const struct vmcu_kernel vmcu_dense_kernel = {
 
 VMCU_SMALL static bool check_depthwise_3_1(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 3U, 1U);
+	return vmcu_check_depthwise(c, &packing, 3U, 1U, 20U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_3_1_kernel;
@@ -224,7 +364,7 @@ const struct vmcu_kernel vmcu_depthwise_3_1_kernel = {
 
 VMCU_SMALL static bool check_depthwise_3_2(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 3U, 2U);
+	return vmcu_check_depthwise(c, &packing, 3U, 2U, 20U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_3_2_kernel;
@@ -242,7 +382,7 @@ const struct vmcu_kernel vmcu_depthwise_3_2_kernel = {
 
 VMCU_SMALL static bool check_depthwise_5_1(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 5U, 1U);
+	return vmcu_check_depthwise(c, &packing, 5U, 1U, 44U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_5_1_kernel;
@@ -260,7 +400,7 @@ const struct vmcu_kernel vmcu_depthwise_5_1_kernel = {
 
 VMCU_SMALL static bool check_depthwise_5_2(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 5U, 2U);
+	return vmcu_check_depthwise(c, &packing, 5U, 2U, 40U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_5_2_kernel;
@@ -278,7 +418,7 @@ const struct vmcu_kernel vmcu_depthwise_5_2_kernel = {
 
 VMCU_SMALL static bool check_depthwise_7_1(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 7U, 1U);
+	return vmcu_check_depthwise(c, &packing, 7U, 1U, 72U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_7_1_kernel;
@@ -296,7 +436,7 @@ const struct vmcu_kernel vmcu_depthwise_7_1_kernel = {
 
 VMCU_SMALL static bool check_depthwise_7_2(const struct vmcu_check *c)
 {
-	return vmcu_check_depthwise(c, 7U, 2U);
+	return vmcu_check_depthwise(c, &packing, 7U, 2U, 64U);
 }
 
 extern const struct vmcu_kernel vmcu_depthwise_7_2_kernel;
@@ -312,11 +452,16 @@ const struct vmcu_kernel vmcu_depthwise_7_2_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_depthwise_any(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise_any(c, &packing);
+}
+
 extern const struct vmcu_kernel vmcu_depthwise_any_kernel;
 const struct vmcu_kernel vmcu_depthwise_any_kernel = {
 	.name = "vmcu_depthwise_any",
 	.run = vmcu_depthwise_any,
-	.check = vmcu_check_depthwise_any,
+	.check = check_depthwise_any,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,
@@ -554,7 +699,7 @@ const struct vmcu_kernel vmcu_pad_kernel = {
 
 VMCU_SMALL static bool check_pointwise(const struct vmcu_check *c)
 {
-	return vmcu_check_pointwise(c, 4U, 2U);
+	return vmcu_check_pointwise(c, &packing, 4U, 2U);
 }
 
 extern const struct vmcu_kernel vmcu_pointwise_kernel;
@@ -572,7 +717,7 @@ const struct vmcu_kernel vmcu_pointwise_kernel = {
 
 VMCU_SMALL static bool check_pointwise_narrow(const struct vmcu_check *c)
 {
-	return vmcu_check_pointwise(c, 2U, 4U);
+	return vmcu_check_pointwise(c, &packing, 2U, 4U);
 }
 
 extern const struct vmcu_kernel vmcu_pointwise_narrow_kernel;
@@ -736,3 +881,235 @@ const struct vmcu_kernel vmcu_transpose_conv_kernel = {
 	.size = sizeof(struct vmcu_transpose_conv_params),
 	.reads = VMCU_READS_ALL,
 };
+
+#if ((defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)) || \
+	(defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+static const struct vmcu_packing packing_pairs = {
+	.lanes = 4U,
+	.step = 4U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 2U,
+	.packed = 32U,
+	.vector = 0U,
+	.shift = 21U,
+	.paired = true,
+};
+
+VMCU_SMALL static bool check_conv_narrow_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_pairs, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_pairs_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_pairs_kernel = {
+	.name = "vmcu_conv_narrow_pairs",
+	.run = vmcu_conv_narrow_pairs,
+	.check = check_conv_narrow_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_pairs, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_pairs_kernel;
+const struct vmcu_kernel vmcu_conv_pairs_kernel = {
+	.name = "vmcu_conv_pairs",
+	.run = vmcu_conv_pairs,
+	.check = check_conv_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_pairs);
+}
+
+extern const struct vmcu_kernel vmcu_dense_pairs_kernel;
+const struct vmcu_kernel vmcu_dense_pairs_kernel = {
+	.name = "vmcu_dense_pairs",
+	.run = vmcu_dense_pairs,
+	.check = check_dense_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_3_1_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 3U, 1U, 20U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_3_1_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_3_1_pairs_kernel = {
+	.name = "vmcu_depthwise_3_1_pairs",
+	.run = vmcu_depthwise_3_1_pairs,
+	.check = check_depthwise_3_1_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_3_2_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 3U, 2U, 20U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_3_2_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_3_2_pairs_kernel = {
+	.name = "vmcu_depthwise_3_2_pairs",
+	.run = vmcu_depthwise_3_2_pairs,
+	.check = check_depthwise_3_2_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_5_1_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 5U, 1U, 36U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_5_1_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_5_1_pairs_kernel = {
+	.name = "vmcu_depthwise_5_1_pairs",
+	.run = vmcu_depthwise_5_1_pairs,
+	.check = check_depthwise_5_1_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_5_2_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 5U, 2U, 36U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_5_2_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_5_2_pairs_kernel = {
+	.name = "vmcu_depthwise_5_2_pairs",
+	.run = vmcu_depthwise_5_2_pairs,
+	.check = check_depthwise_5_2_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_7_1_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 7U, 1U, 60U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_7_1_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_7_1_pairs_kernel = {
+	.name = "vmcu_depthwise_7_1_pairs",
+	.run = vmcu_depthwise_7_1_pairs,
+	.check = check_depthwise_7_1_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_7_2_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise(c, &packing_pairs, 7U, 2U, 60U);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_7_2_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_7_2_pairs_kernel = {
+	.name = "vmcu_depthwise_7_2_pairs",
+	.run = vmcu_depthwise_7_2_pairs,
+	.check = check_depthwise_7_2_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_depthwise_any_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_depthwise_any(c, &packing_pairs);
+}
+
+extern const struct vmcu_kernel vmcu_depthwise_any_pairs_kernel;
+const struct vmcu_kernel vmcu_depthwise_any_pairs_kernel = {
+	.name = "vmcu_depthwise_any_pairs",
+	.run = vmcu_depthwise_any_pairs,
+	.check = check_depthwise_any_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_pairs, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_pairs_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_pairs_kernel = {
+	.name = "vmcu_pointwise_narrow_pairs",
+	.run = vmcu_pointwise_narrow_pairs,
+	.check = check_pointwise_narrow_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_pairs(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_pairs, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_pairs_kernel;
+const struct vmcu_kernel vmcu_pointwise_pairs_kernel = {
+	.name = "vmcu_pointwise_pairs",
+	.run = vmcu_pointwise_pairs,
+	.check = check_pointwise_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#endif

@@ -322,6 +322,39 @@ struct vmcu_transpose_conv_params {
 void vmcu_transpose_conv(const struct vmcu_call *call);
 
 /* clang-format off */
+/** Those of them that only some cores have. */
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_HELIUM(entry) \
+	entry(vmcu_conv_helium) \
+	entry(vmcu_conv_narrow_helium) \
+	entry(vmcu_dense_helium) \
+	entry(vmcu_depthwise_any_helium) \
+	entry(vmcu_pointwise_helium) \
+	entry(vmcu_pointwise_narrow_helium)
+#else
+#define VMCU_CONTAINER_KERNELS_HELIUM(entry)
+#endif
+
+/** Those of them that only some cores have. */
+#if ((defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)) || \
+	(defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_PAIRS(entry) \
+	entry(vmcu_conv_narrow_pairs) \
+	entry(vmcu_conv_pairs) \
+	entry(vmcu_dense_pairs) \
+	entry(vmcu_depthwise_3_1_pairs) \
+	entry(vmcu_depthwise_3_2_pairs) \
+	entry(vmcu_depthwise_5_1_pairs) \
+	entry(vmcu_depthwise_5_2_pairs) \
+	entry(vmcu_depthwise_7_1_pairs) \
+	entry(vmcu_depthwise_7_2_pairs) \
+	entry(vmcu_depthwise_any_pairs) \
+	entry(vmcu_pointwise_narrow_pairs) \
+	entry(vmcu_pointwise_pairs)
+#else
+#define VMCU_CONTAINER_KERNELS_PAIRS(entry)
+#endif
+
 /** Applies a macro to each kernel that containers can use. */
 #define VMCU_CONTAINER_KERNELS(entry) \
 	entry(vmcu_add) \
@@ -364,7 +397,9 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_softmax_onnx) \
 	entry(vmcu_softmax_tflite) \
 	entry(vmcu_table_mean) \
-	entry(vmcu_transpose_conv)
+	entry(vmcu_transpose_conv) \
+	VMCU_CONTAINER_KERNELS_HELIUM(entry) \
+	VMCU_CONTAINER_KERNELS_PAIRS(entry)
 
 /** Applies a macro to each kernel that containers with state can use too. */
 #define VMCU_STREAM_KERNELS(entry) \

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...errors import Problem, UserError
+from ..language.packing import Packing
 from ..language.target import Target
 from .dsp import DSP
 from .helium import HELIUM
@@ -16,10 +17,37 @@ from .v7m import V7M
 TARGETS = {target.name: target for target in (HELIUM, DSP, V7M, V6M, RV32, PORTABLE)}
 DEFAULT = DSP.name
 
-__all__ = ["DEFAULT", "PORTABLE", "SUFFIXES", "TARGETS", "Target", "named"]
+__all__ = [
+    "DEFAULT",
+    "PORTABLE",
+    "SUFFIXES",
+    "TARGETS",
+    "Target",
+    "condition",
+    "named",
+    "packings",
+    "readers",
+]
 
 # How the C names of kernels end that only cores of some targets have.
 SUFFIXES = tuple(dict.fromkeys(t.packing.suffix for t in TARGETS.values() if t.packing.suffix))
+
+
+def packings() -> tuple[Packing, ...]:
+    """Those of all targets."""
+    return tuple(dict.fromkeys(target.packing for target in TARGETS.values()))
+
+
+def readers(packing: Packing) -> list[Target]:
+    """The targets whose kernels read a packing."""
+    return [target for target in TARGETS.values() if target.packing == packing]
+
+
+def condition(packing: Packing) -> str:
+    """The preprocessor condition for cores that have kernels of a packing; nothing where all have
+    them."""
+    guards = (f"({target.guard})" for target in readers(packing))
+    return "" if PORTABLE in readers(packing) else " || \\\n\t".join(guards)
 
 
 def named(name: str | None) -> Target:

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of packings that only some cores read, on this computer: a copy of the runtime where
+a target of tests has them in portable C, for the sanitizers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from vmcu_tools import paths
+from vmcu_tools.kernels import generate
+from vmcu_tools.kernels.language.packing import WORDS, Packing
+from vmcu_tools.kernels.targets import (
+    DEFAULT,
+    TARGETS,
+    Target,
+    condition,
+    packings,
+    pairs,
+    readers,
+)
+from vmcu_tools.kernels.targets.portable.dense import run_dense, sums_dense
+from vmcu_tools.kernels.targets.portable.vectors import all_vectors
+from vmcu_tools.ops import descriptors, operators_h
+
+# By the names of tests.
+PACKED: dict[str, Packing] = {p.suffix.strip("_"): p for p in packings() if condition(p)}
+# Vector by vector, as targets/helium reads the stream. Addresses have four bytes, as on its cores;
+# what stands for padding is behind them and those of rows.
+ALL_VECTORS = r"""
+VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
+const uint8_t *const stream = vmcu_constants(call, p->stream);
+const struct vmcu_window *window = &p->window;
+const int32_t channels = vmcu_call_output(call)->channels;
+const int32_t count = window->kernel_h * window->kernel_w;
+const int32_t size = channels / p->groups;
+int8_t *const zeros = (int8_t *)call->scratch + ((count + 3) & ~3) * 4 + window->kernel_h * 4;
+int8_t *const out = vmcu_output_start(call);
+struct vmcu_places in;
+
+VMCU_OWN_POINTER(call, p, stream);
+for (int32_t done = 0; done < (int32_t)call->columns; done++) {
+	const int32_t x = (call->layer->descending != 0) ? (int32_t)call->columns - 1 - done : done;
+	const uint8_t *w = stream;
+	int8_t *to = out + x * channels;
+
+	vmcu_places_find(&in, call, call->scratch, call->y * window->stride_h - window->pad_top,
+			(call->x + x) * window->stride_w - window->pad_left);
+	memset(zeros, p->input_zero, p->steps);
+	for (int32_t g = 0; g < p->groups; g++, to += size) {
+		for (int32_t n = 0; n < size; n += 16) {
+			const int32_t *bias = (const int32_t *)&w[4];
+			const int8_t *v = (const int8_t *)&bias[16];
+			const int32_t *c = (const int32_t *)&v[16 * count];
+			const int32_t several = w[1] + 256 * w[2];
+			const bool exact = w[0] != 0;
+
+			if (several < 1 || several > count || (exact && w[0] != VMCU_EXACT)) {
+				__builtin_trap();
+			}
+			for (int32_t i = 0; i < vmcu_min(16, size - n); i++) {
+				const int32_t at = ((i & 1) << 3) | ((i & 2) << 1) | (i >> 2);
+				const int32_t channel = g + (n + i) * p->run;
+				int32_t sum = bias[at];
+
+				for (int32_t k = 0; k < count; k++) {
+					const int32_t place = in.offsets[k];
+					int32_t tap = in.zeros & 0xff;
+
+					if (place != VMCU_PLACE_OUTSIDE) {
+						tap = in.start[place + channel];
+					} else if (p->run != 0) {
+						if (n + i >= p->steps) {
+							__builtin_trap();
+						}
+						tap = zeros[n + i];
+					}
+					sum = vmcu_mac(sum, (int8_t)tap, v[16 * k + i]);
+				}
+				if (exact) {
+					to[n + i] = vmcu_any(p, sum, c[at], c[16 + at]);
+				} else {
+					const int32_t shift = ~((const int8_t *)&c[16])[at];
+
+					to[n + i] = vmcu_fixed(sum, c[at], vmcu_half(p) * (1 << shift),
+							shift);
+				}
+			}
+			w = (const uint8_t *)&c[16] + (exact ? 64 : 16);
+		}
+	}
+}
+"""
+# Portable C has tiles of four lanes.
+VECTOR_TILES = {
+    "tile": r"""
+typedef int8_t vmcu_lane_t;
+
+#define VMCU_FOUR 4
+
+VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				int32_t value)
+{
+	t[(k & ~15) * pixels + 16 * lane + (k & 15)] = (int8_t)value;
+}
+
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				const int8_t *x, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++) {
+		vmcu_lane_put(t, pixels, lane, k + i, x[i]);
+	}
+}
+
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				int32_t value, int32_t count)
+{
+	for (int32_t i = 0; i < ((count + 15) & ~15); i++) {
+		vmcu_lane_put(t, pixels, lane, k + i, value);
+	}
+}
+""",
+    "widen_rows": "",
+    "widen_any": r"""
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				int32_t count)
+{
+	for (int32_t i = 0; i < pixels; i++) {
+		for (int32_t k = 0; k < ((count + 15) & ~15); k++) {
+			vmcu_lane_put(t, pixels, i, k, (k < count) ? x[i * pitch + k] : 0);
+		}
+	}
+}
+""",
+    "nines": r"""
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				int32_t pixel, int32_t channel)
+{
+	(void)t;
+	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				const struct vmcu_window *window, int32_t line,
+				const int8_t *x, int32_t step, int32_t pitch)
+{
+	for (int32_t i = 0; i < pixels; i++) {
+		for (int32_t k = 0; k < line * window->kernel_h; k++) {
+			const int8_t *row = x + i * pitch + k / line * step;
+
+			vmcu_lane_put(t, pixels, i, k, row[k % line]);
+		}
+	}
+	return true;
+}
+""",
+}
+SUMS = """
+{
+	const int32_t *bias = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&bias[4];
+	int32_t y = row;
+
+	__builtin_memcpy(acc, bias, 16);
+	for (int32_t r = 0; r < vmcu_source_rows(in); r++, y += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_taps(in, y, pixel) + channel;
+
+		for (int32_t k = 0; k < in->run; k++) {
+			for (int32_t n = 0; n < 4; n++) {
+				acc[n] += x[k] * v[k / 16 * 64 + 16 * n + k % 16];
+			}
+		}
+		v += (in->run + 15) / 16 * 64;
+	}
+	*w = (const uint8_t *)v;
+}
+"""
+VECTOR_BODIES = {
+    all_vectors: ALL_VECTORS,
+    sums_dense: f"(void)p;\n(void)apart;\n{SUMS}",
+    run_dense: f"""
+for (; taken > 0; taken -= 4, *out += 4) {{
+	int32_t acc[4];
+
+	{SUMS}
+	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+}}
+""",
+}
+
+
+@dataclass(frozen=True)
+class Core:
+    """This computer with the kernels of a packing. flags: of images; target: one whose plans they
+    run."""
+
+    packing: Packing
+    target: str
+    flags: tuple[str, ...] = ()
+
+
+PLAIN = Core(WORDS, DEFAULT)
+
+
+@contextmanager
+def core(name: str) -> Iterator[Core]:
+    """While it lasts, this computer has the kernels of one of PACKED, or of every core."""
+    if name not in PACKED:
+        yield PLAIN
+        return
+    packing = PACKED[name]
+    family = readers(packing)[0].name
+    macro = f"VMCU_ANY_{name.upper()}"
+    own = VECTOR_BODIES if packing.vector else {}
+    helpers = pairs.HELPERS if packing.paired else VECTOR_TILES
+    costs = TARGETS[DEFAULT].costs
+    target = Target(f"any_{name}", "Any core", f"defined({macro})", packing, costs, own, helpers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TARGETS, target.name, target)
+        folder = _copy()
+        patch.setattr(paths, "runtime", lambda: folder)
+        # Products of pairs of damaged weights wrap, as they do in assembly.
+        wraps = ("-fwrapv",) if packing.paired else ()
+        yield Core(packing, family, (f"-D{macro}", *wraps))
+
+
+def _copy() -> Path:
+    """The runtime as TARGETS has it, in a folder of what is in it: archives are made once."""
+    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
+    store.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store) as name:
+        made = Path(name) / "runtime"
+        shutil.copytree(paths.runtime(), made)
+        generate.write(made / "kernels" / "gen")
+        for module in (descriptors, operators_h):
+            (made / module.PATH).write_text(module.text())
+        digest = hashlib.sha256()
+        for file in sorted(file for file in made.rglob("*") if file.is_file()):
+            digest.update(str(file.relative_to(made)).encode() + b"\0" + file.read_bytes())
+        folder = store / digest.hexdigest()[:32]
+        # Another process may have made it since.
+        with contextlib.suppress(OSError):
+            made.rename(folder)
+    return folder
