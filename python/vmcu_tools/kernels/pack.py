@@ -24,7 +24,7 @@ from .targets.portable.depthwise import (
     line_order,
 )
 from .targets.portable.places import tap_order
-from .targets.portable.vectors import TAPS_BITS, quarters
+from .targets.portable.vectors import CODE_BITS, MOST, TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -357,8 +357,9 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
     words = [count << TAPS_BITS for count in counts]
     words[0] |= (min(counts) == 1) << 31
     order, parts = quarters(size), []
-    for pick, one, word in zip(picks, taps, words, strict=True):
+    for pick, one, word, count in zip(picks, taps, words, counts, strict=True):
         quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
+        word |= (min(count, MOST) << CODE_BITS) * (quick and len(pick) == size)
         bias, multiplier, other = (
             fill(values, size)[order]
             for values in (weights.folded_bias[pick], *weights.factors(pick, quick))

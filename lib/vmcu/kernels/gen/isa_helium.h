@@ -292,14 +292,16 @@ typedef void vmcu_store_exact(const struct vmcu_mac_params *p, const int32_t *su
 			      const int32_t *c, int8_t *out, int32_t lanes);
 struct vmcu_vector_job {
 	const uint8_t *stream;
-	int8_t *out;
 	int32_t channels;
+	int8_t *out;
 	const int8_t **taps;
 	int32_t count;
 	const int8_t *zeros;
 	int32_t step;
 	int32_t next;
 	int32_t pixels;
+	int32_t delta;
+	int32_t padded;
 	int32_t zero;
 	const struct vmcu_mac_params *p;
 	vmcu_store_exact *store;
@@ -382,11 +384,13 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 	job.count = count;
 	job.zeros = zeros;
 	job.step = back ? -stride * channels : stride * channels;
-	job.next = back ? -channels : channels;
+	job.next = (back ? -channels : channels) - ((channels + 15) & ~15);
+	job.delta = job.step - ((channels + 15) & ~15);
 	job.zero = p->output_zero;
 	job.p = p;
 	job.store = vmcu_store_quarters;
 	whole = vmcu_vector_rows(rows, &job, call, row);
+	job.padded = row < 0 || row + (p->window.kernel_h - 1) * p->window.dilation_h >= t->height;
 	for (int32_t n = 0; n < p->steps; n += 16) {
 		vstrbq_p_s8(zeros + n, vdupq_n_s8(p->input_zero), vctp8q((uint32_t)(p->steps - n)));
 	}

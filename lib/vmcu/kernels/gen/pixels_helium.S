@@ -43,23 +43,20 @@ vmcu_vectors_of_nine:
 	sub	sp, #28
 	.cfi_adjust_cfa_offset	28
 	str	r0, JOB
-	ldr	r1, [r0, #36]
+	ldr	r1, [r0, #44]
 	str	r1, ZERO
+	mov	r12, r0
+	ldr	r10, [r12, #8]
 .Lvmcu_vectors_of_nine_pixel:
-	ldr	r12, JOB
 	ldr	lr, [r12, #12]
-	ldr	r7, [r12, #0]
-	ldr	r10, [r12, #4]
-	ldr	r11, [r12, #8]
+	ldrd	r7, r11, [r12, #0]
 	ldm	lr, {r0, r1, r2, r3, r4, r5, r6, r8, r9}
 .Lvmcu_vectors_of_nine_vector:
-	cmp	r11, #16
-	blt.w	.Lvmcu_vectors_of_nine_some
-	ldrb	r12, [r7, #1]
+	ldrb	r12, [r7, #3]
 	tbh	[pc, r12, lsl #1]
 .Lvmcu_vectors_of_nine_table:
-	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
-	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
+	.2byte	(.Lvmcu_vectors_of_nine_of_0 - .Lvmcu_vectors_of_nine_table) / 2
+	.2byte	(.Lvmcu_vectors_of_nine_of_0 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_3 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_3 - .Lvmcu_vectors_of_nine_table) / 2
@@ -69,13 +66,9 @@ vmcu_vectors_of_nine:
 	.2byte	(.Lvmcu_vectors_of_nine_of_5 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_9 - .Lvmcu_vectors_of_nine_table) / 2
 
-	/* Fewer channels than a vector has. */
-.Lvmcu_vectors_of_nine_some:
+	/* Fewer channels than a vector has, or sums for another requantiser. */
+.Lvmcu_vectors_of_nine_of_0:
 	vctp.8	r11
-	vldrw.32	q0, [r7, #4]
-	vldrw.32	q1, [r7, #20]
-	vldrw.32	q2, [r7, #36]
-	vldrw.32	q3, [r7, #52]
 	vpst
 	vldrbt.8	q4, [r0], #16
 	vldrw.32	q5, [r7, #68]
@@ -84,11 +77,14 @@ vmcu_vectors_of_nine:
 	vpst
 	vldrbt.8	q4, [r1], #16
 	vldrw.32	q7, [r7, #84]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
 	vmullt.s8	q7, q4, q7
 	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
 	vmovlb.s16	q4, q6
 	vadd.i32	q0, q0, q4
 	vmovlt.s16	q6, q6
@@ -173,107 +169,13 @@ vmcu_vectors_of_nine:
 	vadd.i32	q2, q2, q4
 	vmovlt.s16	q5, q5
 	vadd.i32	q3, q3, q5
+	ldrb	r12, [r7]
+	cmp	r12, #0
+	beq.w	.Lvmcu_vectors_of_nine_have
 	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	b.w	.Lvmcu_vectors_of_nine_exact
 
-	/* Two taps at a time in 16 bits. */
-.Lvmcu_vectors_of_nine_of_2:
-	vldrw.32	q0, [r7, #4]
-	vldrw.32	q1, [r7, #20]
-	vldrw.32	q2, [r7, #36]
-	vldrw.32	q3, [r7, #52]
-	vldrb.8	q4, [r0], #16
-	vldrw.32	q5, [r7, #68]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r1], #16
-	vldrw.32	q7, [r7, #84]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #84]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r2], #16
-	vldrw.32	q5, [r7, #100]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r3], #16
-	vldrw.32	q7, [r7, #116]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #116]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r4], #16
-	vldrw.32	q5, [r7, #132]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r5], #16
-	vldrw.32	q7, [r7, #148]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #148]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r6], #16
-	vldrw.32	q5, [r7, #164]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r8], #16
-	vldrw.32	q7, [r7, #180]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #180]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r9], #16
-	vldrw.32	q5, [r7, #196]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
-
-	/* Three taps. */
+	/* Three taps at a time in 16 bits. */
 .Lvmcu_vectors_of_nine_of_3:
 	vldrb.8	q5, [r0], #16
 	vldrw.32	q6, [r7, #68]
@@ -355,8 +257,7 @@ vmcu_vectors_of_nine:
 	vldrw.32	q7, FOURTH
 	vmovlt.s16	q4, q4
 	vadd.i32	q3, q7, q4
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	b.w	.Lvmcu_vectors_of_nine_have
 
 	/* Five taps, then four. */
 .Lvmcu_vectors_of_nine_of_5:
@@ -432,8 +333,7 @@ vmcu_vectors_of_nine:
 	vldrw.32	q7, FOURTH
 	vmovlt.s16	q4, q4
 	vadd.i32	q3, q7, q4
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	b.w	.Lvmcu_vectors_of_nine_have
 
 	/* All of them. */
 .Lvmcu_vectors_of_nine_of_9:
@@ -489,24 +389,115 @@ vmcu_vectors_of_nine:
 	vadd.i16	q4, q4, q2
 	vmullt.s8	q2, q6, q0
 	vadd.i16	q5, q5, q2
-	add.w	r7, r7, #212
-	vldrw.32	q0, [r7, #-208]
+	vldrw.32	q0, [r7, #4]
 	vmovlb.s16	q6, q4
 	vadd.i32	q0, q0, q6
-	vldrw.32	q1, [r7, #-192]
+	vldrw.32	q1, [r7, #20]
 	vmovlt.s16	q6, q4
 	vadd.i32	q1, q1, q6
-	vldrw.32	q2, [r7, #-176]
+	vldrw.32	q2, [r7, #36]
 	vmovlb.s16	q6, q5
 	vadd.i32	q2, q2, q6
-	vldrw.32	q3, [r7, #-160]
+	vldrw.32	q3, [r7, #52]
 	vmovlt.s16	q6, q5
 	vadd.i32	q3, q3, q6
+	b	.Lvmcu_vectors_of_nine_have
+
+	/* Two taps. */
+.Lvmcu_vectors_of_nine_of_2:
+	vldrb.8	q4, [r0], #16
+	vldrw.32	q5, [r7, #68]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r1], #16
+	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r2], #16
+	vldrw.32	q5, [r7, #100]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r3], #16
+	vldrw.32	q7, [r7, #116]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #116]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r4], #16
+	vldrw.32	q5, [r7, #132]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r5], #16
+	vldrw.32	q7, [r7, #148]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #148]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r6], #16
+	vldrw.32	q5, [r7, #164]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r8], #16
+	vldrw.32	q7, [r7, #180]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #180]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r9], #16
+	vldrw.32	q5, [r7, #196]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
 .Lvmcu_vectors_of_nine_have:
-	ldrb	r12, [r7, #-212]
-	cmp	r12, #0
-	bne.w	.Lvmcu_vectors_of_nine_exact
-	vldrw.32	q4, [r7, #0]
+	vldrw.32	q4, [r7, #212]!
 	vqrdmulh.s32	q5, q0, q4
 	vshr.s32	q0, q0, #31
 	vadd.i32	q0, q0, q5
@@ -547,14 +538,28 @@ vmcu_vectors_of_nine:
 	subs	r11, #16
 	bgt.w	.Lvmcu_vectors_of_nine_vector
 	ldr	r12, JOB
-	ldr	r10, [r12, #4]
 	ldr	lr, [r12, #28]
 	add	r10, lr
-	str	r10, [r12, #4]
 	ldr	r11, [r12, #32]
 	subs	r11, #1
 	str	r11, [r12, #32]
-	beq	.Lvmcu_vectors_of_nine_done
+	beq.w	.Lvmcu_vectors_of_nine_done
+	ldr	lr, [r12, #40]
+	cmp	lr, #0
+	bne	.Lvmcu_vectors_of_nine_taps
+	ldr	lr, [r12, #36]
+	add	r0, lr
+	add	r1, lr
+	add	r2, lr
+	add	r3, lr
+	add	r4, lr
+	add	r5, lr
+	add	r6, lr
+	add	r8, lr
+	add	r9, lr
+	ldrd	r7, r11, [r12, #0]
+	b.w	.Lvmcu_vectors_of_nine_vector
+.Lvmcu_vectors_of_nine_taps:
 
 	/* The taps of the next pixel, but for those that are padding. */
 	ldr	r0, [r12, #12]
@@ -574,19 +579,19 @@ vmcu_vectors_of_nine:
 	/* Sums that are not for the fast requantiser. */
 .Lvmcu_vectors_of_nine_exact:
 	ldr	r12, JOB
-	vstrw.32	q0, [r12, #48]
-	vstrw.32	q1, [r12, #64]
-	vstrw.32	q2, [r12, #80]
-	vstrw.32	q3, [r12, #96]
+	vstrw.32	q0, [r12, #56]
+	vstrw.32	q1, [r12, #72]
+	vstrw.32	q2, [r12, #88]
+	vstrw.32	q3, [r12, #104]
 	push	{r0-r3}
 	.cfi_adjust_cfa_offset	16
 	push	{r11, r12}
 	.cfi_adjust_cfa_offset	8
-	ldr	r0, [r12, #40]
-	add.w	r1, r12, #48
+	ldr	r0, [r12, #48]
+	add.w	r1, r12, #56
 	mov	r2, r7
 	mov	r3, r10
-	ldr	lr, [r12, #44]
+	ldr	lr, [r12, #52]
 	blx	lr
 	add	sp, #8
 	.cfi_adjust_cfa_offset	-8
@@ -630,14 +635,12 @@ vmcu_vectors_of_any:
 	sub	sp, #28
 	.cfi_adjust_cfa_offset	28
 	str	r0, JOB
-	ldr	r1, [r0, #36]
+	ldr	r1, [r0, #44]
 	str	r1, ZERO
+	mov	r12, r0
+	ldr	r10, [r12, #8]
 .Lvmcu_vectors_of_any_pixel:
-	ldr	r12, JOB
-	ldr	lr, [r12, #12]
-	ldr	r7, [r12, #0]
-	ldr	r10, [r12, #4]
-	ldr	r11, [r12, #8]
+	ldrd	r7, r11, [r12, #0]
 
 	/* The first channel. */
 	movs	r2, #0
@@ -749,9 +752,9 @@ vmcu_vectors_of_any:
 	bgt	.Lvmcu_vectors_of_any_group
 .Lvmcu_vectors_of_any_sums:
 	vldrw.32	q3, FOURTH
-.Lvmcu_vectors_of_any_have:
 	tst	r6, #128
 	bne.w	.Lvmcu_vectors_of_any_exact
+.Lvmcu_vectors_of_any_have:
 	vldrw.32	q4, [r7, #0]
 	vqrdmulh.s32	q5, q0, q4
 	vshr.s32	q0, q0, #31
@@ -794,14 +797,12 @@ vmcu_vectors_of_any:
 	subs	r11, #16
 	bgt.w	.Lvmcu_vectors_of_any_vector
 	ldr	r12, JOB
-	ldr	r10, [r12, #4]
 	ldr	lr, [r12, #28]
 	add	r10, lr
-	str	r10, [r12, #4]
 	ldr	r11, [r12, #32]
 	subs	r11, #1
 	str	r11, [r12, #32]
-	beq	.Lvmcu_vectors_of_any_done
+	beq.w	.Lvmcu_vectors_of_any_done
 
 	/* The taps of the next pixel, but for those that are padding. */
 	ldr	r0, [r12, #12]
@@ -821,19 +822,19 @@ vmcu_vectors_of_any:
 	/* Sums that are not for the fast requantiser. */
 .Lvmcu_vectors_of_any_exact:
 	ldr	r12, JOB
-	vstrw.32	q0, [r12, #48]
-	vstrw.32	q1, [r12, #64]
-	vstrw.32	q2, [r12, #80]
-	vstrw.32	q3, [r12, #96]
+	vstrw.32	q0, [r12, #56]
+	vstrw.32	q1, [r12, #72]
+	vstrw.32	q2, [r12, #88]
+	vstrw.32	q3, [r12, #104]
 	push	{r0-r3}
 	.cfi_adjust_cfa_offset	16
 	push	{r11, r12}
 	.cfi_adjust_cfa_offset	8
-	ldr	r0, [r12, #40]
-	add.w	r1, r12, #48
+	ldr	r0, [r12, #48]
+	add.w	r1, r12, #56
 	mov	r2, r7
 	mov	r3, r10
-	ldr	lr, [r12, #44]
+	ldr	lr, [r12, #52]
 	blx	lr
 	add	sp, #8
 	.cfi_adjust_cfa_offset	-8

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from ...language.assembly import WORD, Function, leave, note, release, reserve, save
 from ..portable.depthwise import EXACT
+from ..portable.vectors import CODE_BITS
 from ..thumb import prototypes
 from .blocks import NO_VECTORS, VECTORS
 
 # struct vmcu_vector_job.
 MEMBERS = (
-    *("const uint8_t *stream", "int8_t *out", "int32_t channels", "const int8_t **taps"),
+    *("const uint8_t *stream", "int32_t channels", "int8_t *out", "const int8_t **taps"),
     *("int32_t count", "const int8_t *zeros", "int32_t step", "int32_t next", "int32_t pixels"),
-    *("int32_t zero", "const struct vmcu_mac_params *p", "vmcu_store_exact *store"),
-    "int32_t sums[16]",
+    *("int32_t delta", "int32_t padded", "int32_t zero", "const struct vmcu_mac_params *p"),
+    *("vmcu_store_exact *store", "int32_t sums[16]"),
 )
 AT = {text.split()[-1].strip("*").partition("[")[0]: WORD * i for i, text in enumerate(MEMBERS)}
 LOCALS = 7
@@ -28,11 +29,13 @@ STREAM, OUT, LEFT, ANY = "r7", "r10", "r11", "r12"
 NINE = (*(f"r{number}" for number in range(7)), "r8", "r9")
 # Bytes of a vector's constants: of its word, and of a word for each channel.
 HEAD, WORDS = 4, 64
+# The byte of the word that has the code.
+CODE = CODE_BITS // 8
 
 
-def bias(quarter: int, weights: int) -> str:
-    """Where that of a quarter of the channels is, so many weights behind the stream's start."""
-    return f"[{STREAM}, #{HEAD + 16 * quarter - weights}]"
+def bias(quarter: int) -> str:
+    """Where that of a quarter of the channels is."""
+    return f"[{STREAM}, #{HEAD + 16 * quarter}]"
 
 
 def entry() -> list[str]:
@@ -43,13 +46,14 @@ def entry() -> list[str]:
         f"str r0, {JOB}",
         f"ldr r1, [r0, #{AT['zero']}]",
         f"str r1, {ZERO}",
-        "<pixel>:",
-        f"ldr {ANY}, {JOB}",
-        f"ldr lr, [{ANY}, #{AT['taps']}]",
-        f"ldr {STREAM}, [{ANY}, #{AT['stream']}]",
+        f"mov {ANY}, r0",
         f"ldr {OUT}, [{ANY}, #{AT['out']}]",
-        f"ldr {LEFT}, [{ANY}, #{AT['channels']}]",
     ]
+
+
+def first_vector() -> list[str]:
+    """The stream's start and the channels of a pixel."""
+    return [f"ldrd {STREAM}, {LEFT}, [{ANY}, #{AT['stream']}]"]
 
 
 def widened(even: str, odd: str, third: str, start: bool, last: bool) -> list[str]:
@@ -57,8 +61,8 @@ def widened(even: str, odd: str, third: str, start: bool, last: bool) -> list[st
     once these are complete. The registers of the sums are free then, as `third` is."""
     if start:
         # The sums begin at the biases.
-        code = [f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(3)]
-        fourth = f"vldrw.32 {third}, {bias(3, 0)}"
+        code = [f"vldrw.32 q{i}, {bias(i)}" for i in range(3)]
+        fourth = f"vldrw.32 {third}, {bias(3)}"
     else:
         code, fourth = [], f"vldrw.32 {third}, {FOURTH}"
     halves = ((even, "b", third), (even, "t", even), (odd, "b", third))
@@ -85,32 +89,34 @@ def whole(count: int) -> list[str]:
                 continue
             for half, acc in (("b", "q4"), ("t", "q5")):
                 code += [f"vmull{half}.s8 q2, q{6 + i}, q{i}", f"vadd.i16 {acc}, {acc}, q2"]
-    code.append(f"add.w {STREAM}, {STREAM}, #{HEAD + WORDS + 16 * count}")
     for i, half in enumerate(("b", "t", "b", "t")):
         acc = ("q4", "q5")[i // 2]
-        code += [f"vldrw.32 q{i}, {bias(i, HEAD + WORDS + 16 * count)}"]
+        code += [f"vldrw.32 q{i}, {bias(i)}"]
         code += [f"vmovl{half}.s16 q6, {acc}", f"vadd.i32 q{i}, q{i}, q6"]
     return code
 
 
 def in_pairs(count: int, some: bool = False) -> list[str]:
     """Every two taps in 16 bits, the last one alone; `some`: only of channels that exist. All sums
-    of 32 bits are in registers: the second weights are loaded twice."""
-    code = [f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(4)]
+    of 32 bits are in registers, but for the first pair: the second weights are loaded twice."""
+    code: list[str] = []
     for tap in range(0, count, 2):
         weights = [f"[{STREAM}, #{HEAD + WORDS + 16 * at}]" for at in (tap, tap + 1)]
         code += some_taps("q4", tap, some)
         code += [f"vldrw.32 q5, {weights[0]}", "vmullb.s8 q6, q4, q5", "vmullt.s8 q5, q4, q5"]
         if tap + 1 < count:
-            code += some_taps("q4", tap + 1, some)
-            for half, acc in (("b", "q6"), ("t", "q5")):
-                code += [f"vldrw.32 q7, {weights[1]}", f"vmull{half}.s8 q7, q4, q7"]
-                code.append(f"vadd.i16 {acc}, {acc}, q7")
+            code += [*some_taps("q4", tap + 1, some), f"vldrw.32 q7, {weights[1]}"]
+            product = "q7" if tap else "q0"
+            code += [f"vmullb.s8 {product}, q4, q7", f"vadd.i16 q6, q6, {product}"]
+            code += [f"vldrw.32 q7, {weights[1]}"] * (tap > 0)
+            code += ["vmullt.s8 q7, q4, q7", "vadd.i16 q5, q5, q7"]
+        if tap == 0:
+            code += [f"vldrw.32 q{i}, {bias(i)}" for i in range(4)]
         for i, (source, half, to) in enumerate(
             (("q6", "b", "q4"), ("q6", "t", "q6"), ("q5", "b", "q4"), ("q5", "t", "q5"))
         ):
             code += [f"vmovl{half}.s16 {to}, {source}", f"vadd.i32 q{i}, q{i}, {to}"]
-    return [*code, f"add.w {STREAM}, {STREAM}, #{HEAD + WORDS + 16 * count}"]
+    return code
 
 
 def some_taps(q: str, tap: int, some: bool) -> list[str]:
@@ -132,7 +138,7 @@ def in_groups(sizes: list[int]) -> list[str]:
                 code += ["vmullt.s8 q6, q5, q6", "vadd.i16 q4, q4, q6"]
             tap, at = tap + 1, at + 16
         code += widened("q3", "q4", "q7", number == 0, last)
-    return [*code, f"add.w {STREAM}, {STREAM}, #{at}"]
+    return code
 
 
 def two_products(first: str, second: str) -> list[str]:
@@ -149,14 +155,15 @@ def two_products(first: str, second: str) -> list[str]:
     ]
 
 
-def finished(flag: list[str], step: list[str]) -> list[str]:
-    """Requantises and stores a vector whose sums are in Q0 to Q3, then goes on with the next one or
-    the next pixel. flag: sets flags, "ne" where the fast requantiser does not apply; step: what
-    moves on to the next vector besides."""
-    code = ["<have>:", *flag, "bne.w <exact>"]
+def finished(at: int, step: list[str], pixel: list[str]) -> list[str]:
+    """Requantises and stores a vector whose sums are in Q0 to Q3, then continues with the next one
+    or the next pixel. at: where the stream has multipliers; step: what moves on to the next vector
+    besides; pixel: the next pixel, whose taps are in memory."""
+    code = ["<have>:"]
     for i in range(4):
         q = f"q{i}"
-        code += [f"vldrw.32 q4, [{STREAM}, #{16 * i}]", f"vqrdmulh.s32 q5, {q}, q4"]
+        place = f"[{STREAM}, #{16 * i}]" if i or not at else f"[{STREAM}, #{at}]!"
+        code += [f"vldrw.32 q4, {place}", f"vqrdmulh.s32 q5, {q}, q4"]
         code += [f"vshr.s32 {q}, {q}, #31", f"vadd.i32 {q}, {q}, q5"]
         code += [f"vldrb.s32 q4, [{STREAM}, #{WORDS + 4 * i}]", f"vrshl.s32 {q}, {q}, q4"]
     code += [f"ldr {ANY}, {ZERO}", f"adds {STREAM}, #{WORDS + 16}"]
@@ -165,22 +172,20 @@ def finished(flag: list[str], step: list[str]) -> list[str]:
         code += [f"vqadd.s16 {low}, {low}, {ANY}"]
     code += ["vqmovnb.s16 q0, q0", "vqmovnt.s16 q0, q2", f"vctp.8 {LEFT}"]
     code += ["vpst", f"vstrbt.8 q0, [{OUT}], #16"]
-    return [*code, "<next>:", *step, f"subs {LEFT}, #16", *ending()]
+    return [*code, "<next>:", *step, f"subs {LEFT}, #16", "bgt.w <vector>", *ending(pixel)]
 
 
-def ending() -> list[str]:
+def ending(pixel: list[str]) -> list[str]:
     """From the last vector of a pixel on."""
     return [
-        "bgt.w <vector>",
         f"ldr {ANY}, {JOB}",
-        f"ldr {OUT}, [{ANY}, #{AT['out']}]",
         f"ldr lr, [{ANY}, #{AT['next']}]",
         f"add {OUT}, lr",
-        f"str {OUT}, [{ANY}, #{AT['out']}]",
         f"ldr {LEFT}, [{ANY}, #{AT['pixels']}]",
         f"subs {LEFT}, #1",
         f"str {LEFT}, [{ANY}, #{AT['pixels']}]",
-        "beq <done>",
+        "beq.w <done>",
+        *pixel,
         note("The taps of the next pixel, but for those that are padding."),
         f"ldr r0, [{ANY}, #{AT['taps']}]",
         f"ldr r1, [{ANY}, #{AT['zeros']}]",
@@ -223,37 +228,53 @@ def ending() -> list[str]:
 
 
 def nine() -> Function:
+    inside = [
+        f"ldr lr, [{ANY}, #{AT['padded']}]",
+        "cmp lr, #0",
+        "bne <taps>",
+        f"ldr lr, [{ANY}, #{AT['delta']}]",
+        *(f"add {pointer}, lr" for pointer in NINE),
+        *first_vector(),
+        "b.w <vector>",
+        "<taps>:",
+    ]
+    size = HEAD + WORDS + 16 * 9
     code = [
         *entry(),
+        "<pixel>:",
+        f"ldr lr, [{ANY}, #{AT['taps']}]",
+        *first_vector(),
         f"ldm lr, {{{', '.join(NINE)}}}",
         "<vector>:",
-        f"cmp {LEFT}, #16",
-        "blt.w <some>",
-        f"ldrb {ANY}, [{STREAM}, #1]",
+        f"ldrb {ANY}, [{STREAM}, #{CODE}]",
         f"tbh [pc, {ANY}, lsl #1]",
         "<table>:",
-        *(f".2byte (<of_{group}> - <table>) / 2" for group in (2, 2, 2, 3, 3, 5, 5, 5, 5, 9)),
-        note("Fewer channels than a vector has."),
-        "<some>:",
+        *(f".2byte (<of_{group}> - <table>) / 2" for group in (0, 0, 2, 3, 3, 5, 5, 5, 5, 9)),
+        note("Fewer channels than a vector has, or sums for another requantiser."),
+        "<of_0>:",
         f"vctp.8 {LEFT}",
         *in_pairs(9, some=True),
-        "b <have>",
-        note("Two taps at a time in 16 bits."),
-        "<of_2>:",
-        *in_pairs(9),
-        "b <have>",
-        note("Three taps."),
+        f"ldrb {ANY}, [{STREAM}]",
+        f"cmp {ANY}, #0",
+        "beq.w <have>",
+        f"add.w {STREAM}, {STREAM}, #{size}",
+        "b.w <exact>",
+        note("Three taps at a time in 16 bits."),
         "<of_3>:",
         *in_groups([3, 3, 3]),
-        "b <have>",
+        "b.w <have>",
         note("Five taps, then four."),
         "<of_5>:",
         *in_groups([5, 4]),
-        "b <have>",
+        "b.w <have>",
         note("All of them."),
         "<of_9>:",
         *whole(9),
-        *finished([f"ldrb {ANY}, [{STREAM}, #-{HEAD + WORDS + 16 * 9}]", f"cmp {ANY}, #0"], []),
+        "b <have>",
+        note("Two taps."),
+        "<of_2>:",
+        *in_pairs(9),
+        *finished(size, [], inside),
     ]
     summary = "Adjacent pixels of a depthwise convolution of nine taps."
     return Function("vmcu_vectors_of_nine", summary, code, SLOTS)
@@ -275,6 +296,8 @@ def one_tap(pointer: str) -> list[str]:
 def any_window() -> Function:
     code = [
         *entry(),
+        "<pixel>:",
+        *first_vector(),
         note("The first channel."),
         "movs r2, #0",
         note("The stream's word, the taps of a group, all taps and their addresses."),
@@ -285,7 +308,7 @@ def any_window() -> Function:
         "ubfx r8, r6, #8, #16",
         f"ldr r4, [{ANY}, #{AT['count']}]",
         f"ldr r3, [{ANY}, #{AT['taps']}]",
-        *(f"vldrw.32 q{i}, {bias(i, 0)}" for i in range(4)),
+        *(f"vldrw.32 q{i}, {bias(i)}" for i in range(4)),
         f"vstrw.32 q3, {FOURTH}",
         f"adds {STREAM}, #{HEAD + WORDS}",
         note("Two taps at a time, where two or three may be added up."),
@@ -336,7 +359,9 @@ def any_window() -> Function:
         "bgt <group>",
         "<sums>:",
         f"vldrw.32 q3, {FOURTH}",
-        *finished([f"tst r6, #{EXACT}"], ["adds r2, #16"]),
+        f"tst r6, #{EXACT}",
+        "bne.w <exact>",
+        *finished(0, ["adds r2, #16"], []),
     ]
     summary = "Adjacent pixels of a depthwise convolution of any window."
     return Function("vmcu_vectors_of_any", summary, code, SLOTS)

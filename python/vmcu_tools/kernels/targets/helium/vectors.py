@@ -191,11 +191,13 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 	job.count = count;
 	job.zeros = zeros;
 	job.step = back ? -stride * channels : stride * channels;
-	job.next = back ? -channels : channels;
+	job.next = (back ? -channels : channels) - ((channels + 15) & ~15);
+	job.delta = job.step - ((channels + 15) & ~15);
 	job.zero = p->output_zero;
 	job.p = p;
 	job.store = vmcu_store_quarters;
 	whole = vmcu_vector_rows(rows, &job, call, row);
+	job.padded = row < 0 || row + (p->window.kernel_h - 1) * p->window.dilation_h >= t->height;
 	for (int32_t n = 0; n < p->steps; n += 16) {
 		vstrbq_p_s8(zeros + n, vdupq_n_s8(p->input_zero), vctp8q((uint32_t)(p->steps - n)));
 	}
