@@ -28,6 +28,7 @@ from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners import compiled
@@ -106,6 +107,29 @@ def test_large_windows_at_borders(target: str) -> None:
         answers.append(convolution(b, b.input((11, 13, depth)), window, *size, 3).name)
     graph = laid_out(b.graph(answers), target)
     expect_reference(disjoint(graph), target, [random_inputs(graph, 0)])
+
+
+@pytest.mark.parametrize("target", [HOST, M55])
+def test_depthwise_sums_at_the_bounds(target: str) -> None:
+    """Weights of which 1, 2, 3 ... 25 products are within 16 bits, times bytes at both ends."""
+    b = Builder(np.random.default_rng(5))
+    answers, sizes = [], (128, 127, 85, 63, 51, 28, 10)
+    windows = ((3, 3), (3, 1), (5, 5), (2, 7))
+    for kernel, channels, size in itertools.product(windows, (16, 40), sizes):
+        window = Window(kernel, (1, b.pick(1, 2)), pad=tuple(side // 2 for side in kernel * 2))
+        shape = kernel[0] + 1, kernel[1] + 4, channels
+        weights = size * b.rng.choice([-1, 1], (*kernel, channels))
+        requant = FixedPoint.of(b.rng.uniform(1e-4, 2e-3, channels))
+        op = DepthwiseConv2D(
+            weights.clip(-128, 127).astype(np.int8), b.bias(channels), window, requant
+        )
+        out = window.out_size(0, shape[0]), window.out_size(1, shape[1]), channels
+        answers.append(b.node(op, [b.input(shape)], out).name)
+    graph = laid_out(b.graph(answers), target)
+    sample = [
+        b.rng.choice(np.array([-128, 127], np.int8), x.shape) for x in random_inputs(graph, 0)
+    ]
+    expect_reference(disjoint(graph), target, [sample])
 
 
 def test_all_pairs_of_bytes() -> None:

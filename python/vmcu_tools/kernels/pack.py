@@ -24,7 +24,7 @@ from .targets.portable.depthwise import (
     line_order,
 )
 from .targets.portable.places import tap_order
-from .targets.portable.vectors import CODE_BITS, MOST, TAPS_BITS, quarters
+from .targets.portable.vectors import ALONE, CODE_BITS, MOST, TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -355,7 +355,7 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
     taps = [fill(weights.weights[pick, 0], size).T for pick in picks]
     counts = [together(one) for one in taps]
     words = [count << TAPS_BITS for count in counts]
-    words[0] |= (min(counts) == 1) << 31
+    words[0] |= ALONE * (min(counts) == 1)
     order, parts = quarters(size), []
     for pick, one, word, count in zip(picks, taps, words, counts, strict=True):
         quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
