@@ -24,7 +24,7 @@ from .targets.portable.depthwise import (
     line_order,
 )
 from .targets.portable.places import tap_order
-from .targets.portable.vectors import ALONE, CODE_BITS, MOST, TAPS_BITS, quarters
+from .targets.portable.vectors import ALONE, CODE_BITS, LINES, MOST, TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -364,7 +364,13 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
             fill(values, size)[order]
             for values in (weights.folded_bias[pick], *weights.factors(pick, quick))
         )
-        head = wrap_int32(np.array([word | (0 if quick else EXACT)])).astype(np.int32)
+        if len(pick) < size and not quick:
+            # Channels that do not exist have a line.
+            other[order >= len(pick)] = WHOLE | 1
+        word |= 0 if quick else EXACT
+        if isinstance(weights.requant, FloatScale) and bool((other & WHOLE).all()):
+            word |= LINES
+        head = wrap_int32(np.array([word])).astype(np.int32)
         last = (-1 - other).astype(np.int8) if quick else other
         stream = (head, bias, one, multiplier, last)
         parts.append(b"".join(np.ascontiguousarray(part).tobytes() for part in stream))

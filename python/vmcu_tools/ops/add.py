@@ -80,7 +80,7 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
             line = _line_once(Summed(self.op, zeros, self))
             if line is not None:
                 fields = {"a_scale": line.a, "b_scale": line.b, "bias": line.constant}
-                return Binding(PROGRAMS["vmcu_add"], fields | {"shift": line.shift})
+                return Binding(self.program("add"), fields | {"shift": line.shift})
         if isinstance(summed, FloatSum):
             fields = {f"sum.{name}": value for name, value in summed.fixed().items()}
             fields["narrow"] = int(narrow)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Shape, Window
-from ..kernels.programs import PROGRAMS
 from ..kernels.targets.portable.pooling import (
     MEAN_KEPT,
     MEAN_OF_256,
@@ -102,7 +101,7 @@ class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
             fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:
             fields |= {f"factor.{name}": value for name, value in factor(requant).fields.items()}
-        return Binding(PROGRAMS["vmcu_average_pool"], fields | self.bounds)
+        return Binding(self.program("average_pool"), fields | self.bounds)
 
     @property
     def mode(self) -> int:

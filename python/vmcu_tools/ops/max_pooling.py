@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op, Shape, Window
-from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import Binding
@@ -49,4 +48,4 @@ class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
 
     @functools.cached_property
     def binding(self) -> Binding:
-        return Binding(PROGRAMS["vmcu_max_pool"], {**window_fields(self.window), **self.bounds})
+        return Binding(self.program("max_pool"), {**window_fields(self.window), **self.bounds})

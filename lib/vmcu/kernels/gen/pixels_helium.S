@@ -173,7 +173,10 @@ vmcu_vectors_of_nine:
 	cmp	r12, #0
 	beq.w	.Lvmcu_vectors_of_nine_have
 	add.w	r7, r7, #212
-	b.w	.Lvmcu_vectors_of_nine_exact
+	cmp	r12, #192
+	bne.w	.Lvmcu_vectors_of_nine_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_nine_narrow
 
 	/* Groups of 3 taps. */
 .Lvmcu_vectors_of_nine_of_3:
@@ -521,6 +524,7 @@ vmcu_vectors_of_nine:
 	vadd.i32	q3, q3, q5
 	vldrb.s32	q4, [r7, #76]
 	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_nine_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
 	vqmovnb.s32	q0, q0
@@ -696,7 +700,10 @@ vmcu_vectors_of_three:
 	cmp	r12, #0
 	beq.w	.Lvmcu_vectors_of_three_have
 	add.w	r7, r7, #116
-	b.w	.Lvmcu_vectors_of_three_exact
+	cmp	r12, #192
+	bne.w	.Lvmcu_vectors_of_three_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_three_narrow
 
 	/* All taps at once. */
 .Lvmcu_vectors_of_three_of_3:
@@ -791,6 +798,7 @@ vmcu_vectors_of_three:
 	vadd.i32	q3, q3, q5
 	vldrb.s32	q4, [r7, #76]
 	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_three_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
 	vqmovnb.s32	q0, q0
@@ -1003,8 +1011,11 @@ vmcu_vectors_of_any:
 .Lvmcu_vectors_of_any_sums:
 	vldrw.32	q3, FOURTH
 	tst	r6, #128
-	bne.w	.Lvmcu_vectors_of_any_exact
-	b.w	.Lvmcu_vectors_of_any_have
+	beq.w	.Lvmcu_vectors_of_any_have
+	tst	r6, #64
+	beq.w	.Lvmcu_vectors_of_any_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_any_narrow
 
 	/* Groups of four taps or more. */
 .Lvmcu_vectors_of_any_groups:
@@ -1182,6 +1193,7 @@ vmcu_vectors_of_any:
 	vadd.i32	q3, q3, q5
 	vldrb.s32	q4, [r7, #76]
 	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_any_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
 	vqmovnb.s32	q0, q0
@@ -1262,6 +1274,79 @@ vmcu_vectors_of_any:
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_vectors_of_any, . - vmcu_vectors_of_any
+
+/*
+ * Only for the functions above: sums in Q0 to Q3 as lines through the integers, whose multipliers
+ * and words are at R7. Sets Q4 to Q7 and R12.
+ */
+	.section .text.vmcu_line_quarters, "ax", %progbits
+	.p2align 2
+	.global vmcu_line_quarters
+	.type vmcu_line_quarters, %function
+	.thumb_func
+vmcu_line_quarters:
+	.cfi_startproc
+	mov.w	r12, #0x80
+	vldrw.32	q5, [r7, #0]
+	vldrw.32	q4, [r7, #64]
+	vmul.i32	q6, q0, q5
+	vmulh.s32	q0, q0, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q0, q0, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q0, q0, q6
+	vrshl.s32	q0, q0, q4
+	vldrw.32	q5, [r7, #16]
+	vldrw.32	q4, [r7, #80]
+	vmul.i32	q6, q1, q5
+	vmulh.s32	q1, q1, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q1, q1, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q1, q1, q6
+	vrshl.s32	q1, q1, q4
+	vldrw.32	q5, [r7, #32]
+	vldrw.32	q4, [r7, #96]
+	vmul.i32	q6, q2, q5
+	vmulh.s32	q2, q2, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q2, q2, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q2, q2, q6
+	vrshl.s32	q2, q2, q4
+	vldrw.32	q5, [r7, #48]
+	vldrw.32	q4, [r7, #112]
+	vmul.i32	q6, q3, q5
+	vmulh.s32	q3, q3, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q3, q3, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q3, q3, q6
+	vrshl.s32	q3, q3, q4
+	adds	r7, #48
+	bx	lr
+	.cfi_endproc
+	.size vmcu_line_quarters, . - vmcu_line_quarters
 
 /*
  * Where the taps are of the window at a column.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ...language.assembly import WORD, Function, leave, note, release, reserve, save
 from ..portable.depthwise import EXACT
-from ..portable.vectors import CODE_BITS
+from ..portable.vectors import CODE_BITS, LINES
 from ..thumb import prototypes
 from .blocks import NO_VECTORS, VECTORS
 
@@ -166,7 +166,7 @@ def finished(at: int, step: list[str], pixel: list[str]) -> list[str]:
         code += [f"vldrw.32 q4, {place}", f"vqrdmulh.s32 q5, {q}, q4"]
         code += [f"vshr.s32 {q}, {q}, #31", f"vadd.i32 {q}, {q}, q5"]
         code += [f"vldrb.s32 q4, [{STREAM}, #{WORDS + 4 * i}]", f"vrshl.s32 {q}, {q}, q4"]
-    code += [f"ldr {ANY}, {ZERO}", f"adds {STREAM}, #{WORDS + 16}"]
+    code += ["<narrow>:", f"ldr {ANY}, {ZERO}", f"adds {STREAM}, #{WORDS + 16}"]
     for low, high in (("q0", "q1"), ("q2", "q3")):
         code += [f"vqmovnb.s32 {low}, {low}", f"vqmovnt.s32 {low}, {high}"]
         code += [f"vqadd.s16 {low}, {low}, {ANY}"]
@@ -227,6 +227,40 @@ def ending(pixel: list[str]) -> list[str]:
     ]
 
 
+def lines() -> list[str]:
+    """Calls line_quarters()."""
+    return ["bl vmcu_line_quarters", "b.w <narrow>"]
+
+
+def line_quarters() -> Function:
+    """vmcu_on_line() of support.h, without the zero point, for four sums at a time."""
+    code = [f"mov.w {ANY}, #0x80"]
+    for i in range(4):
+        q = f"q{i}"
+        code += [
+            f"vldrw.32 q5, [{STREAM}, #{16 * i}]",
+            f"vldrw.32 q4, [{STREAM}, #{WORDS + 16 * i}]",
+            f"vmul.i32 q6, {q}, q5",
+            f"vmulh.s32 {q}, {q}, q5",
+            "vmov q7, q4",
+            "vbic.i32 q7, #0xff",
+            "vhadd.u32 q6, q6, q7",
+            "vshr.s32 q7, q7, #31",
+            f"vadd.i32 {q}, {q}, q7",
+            "vneg.s32 q4, q4",
+            "vshr.u32 q6, q6, #31",
+            f"vadd.i32 q4, q4, {ANY}",
+            f"vadd.i32 {q}, {q}, q6",
+            f"vrshl.s32 {q}, {q}, q4",
+        ]
+    summary = (
+        "Only for the functions above: sums in Q0 to Q3 as lines through the integers, whose "
+        "multipliers and words are at R7. Sets Q4 to Q7 and R12."
+    )
+    code += [f"adds {STREAM}, #{WORDS - 16}", "bx lr"]
+    return Function("vmcu_line_quarters", summary, code)
+
+
 def groups(count: int, together: int) -> list[int]:
     """Sizes of groups of so many taps, of which `together` may be added up in 16 bits."""
     most = min(together, count)
@@ -269,7 +303,9 @@ def few(name: str, count: int, sizes: tuple[int, ...]) -> Function:
         f"cmp {ANY}, #0",
         "beq.w <have>",
         f"add.w {STREAM}, {STREAM}, #{size}",
-        "b.w <exact>",
+        f"cmp {ANY}, #{EXACT | LINES}",
+        "bne.w <exact>",
+        *lines(),
     ]
     for group in sizes[1:]:
         found = groups(count, group)
@@ -481,8 +517,10 @@ def any_window() -> Function:
         "<sums>:",
         f"vldrw.32 q3, {FOURTH}",
         f"tst r6, #{EXACT}",
-        "bne.w <exact>",
-        "b.w <have>",
+        "beq.w <have>",
+        f"tst r6, #{LINES}",
+        "beq.w <exact>",
+        *lines(),
         *whole_vectors(),
         *finished(0, ["adds r2, #16"], moved),
     ]
@@ -534,7 +572,7 @@ def window_taps() -> Function:
 
 PIXELS = [few("nine", 9, (2, 3, 5, 9)), few("three", 3, (2, 3)), any_window()]
 TAPS = [window_taps()]
-FUNCTIONS = [*PIXELS, *TAPS]
+FUNCTIONS = [*PIXELS, line_quarters(), *TAPS]
 JOB_C = "".join(f"\t{text};\n" for text in MEMBERS)
 DECLARED = prototypes(PIXELS, "void ", "struct vmcu_vector_job *job")
 DECLARED += prototypes(TAPS, "void ", "const struct vmcu_vector_job *job, int32_t pixel")

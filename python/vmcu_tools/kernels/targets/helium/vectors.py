@@ -34,24 +34,6 @@ VMCU_INLINE int32x4_t vmcu_fixed_vector(int32x4_t sum, const int32_t *multiplier
 	return vrshlq_s32(vaddq_s32(high, vshrq_n_s32(sum, 31)), vldrbq_s32(shift));
 }
 
-/* Stores sums that are not for the fast requantiser; `c` are their multipliers, then words. */
-VMCU_CALLED void vmcu_store_quarters(const struct vmcu_mac_params *p, const int32_t *sums,
-				     const int32_t *c, int8_t *out, int32_t lanes)
-{
-	for (int32_t i = 0; i < vmcu_min(lanes, 16); i++) {
-		/* Where the constants of a channel are. */
-		const int32_t at = ((i & 1) << 3) | ((i & 2) << 1) | (i >> 2);
-
-		if (vmcu_are_lines(p, c[16 + at])) {
-			const struct vmcu_line line = vmcu_line(c[at], c[16 + at], p->output_zero);
-
-			out[i] = vmcu_saturate8(vmcu_on_line(line, sums[at]));
-		} else {
-			out[i] = vmcu_any(p, sums[at], c[at], c[16 + at]);
-		}
-	}
-}
-
 /* A vector of channels, of which `lanes` exist; returns where the flash stream goes on. */
 VMCU_CALLED const uint8_t *vmcu_any_vector(const struct vmcu_mac_params *p,
 					   const struct vmcu_places *in, int32_t channel,
