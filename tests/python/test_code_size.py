@@ -32,8 +32,19 @@ def declared(header: str) -> list[str]:
 
 def of_pairs(symbols: Sequence[str]) -> list[str]:
     """Those that a core has that pairs pixels."""
-    packed = {name.removesuffix("_pairs") for name in symbols if name.endswith("_pairs")}
+    return of_packing(symbols, "_pairs")
+
+
+def of_packing(symbols: Sequence[str], suffix: str) -> list[str]:
+    """Without those of which a packing has its own."""
+    packed = {name.removesuffix(suffix) for name in symbols if name.endswith(suffix)}
     return [name for name in symbols if name not in packed]
+
+
+def of_helium() -> list[str]:
+    """The kernels of --target helium."""
+    names = of_packing(declared("kernels.h"), "_helium")
+    return [name for name in names if not name.endswith("_pairs")]
 
 
 def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
@@ -58,6 +69,7 @@ def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
         pytest.param("qemu:m4", declared("kernels.h"), 30 * KB, id="all kernels"),
         pytest.param("qemu:m4", [*EXECUTOR, *SMALL], 10 * KB, id="1x1, depthwise 3x3 and Add"),
         pytest.param("qemu:m0", of_pairs(declared("kernels.h")), 43 * KB, id="v6m"),
+        pytest.param("qemu:m55", of_helium(), 32 * KB, id="helium"),
         pytest.param("qemu:rv32", of_pairs(declared("kernels.h")), 41 * KB, id="rv32"),
     ],
 )

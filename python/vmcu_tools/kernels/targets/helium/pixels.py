@@ -343,13 +343,11 @@ def paired(pointer: str, i: int) -> list[str]:
     """One of two taps: their products are added to the sums in Q0 to Q3 behind the second one."""
     code = [f"vldrb.8 q4, [{pointer}]"]
     if i % 2 == 0:
-        return [*code, f"vldrw.32 q5, [{STREAM}], #16", "vmullb.s8 q6, q4, q5", MULTIPLIED]
+        code += [f"vldrw.32 q5, [{STREAM}], #16"]
+        return [*code, "vmullb.s8 q6, q4, q5", "vmullt.s8 q5, q4, q5"]
     code += [f"vldrw.32 q7, [{STREAM}]", "vmullb.s8 q7, q4, q7", "vadd.i16 q6, q6, q7"]
     code += [f"vldrw.32 q7, [{STREAM}], #16", "vmullt.s8 q7, q4, q7", "vadd.i16 q5, q5, q7"]
     return [*code, *added()]
-
-
-MULTIPLIED = "vmullt.s8 q5, q4, q5"
 
 
 def added() -> list[str]:
