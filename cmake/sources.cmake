@@ -16,6 +16,7 @@ set(runtime
   kernels/softmax.c
   kernels/support.c
   kernels/gen/add.c
+  kernels/gen/add_helium.c
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
   kernels/gen/blocks_helium.S
@@ -38,11 +39,13 @@ set(runtime
   kernels/gen/places_dsp.S
   kernels/gen/places_dsp_dual.S
   kernels/gen/pooling.c
+  kernels/gen/pooling_helium.c
   kernels/gen/products.c
   kernels/gen/strips_dsp.S
   kernels/gen/strips_dsp_dual.S
   kernels/gen/strips_rv32.S
   kernels/gen/strips_v6m.S
+  kernels/gen/sums_helium.S
   kernels/gen/tile_dsp.S
   kernels/gen/tile_dsp_dual.S
   kernels/gen/windows_helium.S

@@ -15,24 +15,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
-from vmcu_tools.bench.kernels import CASES, bench_kernels, case_graph  # noqa: E402
+from vmcu_tools.bench.kernels import CASES, bench_kernels, case_graph, port  # noqa: E402
 from vmcu_tools.bench.model import POINTER_BYTES, bench, check_outputs  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
+from vmcu_tools.graph import Graph, Node, Op, Shape, Tensor, Window  # noqa: E402
 from vmcu_tools.kernels.generate import choice_name  # noqa: E402
 from vmcu_tools.kernels.language.packing import PAIRED_SUM, PAIRED_TAPS  # noqa: E402
 from vmcu_tools.kernels.targets import TARGETS, named  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
+from vmcu_tools.ops.add import Add  # noqa: E402
+from vmcu_tools.ops.average_pooling import AveragePool2D  # noqa: E402
+from vmcu_tools.ops.binary import Binary  # noqa: E402
+from vmcu_tools.ops.lookup import Lookup  # noqa: E402
+from vmcu_tools.ops.max_pooling import MaxPool2D  # noqa: E402
+from vmcu_tools.ops.softmax import Softmax  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
+from vmcu_tools.quant import FixedPoint, FixedSum  # noqa: E402
 from vmcu_tools.runners.qemu import BOARDS, QemuRunner  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
@@ -44,6 +54,24 @@ NETWORKS = {
     "kws": "mlperf-tiny-kws.tflite",
     "resnet8": "mlperf-tiny-resnet8.tflite",
     "vww": "mlperf-tiny-vww.tflite",
+}
+IMAGE = (20, 20, 48)
+HALF, WHOLE = Window((2, 2), (2, 2)), Window((8, 8))
+FACTOR = FixedPoint.of(np.array([0.7]))
+EXPONENTIALS = np.minimum(np.exp(-np.arange(256) / 16) * 2.0**31, 2**31 - 1).astype(np.uint32)
+# Layers without products of weights: op, shape of each input, shape of the output.
+BYTES: dict[str, tuple[Op, list[Shape], Shape]] = {
+    "max 2x2": (MaxPool2D(HALF), [IMAGE], (10, 10, 48)),
+    "mean 2x2": (AveragePool2D(HALF, None), [IMAGE], (10, 10, 48)),
+    "mean 8x8": (AveragePool2D(WHOLE, None), [(8, 8, 64)], (1, 1, 64)),
+    "Add": (
+        Add(FixedSum(FACTOR, FACTOR, FixedPoint.of(np.array([2.0**-19])))),
+        [IMAGE, IMAGE],
+        IMAGE,
+    ),
+    "Mul": (Binary("product", out=FixedPoint.of(np.array([0.01]))), [IMAGE, IMAGE], IMAGE),
+    "table": (Lookup(np.arange(127, -129, -1).astype(np.int8)), [IMAGE], IMAGE),
+    "Softmax 200": (Softmax(EXPONENTIALS, False), [(1, 1, 200)], (1, 1, 200)),
 }
 # Where all is as on another board, but for RAM.
 SAME = ("qemu:m4-64k",)
@@ -117,6 +145,31 @@ def groups(_: Path, only: Sequence[str] = ()) -> Table:
     return Table("Taps added up", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
 
 
+def byte_graph(op: Op, shapes: Sequence[Shape], out: Shape) -> Graph:
+    names = [f"in{number}" for number in range(len(shapes))]
+    sizes = [*zip(names, shapes, strict=True), ("out", out)]
+    tensors = {name: Tensor(name, shape, 0.05, -3) for name, shape in sizes}
+    inputs = tuple(port(name, shape) for name, shape in sizes[:-1])
+    node = Node("layer", op, tuple(names), ("out",))
+    return Graph("layer", "layer", tensors, (node,), inputs, (port("out", out),))
+
+
+def bytewise(_: Path, only: Sequence[str] = ()) -> Table:
+    """Single layers without weights, whole calls: instructions per byte of the output."""
+    rows = []
+    for board in machines(only):
+        if board.pointer_bytes != POINTER_BYTES:
+            continue
+        cells = []
+        for op, shapes, out in BYTES.values():
+            graph = replace(byte_graph(op, shapes, out), target=board.family)
+            count = instructions(board, make_plan(graph, CompileOptions()), "layer")
+            cells.append(per_mac(count, int(np.prod(out))))
+        rows.append((board.name, kernels(board), *cells))
+    columns = ("machine", "kernels", *BYTES)
+    return Table("Bytes", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
+
+
 def networks(folder: Path, only: Sequence[str] = ()) -> Table:
     """MLPerf Tiny's networks: instructions per multiply-accumulate of the file."""
     files = {name: folder / file for name, file in NETWORKS.items()}
@@ -142,4 +195,5 @@ def command(name: str) -> str:
 
 
 if __name__ == "__main__":
-    show_of_models(__doc__, {"layers": layers, "groups": groups, "networks": networks}, command)
+    tables = {"layers": layers, "groups": groups, "bytewise": bytewise, "networks": networks}
+    show_of_models(__doc__, tables, command)

@@ -97,8 +97,9 @@ LAYER = (("layer.rows", 65535), ("layer.splits", 0xFF))
 PACKED = {
     ("_helium", "vmcu_depthwise_any"): (
         # Of a vector no taps are added up together, or more than there are; a requantiser that is
-        # neither; no pixel of padding, or one that scratch has no room for.
-        *(("stream[0]", 0), ("stream[0]", 9999 << 8), ("stream[0]", 1 << 8 | 1)),
+        # neither; another code; no pixel of padding, or one that scratch has no room for.
+        *(("stream[0]", 0), ("stream[0]", 9999 << 8), ("stream[0]", 1 << 8 | 2)),
+        ("stream[0]", 9 << 24 | 1 << 8),
         *(("layer.scratch", POOL), ("steps", 0), ("steps", 9999)),
     ),
     ("_pairs", "vmcu_dense"): (("stream[0]", 1 << 14 | 1),),

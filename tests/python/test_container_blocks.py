@@ -19,6 +19,7 @@ from vmcu_tools.kernels.pack import fast_shifts
 from vmcu_tools.kernels.programs.depthwise import tile_bytes
 from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
 from vmcu_tools.kernels.targets.portable.depthwise import STRIDES, TAPS
+from vmcu_tools.kernels.targets.portable.vectors import ALONE, LINES
 
 BLOCKS = ("pointwise", "pointwise_narrow", "conv", "conv_narrow", "dense")
 OF_SQUARES, OF_VECTORS = (
@@ -482,8 +483,33 @@ def test_vectors_of_depthwise(takes: Takes) -> None:
         at = 8 + number * (len(stream) - 8) // 2
         for low, several in itertools.product(range(256), (0, 1, taps, taps + 1, 256, 0x601)):
             struct.pack_into("<I", stream, at, several << 8 | low)
-            right = low == (EXACT if exact else 0) and 1 <= several <= taps
-            assert found(32, bytes(stream)) == right, (number, low, several)
+            bits = low if number else low & ~ALONE
+            for is_float in range(exact + 1):
+                right = {EXACT, EXACT | LINES * is_float} if exact else {0}
+                wanted = bits in right and 1 <= several <= taps
+                assert found(32, bytes(stream), is_float=is_float) == wanted, (number, low, several)
+
+
+@OF_VECTORS
+def test_codes_of_vectors(takes: Takes) -> None:
+    """Assembly jumps by them, without a look at the channels that exist: none, or how many taps may
+    be added up, of whole vectors for the fast requantiser."""
+    for taps, channels, exact in itertools.product((6, 200), (16, 17, 31), range(2)):
+        fields = {"window": square(3, 1, kernel_h=1, kernel_w=taps)["window"], "groups": 1}
+        fields |= {"run": 1, "stream": 8, "steps": channels}
+        stream = bytearray(vectors(channels, taps, [exact] * -(-channels // 16)))
+        count = -(-channels // 16)
+        for number, several in itertools.product(range(count), (1, 2, taps)):
+            at = 8 + number * (len(stream) - 8) // count
+            low = EXACT if exact else 0
+            kept = bytes(stream[at : at + 4])
+            for code in range(256):
+                struct.pack_into("<I", stream, at, code << 24 | several << 8 | low)
+                whole_one = not exact and 16 * (number + 1) <= channels
+                right = code == 0 or (whole_one and code == min(several, 127))
+                one = given("depthwise_any", channels, channels, bytes(stream), scratch=APART)
+                assert takes("depthwise_any", one, "mac", fields) == right, (number, several, code)
+            stream[at : at + 4] = kept
 
 
 @OF_VECTORS

@@ -28,6 +28,9 @@ from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners import compiled
@@ -108,13 +111,58 @@ def test_large_windows_at_borders(target: str) -> None:
     expect_reference(disjoint(graph), target, [random_inputs(graph, 0)])
 
 
-def test_all_pairs_of_bytes() -> None:
+@pytest.mark.parametrize("target", [HOST, M55])
+def test_depthwise_sums_at_the_bounds(target: str) -> None:
+    """Weights of which 1, 2, 3 ... 25 products are within 16 bits, times bytes at both ends."""
+    b = Builder(np.random.default_rng(5))
+    answers, sizes = [], (128, 127, 85, 63, 51, 28, 10)
+    windows = ((3, 3), (3, 1), (5, 5), (2, 7))
+    for kernel, channels, size in itertools.product(windows, (16, 40), sizes):
+        window = Window(kernel, (1, b.pick(1, 2)), pad=tuple(side // 2 for side in kernel * 2))
+        shape = kernel[0] + 1, kernel[1] + 4, channels
+        weights = size * b.rng.choice([-1, 1], (*kernel, channels))
+        requant = FixedPoint.of(b.rng.uniform(1e-4, 2e-3, channels))
+        op = DepthwiseConv2D(
+            weights.clip(-128, 127).astype(np.int8), b.bias(channels), window, requant
+        )
+        out = window.out_size(0, shape[0]), window.out_size(1, shape[1]), channels
+        answers.append(b.node(op, [b.input(shape)], out).name)
+    graph = laid_out(b.graph(answers), target)
+    sample = [
+        b.rng.choice(np.array([-128, 127], np.int8), x.shape) for x in random_inputs(graph, 0)
+    ]
+    expect_reference(disjoint(graph), target, [sample])
+
+
+@pytest.mark.parametrize("target", [HOST, M55])
+def test_pools_of_many_taps_and_channels(target: str) -> None:
+    """Rows of more taps than 16 bits add up, windows of more than a reciprocal serves, and vectors
+    of channels that are not whole; bytes at both ends."""
+    b = Builder(np.random.default_rng(6))
+    answers = []
+    sizes = ((1, 300, 17), (2, 255, 16), (65, 64, 9), (5, 7, 40), (64, 64, 1))
+    for (height, width, channels), padded in itertools.product(sizes, (False, True)):
+        pad = (1, 2, 0, 1) if padded else (0, 0, 0, 0)
+        window = Window((height, width), (1, 1), pad=pad)
+        out = window.out_size(0, height), window.out_size(1, width), channels
+        x = b.input((height, width, channels))
+        ops = AveragePool2D(window, None, padded), MaxPool2D(window, act_min=-100, act_max=90)
+        answers += [b.node(op, [x], out).name for op in ops]
+    graph = laid_out(b.graph(answers), target)
+    ends = np.array([-128, -128, -127, 127], np.int8)
+    shapes = [x.shape for x in random_inputs(graph, 0)]
+    samples = [[b.rng.choice(values, shape) for shape in shapes] for values in (ends, ends[:1])]
+    expect_reference(disjoint(graph), target, samples)
+
+
+@pytest.mark.parametrize("target", [HOST, M55])
+def test_all_pairs_of_bytes(target: str) -> None:
     """Of which two are zero, too: 0 / 0 is 0."""
     b = Builder(np.random.default_rng(3))
     inputs = [b.input((256, 256, 1)) for _ in range(2)]
     answers = [b.node(binary_of(b, kind), inputs, (256, 256, 1)).name for kind in KINDS]
     every = np.mgrid[-128:128, -128:128].astype(np.int8)[..., None]
-    expect_reference(disjoint(b.graph(answers)), HOST, [list(every)])
+    expect_reference(disjoint(laid_out(b.graph(answers), target)), target, [list(every)])
 
 
 @pytest.mark.parametrize("target", [HOST, M55])

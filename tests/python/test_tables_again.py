@@ -87,6 +87,7 @@ class Again:
 
 
 COMPUTED = {
+    "cores/bytewise": Again(lambda: cores("bytewise"), emulated=True, some=True),
     "cores/groups": Again(lambda: cores("groups"), emulated=True, some=True),
     "cores/layers": Again(lambda: cores("layers"), emulated=True, some=True),
     "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),

@@ -22,7 +22,7 @@ from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.kernels.language.packing import WORDS, Packing
-from vmcu_tools.kernels.programs import PACKED
+from vmcu_tools.kernels.programs import programs
 from vmcu_tools.kernels.targets import SUFFIXES, named
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
@@ -127,13 +127,13 @@ def declared(target: str | None = None) -> set[str]:
     include = paths.runtime() / "include" / "vmcu"
     text = "".join((include / name).read_text() for name in ("kernels.h", "operators.h"))
     found = re.findall(r"^void (\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE)
-    common = {name for name in found if not name.endswith(SUFFIXES)} - packed(WORDS)
-    return (common | packed(named(target).packing)) - OF_STREAMS
+    common = {name for name in found if not name.endswith(SUFFIXES)} - written(WORDS)
+    return (common | written(named(target).packing)) - OF_STREAMS
 
 
-def packed(packing: Packing) -> set[str]:
-    """The kernels that read a packing."""
-    return {program.symbol for made in PACKED.values() for program in made(packing)}
+def written(packing: Packing) -> set[str]:
+    """The kernels of a packing that are programs."""
+    return {program.symbol for program in programs(packing).values()}
 
 
 def kernels_of(plan: Plan) -> set[str]:

@@ -123,30 +123,43 @@ static bool walk_fours(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 	return vmcu_walk_skip(w, 16U) && vmcu_walk_shifts(p, words, 4U);
 }
 
+/** Bits of a vector's word, see python/vmcu_tools/kernels/targets/portable/vectors.py. */
+#define ALONE 0x01U /**< of the first word of a stream */
+#define LINES 0x40U /**< behind VMCU_EXACT */
+#define MOST  127U  /**< the largest code */
+
 /**
- * A vector of channels of any window: a word, biases, taps, then the requantiser's constants. The
- * word says how many taps may be added up together; kernels jump by it.
+ * A vector of channels of any window, of which @a lanes exist: a word, biases, taps, then the
+ * requantiser's constants. Kernels loop and jump by the word: how many taps may be added up
+ * together, and a code, the same number where all channels exist and the fast requantiser applies.
  */
-static bool walk_vector(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t taps)
+static bool walk_vector(const struct vmcu_mac_params *p, struct vmcu_walk *w, uint32_t taps,
+			uint32_t lanes, bool is_first)
 {
 	const uint32_t size = w->packing->vector;
+	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
 	const uint8_t *word = w->at;
 	const uint8_t *last;
-	uint32_t several;
+	uint32_t several, bits;
 
 	if (!vmcu_walk_skip(w, 4ULL + 8ULL * size + (uint64_t)size * taps)) {
 		return false;
 	}
+	bits = is_first ? word[0] & ~ALONE : word[0];
 	several = (uint32_t)word[1] + 256U * word[2];
 	if (several == 0U || several > taps) {
 		return false;
 	}
+	if (word[3] != 0U &&
+	    (bits != 0U || lanes < size || word[3] != ((several < MOST) ? several : MOST))) {
+		return false;
+	}
 	last = w->at;
-	if (word[0] == VMCU_EXACT) {
+	if (bits == VMCU_EXACT || (bits == (VMCU_EXACT | LINES) && is_float)) {
 		return vmcu_walk_skip(w, 4ULL * size) && vmcu_walk_shifts(p, last, size);
 	}
 	/* Assembly is fast wherever the word says so. */
-	if (word[0] != 0U || vmcu_requant_is_float(p->is_float != 0U) || !vmcu_walk_skip(w, size)) {
+	if (bits != 0U || is_float || !vmcu_walk_skip(w, size)) {
 		return false;
 	}
 	for (uint32_t i = 0; i < size; i++) {
@@ -209,8 +222,9 @@ VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c,
 	per_group = out->channels / p->groups;
 	for (uint32_t g = 0; g < p->groups; g++) {
 		for (uint32_t n = 0; n < per_group; n += size) {
-			if (packing->vector != 0U ? !walk_vector(p, &w, taps)
-						  : !walk_fours(p, &w, taps, n + 4U <= per_group)) {
+			if (packing->vector != 0U
+				    ? !walk_vector(p, &w, taps, per_group - n, g + n == 0U)
+				    : !walk_fours(p, &w, taps, n + 4U <= per_group)) {
 				return false;
 			}
 		}

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "support.h"
+#include "vectors.h"
 
 /** From two centred values to one that lacks only the output's zero point. */
 typedef int32_t (*combine_t)(const struct vmcu_binary_params *p, int32_t a, int32_t b);
@@ -178,6 +179,58 @@ static struct operand constant(const struct vmcu_call *call, const struct vmcu_b
 	};
 }
 
+#if defined(VMCU_VECTORS)
+/** Four channels of an operand, without its zero point. */
+VMCU_INLINE int32x4_t four_of(const int8_t *at, const struct operand *operand, int32_t zero,
+			      mve_pred16_t some)
+{
+	const int32x4_t x = (operand->channel != 0) ? vldrbq_z_s32(at, some) : vdupq_n_s32(*at);
+
+	return vsubq_n_s32(x, zero);
+}
+
+/** vmcu_on_line() of four products, or vmcu_fixed_scale(). */
+VMCU_INLINE int32x4_t scaled_four(int32x4_t x, bool line, int32_t multiplier, int32_t shift)
+{
+	const int32x4_t factor = vdupq_n_s32(multiplier);
+	int32x4_t value;
+
+	if (line) {
+		const int32_t adjust = shift - (shift & VMCU_LINE_BITS);
+		/* Half of the lower words' sum has their carry at its top. */
+		const uint32x4_t low = vhaddq_n_u32((uint32x4_t)vmulq_s32(x, factor),
+						    (uint32_t)adjust);
+
+		value = vaddq_n_s32(vmulhq_s32(x, factor), adjust >> 31);
+		value = vaddq_s32(value, (int32x4_t)vshrq_n_u32(low, 31));
+		return vrshlq_n_s32(value, -(shift & VMCU_LINE_SHIFT));
+	}
+	if (shift >= 0) {
+		return vqrdmulhq_s32(vshlq_r_s32(x, shift), factor);
+	}
+	value = vqrdmulhq_s32(x, factor);
+	return vrshlq_n_s32(vaddq_s32(value, vshrq_n_s32(value, 31)), shift);
+}
+
+/** Products of a pixel. */
+VMCU_INLINE void multiply(const struct vmcu_binary_params *p, bool line, const int8_t *first,
+			  const struct operand *a, const int8_t *second, const struct operand *b,
+			  int8_t *dst, int32_t channels)
+{
+	for (int32_t c = 0; c < channels; c += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)(channels - c));
+		const int32x4_t x = four_of(first + c * a->channel, a, p->a_zero, some);
+		int32x4_t value =
+			vmulq_s32(x, four_of(second + c * b->channel, b, p->b_zero, some));
+
+		value = scaled_four(value, line, p->output.multiplier, p->output.shift);
+		value = vqaddq_n_s32(value, p->output_zero);
+		value = vmaxq_s32(value, vdupq_n_s32(p->act_min));
+		vstrbq_p_s32(dst + c, vminq_s32(value, vdupq_n_s32(p->act_max)), some);
+	}
+}
+#endif
+
 /** A row, by whichever way to combine; what the compiler knows it puts into the loop. */
 VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 {
@@ -192,6 +245,13 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 		const int8_t *first = a.at + x * a.pixel;
 		const int8_t *second = b.at + x * b.pixel;
 
+#if defined(VMCU_VECTORS)
+		if (combine == product || combine == line_product) {
+			multiply(&p, combine == line_product, first, &a, second, &b, dst, channels);
+			dst += channels;
+			continue;
+		}
+#endif
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = combine(&p, *first - p.a_zero, *second - p.b_zero);
 

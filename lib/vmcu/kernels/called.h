@@ -13,6 +13,7 @@
 #ifndef VMCU_KERNELS_CALLED_H_
 #define VMCU_KERNELS_CALLED_H_
 
+#if !defined(VMCU_OWN_EXACT_BLOCK)
 /**
  * Requantises and stores a block of channels of @a pixels pixels, whatever its constants; returns
  * where the flash stream goes on.
@@ -40,6 +41,7 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int3
 	}
 	return (const uint8_t *)&c[2 * channels];
 }
+#endif
 
 #if defined(VMCU_OWN_RUN_OF)
 /** All blocks of a tile, of @a size channels each, whatever they are. */

@@ -3,6 +3,7 @@
  */
 
 #include "support.h"
+#include "vectors.h"
 
 /** Bits before the binary point of the sum of exponentials. */
 #define SUM_INTEGER_BITS 12
@@ -11,23 +12,61 @@
 typedef void (*softmax_pixel_t)(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
 				int32_t channels);
 
-VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
-					  int8_t *dst, int32_t channels)
+#if defined(VMCU_VECTORS)
+/** The exponentials of four channels. */
+VMCU_INLINE uint32x4_t exponentials(const struct vmcu_softmax_params *p, int32_t top,
+				    const int8_t *src, mve_pred16_t some)
 {
-	const int32_t top = vmcu_maximum(src, channels);
-	uint32_t sum = 0;
-	int32_t headroom;
-	int32_t scale;
-	int32_t exponent;
+	const int32x4_t below = vsubq_s32(vdupq_n_s32(top), vldrbq_z_s32(src, some));
 
+	return vldrwq_gather_shifted_offset_z_u32(p->exp, (uint32x4_t)below, some);
+}
+#endif
+
+/** The sum of exponentials, each rounded. */
+VMCU_INLINE uint32_t rounded_sum(const struct vmcu_softmax_params *p, int32_t top,
+				 const int8_t *src, int32_t channels)
+{
+	uint32_t sum = 0;
+
+#if defined(VMCU_VECTORS)
+	for (; channels > 0; channels -= 4, src += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)channels);
+
+		sum = vaddvaq_u32(sum, vrshrq_n_u32(exponentials(p, top, src, some),
+						    SUM_INTEGER_BITS));
+	}
+#endif
 	for (int32_t c = 0; c < channels; c++) {
 		sum += (uint32_t)vmcu_rounding_shift((int32_t)p->exp[(uint8_t)(top - src[c])],
 						     SUM_INTEGER_BITS);
 	}
+	return sum;
+}
+
+VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
+					  int8_t *dst, int32_t channels)
+{
+	const int32_t top = vmcu_maximum(src, channels);
+	const uint32_t sum = rounded_sum(p, top, src, channels);
+	int32_t headroom;
+	int32_t scale;
+	int32_t exponent;
+
 	headroom = __builtin_clz(sum);
 	scale = vmcu_reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31)));
 	exponent = SUM_INTEGER_BITS - headroom + 23;
 
+#if defined(VMCU_VECTORS)
+	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)channels);
+		int32x4_t share = (int32x4_t)exponentials(p, top, src, some);
+
+		share = vrshlq_n_s32(vqrdmulhq_n_s32(share, scale), -exponent);
+		share = vmaxq_s32(vaddq_n_s32(share, p->output_zero), vdupq_n_s32(p->act_min));
+		vstrbq_p_s32(dst, vminq_s32(share, vdupq_n_s32(p->act_max)), some);
+	}
+#endif
 	for (int32_t c = 0; c < channels; c++) {
 		const int32_t share =
 			vmcu_high_mul(scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
@@ -44,9 +83,15 @@ VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int
 	const int32_t top = vmcu_maximum(src, channels);
 	uint64_t sum = 0;
 
+#if defined(VMCU_VECTORS)
+	for (int32_t c = 0; c < channels; c += 4) {
+		sum = vaddlvaq_u32(sum, exponentials(p, top, src + c, vctp32q(channels - c)));
+	}
+#else
 	for (int32_t c = 0; c < channels; c++) {
 		sum += p->exp[(uint8_t)(top - src[c])];
 	}
+#endif
 	for (int32_t c = 0; c < channels; c++) {
 		const uint64_t share = (uint64_t)p->exp[(uint8_t)(top - src[c])] * p->gain;
 

@@ -3,6 +3,7 @@
  */
 
 #include "support.h"
+#include "vectors.h"
 #include "window.h"
 
 struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int32_t size)
@@ -202,6 +203,13 @@ int32_t vmcu_maximum(const int8_t *src, int32_t channels)
 {
 	int32_t result = INT8_MIN;
 
+#if defined(VMCU_VECTORS)
+	for (; channels > 0; channels -= 16, src += 16) {
+		const mve_pred16_t some = vctp8q((uint32_t)channels);
+
+		result = vmaxvq_p_s8((int8_t)result, vldrbq_z_s8(src, some), some);
+	}
+#endif
 	for (int32_t c = 0; c < channels; c++) {
 		if (src[c] > result) {
 			result = src[c];

@@ -171,7 +171,9 @@ def files() -> dict[str, str]:
         result[choice_name(packing)] = isa_choice(readers(packing))
         result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
         for name, programs in PACKED.items():
-            text = kernel_file(name, packing, programs(packing), condition(packing))
+            if not (made := programs(packing)):
+                continue
+            text = kernel_file(name, packing, made, condition(packing))
             result[f"{name}{packing.suffix}.c"] = text
     for target in TARGETS.values():
         origin = f"kernels/targets/{target.name}"

@@ -23,7 +23,7 @@ from .targets.portable.depthwise import (
     weight_bytes,
 )
 from .targets.portable.places import tap_order
-from .targets.portable.vectors import TAPS_BITS, quarters
+from .targets.portable.vectors import ALONE, CODE_BITS, LINES, MOST, TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -349,15 +349,21 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
     taps = [fill(weights.weights[pick, 0], size).T for pick in picks]
     counts = [together(one) for one in taps]
     words = [count << TAPS_BITS for count in counts]
-    words[0] |= (min(counts) == 1) << 31
+    words[0] |= ALONE * (min(counts) == 1)
     order, parts = quarters(size), []
-    for pick, one, word in zip(picks, taps, words, strict=True):
+    for pick, one, word, count in zip(picks, taps, words, counts, strict=True):
         quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
+        word |= (min(count, MOST) << CODE_BITS) * (quick and len(pick) == size)
         bias, multiplier, other = (
             fill(values, size)[order]
             for values in (weights.folded_bias[pick], *weights.factors(pick, quick))
         )
-        head = wrap_int32(np.array([word | (0 if quick else EXACT)])).astype(np.int32)
+        word |= 0 if quick else EXACT
+        if isinstance(weights.requant, FloatScale):
+            # Channels that do not exist have a line.
+            other[order >= len(pick)] = WHOLE | 1
+            word |= LINES * bool((other & WHOLE).all())
+        head = wrap_int32(np.array([word])).astype(np.int32)
         last = (-1 - other).astype(np.int8) if quick else other
         stream = (head, bias, one, multiplier, last)
         parts.append(b"".join(np.ascontiguousarray(part).tobytes() for part in stream))

@@ -13,7 +13,7 @@ from ..graph import REQUANTISERS, Op
 from ..kernels.integer_sum import BYTES, IntegerSum, integer_sum
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
-from .kernel_type import KernelType
+from .kernel_type import BYTEWISE, KernelType
 from .layer import Binding, ProgramLayer
 from .pixelwise import OwnPixelLayer
 from .values import CStruct, factor_of
@@ -31,7 +31,14 @@ FLOAT_SUM = CStruct(
 FLOAT_PARAMS = CStruct(
     "vmcu_add_float_params", "struct vmcu_float_sum sum; bool narrow; int8_t act_min, act_max;"
 )
-KernelType("vmcu_add", PARAMS, reads="PIXEL", check="vmcu_check_add(c)")
+for _packing in BYTEWISE:
+    KernelType(
+        f"vmcu_add{_packing.suffix}",
+        PARAMS,
+        reads="PIXEL",
+        check="vmcu_check_add(c)",
+        packing=_packing,
+    )
 KernelType(
     "vmcu_add_exact",
     EXACT_PARAMS,
@@ -80,7 +87,7 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
             line = _line_once(Summed(self.op, zeros, self))
             if line is not None:
                 fields = {"a_scale": line.a, "b_scale": line.b, "bias": line.constant}
-                return Binding(PROGRAMS["vmcu_add"], fields | {"shift": line.shift})
+                return Binding(self.program("add"), fields | {"shift": line.shift})
         if isinstance(summed, FloatSum):
             fields = {f"sum.{name}": value for name, value in summed.fixed().items()}
             fields["narrow"] = int(narrow)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Shape, Window
-from ..kernels.programs import PROGRAMS
 from ..kernels.targets.portable.pooling import (
     MEAN_KEPT,
     MEAN_OF_256,
@@ -19,7 +18,7 @@ from ..kernels.targets.portable.pooling import (
     MEAN_OF_SUM_FLOAT,
 )
 from ..quant import FloatScale, Requant, divide_away, float_bits
-from .kernel_type import KernelType
+from .kernel_type import BYTEWISE, KernelType
 from .layer import Binding, Form, Layer
 from .rates import Rates
 from .reach import Reach
@@ -31,7 +30,14 @@ PARAMS = CStruct(
     "struct vmcu_window window; struct vmcu_factor factor; uint8_t rescale; bool count_padding;"
     "int8_t input_zero, output_zero, act_min, act_max;",
 )
-KernelType("vmcu_average_pool", PARAMS, reads="WINDOW", check="vmcu_check_average_pool(c)")
+for _packing in BYTEWISE:
+    KernelType(
+        f"vmcu_average_pool{_packing.suffix}",
+        PARAMS,
+        reads="WINDOW",
+        check="vmcu_check_average_pool(c)",
+        packing=_packing,
+    )
 KernelType("vmcu_average_pool_sum", PARAMS, reads="PIXEL", check="vmcu_check_average_pool_sum(c)")
 
 
@@ -102,7 +108,7 @@ class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
             fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:
             fields |= {f"factor.{name}": value for name, value in factor(requant).fields.items()}
-        return Binding(PROGRAMS["vmcu_average_pool"], fields | self.bounds)
+        return Binding(self.program("average_pool"), fields | self.bounds)
 
     @property
     def mode(self) -> int:

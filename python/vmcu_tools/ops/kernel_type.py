@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..kernels.language.packing import WORDS, Packing
+from ..kernels.targets import packings
 from .values import CStruct, Kernel, Member, Value
 
 # Conditions that many kernels have: of an input that is as large as the output; of one input of any
@@ -24,6 +25,8 @@ CHECKED = {
 # How C writes constants of a type, but for small signed ones.
 CONSTANTS = {f"uint{bits}_t": "{}U" for bits in (8, 16, 32)} | {"vmcu_long_t": "INT64_C({})"}
 KERNEL_TYPES: dict[str, KernelType] = {}
+# Those whose targets have pooling and sums of their own, see kernels/programs.
+BYTEWISE = tuple(packing for packing in packings() if packing == WORDS or packing.vector)
 
 
 def packing_name(packing: Packing) -> str:

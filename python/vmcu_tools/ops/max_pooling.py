@@ -10,16 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op, Shape, Window
-from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
-from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
+from .kernel_type import BYTEWISE, ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import Binding
 from .rates import Rates
 from .values import CStruct
 from .window import WindowLayer, gather, scaled_pooling, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
-KernelType("vmcu_max_pool", PARAMS, ONE_INPUT, SAME_CHANNELS, reads="WINDOW")
+for _packing in BYTEWISE:
+    KernelType(
+        f"vmcu_max_pool{_packing.suffix}",
+        PARAMS,
+        ONE_INPUT,
+        SAME_CHANNELS,
+        reads="WINDOW",
+        packing=_packing,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,4 +56,4 @@ class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
 
     @functools.cached_property
     def binding(self) -> Binding:
-        return Binding(PROGRAMS["vmcu_max_pool"], {**window_fields(self.window), **self.bounds})
+        return Binding(self.program("max_pool"), {**window_fields(self.window), **self.bounds})

@@ -28,6 +28,8 @@ from vmcu_tools.kernels.targets import (
     readers,
 )
 from vmcu_tools.kernels.targets.portable.dense import run_dense, sums_dense
+from vmcu_tools.kernels.targets.portable.pooling import POOLS
+from vmcu_tools.kernels.targets.portable.sums import add_vectors
 from vmcu_tools.kernels.targets.portable.vectors import all_vectors
 from vmcu_tools.ops import descriptors, operators_h
 
@@ -61,9 +63,12 @@ for (int32_t done = 0; done < (int32_t)call->columns; done++) {
 			const int8_t *v = (const int8_t *)&bias[16];
 			const int32_t *c = (const int32_t *)&v[16 * count];
 			const int32_t several = w[1] + 256 * w[2];
-			const bool exact = w[0] != 0;
+			const int32_t bits = (w == stream) ? w[0] & ~1 : w[0];
+			const bool exact = bits != 0;
 
-			if (several < 1 || several > count || (exact && w[0] != VMCU_EXACT)) {
+			/* See targets/portable/vectors.py; assembly jumps by the code. */
+			if (several < 1 || several > count || (exact && (bits & ~0x40) != VMCU_EXACT) ||
+			    (w[3] != 0 && (exact || size - n < 16 || w[3] > several))) {
 				__builtin_trap();
 			}
 			for (int32_t i = 0; i < vmcu_min(16, size - n); i++) {
@@ -96,6 +101,74 @@ for (int32_t done = 0; done < (int32_t)call->columns; done++) {
 			}
 			w = (const uint8_t *)&c[16] + (exact ? 64 : 16);
 		}
+	}
+}
+"""
+# Sixteen channels of a pixel are read, then written. MORE: of a tap; LAST: at last.
+POOL = r"""
+const struct vmcu_{name}_pool_params *p = vmcu_params(call);
+const struct vmcu_source in = vmcu_window_source(call, &p->window);
+const struct vmcu_tensor *t = in.tensor;
+const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
+int8_t *const out = vmcu_output_start(call);
+
+for (int32_t done = 0; done < (int32_t)call->columns; done++) {{
+	const int32_t x = (call->layer->descending != 0) ? (int32_t)call->columns - 1 - done : done;
+	const int32_t left = (call->x + x) * p->window.stride_w - p->window.pad_left;
+
+	for (int32_t c = 0; c < t->channels; c += 16) {{
+		int32_t acc[16], inside = 0;
+
+		for (int32_t i = 0; i < 16; i++) {{
+			acc[i] = {start};
+		}}
+		for (int32_t k = 0; k < p->window.kernel_h * p->window.kernel_w; k++) {{
+			const int32_t at = row + k / p->window.kernel_w * p->window.dilation_h;
+			const int32_t column = left + k % p->window.kernel_w * p->window.dilation_w;
+
+			if (at < 0 || at >= t->height || column < 0 || column >= t->width) {{
+				continue;
+			}}
+			inside++;
+			for (int32_t i = 0; i < vmcu_min(16, t->channels - c); i++) {{
+				const int8_t tap = vmcu_pixel_at(in.pool, t, at, column)[c + i];
+
+				{more}
+			}}
+		}}
+		(void)inside;
+		for (int32_t i = 0; i < vmcu_min(16, t->channels - c); i++) {{
+			{last}
+		}}
+	}}
+}}
+"""
+MEAN = r"""
+const int32_t all = p->window.kernel_h * p->window.kernel_w;
+const int32_t count = (p->count_padding || inside == 0) ? all : inside;
+const int32_t offset = p->input_zero * (p->rescale ? -inside : count - inside);
+
+out[x * t->channels + c + i] = vmcu_mean(p, acc[i] + offset, count);
+"""
+MOST = r"""
+out[x * t->channels + c + i] = vmcu_saturate(acc[i], 0, p->act_min, p->act_max);
+"""
+# Pixel by pixel, as a descending layer demands.
+ADD = r"""
+const struct vmcu_add_params *p = vmcu_params(call);
+const int8_t *const a = vmcu_input_start(call, 0);
+const int8_t *const b = vmcu_input_start(call, 1);
+int8_t *const out = vmcu_output_start(call);
+const int32_t channels = vmcu_call_output(call)->channels;
+
+for (int32_t done = 0; done < (int32_t)call->columns; done++) {
+	const int32_t x = (call->layer->descending != 0) ? (int32_t)call->columns - 1 - done : done;
+
+	for (int32_t at = x * channels; at < (x + 1) * channels; at++) {
+		int32_t sum = vmcu_scaled_byte(p->a_scale, a[at], 8);
+
+		sum = (sum + vmcu_scaled_byte(p->b_scale, b[at], 8) + p->bias) >> p->shift;
+		out[at] = vmcu_saturate(sum, 0, INT8_MIN, INT8_MAX);
 	}
 }
 """
@@ -189,6 +262,11 @@ SUMS = """
 """
 VECTOR_BODIES = {
     all_vectors: ALL_VECTORS,
+    add_vectors: ADD,
+    POOLS["max"]: POOL.format(
+        name="max", start="INT8_MIN", more="acc[i] = (tap > acc[i]) ? tap : acc[i];", last=MOST
+    ),
+    POOLS["average"]: POOL.format(name="average", start="0", more="acc[i] += tap;", last=MEAN),
     sums_dense: f"(void)p;\n(void)apart;\n{SUMS}",
     run_dense: f"""
 for (; taken > 0; taken -= 4, *out += 4) {{

@@ -26,6 +26,24 @@ static const struct vmcu_packing packing_helium = {
 	.paired = false,
 };
 
+extern const struct vmcu_kernel vmcu_add_helium_kernel;
+const struct vmcu_kernel vmcu_add_helium_kernel = {
+	.name = "vmcu_add_helium",
+	.run = vmcu_add_helium,
+	.check = vmcu_check_add,
+	.bytes = 16U,
+	.reads = VMCU_READS_PIXEL,
+};
+
+extern const struct vmcu_kernel vmcu_average_pool_helium_kernel;
+const struct vmcu_kernel vmcu_average_pool_helium_kernel = {
+	.name = "vmcu_average_pool_helium",
+	.run = vmcu_average_pool_helium,
+	.check = vmcu_check_average_pool,
+	.bytes = 32U,
+	.reads = VMCU_READS_WINDOW,
+};
+
 VMCU_SMALL static bool check_conv_helium(const struct vmcu_check *c)
 {
 	return vmcu_check_conv(c, &packing_helium, 4U, 4U);
@@ -95,6 +113,24 @@ const struct vmcu_kernel vmcu_depthwise_any_helium_kernel = {
 	.behind = 4U,
 	.native = offsetof(struct vmcu_mac_params, window),
 	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_max_pool_helium(const struct vmcu_check *c)
+{
+	const struct vmcu_max_pool_params *p = c->params;
+
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
+	       vmcu_check_window(c, &p->window);
+}
+
+extern const struct vmcu_kernel vmcu_max_pool_helium_kernel;
+const struct vmcu_kernel vmcu_max_pool_helium_kernel = {
+	.name = "vmcu_max_pool_helium",
+	.run = vmcu_max_pool_helium,
+	.check = check_max_pool_helium,
+	.bytes = 18U,
 	.reads = VMCU_READS_WINDOW,
 };
 

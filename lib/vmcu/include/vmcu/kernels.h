@@ -164,6 +164,10 @@ void vmcu_dense_helium(const struct vmcu_call *call);
 void vmcu_conv_helium(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium(const struct vmcu_call *call);
 void vmcu_depthwise_any_helium(const struct vmcu_call *call);
+/** Pooling, 16 channels of a pixel at once; sums. */
+void vmcu_add_helium(const struct vmcu_call *call);
+void vmcu_average_pool_helium(const struct vmcu_call *call);
+void vmcu_max_pool_helium(const struct vmcu_call *call);
 /** @} */
 
 /** @a bias has @a shift fractional bits and includes the zero points and the rounding constant. The

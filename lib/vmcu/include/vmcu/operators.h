@@ -325,10 +325,13 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 /** Those of them that only some cores have. */
 #if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
 #define VMCU_CONTAINER_KERNELS_HELIUM(entry) \
+	entry(vmcu_add_helium) \
+	entry(vmcu_average_pool_helium) \
 	entry(vmcu_conv_helium) \
 	entry(vmcu_conv_narrow_helium) \
 	entry(vmcu_dense_helium) \
 	entry(vmcu_depthwise_any_helium) \
+	entry(vmcu_max_pool_helium) \
 	entry(vmcu_pointwise_helium) \
 	entry(vmcu_pointwise_narrow_helium)
 #else

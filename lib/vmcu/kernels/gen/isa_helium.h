@@ -27,6 +27,9 @@
 #define VMCU_OWN_SUMS_DENSE
 #define VMCU_OWN_RUN_DENSE
 #define VMCU_OWN_ALL_VECTORS
+#define VMCU_OWN_MAX_VECTORS
+#define VMCU_OWN_AVERAGE_VECTORS
+#define VMCU_OWN_ADD_VECTORS
 
 #include <arm_mve.h>
 
@@ -189,8 +192,141 @@ VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_sourc
 
 #include "helpers.h"
 
-/* Bits of a vector's word; below zero: some vector has a group of one tap. */
+#define VMCU_OWN_EXACT_BLOCK
+
+/* Four channels' constants: of lines, what is added to the product, its sign and minus the shift;
+ * else the shift to the left, the sign of the shift, and the shift to the right below zero. */
+struct vmcu_exact {
+	int32x4_t factor;
+	int32x4_t first;
+	int32x4_t sign;
+	int32x4_t last;
+};
+
+VMCU_INLINE struct vmcu_exact vmcu_exact_of(bool lines, const int32_t *factors,
+					    const int32_t *words)
+{
+	const int32x4_t word = vldrwq_s32(words);
+	const int32x4_t none = vdupq_n_s32(0);
+	struct vmcu_exact found = {.factor = vldrwq_s32(factors), .sign = vshrq_n_s32(word, 31)};
+
+	if (lines) {
+		found.first = vbicq_n_s32(word, VMCU_LINE_BITS);
+		found.last = vsubq_s32(none, vandq_s32(word, vdupq_n_s32(VMCU_LINE_SHIFT)));
+	} else {
+		found.first = vmaxq_s32(word, none);
+		found.last = vminq_s32(word, none);
+	}
+	return found;
+}
+
+/* vmcu_fixed_scale() or vmcu_on_line() of four sums, without the zero point. */
+VMCU_INLINE int32x4_t vmcu_exact_vector(bool lines, struct vmcu_exact c, int32x4_t sum)
+{
+	int32x4_t value;
+
+	if (lines) {
+		/* Half of the lower words' sum has their carry at its top. */
+		const uint32x4_t low = vhaddq_u32((uint32x4_t)vmulq_s32(sum, c.factor),
+						  (uint32x4_t)c.first);
+
+		value = vaddq_s32(vmulhq_s32(sum, c.factor), c.sign);
+		value = vaddq_s32(value, (int32x4_t)vshrq_n_u32(low, 31));
+	} else {
+		value = vqrdmulhq_s32(vshlq_s32(sum, c.first), c.factor);
+		value = vaddq_s32(value, vandq_s32(vshrq_n_s32(value, 31), c.sign));
+	}
+	return vrshlq_s32(value, c.last);
+}
+
+VMCU_INLINE void vmcu_exact_pixels(bool lines, const struct vmcu_mac_params *p, const int32_t *acc,
+				   int32_t pixels, const int32_t *c, int8_t *out, int32_t pitch,
+				   int32_t left)
+{
+	const struct vmcu_exact constants = vmcu_exact_of(lines, c, c + 4);
+	const uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)pixels);
+	const mve_pred16_t some = vctp32q((uint32_t)left);
+	const int32_t low = p->act_min, high = p->act_max, zero = p->output_zero;
+
+	for (; pixels > 0; pixels--, acc++, out += pitch) {
+		int32x4_t sum = vldrwq_gather_shifted_offset_s32(acc, at);
+
+		sum = vqaddq_n_s32(vmcu_exact_vector(lines, constants, sum), zero);
+		sum = vminq_s32(vmaxq_s32(sum, vdupq_n_s32(low)), vdupq_n_s32(high));
+		vstrbq_p_s32(out, sum, some);
+	}
+}
+
+/* Those of four channels that are no lines: four bits each. */
+VMCU_INLINE uint32_t vmcu_not_lines(const int32_t *words, mve_pred16_t some)
+{
+	const int32x4_t shift = vandq_s32(vldrwq_s32(words), vdupq_n_s32(VMCU_LINE_SHIFT));
+
+	return vcmpeqq_m_n_s32(shift, 0, some);
+}
+
+/* vmcu_exact_block() of called.h. */
+VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc,
+					   int32_t channels, int32_t pixels, const uint8_t *w,
+					   int8_t *out, int32_t pitch, int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	if (!vmcu_requant_is_float(p->is_float != 0U)) {
+		vmcu_exact_pixels(false, p, acc, pixels, c, out, pitch, left);
+		return (const uint8_t *)&c[8];
+	}
+	vmcu_exact_pixels(true, p, acc, pixels, c, out, pitch, left);
+	if (vmcu_not_lines(c + 4, vctp32q((uint32_t)left)) == 0U) {
+		left = 0;
+	}
+	for (int32_t i = 0; i < vmcu_min(left, channels); i++) {
+		const int32_t constants[] = {c[i], c[4 + i]};
+
+		if ((constants[1] & VMCU_LINE_SHIFT) == 0) {
+			vmcu_store_any(p, acc + i * pixels, 1, pixels, (const uint8_t *)constants,
+				       out + i, pitch, 1);
+		}
+	}
+	return (const uint8_t *)&c[8];
+}
+
+/* Stores sums that are not for the fast requantiser; `c` are their multipliers, then words. */
+VMCU_APART void vmcu_store_quarters(const struct vmcu_mac_params *p, const int32_t *sums,
+				    const int32_t *c, int8_t *out, int32_t lanes)
+{
+	const bool lines = vmcu_requant_is_float(p->is_float != 0U);
+	const int32_t low = p->act_min, high = p->act_max, zero = p->output_zero;
+	const uint32x4_t at = vidupq_n_u32(0, 4);
+	uint32_t others = 0;
+
+	for (int32_t i = 0; i < 4; i++) {
+		/* The first channel of a quarter. */
+		const int32_t first = ((i & 1) << 1) | (i >> 1);
+		const struct vmcu_exact constants = vmcu_exact_of(lines, c + 4 * i, c + 4 * i + 16);
+		int32x4_t value = vmcu_exact_vector(lines, constants, vldrwq_s32(sums + 4 * i));
+
+		value = vmaxq_s32(vqaddq_n_s32(value, zero), vdupq_n_s32(low));
+		value = vminq_s32(value, vdupq_n_s32(high));
+		vstrbq_scatter_offset_p_s32(out + first, at, value,
+					    vcmpltq_n_s32((int32x4_t)at, lanes - first));
+		if (lines) {
+			others |= (vmcu_not_lines(c + 4 * i + 16, vctp32q(4)) & 0x1111U) << i;
+		}
+	}
+	for (; others != 0U; others &= others - 1U) {
+		const int32_t bit = __builtin_ctz(others);
+		const int32_t i = ((bit & 3) << 2) | (bit >> 2);
+
+		const int32_t channel = (bit & ~3) | ((bit & 1) << 1) | ((bit & 2) >> 1);
+
+		out[channel] = vmcu_any(p, sums[i], c[i], 0);
+	}
+}
+
+/* Bits of a vector's word; of the first one: some vector has a group of one tap. */
 #define VMCU_VECTOR_TAPS 0xffff00
+#define VMCU_VECTOR_ALONE 1
 
 /* A tap of up to sixteen channels, `spread` bytes apart. */
 VMCU_INLINE int8x16_t vmcu_vector_tap(const struct vmcu_places *in, int32_t tap, int32_t channel,
@@ -211,24 +347,6 @@ VMCU_INLINE int32x4_t vmcu_fixed_vector(int32x4_t sum, const int32_t *multiplier
 	const int32x4_t high = vqrdmulhq_s32(sum, vldrwq_s32(multiplier));
 
 	return vrshlq_s32(vaddq_s32(high, vshrq_n_s32(sum, 31)), vldrbq_s32(shift));
-}
-
-/* Stores sums that are not for the fast requantiser; `c` are their multipliers, then words. */
-VMCU_CALLED void vmcu_store_quarters(const struct vmcu_mac_params *p, const int32_t *sums,
-				     const int32_t *c, int8_t *out, int32_t lanes)
-{
-	for (int32_t i = 0; i < vmcu_min(lanes, 16); i++) {
-		/* Where the constants of a channel are. */
-		const int32_t at = ((i & 1) << 3) | ((i & 2) << 1) | (i >> 2);
-
-		if (vmcu_are_lines(p, c[16 + at])) {
-			const struct vmcu_line line = vmcu_line(c[at], c[16 + at], p->output_zero);
-
-			out[i] = vmcu_saturate8(vmcu_on_line(line, sums[at]));
-		} else {
-			out[i] = vmcu_any(p, sums[at], c[at], c[16 + at]);
-		}
-	}
 }
 
 /* A vector of channels, of which `lanes` exist; returns where the flash stream goes on. */
@@ -292,23 +410,32 @@ typedef void vmcu_store_exact(const struct vmcu_mac_params *p, const int32_t *su
 			      const int32_t *c, int8_t *out, int32_t lanes);
 struct vmcu_vector_job {
 	const uint8_t *stream;
-	int8_t *out;
 	int32_t channels;
+	int8_t *out;
 	const int8_t **taps;
 	int32_t count;
 	const int8_t *zeros;
 	int32_t step;
 	int32_t next;
 	int32_t pixels;
+	int32_t delta;
+	int32_t padded;
 	int32_t zero;
 	const struct vmcu_mac_params *p;
 	vmcu_store_exact *store;
+	const int8_t **rows;
+	int32_t tall;
+	int32_t wide;
+	int32_t dilation;
+	int32_t width;
 	int32_t sums[16];
 };
 
 /* In pixels_helium.S. */
 void vmcu_vectors_of_nine(struct vmcu_vector_job *job);
+void vmcu_vectors_of_three(struct vmcu_vector_job *job);
 void vmcu_vectors_of_any(struct vmcu_vector_job *job);
+void vmcu_vector_taps(const struct vmcu_vector_job *job, int32_t pixel);
 
 /*
  * Where the rows of a window whose first one is `row` begin: NULL for padding, the zeros for a row
@@ -334,25 +461,19 @@ VMCU_INLINE bool vmcu_vector_rows(const int8_t **rows, const struct vmcu_vector_
 	return whole;
 }
 
-/* Where the taps of the window are whose first one is at (row, pixel). */
-VMCU_APART void vmcu_vector_taps(const int8_t *const *rows, const struct vmcu_vector_job *job,
-				 const struct vmcu_call *call, int32_t row, int32_t pixel)
+/* The taps of rows in two pieces of the window whose first one is at (row, pixel). */
+VMCU_CALLED void vmcu_split_taps(const struct vmcu_vector_job *job, const struct vmcu_call *call,
+				 int32_t row, int32_t pixel)
 {
-	const struct vmcu_window *window = &job->p->window;
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
-	const int32_t wide = t->width, channels = t->channels, step = window->dilation_w;
-	const int32_t end = pixel + window->kernel_w * step;
-	const int8_t *const zeros = job->zeros;
 	const int8_t **tap = job->taps;
 
-	for (int32_t r = window->kernel_h; r > 0; r--, rows++, row += window->dilation_h) {
-		for (int32_t at = pixel; at < end; at += step) {
-			if (*rows == NULL || at < 0 || at >= wide) {
-				*tap++ = zeros;
-			} else if (*rows == zeros) {
-				*tap++ = vmcu_pixel_at(call->pool, t, row, at);
-			} else {
-				*tap++ = *rows + at * channels;
+	for (int32_t r = 0; r < job->tall; r++, row += job->p->window.dilation_h) {
+		for (int32_t i = 0; i < job->wide; i++, tap++) {
+			const int32_t at = pixel + i * job->dilation;
+
+			if (job->rows[r] == job->zeros && at >= 0 && at < job->width) {
+				*tap = vmcu_pixel_at(call->pool, t, row, at);
 			}
 		}
 	}
@@ -366,29 +487,40 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 	const int32_t stride = p->window.stride_w;
 	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;
 	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
-	const int32_t count = p->window.kernel_h * p->window.kernel_w;
+	const int32_t tall = p->window.kernel_h, count = tall * p->window.kernel_w;
 	const int32_t columns = call->columns, channels = t->channels;
 	const bool back = call->layer->descending != 0;
 	int8_t *const out = vmcu_output_start(call);
 	const int8_t **taps = call->scratch;
 	const int8_t **rows = &taps[(count + 3) & ~3];
-	int8_t *const zeros = (int8_t *)&rows[p->window.kernel_h];
+	int8_t *const zeros = (int8_t *)&rows[tall];
+	void (*run)(struct vmcu_vector_job *) = vmcu_vectors_of_any;
 	struct vmcu_vector_job job;
 	bool whole;
 
 	job.stream = stream;
 	job.channels = channels;
 	job.taps = taps;
+	job.rows = rows;
+	job.tall = tall;
+	job.wide = p->window.kernel_w;
+	job.dilation = p->window.dilation_w;
+	job.width = t->width;
 	job.count = count;
 	job.zeros = zeros;
 	job.step = back ? -stride * channels : stride * channels;
-	job.next = back ? -channels : channels;
+	job.next = (back ? -channels : channels) - ((channels + 15) & ~15);
+	job.delta = job.step - ((channels + 15) & ~15);
 	job.zero = p->output_zero;
 	job.p = p;
 	job.store = vmcu_store_quarters;
 	whole = vmcu_vector_rows(rows, &job, call, row);
-	for (int32_t n = 0; n < p->steps; n += 16) {
-		vstrbq_p_s8(zeros + n, vdupq_n_s8(p->input_zero), vctp8q((uint32_t)(p->steps - n)));
+	job.padded = row < 0 || row + (tall - 1) * p->window.dilation_h >= t->height;
+	if ((stream[0] & VMCU_VECTOR_ALONE) == 0U && (count == 9 || count == 3)) {
+		run = (count == 9) ? vmcu_vectors_of_nine : vmcu_vectors_of_three;
+	}
+	for (int32_t n = 0, left = p->steps, zero = p->input_zero; n < left; n += 16) {
+		vstrbq_p_s8(zeros + n, vdupq_n_s8((int8_t)zero), vctp8q((uint32_t)(left - n)));
 	}
 	for (int32_t i = count; (i & 3) != 0; i++) {
 		taps[i] = zeros;
@@ -403,17 +535,159 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 
 			pixels = vmcu_min(room / stride + 1, columns - done);
 		}
-		vmcu_vector_taps(rows, &job, call, row, pixel);
+		vmcu_vector_taps(&job, pixel);
+		if (!whole) {
+			vmcu_split_taps(&job, call, row, pixel);
+		}
 		job.out = out + x * channels;
 		job.pixels = pixels;
-		if (count == 9 && *(const int32_t *)stream >= 0) {
-			vmcu_vectors_of_nine(&job);
-		} else {
-			vmcu_vectors_of_any(&job);
-		}
+		run(&job);
 		job.pixels = pixels;
 	}
 }
+
+/* Where the rows of a window's taps are, if these are in one piece of memory: else no rows. */
+struct vmcu_pooled {
+	struct vmcu_source in;
+	struct vmcu_taps tall;
+	const int8_t *rows;
+	int32_t row;
+};
+
+VMCU_APART struct vmcu_pooled vmcu_pooled_of(const struct vmcu_call *call,
+					 const struct vmcu_window *window)
+{
+	struct vmcu_pooled pool = {.in = vmcu_window_source(call, window)};
+	const struct vmcu_tensor *t = pool.in.tensor;
+
+	pool.row = call->y * window->stride_h - window->pad_top;
+	pool.tall = vmcu_taps(pool.row, window->kernel_h, window->dilation_h, t->height);
+	if (pool.tall.begin < pool.tall.end) {
+		const uint32_t first = (uint32_t)vmcu_tap(&pool.tall, pool.tall.begin);
+		const uint32_t last = (uint32_t)vmcu_tap(&pool.tall, pool.tall.end - 1);
+		const int8_t *x = vmcu_row(pool.in.pool, t, first);
+		const uint32_t bytes = (last - first + 1U) * t->width * t->channels;
+
+		if (vmcu_straight(pool.in.pool, t, vmcu_place(t, first, 0), x, bytes)) {
+			pool.rows = x;
+		}
+	}
+	return pool;
+}
+
+/* Some taps of a row of the window at a column, see vmcu_next_taps(). */
+VMCU_INLINE int32_t vmcu_pool_taps(const struct vmcu_pooled *pool, int32_t tap,
+				   struct vmcu_taps *wide, const int8_t **x)
+{
+	const struct vmcu_tensor *t = pool->in.tensor;
+	const int32_t row = vmcu_tap(&pool->tall, tap);
+	int32_t count;
+
+	if (pool->rows == NULL) {
+		return vmcu_next_taps(&pool->in, wide, row, x);
+	}
+	*x = pool->rows + ((row - vmcu_tap(&pool->tall, pool->tall.begin)) * t->width +
+			   vmcu_tap(wide, wide->begin)) *
+				  t->channels;
+	count = wide->end - wide->begin;
+	wide->begin = wide->end;
+	return count;
+}
+
+/* The first pixel of a window, of those that a call asks for. */
+VMCU_INLINE int32_t vmcu_pool_column(const struct vmcu_call *call, const struct vmcu_window *window,
+				     int32_t x)
+{
+	return ((int32_t)call->x + x) * window->stride_w - window->pad_left;
+}
+
+/* The maxima of up to sixteen channels. */
+VMCU_INLINE int8x16_t vmcu_pool_most(const struct vmcu_pooled *pool, struct vmcu_taps wide,
+				     int32_t channel, mve_pred16_t some)
+{
+	const int32_t pitch = wide.dilation * pool->in.tensor->channels;
+	int8x16_t top = vdupq_n_s8(INT8_MIN);
+
+	for (int32_t tap = pool->tall.begin; tap < pool->tall.end; tap++) {
+		struct vmcu_taps left = wide;
+
+		while (left.begin < left.end) {
+			const int8_t *x;
+			int32_t n = vmcu_pool_taps(pool, tap, &left, &x);
+
+			for (x += channel; n > 0; n--, x += pitch) {
+				top = vmaxq_s8(top, vldrbq_z_s8(x, some));
+			}
+		}
+	}
+	return top;
+}
+
+/* The sums of up to sixteen channels, those of each row of at most 255 taps in 16 bits first. */
+VMCU_INLINE void vmcu_pool_sums(const struct vmcu_pooled *pool, struct vmcu_taps wide,
+				int32_t channel, int32_t lanes, int32_t *sums)
+{
+	const int32_t pitch = wide.dilation * pool->in.tensor->channels;
+	const mve_pred16_t first = vctp16q((uint32_t)lanes);
+	const mve_pred16_t second = (lanes > 8) ? vctp16q((uint32_t)(lanes - 8)) : 0;
+	const uint32x4_t at = vidupq_n_u32(0, 2);
+
+	for (int32_t i = 0; i < 16; i += 4) {
+		vstrwq_s32(sums + i, vdupq_n_s32(0));
+	}
+	for (int32_t tap = pool->tall.begin; tap < pool->tall.end; tap++) {
+		struct vmcu_taps left = wide;
+		int32_t n = 0;
+		const int8_t *x = NULL;
+
+		while (n > 0 || left.begin < left.end) {
+			int16x8_t low = vdupq_n_s16(0);
+			int16x8_t high = vdupq_n_s16(0);
+			int32_t few;
+
+			if (n == 0) {
+				n = vmcu_pool_taps(pool, tap, &left, &x);
+				x += channel;
+			}
+			few = vmcu_min(n, 255);
+			n -= few;
+			for (; few > 0; few--, x += pitch) {
+				low = vaddq_s16(low, vldrbq_z_s16(x, first));
+				high = vaddq_s16(high, vldrbq_z_s16(x + 8, second));
+			}
+			for (int32_t i = 0; i < 2; i++, low = high) {
+				int32_t *to = sums + 8 * i;
+
+				vstrwq_scatter_shifted_offset_s32(
+					to, at,
+					vaddq_s32(vmovlbq_s16(low),
+						  vldrwq_gather_shifted_offset_s32(to, at)));
+				vstrwq_scatter_shifted_offset_s32(
+					to + 1, at,
+					vaddq_s32(vmovltq_s16(low),
+						  vldrwq_gather_shifted_offset_s32(to + 1, at)));
+			}
+		}
+	}
+}
+
+/*
+ * Rounded quotients of sums and of how many taps these are of, 2 to MEAN_TAPS: the product with the
+ * reciprocal, rounded up, is exact.
+ */
+#define VMCU_MEAN_TAPS 4096
+VMCU_INLINE int32x4_t vmcu_pool_quotients(int32x4_t sum, int32_t count)
+{
+	const uint32_t inverse = UINT32_MAX / (uint32_t)count + 1U;
+	const uint32x4_t size = vaddq_n_u32((uint32x4_t)vabsq_s32(sum), (uint32_t)count >> 1);
+	const int32x4_t found = (int32x4_t)vmulhq_u32(size, vdupq_n_u32(inverse));
+
+	return vnegq_m_s32(found, found, vcmpltq_n_s32(sum, 0));
+}
+
+/* In sums_helium.S. */
+void vmcu_add_run(const int8_t *a, const int8_t *b, int8_t *out, int32_t bytes, int32_t a_scale,
+		  int32_t b_scale, int32_t bias, int32_t shift);
 
 /*
  * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
@@ -459,7 +733,13 @@ VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 				 const struct vmcu_source *in, int32_t row, int32_t pixel,
 				 int32_t channel, const uint8_t **w, bool apart)
 {
-	*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+	if (vmcu_source_rows(in) == 1) {
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+		*w = vmcu_run_of_pixel(*w, x, in->run, (int8_t *)acc, 0, 0);
+	} else {
+		*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+	}
 	(void)p;
 	(void)apart;
 }
@@ -521,6 +801,93 @@ VMCU_ONCE void vmcu_all_vectors(const struct vmcu_call *call)
 			}
 			to += size;
 		}
+	}
+}
+
+/* All pixels that a call asks for, a vector of channels at a time. */
+VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
+{
+	const struct vmcu_max_pool_params *p = vmcu_params(call);
+	const struct vmcu_pooled pool = vmcu_pooled_of(call, &p->window);
+	const int32_t channels = pool.in.tensor->channels;
+	const int32_t columns = call->columns;
+	int8_t *const out = vmcu_output_start(call);
+
+	for (int32_t done = 0; done < columns; done++) {
+		const int32_t x = (call->layer->descending != 0) ? columns - 1 - done : done;
+		const struct vmcu_taps wide =
+			vmcu_taps(vmcu_pool_column(call, &p->window, x), p->window.kernel_w,
+				  p->window.dilation_w, pool.in.tensor->width);
+
+		for (int32_t c = 0; c < channels; c += 16) {
+			const mve_pred16_t some = vctp8q((uint32_t)(channels - c));
+			int8x16_t top = vmcu_pool_most(&pool, wide, c, some);
+
+			top = vmaxq_s8(top, vdupq_n_s8(p->act_min));
+			top = vminq_s8(top, vdupq_n_s8(p->act_max));
+			vstrbq_p_s8(out + x * channels + c, top, some);
+		}
+	}
+}
+
+/* All pixels that a call asks for, a vector of channels at a time. */
+VMCU_ONCE void vmcu_average_vectors(const struct vmcu_call *call)
+{
+	const struct vmcu_average_pool_params *p = vmcu_params(call);
+	const struct vmcu_pooled pool = vmcu_pooled_of(call, &p->window);
+	const int32_t channels = pool.in.tensor->channels;
+	const int32_t columns = call->columns;
+	int8_t *const out = vmcu_output_start(call);
+
+	for (int32_t done = 0; done < columns; done++) {
+		const int32_t x = (call->layer->descending != 0) ? columns - 1 - done : done;
+		const struct vmcu_taps wide =
+			vmcu_taps(vmcu_pool_column(call, &p->window, x), p->window.kernel_w,
+				  p->window.dilation_w, pool.in.tensor->width);
+		const int32_t inside = (pool.tall.end - pool.tall.begin) * (wide.end - wide.begin);
+		const int32_t all = p->window.kernel_h * p->window.kernel_w;
+		const int32_t count = (p->count_padding || inside == 0) ? all : inside;
+		const int32_t offset = p->input_zero * (p->rescale ? -inside : count - inside);
+
+		for (int32_t c = 0; c < channels; c += 16) {
+			const int32_t lanes = vmcu_min(16, channels - c);
+			int8_t *to = out + x * channels + c;
+			int32_t sums[16];
+
+			vmcu_pool_sums(&pool, wide, c, lanes, sums);
+			if (p->rescale != VMCU_MEAN_KEPT || count < 2 || count > VMCU_MEAN_TAPS) {
+				for (int32_t i = 0; i < lanes; i++) {
+					to[i] = vmcu_mean(p, sums[i] + offset, count);
+				}
+				continue;
+			}
+			for (int32_t i = 0; i < lanes; i += 4) {
+				int32x4_t mean = vaddq_n_s32(vldrwq_s32(sums + i), offset);
+
+				mean = vmcu_pool_quotients(mean, count);
+				mean = vmaxq_s32(mean, vdupq_n_s32(p->act_min));
+				mean = vminq_s32(mean, vdupq_n_s32(p->act_max));
+				vstrbq_p_s32(to + i, mean, vctp32q((uint32_t)(lanes - i)));
+			}
+		}
+	}
+}
+
+/* All pixels that a call asks for. It has C only in targets whose packing has vectors. */
+VMCU_ONCE void vmcu_add_vectors(const struct vmcu_call *call)
+{
+	const struct vmcu_add_params *p = vmcu_params(call);
+	const int8_t *const a = vmcu_input_start(call, 0);
+	const int8_t *const b = vmcu_input_start(call, 1);
+	int8_t *const out = vmcu_output_start(call);
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t bytes = call->columns * channels;
+	/* From the last pixel back, one by one. */
+	const int32_t run = (call->layer->descending != 0) ? channels : bytes;
+
+	for (int32_t at = bytes - run; at >= 0; at -= run) {
+		vmcu_add_run(a + at, b + at, out + at, run, p->a_scale, p->b_scale, p->bias,
+			     -(int32_t)p->shift);
 	}
 }
 

@@ -43,23 +43,20 @@ vmcu_vectors_of_nine:
 	sub	sp, #28
 	.cfi_adjust_cfa_offset	28
 	str	r0, JOB
-	ldr	r1, [r0, #36]
+	ldr	r1, [r0, #44]
 	str	r1, ZERO
+	mov	r12, r0
+	ldr	r10, [r12, #8]
 .Lvmcu_vectors_of_nine_pixel:
-	ldr	r12, JOB
 	ldr	lr, [r12, #12]
-	ldr	r7, [r12, #0]
-	ldr	r10, [r12, #4]
-	ldr	r11, [r12, #8]
+	ldrd	r7, r11, [r12, #0]
 	ldm	lr, {r0, r1, r2, r3, r4, r5, r6, r8, r9}
 .Lvmcu_vectors_of_nine_vector:
-	cmp	r11, #16
-	blt.w	.Lvmcu_vectors_of_nine_some
-	ldrb	r12, [r7, #1]
+	ldrb	r12, [r7, #3]
 	tbh	[pc, r12, lsl #1]
 .Lvmcu_vectors_of_nine_table:
-	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
-	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
+	.2byte	(.Lvmcu_vectors_of_nine_of_0 - .Lvmcu_vectors_of_nine_table) / 2
+	.2byte	(.Lvmcu_vectors_of_nine_of_0 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_2 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_3 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_3 - .Lvmcu_vectors_of_nine_table) / 2
@@ -69,13 +66,9 @@ vmcu_vectors_of_nine:
 	.2byte	(.Lvmcu_vectors_of_nine_of_5 - .Lvmcu_vectors_of_nine_table) / 2
 	.2byte	(.Lvmcu_vectors_of_nine_of_9 - .Lvmcu_vectors_of_nine_table) / 2
 
-	/* Fewer channels than a vector has. */
-.Lvmcu_vectors_of_nine_some:
+	/* Fewer channels than a vector has, or sums for another requantiser. */
+.Lvmcu_vectors_of_nine_of_0:
 	vctp.8	r11
-	vldrw.32	q0, [r7, #4]
-	vldrw.32	q1, [r7, #20]
-	vldrw.32	q2, [r7, #36]
-	vldrw.32	q3, [r7, #52]
 	vpst
 	vldrbt.8	q4, [r0], #16
 	vldrw.32	q5, [r7, #68]
@@ -84,11 +77,14 @@ vmcu_vectors_of_nine:
 	vpst
 	vldrbt.8	q4, [r1], #16
 	vldrw.32	q7, [r7, #84]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
 	vmullt.s8	q7, q4, q7
 	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
 	vmovlb.s16	q4, q6
 	vadd.i32	q0, q0, q4
 	vmovlt.s16	q6, q6
@@ -173,107 +169,16 @@ vmcu_vectors_of_nine:
 	vadd.i32	q2, q2, q4
 	vmovlt.s16	q5, q5
 	vadd.i32	q3, q3, q5
+	ldrb	r12, [r7]
+	cmp	r12, #0
+	beq.w	.Lvmcu_vectors_of_nine_have
 	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	cmp	r12, #192
+	bne.w	.Lvmcu_vectors_of_nine_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_nine_narrow
 
-	/* Two taps at a time in 16 bits. */
-.Lvmcu_vectors_of_nine_of_2:
-	vldrw.32	q0, [r7, #4]
-	vldrw.32	q1, [r7, #20]
-	vldrw.32	q2, [r7, #36]
-	vldrw.32	q3, [r7, #52]
-	vldrb.8	q4, [r0], #16
-	vldrw.32	q5, [r7, #68]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r1], #16
-	vldrw.32	q7, [r7, #84]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #84]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r2], #16
-	vldrw.32	q5, [r7, #100]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r3], #16
-	vldrw.32	q7, [r7, #116]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #116]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r4], #16
-	vldrw.32	q5, [r7, #132]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r5], #16
-	vldrw.32	q7, [r7, #148]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #148]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r6], #16
-	vldrw.32	q5, [r7, #164]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r8], #16
-	vldrw.32	q7, [r7, #180]
-	vmullb.s8	q7, q4, q7
-	vadd.i16	q6, q6, q7
-	vldrw.32	q7, [r7, #180]
-	vmullt.s8	q7, q4, q7
-	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	vldrb.8	q4, [r9], #16
-	vldrw.32	q5, [r7, #196]
-	vmullb.s8	q6, q4, q5
-	vmullt.s8	q5, q4, q5
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
-
-	/* Three taps. */
+	/* Groups of 3 taps. */
 .Lvmcu_vectors_of_nine_of_3:
 	vldrb.8	q5, [r0], #16
 	vldrw.32	q6, [r7, #68]
@@ -355,10 +260,9 @@ vmcu_vectors_of_nine:
 	vldrw.32	q7, FOURTH
 	vmovlt.s16	q4, q4
 	vadd.i32	q3, q7, q4
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	b.w	.Lvmcu_vectors_of_nine_have
 
-	/* Five taps, then four. */
+	/* Groups of 5 taps. */
 .Lvmcu_vectors_of_nine_of_5:
 	vldrb.8	q5, [r0], #16
 	vldrw.32	q6, [r7, #68]
@@ -432,10 +336,9 @@ vmcu_vectors_of_nine:
 	vldrw.32	q7, FOURTH
 	vmovlt.s16	q4, q4
 	vadd.i32	q3, q7, q4
-	add.w	r7, r7, #212
-	b	.Lvmcu_vectors_of_nine_have
+	b.w	.Lvmcu_vectors_of_nine_have
 
-	/* All of them. */
+	/* All taps at once. */
 .Lvmcu_vectors_of_nine_of_9:
 	vldrb.8	q6, [r0], #16
 	vldrb.8	q7, [r1], #16
@@ -489,24 +392,115 @@ vmcu_vectors_of_nine:
 	vadd.i16	q4, q4, q2
 	vmullt.s8	q2, q6, q0
 	vadd.i16	q5, q5, q2
-	add.w	r7, r7, #212
-	vldrw.32	q0, [r7, #-208]
+	vldrw.32	q0, [r7, #4]
 	vmovlb.s16	q6, q4
 	vadd.i32	q0, q0, q6
-	vldrw.32	q1, [r7, #-192]
+	vldrw.32	q1, [r7, #20]
 	vmovlt.s16	q6, q4
 	vadd.i32	q1, q1, q6
-	vldrw.32	q2, [r7, #-176]
+	vldrw.32	q2, [r7, #36]
 	vmovlb.s16	q6, q5
 	vadd.i32	q2, q2, q6
-	vldrw.32	q3, [r7, #-160]
+	vldrw.32	q3, [r7, #52]
 	vmovlt.s16	q6, q5
 	vadd.i32	q3, q3, q6
+	b.w	.Lvmcu_vectors_of_nine_have
+
+	/* Two taps at a time. */
+.Lvmcu_vectors_of_nine_of_2:
+	vldrb.8	q4, [r0], #16
+	vldrw.32	q5, [r7, #68]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r1], #16
+	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r2], #16
+	vldrw.32	q5, [r7, #100]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r3], #16
+	vldrw.32	q7, [r7, #116]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #116]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r4], #16
+	vldrw.32	q5, [r7, #132]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r5], #16
+	vldrw.32	q7, [r7, #148]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #148]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r6], #16
+	vldrw.32	q5, [r7, #164]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r8], #16
+	vldrw.32	q7, [r7, #180]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7, #180]
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r9], #16
+	vldrw.32	q5, [r7, #196]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
 .Lvmcu_vectors_of_nine_have:
-	ldrb	r12, [r7, #-212]
-	cmp	r12, #0
-	bne.w	.Lvmcu_vectors_of_nine_exact
-	vldrw.32	q4, [r7, #0]
+	vldrw.32	q4, [r7, #212]!
 	vqrdmulh.s32	q5, q0, q4
 	vshr.s32	q0, q0, #31
 	vadd.i32	q0, q0, q5
@@ -530,6 +524,7 @@ vmcu_vectors_of_nine:
 	vadd.i32	q3, q3, q5
 	vldrb.s32	q4, [r7, #76]
 	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_nine_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
 	vqmovnb.s32	q0, q0
@@ -547,14 +542,28 @@ vmcu_vectors_of_nine:
 	subs	r11, #16
 	bgt.w	.Lvmcu_vectors_of_nine_vector
 	ldr	r12, JOB
-	ldr	r10, [r12, #4]
 	ldr	lr, [r12, #28]
 	add	r10, lr
-	str	r10, [r12, #4]
 	ldr	r11, [r12, #32]
 	subs	r11, #1
 	str	r11, [r12, #32]
-	beq	.Lvmcu_vectors_of_nine_done
+	beq.w	.Lvmcu_vectors_of_nine_done
+	ldr	lr, [r12, #40]
+	cmp	lr, #0
+	bne	.Lvmcu_vectors_of_nine_taps
+	ldr	lr, [r12, #36]
+	add	r0, lr
+	add	r1, lr
+	add	r2, lr
+	add	r3, lr
+	add	r4, lr
+	add	r5, lr
+	add	r6, lr
+	add	r8, lr
+	add	r9, lr
+	ldrd	r7, r11, [r12, #0]
+	b.w	.Lvmcu_vectors_of_nine_vector
+.Lvmcu_vectors_of_nine_taps:
 
 	/* The taps of the next pixel, but for those that are padding. */
 	ldr	r0, [r12, #12]
@@ -574,19 +583,19 @@ vmcu_vectors_of_nine:
 	/* Sums that are not for the fast requantiser. */
 .Lvmcu_vectors_of_nine_exact:
 	ldr	r12, JOB
-	vstrw.32	q0, [r12, #48]
-	vstrw.32	q1, [r12, #64]
-	vstrw.32	q2, [r12, #80]
-	vstrw.32	q3, [r12, #96]
+	vstrw.32	q0, [r12, #76]
+	vstrw.32	q1, [r12, #92]
+	vstrw.32	q2, [r12, #108]
+	vstrw.32	q3, [r12, #124]
 	push	{r0-r3}
 	.cfi_adjust_cfa_offset	16
 	push	{r11, r12}
 	.cfi_adjust_cfa_offset	8
-	ldr	r0, [r12, #40]
-	add.w	r1, r12, #48
+	ldr	r0, [r12, #48]
+	add.w	r1, r12, #76
 	mov	r2, r7
 	mov	r3, r10
-	ldr	lr, [r12, #44]
+	ldr	lr, [r12, #52]
 	blx	lr
 	add	sp, #8
 	.cfi_adjust_cfa_offset	-8
@@ -603,6 +612,274 @@ vmcu_vectors_of_nine:
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_vectors_of_nine, . - vmcu_vectors_of_nine
+
+/*
+ * Adjacent pixels of a depthwise convolution of three taps.
+ */
+	.section .text.vmcu_vectors_of_three, "ax", %progbits
+	.p2align 2
+	.global vmcu_vectors_of_three
+	.type vmcu_vectors_of_three, %function
+	.thumb_func
+vmcu_vectors_of_three:
+	.cfi_startproc
+	push	{r4, r5, r6, r7, r8, r9, r10, r11, lr}
+	.cfi_adjust_cfa_offset	36
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	r8, 16
+	.cfi_rel_offset	r9, 20
+	.cfi_rel_offset	r10, 24
+	.cfi_rel_offset	r11, 28
+	.cfi_rel_offset	lr, 32
+	vpush	{d8-d15}
+	.cfi_adjust_cfa_offset	64
+	sub	sp, #28
+	.cfi_adjust_cfa_offset	28
+	str	r0, JOB
+	ldr	r1, [r0, #44]
+	str	r1, ZERO
+	mov	r12, r0
+	ldr	r10, [r12, #8]
+.Lvmcu_vectors_of_three_pixel:
+	ldr	lr, [r12, #12]
+	ldrd	r7, r11, [r12, #0]
+	ldm	lr, {r0, r1, r2}
+.Lvmcu_vectors_of_three_vector:
+	ldrb	r12, [r7, #3]
+	tbh	[pc, r12, lsl #1]
+.Lvmcu_vectors_of_three_table:
+	.2byte	(.Lvmcu_vectors_of_three_of_0 - .Lvmcu_vectors_of_three_table) / 2
+	.2byte	(.Lvmcu_vectors_of_three_of_0 - .Lvmcu_vectors_of_three_table) / 2
+	.2byte	(.Lvmcu_vectors_of_three_of_2 - .Lvmcu_vectors_of_three_table) / 2
+	.2byte	(.Lvmcu_vectors_of_three_of_3 - .Lvmcu_vectors_of_three_table) / 2
+
+	/* Fewer channels than a vector has, or sums for another requantiser. */
+.Lvmcu_vectors_of_three_of_0:
+	vctp.8	r11
+	vpst
+	vldrbt.8	q4, [r0], #16
+	vldrw.32	q5, [r7, #68]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vpst
+	vldrbt.8	q4, [r1], #16
+	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vpst
+	vldrbt.8	q4, [r2], #16
+	vldrw.32	q5, [r7, #100]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	ldrb	r12, [r7]
+	cmp	r12, #0
+	beq.w	.Lvmcu_vectors_of_three_have
+	add.w	r7, r7, #116
+	cmp	r12, #192
+	bne.w	.Lvmcu_vectors_of_three_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_three_narrow
+
+	/* All taps at once. */
+.Lvmcu_vectors_of_three_of_3:
+	vldrb.8	q6, [r0], #16
+	vldrb.8	q7, [r1], #16
+	vldrw.32	q0, [r7, #68]
+	vldrw.32	q1, [r7, #84]
+	vmullb.s8	q4, q6, q0
+	vmullt.s8	q5, q6, q0
+	vmullb.s8	q2, q7, q1
+	vadd.i16	q4, q4, q2
+	vmullt.s8	q2, q7, q1
+	vadd.i16	q5, q5, q2
+	vldrb.8	q6, [r2], #16
+	vldrw.32	q0, [r7, #100]
+	vmullb.s8	q2, q6, q0
+	vadd.i16	q4, q4, q2
+	vmullt.s8	q2, q6, q0
+	vadd.i16	q5, q5, q2
+	vldrw.32	q0, [r7, #4]
+	vmovlb.s16	q6, q4
+	vadd.i32	q0, q0, q6
+	vldrw.32	q1, [r7, #20]
+	vmovlt.s16	q6, q4
+	vadd.i32	q1, q1, q6
+	vldrw.32	q2, [r7, #36]
+	vmovlb.s16	q6, q5
+	vadd.i32	q2, q2, q6
+	vldrw.32	q3, [r7, #52]
+	vmovlt.s16	q6, q5
+	vadd.i32	q3, q3, q6
+	b.w	.Lvmcu_vectors_of_three_have
+
+	/* Two taps at a time. */
+.Lvmcu_vectors_of_three_of_2:
+	vldrb.8	q4, [r0], #16
+	vldrw.32	q5, [r7, #68]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r1], #16
+	vldrw.32	q7, [r7, #84]
+	vmullb.s8	q0, q4, q7
+	vadd.i16	q6, q6, q0
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r2], #16
+	vldrw.32	q5, [r7, #100]
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+.Lvmcu_vectors_of_three_have:
+	vldrw.32	q4, [r7, #116]!
+	vqrdmulh.s32	q5, q0, q4
+	vshr.s32	q0, q0, #31
+	vadd.i32	q0, q0, q5
+	vldrb.s32	q4, [r7, #64]
+	vrshl.s32	q0, q0, q4
+	vldrw.32	q4, [r7, #16]
+	vqrdmulh.s32	q5, q1, q4
+	vshr.s32	q1, q1, #31
+	vadd.i32	q1, q1, q5
+	vldrb.s32	q4, [r7, #68]
+	vrshl.s32	q1, q1, q4
+	vldrw.32	q4, [r7, #32]
+	vqrdmulh.s32	q5, q2, q4
+	vshr.s32	q2, q2, #31
+	vadd.i32	q2, q2, q5
+	vldrb.s32	q4, [r7, #72]
+	vrshl.s32	q2, q2, q4
+	vldrw.32	q4, [r7, #48]
+	vqrdmulh.s32	q5, q3, q4
+	vshr.s32	q3, q3, #31
+	vadd.i32	q3, q3, q5
+	vldrb.s32	q4, [r7, #76]
+	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_three_narrow:
+	ldr	r12, ZERO
+	adds	r7, #80
+	vqmovnb.s32	q0, q0
+	vqmovnt.s32	q0, q1
+	vqadd.s16	q0, q0, r12
+	vqmovnb.s32	q2, q2
+	vqmovnt.s32	q2, q3
+	vqadd.s16	q2, q2, r12
+	vqmovnb.s16	q0, q0
+	vqmovnt.s16	q0, q2
+	vctp.8	r11
+	vpst
+	vstrbt.8	q0, [r10], #16
+.Lvmcu_vectors_of_three_next:
+	subs	r11, #16
+	bgt.w	.Lvmcu_vectors_of_three_vector
+	ldr	r12, JOB
+	ldr	lr, [r12, #28]
+	add	r10, lr
+	ldr	r11, [r12, #32]
+	subs	r11, #1
+	str	r11, [r12, #32]
+	beq.w	.Lvmcu_vectors_of_three_done
+	ldr	lr, [r12, #40]
+	cmp	lr, #0
+	bne	.Lvmcu_vectors_of_three_taps
+	ldr	lr, [r12, #36]
+	add	r0, lr
+	add	r1, lr
+	add	r2, lr
+	ldrd	r7, r11, [r12, #0]
+	b.w	.Lvmcu_vectors_of_three_vector
+.Lvmcu_vectors_of_three_taps:
+
+	/* The taps of the next pixel, but for those that are padding. */
+	ldr	r0, [r12, #12]
+	ldr	r1, [r12, #20]
+	ldr	r2, [r12, #24]
+	ldr	r3, [r12, #16]
+.Lvmcu_vectors_of_three_move:
+	vldrw.32	q0, [r0]
+	vcmp.i32	ne, q0, r1
+	vpst
+	vaddt.i32	q0, q0, r2
+	vstrw.32	q0, [r0], #16
+	subs	r3, #4
+	bgt	.Lvmcu_vectors_of_three_move
+	b.w	.Lvmcu_vectors_of_three_pixel
+
+	/* Sums that are not for the fast requantiser. */
+.Lvmcu_vectors_of_three_exact:
+	ldr	r12, JOB
+	vstrw.32	q0, [r12, #76]
+	vstrw.32	q1, [r12, #92]
+	vstrw.32	q2, [r12, #108]
+	vstrw.32	q3, [r12, #124]
+	push	{r0-r3}
+	.cfi_adjust_cfa_offset	16
+	push	{r11, r12}
+	.cfi_adjust_cfa_offset	8
+	ldr	r0, [r12, #48]
+	add.w	r1, r12, #76
+	mov	r2, r7
+	mov	r3, r10
+	ldr	lr, [r12, #52]
+	blx	lr
+	add	sp, #8
+	.cfi_adjust_cfa_offset	-8
+	pop	{r0-r3}
+	.cfi_adjust_cfa_offset	-16
+	adds	r7, #128
+	add	r10, #16
+	b.w	.Lvmcu_vectors_of_three_next
+.Lvmcu_vectors_of_three_done:
+	add	sp, #28
+	.cfi_adjust_cfa_offset	-28
+	vpop	{d8-d15}
+	.cfi_adjust_cfa_offset	-64
+	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
+	.cfi_endproc
+	.size vmcu_vectors_of_three, . - vmcu_vectors_of_three
 
 /*
  * Adjacent pixels of a depthwise convolution of any window.
@@ -630,26 +907,30 @@ vmcu_vectors_of_any:
 	sub	sp, #28
 	.cfi_adjust_cfa_offset	28
 	str	r0, JOB
-	ldr	r1, [r0, #36]
+	ldr	r1, [r0, #44]
 	str	r1, ZERO
+	mov	r12, r0
+	ldr	r10, [r12, #8]
 .Lvmcu_vectors_of_any_pixel:
-	ldr	r12, JOB
-	ldr	lr, [r12, #12]
-	ldr	r7, [r12, #0]
-	ldr	r10, [r12, #4]
-	ldr	r11, [r12, #8]
+	ldrd	r7, r11, [r12, #0]
 
 	/* The first channel. */
 	movs	r2, #0
 
-	/* The stream's word, the taps of a group, all taps and their addresses. */
+	/* The code, the addresses of the taps and how many these are. */
 .Lvmcu_vectors_of_any_vector:
-	vctp.8	r11
 	ldr	r12, JOB
+	ldrb	r6, [r7, #3]
+	ldrd	r3, r4, [r12, #12]
+	cmp	r6, #4
+	bhs	.Lvmcu_vectors_of_any_groups
+	cmp	r6, #2
+	bhs.w	.Lvmcu_vectors_of_any_pairs
+
+	/* The stream's word, and the taps of a group, of a vector with fewer channels. */
+	vctp.8	r11
 	ldr	r6, [r7]
 	ubfx	r8, r6, #8, #16
-	ldr	r4, [r12, #16]
-	ldr	r3, [r12, #12]
 	vldrw.32	q0, [r7, #4]
 	vldrw.32	q1, [r7, #20]
 	vldrw.32	q2, [r7, #36]
@@ -702,32 +983,12 @@ vmcu_vectors_of_any:
 	subs	r4, r4, r5
 	vmov.i32	q3, #0
 	vmov.i32	q4, #0
-	lsrs	r5, r5, #1
-	bcc	.Lvmcu_vectors_of_any_even
+	wls	lr, r5, .Lvmcu_vectors_of_any_grouped
+.Lvmcu_vectors_of_any_turn:
 	ldr	r0, [r3], #4
 	add	r0, r2
 	vpst
 	vldrbt.8	q5, [r0]
-	vldrw.32	q6, [r7], #16
-	vmullb.s8	q7, q5, q6
-	vadd.i16	q3, q3, q7
-	vmullt.s8	q6, q5, q6
-	vadd.i16	q4, q4, q6
-.Lvmcu_vectors_of_any_even:
-	wls	lr, r5, .Lvmcu_vectors_of_any_grouped
-.Lvmcu_vectors_of_any_turn:
-	ldrd	r0, r1, [r3], #8
-	add	r0, r2
-	add	r1, r2
-	vpst
-	vldrbt.8	q5, [r0]
-	vldrw.32	q6, [r7], #16
-	vmullb.s8	q7, q5, q6
-	vadd.i16	q3, q3, q7
-	vmullt.s8	q6, q5, q6
-	vadd.i16	q4, q4, q6
-	vpst
-	vldrbt.8	q5, [r1]
 	vldrw.32	q6, [r7], #16
 	vmullb.s8	q7, q5, q6
 	vadd.i16	q3, q3, q7
@@ -749,9 +1010,165 @@ vmcu_vectors_of_any:
 	bgt	.Lvmcu_vectors_of_any_group
 .Lvmcu_vectors_of_any_sums:
 	vldrw.32	q3, FOURTH
-.Lvmcu_vectors_of_any_have:
 	tst	r6, #128
-	bne.w	.Lvmcu_vectors_of_any_exact
+	beq.w	.Lvmcu_vectors_of_any_have
+	tst	r6, #64
+	beq.w	.Lvmcu_vectors_of_any_exact
+	bl	vmcu_line_quarters
+	b.w	.Lvmcu_vectors_of_any_narrow
+
+	/* Groups of four taps or more. */
+.Lvmcu_vectors_of_any_groups:
+	mov	r8, r6
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	add.w	r9, r7, #52
+	adds	r7, #68
+.Lvmcu_vectors_of_any_large:
+	cmp	r8, r4
+	it	gt
+	movgt	r8, r4
+	subs	r4, r4, r8
+	vmov.i32	q4, #0
+	vmov.i32	q5, #0
+	lsrs	r5, r8, #2
+	wls	lr, r5, .Lvmcu_vectors_of_any_last
+.Lvmcu_vectors_of_any_fours:
+	ldm	r3!, {r0, r1, r5, r6}
+	add	r0, r2
+	add	r1, r2
+	add	r5, r2
+	add	r6, r2
+	vldrb.8	q6, [r0]
+	vldrw.32	q7, [r7], #16
+	vmullb.s8	q3, q6, q7
+	vadd.i16	q4, q4, q3
+	vmullt.s8	q7, q6, q7
+	vadd.i16	q5, q5, q7
+	vldrb.8	q6, [r1]
+	vldrw.32	q7, [r7], #16
+	vmullb.s8	q3, q6, q7
+	vadd.i16	q4, q4, q3
+	vmullt.s8	q7, q6, q7
+	vadd.i16	q5, q5, q7
+	vldrb.8	q6, [r5]
+	vldrw.32	q7, [r7], #16
+	vmullb.s8	q3, q6, q7
+	vadd.i16	q4, q4, q3
+	vmullt.s8	q7, q6, q7
+	vadd.i16	q5, q5, q7
+	vldrb.8	q6, [r6]
+	vldrw.32	q7, [r7], #16
+	vmullb.s8	q3, q6, q7
+	vadd.i16	q4, q4, q3
+	vmullt.s8	q7, q6, q7
+	vadd.i16	q5, q5, q7
+	le	lr, .Lvmcu_vectors_of_any_fours
+.Lvmcu_vectors_of_any_last:
+	and	r5, r8, #3
+	wls	lr, r5, .Lvmcu_vectors_of_any_added
+.Lvmcu_vectors_of_any_ones:
+	ldr	r0, [r3], #4
+	add	r0, r2
+	vldrb.8	q6, [r0]
+	vldrw.32	q7, [r7], #16
+	vmullb.s8	q3, q6, q7
+	vadd.i16	q4, q4, q3
+	vmullt.s8	q7, q6, q7
+	vadd.i16	q5, q5, q7
+	le	lr, .Lvmcu_vectors_of_any_ones
+.Lvmcu_vectors_of_any_added:
+	vmovlb.s16	q6, q4
+	vadd.i32	q0, q0, q6
+	vmovlt.s16	q4, q4
+	vadd.i32	q1, q1, q4
+	vmovlb.s16	q6, q5
+	vadd.i32	q2, q2, q6
+	vldrw.32	q3, [r9]
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	cmp	r4, #0
+	beq.w	.Lvmcu_vectors_of_any_have
+	mov	r9, sp
+	vstrw.32	q3, FOURTH
+	b	.Lvmcu_vectors_of_any_large
+
+	/* Two taps at a time. */
+.Lvmcu_vectors_of_any_pairs:
+	vldrw.32	q0, [r7, #4]
+	vldrw.32	q1, [r7, #20]
+	vldrw.32	q2, [r7, #36]
+	vldrw.32	q3, [r7, #52]
+	adds	r7, #68
+	lsrs	r5, r4, #2
+	wls	lr, r5, .Lvmcu_vectors_of_any_odd
+.Lvmcu_vectors_of_any_two_pairs:
+	ldm	r3!, {r0, r1, r5, r6}
+	add	r0, r2
+	add	r1, r2
+	add	r5, r2
+	add	r6, r2
+	vldrb.8	q4, [r0]
+	vldrw.32	q5, [r7], #16
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r1]
+	vldrw.32	q7, [r7]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7], #16
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	vldrb.8	q4, [r5]
+	vldrw.32	q5, [r7], #16
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vldrb.8	q4, [r6]
+	vldrw.32	q7, [r7]
+	vmullb.s8	q7, q4, q7
+	vadd.i16	q6, q6, q7
+	vldrw.32	q7, [r7], #16
+	vmullt.s8	q7, q4, q7
+	vadd.i16	q5, q5, q7
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	le	lr, .Lvmcu_vectors_of_any_two_pairs
+.Lvmcu_vectors_of_any_odd:
+	ands	r5, r4, #3
+	wls	lr, r5, .Lvmcu_vectors_of_any_have
+.Lvmcu_vectors_of_any_single:
+	ldr	r0, [r3], #4
+	add	r0, r2
+	vldrb.8	q4, [r0]
+	vldrw.32	q5, [r7], #16
+	vmullb.s8	q6, q4, q5
+	vmullt.s8	q5, q4, q5
+	vmovlb.s16	q4, q6
+	vadd.i32	q0, q0, q4
+	vmovlt.s16	q6, q6
+	vadd.i32	q1, q1, q6
+	vmovlb.s16	q4, q5
+	vadd.i32	q2, q2, q4
+	vmovlt.s16	q5, q5
+	vadd.i32	q3, q3, q5
+	le	lr, .Lvmcu_vectors_of_any_single
+	b.w	.Lvmcu_vectors_of_any_have
+.Lvmcu_vectors_of_any_have:
 	vldrw.32	q4, [r7, #0]
 	vqrdmulh.s32	q5, q0, q4
 	vshr.s32	q0, q0, #31
@@ -776,6 +1193,7 @@ vmcu_vectors_of_any:
 	vadd.i32	q3, q3, q5
 	vldrb.s32	q4, [r7, #76]
 	vrshl.s32	q3, q3, q4
+.Lvmcu_vectors_of_any_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
 	vqmovnb.s32	q0, q0
@@ -794,14 +1212,20 @@ vmcu_vectors_of_any:
 	subs	r11, #16
 	bgt.w	.Lvmcu_vectors_of_any_vector
 	ldr	r12, JOB
-	ldr	r10, [r12, #4]
 	ldr	lr, [r12, #28]
 	add	r10, lr
-	str	r10, [r12, #4]
 	ldr	r11, [r12, #32]
 	subs	r11, #1
 	str	r11, [r12, #32]
-	beq	.Lvmcu_vectors_of_any_done
+	beq.w	.Lvmcu_vectors_of_any_done
+	ldr	lr, [r12, #40]
+	cmp	lr, #0
+	bne	.Lvmcu_vectors_of_any_taps
+	ldr	lr, [r12, #36]
+	add	r2, lr
+	ldrd	r7, r11, [r12, #0]
+	b.w	.Lvmcu_vectors_of_any_vector
+.Lvmcu_vectors_of_any_taps:
 
 	/* The taps of the next pixel, but for those that are padding. */
 	ldr	r0, [r12, #12]
@@ -821,19 +1245,19 @@ vmcu_vectors_of_any:
 	/* Sums that are not for the fast requantiser. */
 .Lvmcu_vectors_of_any_exact:
 	ldr	r12, JOB
-	vstrw.32	q0, [r12, #48]
-	vstrw.32	q1, [r12, #64]
-	vstrw.32	q2, [r12, #80]
-	vstrw.32	q3, [r12, #96]
+	vstrw.32	q0, [r12, #76]
+	vstrw.32	q1, [r12, #92]
+	vstrw.32	q2, [r12, #108]
+	vstrw.32	q3, [r12, #124]
 	push	{r0-r3}
 	.cfi_adjust_cfa_offset	16
 	push	{r11, r12}
 	.cfi_adjust_cfa_offset	8
-	ldr	r0, [r12, #40]
-	add.w	r1, r12, #48
+	ldr	r0, [r12, #48]
+	add.w	r1, r12, #76
 	mov	r2, r7
 	mov	r3, r10
-	ldr	lr, [r12, #44]
+	ldr	lr, [r12, #52]
 	blx	lr
 	add	sp, #8
 	.cfi_adjust_cfa_offset	-8
@@ -850,6 +1274,137 @@ vmcu_vectors_of_any:
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_vectors_of_any, . - vmcu_vectors_of_any
+
+/*
+ * Only for the functions above: sums in Q0 to Q3 as lines through the integers, whose multipliers
+ * and words are at R7. Sets Q4 to Q7 and R12.
+ */
+	.section .text.vmcu_line_quarters, "ax", %progbits
+	.p2align 2
+	.global vmcu_line_quarters
+	.type vmcu_line_quarters, %function
+	.thumb_func
+vmcu_line_quarters:
+	.cfi_startproc
+	mov.w	r12, #0x80
+	vldrw.32	q5, [r7, #0]
+	vldrw.32	q4, [r7, #64]
+	vmul.i32	q6, q0, q5
+	vmulh.s32	q0, q0, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q0, q0, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q0, q0, q6
+	vrshl.s32	q0, q0, q4
+	vldrw.32	q5, [r7, #16]
+	vldrw.32	q4, [r7, #80]
+	vmul.i32	q6, q1, q5
+	vmulh.s32	q1, q1, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q1, q1, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q1, q1, q6
+	vrshl.s32	q1, q1, q4
+	vldrw.32	q5, [r7, #32]
+	vldrw.32	q4, [r7, #96]
+	vmul.i32	q6, q2, q5
+	vmulh.s32	q2, q2, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q2, q2, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q2, q2, q6
+	vrshl.s32	q2, q2, q4
+	vldrw.32	q5, [r7, #48]
+	vldrw.32	q4, [r7, #112]
+	vmul.i32	q6, q3, q5
+	vmulh.s32	q3, q3, q5
+	vmov	q7, q4
+	vbic.i32	q7, #0xff
+	vhadd.u32	q6, q6, q7
+	vshr.s32	q7, q7, #31
+	vadd.i32	q3, q3, q7
+	vneg.s32	q4, q4
+	vshr.u32	q6, q6, #31
+	vadd.i32	q4, q4, r12
+	vadd.i32	q3, q3, q6
+	vrshl.s32	q3, q3, q4
+	adds	r7, #48
+	bx	lr
+	.cfi_endproc
+	.size vmcu_line_quarters, . - vmcu_line_quarters
+
+/*
+ * Where the taps are of the window at a column.
+ */
+	.section .text.vmcu_vector_taps, "ax", %progbits
+	.p2align 2
+	.global vmcu_vector_taps
+	.type vmcu_vector_taps, %function
+	.thumb_func
+vmcu_vector_taps:
+	.cfi_startproc
+	push	{r4, r5, r6, r7, r8, lr}
+	.cfi_adjust_cfa_offset	24
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	r8, 16
+	.cfi_rel_offset	lr, 20
+	ldr	r2, [r0, #12]
+	ldr	r3, [r0, #56]
+	ldr	r4, [r0, #60]
+	ldr	r5, [r0, #64]
+	ldr	r6, [r0, #68]
+	mov	r12, #0
+	vidup.u32	q0, r12, #1
+	ldr	r8, [r0, #4]
+	ldr	r12, [r0, #20]
+	vmul.i32	q0, q0, r6
+	vadd.i32	q0, q0, r1
+	lsls	r6, r6, #2
+
+	/* A row of padding has no columns. */
+.Lvmcu_vector_taps_row:
+	ldr	lr, [r3], #4
+	mov	r1, r5
+	cmp	lr, #0
+	ite	ne
+	ldrne	r7, [r0, #72]
+	moveq	r7, #0
+	vmov	q1, q0
+.Lvmcu_vector_taps_four:
+	vdup.32	q2, lr
+	vmla.s32	q2, q1, r8
+	vpt.u32	cs, q1, r7
+	vdupt.32	q2, r12
+	vadd.i32	q1, q1, r6
+	vctp.32	r1
+	vpst
+	vstrwt.32	q2, [r2], #16
+	subs	r1, #4
+	bgt	.Lvmcu_vector_taps_four
+	add	r2, r2, r1, lsl #2
+	subs	r4, #1
+	bne	.Lvmcu_vector_taps_row
+	pop	{r4, r5, r6, r7, r8, pc}
+	.cfi_endproc
+	.size vmcu_vector_taps, . - vmcu_vector_taps
 
 #endif
 

@@ -8,14 +8,17 @@ pair (integer_sum.py). `add_exact` has TensorFlow Lite's arithmetic, for any fac
 
 from __future__ import annotations
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Program, Ram
+from ..language.packing import WORDS, Packing
 from ..targets.portable import sums
 
 
-def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]:
-    k = Builder(symbol, params, summary)
+def _begin(
+    symbol: str, params: str, summary: str, packing: Packing = WORDS
+) -> tuple[Builder, Expr, Expr]:
+    k = Builder(symbol, params, summary, packing=packing)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     for number in (0, 1):
         k.let("const int8_t *", f"in{number}", f"vmcu_input_start(call, {number})")
@@ -29,13 +32,15 @@ def _bytes(tensor: int | str, x: Expr, c: Expr, width: int = 1, moving: str | No
     return Ram(tensor, Name("y"), x, c, (Axis(2, Int(width), Int(1)),), moving=moving)
 
 
-def add() -> Program:
-    k, columns, channels = _begin("vmcu_add", "vmcu_add_params", "Sum of two tensors by a line.")
+def add(packing: Packing = WORDS) -> Program:
+    symbol, summary = f"vmcu_add{packing.suffix}", "Sum of two tensors by a line."
+    k, columns, channels = _begin(symbol, "vmcu_add_params", summary, packing)
     # Copies: the compiler must not think that stores change them.
     scales = [k.define(name, Name(f"p->{name}")) for name in ("a_scale", "b_scale", "bias")]
     shift = k.define("shift", Name("p->shift"))
 
-    with k.spatial("x0", columns) as turn:
+    by = do(sums.add_vectors, Name("call")) if packing.vector else None
+    with k.spatial("x0", columns, by=by) as turn:
         x = k.along(turn, 1, columns)
         a, b = (k.point(name, _bytes(n, x, Int(0))) for n, name in enumerate("ab"))
         out = k.point("o", _bytes("output", x, Int(0)))
@@ -84,3 +89,8 @@ def add_float() -> Program:
 
 
 PROGRAMS = [add(), add_exact(), add_float()]
+
+
+def programs(packing: Packing) -> list[Program]:
+    """Those of a packing that has vectors."""
+    return [add(packing)] if packing.vector else []

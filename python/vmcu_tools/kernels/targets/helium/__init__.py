@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...language.packing import VECTORS
 from ...language.target import Costs, Target
-from . import blocks, dense, pixels, tile, vectors, windows
+from . import blocks, dense, exact, pixels, pooling, sums, tile, vectors, windows
 
 # `vmcu bench --on qemu:m55`, in instructions.
 COSTS = Costs(
@@ -29,12 +29,13 @@ HELIUM = Target(
     "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
     VECTORS,
     COSTS,
-    {**blocks.OWN, **dense.OWN, **vectors.OWN},
+    {**blocks.OWN, **dense.OWN, **vectors.OWN, **pooling.OWN, **sums.OWN},
     {**tile.HELPERS, **blocks.HELPERS, **dense.HELPERS},
     {
         "blocks": [*blocks.FUNCTIONS, *dense.FUNCTIONS],
         "pixels": pixels.FUNCTIONS,
+        "sums": sums.FUNCTIONS,
         "windows": windows.FUNCTIONS,
     },
-    later=vectors.HELPERS,
+    later={**exact.HELPERS, **vectors.HELPERS, **pooling.HELPERS, **sums.HELPERS},
 )

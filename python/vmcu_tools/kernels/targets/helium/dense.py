@@ -104,7 +104,13 @@ VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_sourc
 }
 OWN = {
     sums_dense: """
-*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+if (vmcu_source_rows(in) == 1) {
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+	*w = vmcu_run_of_pixel(*w, x, in->run, (int8_t *)acc, 0, 0);
+} else {
+	*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
+}
 (void)p;
 (void)apart;
 """,

@@ -9,8 +9,9 @@ from .pixels import DECLARED, JOB_C
 
 HELPERS = {
     "vectors": r"""
-/* Bits of a vector's word; below zero: some vector has a group of one tap. */
+/* Bits of a vector's word; of the first one: some vector has a group of one tap. */
 #define VMCU_VECTOR_TAPS 0xffff00
+#define VMCU_VECTOR_ALONE 1
 
 /* A tap of up to sixteen channels, `spread` bytes apart. */
 VMCU_INLINE int8x16_t vmcu_vector_tap(const struct vmcu_places *in, int32_t tap, int32_t channel,
@@ -31,24 +32,6 @@ VMCU_INLINE int32x4_t vmcu_fixed_vector(int32x4_t sum, const int32_t *multiplier
 	const int32x4_t high = vqrdmulhq_s32(sum, vldrwq_s32(multiplier));
 
 	return vrshlq_s32(vaddq_s32(high, vshrq_n_s32(sum, 31)), vldrbq_s32(shift));
-}
-
-/* Stores sums that are not for the fast requantiser; `c` are their multipliers, then words. */
-VMCU_CALLED void vmcu_store_quarters(const struct vmcu_mac_params *p, const int32_t *sums,
-				     const int32_t *c, int8_t *out, int32_t lanes)
-{
-	for (int32_t i = 0; i < vmcu_min(lanes, 16); i++) {
-		/* Where the constants of a channel are. */
-		const int32_t at = ((i & 1) << 3) | ((i & 2) << 1) | (i >> 2);
-
-		if (vmcu_are_lines(p, c[16 + at])) {
-			const struct vmcu_line line = vmcu_line(c[at], c[16 + at], p->output_zero);
-
-			out[i] = vmcu_saturate8(vmcu_on_line(line, sums[at]));
-		} else {
-			out[i] = vmcu_any(p, sums[at], c[at], c[16 + at]);
-		}
-	}
 }
 
 /* A vector of channels, of which `lanes` exist; returns where the flash stream goes on. */
@@ -143,25 +126,19 @@ VMCU_INLINE bool vmcu_vector_rows(const int8_t **rows, const struct vmcu_vector_
 	return whole;
 }
 
-/* Where the taps of the window are whose first one is at (row, pixel). */
-VMCU_APART void vmcu_vector_taps(const int8_t *const *rows, const struct vmcu_vector_job *job,
-				 const struct vmcu_call *call, int32_t row, int32_t pixel)
+/* The taps of rows in two pieces of the window whose first one is at (row, pixel). */
+VMCU_CALLED void vmcu_split_taps(const struct vmcu_vector_job *job, const struct vmcu_call *call,
+				 int32_t row, int32_t pixel)
 {
-	const struct vmcu_window *window = &job->p->window;
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
-	const int32_t wide = t->width, channels = t->channels, step = window->dilation_w;
-	const int32_t end = pixel + window->kernel_w * step;
-	const int8_t *const zeros = job->zeros;
 	const int8_t **tap = job->taps;
 
-	for (int32_t r = window->kernel_h; r > 0; r--, rows++, row += window->dilation_h) {
-		for (int32_t at = pixel; at < end; at += step) {
-			if (*rows == NULL || at < 0 || at >= wide) {
-				*tap++ = zeros;
-			} else if (*rows == zeros) {
-				*tap++ = vmcu_pixel_at(call->pool, t, row, at);
-			} else {
-				*tap++ = *rows + at * channels;
+	for (int32_t r = 0; r < job->tall; r++, row += job->p->window.dilation_h) {
+		for (int32_t i = 0; i < job->wide; i++, tap++) {
+			const int32_t at = pixel + i * job->dilation;
+
+			if (job->rows[r] == job->zeros && at >= 0 && at < job->width) {
+				*tap = vmcu_pixel_at(call->pool, t, row, at);
 			}
 		}
 	}
@@ -175,29 +152,40 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 	const int32_t stride = p->window.stride_w;
 	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;
 	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
-	const int32_t count = p->window.kernel_h * p->window.kernel_w;
+	const int32_t tall = p->window.kernel_h, count = tall * p->window.kernel_w;
 	const int32_t columns = call->columns, channels = t->channels;
 	const bool back = call->layer->descending != 0;
 	int8_t *const out = vmcu_output_start(call);
 	const int8_t **taps = call->scratch;
 	const int8_t **rows = &taps[(count + 3) & ~3];
-	int8_t *const zeros = (int8_t *)&rows[p->window.kernel_h];
+	int8_t *const zeros = (int8_t *)&rows[tall];
+	void (*run)(struct vmcu_vector_job *) = vmcu_vectors_of_any;
 	struct vmcu_vector_job job;
 	bool whole;
 
 	job.stream = stream;
 	job.channels = channels;
 	job.taps = taps;
+	job.rows = rows;
+	job.tall = tall;
+	job.wide = p->window.kernel_w;
+	job.dilation = p->window.dilation_w;
+	job.width = t->width;
 	job.count = count;
 	job.zeros = zeros;
 	job.step = back ? -stride * channels : stride * channels;
-	job.next = back ? -channels : channels;
+	job.next = (back ? -channels : channels) - ((channels + 15) & ~15);
+	job.delta = job.step - ((channels + 15) & ~15);
 	job.zero = p->output_zero;
 	job.p = p;
 	job.store = vmcu_store_quarters;
 	whole = vmcu_vector_rows(rows, &job, call, row);
-	for (int32_t n = 0; n < p->steps; n += 16) {
-		vstrbq_p_s8(zeros + n, vdupq_n_s8(p->input_zero), vctp8q((uint32_t)(p->steps - n)));
+	job.padded = row < 0 || row + (tall - 1) * p->window.dilation_h >= t->height;
+	if ((stream[0] & VMCU_VECTOR_ALONE) == 0U && (count == 9 || count == 3)) {
+		run = (count == 9) ? vmcu_vectors_of_nine : vmcu_vectors_of_three;
+	}
+	for (int32_t n = 0, left = p->steps, zero = p->input_zero; n < left; n += 16) {
+		vstrbq_p_s8(zeros + n, vdupq_n_s8((int8_t)zero), vctp8q((uint32_t)(left - n)));
 	}
 	for (int32_t i = count; (i & 3) != 0; i++) {
 		taps[i] = zeros;
@@ -212,14 +200,13 @@ VMCU_APART void vmcu_vector_runs(const struct vmcu_call *call, const struct vmcu
 
 			pixels = vmcu_min(room / stride + 1, columns - done);
 		}
-		vmcu_vector_taps(rows, &job, call, row, pixel);
+		vmcu_vector_taps(&job, pixel);
+		if (!whole) {
+			vmcu_split_taps(&job, call, row, pixel);
+		}
 		job.out = out + x * channels;
 		job.pixels = pixels;
-		if (count == 9 && *(const int32_t *)stream >= 0) {
-			vmcu_vectors_of_nine(&job);
-		} else {
-			vmcu_vectors_of_any(&job);
-		}
+		run(&job);
 		job.pixels = pixels;
 	}
 }

@@ -146,3 +146,19 @@ for (int32_t i = 0; i < lanes; i++) {
 def store_most(m: Machine, p: int, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     """Bounds and stores maxima."""
     m.store(ram, np.clip(acc[:lanes], m.names["p->act_min"], m.names["p->act_max"]))
+
+
+@define("RAMStore", "const struct vmcu_call *call", "", apart=True)
+def average_vectors(m: Machine, call: int) -> None:
+    """All pixels that a call asks for, a vector of channels at a time."""
+    raise NotImplementedError("programs say it in loops")
+
+
+@define("RAMStore", "const struct vmcu_call *call", "", apart=True)
+def max_vectors(m: Machine, call: int) -> None:
+    """All pixels that a call asks for, a vector of channels at a time."""
+    raise NotImplementedError("programs say it in loops")
+
+
+# They have C only in targets whose packing has vectors.
+POOLS = {"average": average_vectors, "max": max_vectors}

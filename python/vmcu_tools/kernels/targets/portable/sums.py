@@ -142,3 +142,9 @@ def store_bounded(
     """Bounds and stores a sum."""
     low, high = (act_min, act_max) if narrow else (INT8_MIN, INT8_MAX)
     m.store(ram, np.clip(acc, low, high))
+
+
+@define("RAMStore", "const struct vmcu_call *call", "", apart=True)
+def add_vectors(m: Machine, call: int) -> None:
+    """All pixels that a call asks for. It has C only in targets whose packing has vectors."""
+    raise NotImplementedError("programs say it in loops")

@@ -9,7 +9,10 @@ multipliers and shifts are in the order of `quarters`, in which sums of 16 bits 
 channels that are a multiple of four, those two behind them, then the odd ones likewise.
 
 The word has EXACT where the fast requantiser does not apply, and above it how many taps may be
-added up in 16 bits. The first word is below zero if that is one tap somewhere.
+added up in 16 bits. Its last byte is a code: the same number, at most MOST, if all channels of the
+vector exist and the fast requantiser applies; else zero. The first word has ALONE if one tap is all
+that may be added up in some vector. Behind EXACT, LINES says that all channels are lines within the
+bounds of int8 (integer_scale.py).
 """
 
 from __future__ import annotations
@@ -26,8 +29,10 @@ from ...language.ir import Ram, Stream
 from .depthwise import EXACT
 from .tile import finish, fixed_fast
 
-# Bits below the number of taps in a word.
-TAPS_BITS = 8
+# Bits below the number of taps in a word, and below the code.
+TAPS_BITS, CODE_BITS = 8, 24
+MOST = 127
+ALONE, LINES = 1, 0x40
 # They have C only in targets whose packing has vectors.
 VECTORS: dict[str, Instruction] = {}
 define = functools.partial(instruction, VECTORS)
