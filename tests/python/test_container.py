@@ -227,11 +227,12 @@ def test_a_name_may_be_empty_and_must_end(loader: ctypes.CDLL, digits: bytes) ->
 
 @pytest.mark.parametrize("target", ["helium", "rv32", "v6m"])
 def test_a_kernel_that_this_core_lacks_is_named(loader: ctypes.CDLL, target: str) -> None:
-    plan = planned(DIGITS, target=target)
-    error, refusal = loaded(loader, container.build(plan, "digits"))
+    image = container.build(planned(DIGITS, target=target), "digits")
+    error, refusal = loaded(loader, image)
     assert error == -errno.ENOTSUP and refusal.what == b"kernel"
     suffix = TARGETS[target].packing.suffix
-    assert refusal.name == f"vmcu_conv{suffix}".encode()
+    own = [name for name in container.kernels_of(image) if name.endswith(suffix)]
+    assert f"vmcu_conv{suffix}" in own and refusal.name == own[0].encode()
 
 
 def test_the_longest_name_is_not_cut() -> None:

@@ -68,7 +68,7 @@ for (int32_t done = 0; done < (int32_t)call->columns; done++) {
 
 			/* See targets/portable/vectors.py; assembly jumps by the code. */
 			if (several < 1 || several > count || (exact && (bits & ~0x40) != VMCU_EXACT) ||
-			    (w[3] != 0 && (exact || size - n < 16 || w[3] > several))) {
+				(w[3] != 0 && (exact || size - n < 16 || w[3] > several))) {
 				__builtin_trap();
 			}
 			for (int32_t i = 0; i < vmcu_min(16, size - n); i++) {
