@@ -198,8 +198,8 @@ VMCU_INLINE int32x4_t scaled_four(int32x4_t x, bool line, int32_t multiplier, in
 	if (line) {
 		const int32_t adjust = shift - (shift & VMCU_LINE_BITS);
 		/* Half of the lower words' sum has their carry at its top. */
-		const uint32x4_t low = vhaddq_n_u32((uint32x4_t)vmulq_s32(x, factor),
-						    (uint32_t)adjust);
+		const uint32x4_t low =
+			vhaddq_n_u32((uint32x4_t)vmulq_s32(x, factor), (uint32_t)adjust);
 
 		value = vaddq_n_s32(vmulhq_s32(x, factor), adjust >> 31);
 		value = vaddq_s32(value, (int32x4_t)vshrq_n_u32(low, 31));

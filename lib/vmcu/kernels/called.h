@@ -88,9 +88,8 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 #if defined(VMCU_PAIRED_RUNS)
 /** All blocks of a tile of paired pixels, of @a size channels each, whatever they are. */
 VMCU_APART const uint8_t *vmcu_paired_blocks(const struct vmcu_mac_params *p,
-					      const vmcu_lane_t *tile, const uint8_t *w,
-					      int8_t *out, int32_t pitch, int32_t size,
-					      int32_t pixels)
+					     const vmcu_lane_t *tile, const uint8_t *w, int8_t *out,
+					     int32_t pitch, int32_t size, int32_t pixels)
 {
 	vmcu_paired_run *run = vmcu_paired_4x2;
 	int32_t acc[8];

@@ -33,8 +33,8 @@ VMCU_INLINE uint32_t rounded_sum(const struct vmcu_softmax_params *p, int32_t to
 	for (; channels > 0; channels -= 4, src += 4) {
 		const mve_pred16_t some = vctp32q((uint32_t)channels);
 
-		sum = vaddvaq_u32(sum, vrshrq_n_u32(exponentials(p, top, src, some),
-						    SUM_INTEGER_BITS));
+		sum = vaddvaq_u32(sum,
+				  vrshrq_n_u32(exponentials(p, top, src, some), SUM_INTEGER_BITS));
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {
