@@ -14,12 +14,22 @@ import online_device as device
 import pytest
 from builders.any_core import PACKED, Core
 from layer_checks import Checks, Fields, One, whole
+from vmcu_tools.kernels.integer_scale import WHOLE
 from vmcu_tools.kernels.language.packing import Packing
 from vmcu_tools.kernels.pack import fast_shifts
 from vmcu_tools.kernels.programs.depthwise import tile_bytes
+from vmcu_tools.kernels.targets import TARGETS, Target
 from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
-from vmcu_tools.kernels.targets.portable.depthwise import STRIDES, TAPS
+from vmcu_tools.kernels.targets.portable.depthwise import (
+    SQUARE_TAPS,
+    STRIDES,
+    TAPS,
+    channel_bytes,
+    pair_counts,
+)
+from vmcu_tools.kernels.targets.portable.strips import meetings
 from vmcu_tools.kernels.targets.portable.vectors import ALONE, LINES
+from vmcu_tools.ops.depthwise import blocks_of
 
 BLOCKS = ("pointwise", "pointwise_narrow", "conv", "conv_narrow", "dense")
 OF_SQUARES, OF_VECTORS = (
@@ -124,6 +134,19 @@ def test_heads_are_of_all_channels(takes: Takes, kernel: str) -> None:
             less = given(kernel, cin, cout, stream[:-1])
             assert not takes(kernel, less, "mac", takes.params(cin))
     assert min(counts) > 200
+
+
+@pytest.mark.parametrize("kernel", BLOCKS)
+def test_last_block_of_lines(takes: Takes, kernel: str) -> None:
+    """A kernel stores all channels of a block of lines, so all of them have to exist."""
+    size, weights = takes.size(kernel), takes.packing.padded(5)
+    for last, lacks in itertools.product(range(1, size + 1), range(size + 1)):
+        words = [1 if n == lacks else WHOLE | 1 for n in range(size)]
+        stream = bytearray(stream_of([(0, 1, last, 0)], size, weights))
+        struct.pack_into(f"<{size}i", stream, len(stream) - 4 * size, *words)
+        one = given(kernel, 5, last, bytes(stream))
+        found = takes(kernel, one, "mac", takes.params(5, is_float=1))
+        assert found == (last == size or lacks < size), (last, lacks)
 
 
 @pytest.mark.parametrize("kernel", BLOCKS)
@@ -275,7 +298,8 @@ def square(taps: int, stride: int, **changes: int) -> dict:
 @OF_SQUARES
 def test_tiles_of_depthwise(takes: Takes, taps: int, stride: int) -> None:
     """As many bytes as the planner gives a strip."""
-    kernel, stream = f"depthwise_{taps}_{stride}", bytes(8 + 2 * SQUARES[taps, stride])
+    kernel = f"depthwise_{taps}_{stride}"
+    stream = bytes(8 + 2 * channel_bytes(taps, stride, takes.packing))
     for wide in range(1, 14):
         size = tile_bytes(taps, stride, wide, takes.packing)
         for less in range(2):
@@ -285,15 +309,31 @@ def test_tiles_of_depthwise(takes: Takes, taps: int, stride: int) -> None:
             assert found == (not less), wide
 
 
-# Bytes of a channel.
-SQUARES = {(3, 1): 20, (3, 2): 20, (5, 1): 44, (5, 2): 40, (7, 1): 72, (7, 2): 64}
+@pytest.mark.parametrize(
+    "target", [one for one in TARGETS.values() if not one.packing.vector], ids=lambda one: one.name
+)
+def test_tiles_hold_what_blocks_read(target: Target) -> None:
+    """Of strips of any width, which blocks of pixels may hang over."""
+    for taps, stride, wide in itertools.product(TAPS, STRIDES, range(1, 26)):
+        first, *others = (wide - 1 + count for count in pair_counts(taps, stride))
+        row = first + sum(others)
+        plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
+        pixels = sum(blocks_of(target, taps, stride, wide))
+        met = meetings(target.packing, taps, stride, first, row, pixels)
+        read = 4 * (plane + int(met.words.max()) + 1)
+        if target.packing.paired and taps != SQUARE_TAPS:
+            # Rows of words, see targets/rv32.
+            columns = (wide - 1) * stride + taps
+            read = max(read, 4 * ((taps - 1) * columns + (pixels - 1) * stride + taps))
+        assert read <= tile_bytes(taps, stride, wide, target.packing), (taps, stride, wide)
 
 
-@pytest.mark.parametrize(("taps", "stride"), SQUARES)
+@pytest.mark.parametrize("taps", TAPS)
+@pytest.mark.parametrize("stride", STRIDES)
 @OF_SQUARES
 def test_channels_of_depthwise(takes: Takes, taps: int, stride: int) -> None:
     """In twos, to the last byte; what an exact one has behind them all, too."""
-    kernel, size = f"depthwise_{taps}_{stride}", SQUARES[taps, stride]
+    kernel, size = f"depthwise_{taps}_{stride}", channel_bytes(taps, stride, takes.packing)
     fields = square(taps, stride)
 
     def found(stream: bytes, channels: int) -> bool:

@@ -57,6 +57,18 @@ static bool walk_blocks(const struct vmcu_mac_params *p, struct vmcu_walk *w, ui
 	return true;
 }
 
+/** True if vmcu_exact_block() would store all channels of the block that ends here. */
+static bool stores_all(const struct vmcu_mac_params *p, const struct vmcu_walk *w, uint32_t size)
+{
+	const int32_t *word = (const int32_t *)(const void *)w->at - size;
+	int32_t words = ~0;
+
+	for (uint32_t i = 0; i < size; i++) {
+		words &= word[i];
+	}
+	return vmcu_are_lines(p, words);
+}
+
 /**
  * A group's blocks, which must be @a channels channels in all: a kernel stores as many as the heads
  * say.
@@ -82,6 +94,9 @@ static bool walk_group(const struct vmcu_mac_params *p, struct vmcu_walk *w, uin
 		if (blocks == 0U || blocks > channels || last == 0U || last > size ||
 		    ((head & of->fast) != 0U && vmcu_requant_is_float(p->is_float != 0U)) ||
 		    !walk_blocks(p, w, head, of)) {
+			return false;
+		}
+		if (last < size && vmcu_segment_exact(head) != 0 && stores_all(p, w, size)) {
 			return false;
 		}
 		stored += (blocks - 1U) * size + last;

@@ -13,13 +13,14 @@
 static uint32_t strip_bytes(const struct vmcu_mac_params *p, const struct vmcu_packing *packing,
 			    uint32_t taps, uint32_t stride)
 {
-	const uint32_t pixels = packing->pixels;
+	const bool wider = taps == 3U && stride == 2U && !packing->paired;
+	const uint32_t pixels = packing->pixels + (wider ? 2U : 0U);
 	const uint32_t wide = p->steps;
 	const uint32_t phase = wide - 1U + (taps + stride - 1U) / stride;
 	const uint32_t row = (stride == 1U) ? phase : phase + wide - 1U + taps / 2U;
 	const uint32_t plane = row * (taps / 2U) + (wide * stride + taps + 1U - stride) / 2U;
-	/* Behind the last plane, those of the last row. */
-	const uint32_t over = (stride == 1U) ? (pixels - wide % pixels) % pixels / 2U : 0U;
+	/* Behind the last plane, those of the last row under pixels that do not exist. */
+	const uint32_t over = (pixels - wide % pixels) % pixels * stride / 2U;
 	uint32_t words = 2U * plane + over;
 
 	if (packing->paired) {

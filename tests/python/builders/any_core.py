@@ -24,7 +24,6 @@ from vmcu_tools.kernels.targets import (
     Target,
     condition,
     packings,
-    pairs,
     readers,
 )
 from vmcu_tools.kernels.targets.portable.dense import run_dense, sums_dense
@@ -32,6 +31,8 @@ from vmcu_tools.kernels.targets.portable.pooling import POOLS
 from vmcu_tools.kernels.targets.portable.sums import add_vectors
 from vmcu_tools.kernels.targets.portable.vectors import all_vectors
 from vmcu_tools.ops import descriptors, operators_h
+
+from . import any_pairs
 
 # By the names of tests.
 PACKED: dict[str, Packing] = {p.suffix.strip("_"): p for p in packings() if condition(p)}
@@ -301,10 +302,13 @@ def core(name: str) -> Iterator[Core]:
     packing = PACKED[name]
     family = readers(packing)[0].name
     macro = f"VMCU_ANY_{name.upper()}"
-    own = VECTOR_BODIES if packing.vector else {}
-    helpers = pairs.HELPERS if packing.paired else VECTOR_TILES
+    own = VECTOR_BODIES if packing.vector else any_pairs.OWN
+    helpers = any_pairs.HELPERS if packing.paired else VECTOR_TILES
+    later = any_pairs.LATER if packing.paired else {}
     costs = TARGETS[DEFAULT].costs
-    target = Target(f"any_{name}", "Any core", f"defined({macro})", packing, costs, own, helpers)
+    target = Target(
+        f"any_{name}", "Any core", f"defined({macro})", packing, costs, own, helpers, later=later
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TARGETS, target.name, target)
         folder = _copy()

@@ -45,14 +45,16 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
 
 
 def tile_bytes(taps: int, stride: int, wide: int, packing: Packing) -> int:
-    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks of
-    packing.pixels that hang over. A core that pairs pixels may have a word for each column and
-    row."""
+    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks that hang
+    over, see blocks_of() in ops/depthwise.py. A core that pairs pixels may have a word for each
+    column and row."""
     pixels = packing.pixels
+    if taps == isa.SQUARE_TAPS and stride == 2 and not packing.paired:
+        pixels += strips.WIDER
     row = sum(wide + count - 1 for count in isa.pair_counts(taps, stride))
     plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
     # Behind the last plane, those of the last row.
-    over = -wide % pixels // 2 if stride == 1 else 0
+    over = -wide % pixels * stride // 2
     words = 2 * plane + over
     if packing.paired:
         block = 2 if taps == isa.SQUARE_TAPS else pixels
