@@ -147,6 +147,36 @@ def configure(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @needs_cmake
+def test_models_are_for_the_core_that_zephyr_builds_for(tmp_path: Path):
+    cases = {
+        "": "",
+        "CPU_CORTEX_M4 FPU": "",
+        "ARMV8_1_M_MVEI": "",
+        "ARMV8_1_M_MVEI FPU": "helium",
+        "RISCV": "",
+        "RISCV RISCV_ISA_EXT_M": "rv32",
+        "RISCV RISCV_ISA_EXT_M 64BIT": "",
+        "ARMV6_M_ARMV8_M_BASELINE": "v6m",
+    }
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20.0)\n"
+        "project(app LANGUAGES NONE)\n"
+        f"include({ROOT}/cmake/vmcu.cmake)\n"
+        "function(choose)\n"
+        "  foreach(symbol ${ARGN})\n"
+        "    set(CONFIG_${symbol} y)\n"
+        "  endforeach()\n"
+        "  vmcu_core_target(core)\n"
+        '  message(STATUS "core of ${ARGN}: <${core}>")\n'
+        "endfunction()\n" + "".join(f"choose({symbols})\n" for symbols in cases)
+    )
+    done = configure(tmp_path)
+    assert done.returncode == 0, done.stderr
+    wanted = [(symbols.replace(" ", ";"), core) for symbols, core in cases.items()]
+    assert re.findall(r"core of (.*): <(.*)>", done.stdout) == wanted
+
+
+@needs_cmake
 def test_a_model_that_does_not_fit_stops_the_build_and_says_why(tmp_path: Path):
     cmake_project(tmp_path, f"MODEL {DIGITS}/digits.onnx RAM 1K")
     assert configure(tmp_path).returncode == 0
