@@ -32,7 +32,7 @@ from vmcu_tools.verify.stream import meaning, stream_of
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
 SEED = 11
 # Of models that keep their rows: as many as a board of 256 KB has room for.
-HOPS = 60
+HOPS = 50
 # Of random networks, those with stages of several layers and, but for the last, a streamed input.
 NETWORKS = ((AnyNetwork, 3), (AnyNetwork, 10), (EveryNetwork, 22), (EveryNetwork, 10))
 LAYERS = 8
