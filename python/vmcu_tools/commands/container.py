@@ -135,8 +135,7 @@ def _cores(facts: Facts) -> list[str]:
     targets = targets_of(facts.kernels)
     if len(targets) == len(TARGETS):
         return []
-    cores = [f"{one.title} (--target {one.name})" for one in targets]
-    return [f"cores: {', '.join(cores) or 'none'}"]
+    return [f"cores: {', '.join(one.label for one in targets) or 'none'}"]
 
 
 def _release(release: Release | None) -> list[str]:

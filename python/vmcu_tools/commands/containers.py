@@ -54,7 +54,7 @@ def target_of(name: str | None, container: Opened, path: Path) -> CompiledRunner
     assert isinstance(found, (CompiledRunner, ZephyrRunner))
     targets = targets_of(container.kernels)
     if isinstance(found, CompiledRunner) and named(found.family) not in targets:
-        cores = " or ".join(f"{one.title} (--target {one.name})" for one in targets)
+        cores = " or ".join(one.label for one in targets)
         reason = f"{plain} cannot run this container, which is for {cores or 'no known core'}"
         machines = [one for one in RUNNERS if named(family_of(one)) in targets]
         hint = " or ".join(f"--on {one}" for one in machines) or "build it for one --target"

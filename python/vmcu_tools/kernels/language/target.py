@@ -58,6 +58,11 @@ class Target:
     later: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def label(self) -> str:
+        """Its cores, and the option for them, in messages."""
+        return f"{self.title} (--target {self.name})"
+
+    @property
     def needs(self) -> str:
         """The condition that a core must meet to run what is laid out for this target; nothing
         where portable C reads it."""
