@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from random_graphs import LAYERS, Builder, random_inputs
@@ -14,6 +15,12 @@ from vmcu_tools.ops import LAYER_OF, Form, Layer, bind, serves
 
 # Random cases per kernel; `VMCU_CASES=2000 pytest tests/python` is the thorough run.
 CASES = int(os.environ.get("VMCU_CASES", "60"))
+
+
+def seeds(count: int, quick: int) -> list:
+    """That many seeds. All but the first `quick` are for `./test slow`."""
+    rest = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, count))
+    return [*range(quick), *rest]
 
 
 def some(share: float = 0.3) -> settings:

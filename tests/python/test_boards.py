@@ -202,6 +202,7 @@ def test_no_name_or_figure_is_cut(width: int) -> None:
     assert max(map(len, text.splitlines()[:-2])) <= width
 
 
+@pytest.mark.slow
 def test_a_board_is_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     board = ["--board", "nucleo_l011k4"]
     app = ["--app-ram", "1K", "--app-flash", "2K"]

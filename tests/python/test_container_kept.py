@@ -63,6 +63,7 @@ def counts_of_endless(image: bytes) -> tuple[int, int]:
     return start, start + 2 * layers_of_endless(image)
 
 
+@pytest.mark.slow
 def test_what_is_kept_up_to_the_last_that_is_right(library: ctypes.CDLL, image: bytes) -> None:
     """Rows below those of the window; a state that ends with the pool, or with the counts."""
     (at,) = stream_members(image, "state")

@@ -107,6 +107,7 @@ def searched(graph: Graph) -> list[tuple[int, int, dict]]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_known_of_stages_that_are_alike_changes_nothing() -> None:
     """Neither what is found nor when searches end."""
     graphs = [graph for seed in SEEDS[::3] for graph in variants(seed)]

@@ -66,6 +66,7 @@ def test_it_takes_no_bytes() -> None:
     assert elsewhere < held - size // 2
 
 
+@pytest.mark.slow
 def test_bands_fetch_their_own_columns() -> None:
     graph = bottleneck()
     usual = make_plan(graph, ELSEWHERE)

@@ -120,6 +120,7 @@ def test_peak_in_other_processes(nets: Path) -> None:
         assert set(pool.map(peak, [path] * 3)) == {peak(path)}
 
 
+@pytest.mark.slow
 def test_a_scaled_network_is_the_one_that_it_stands_for(tmp_path: Path, monkeypatch) -> None:
     """MobileNetV1 from 96 to 64 pixels, and from 0.25 to half of that, against networks made so."""
     monkeypatch.syspath_prepend(str(MODELS))
@@ -206,6 +207,7 @@ def test_it_fits(nets: Path, tmp_path: Path, capsys) -> None:
     assert "of 1,024 bytes of RAM" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_it_does_not_fit_and_what_helps(nets: Path, tmp_path: Path, capsys) -> None:
     path = nets / "mobilenetv1-0.25-96.onnx"
     found = fitted(path, tmp_path, 1, "--ram", "20000")

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders.networks import network_file
+from drawn import seeds
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools import oracle
@@ -146,7 +147,7 @@ def expect_every_tensor(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("seed", range(5, 12))
+@pytest.mark.parametrize("seed", range(5, 8))
 def test_one_stage_on_the_virtual_mcu(seed: int, streamed: bool) -> None:
     graph = Network(seed).made
     for tile in TILES:
@@ -168,7 +169,7 @@ def looked_back_at(seed: int) -> Graph:
     return made.graph(outputs)
 
 
-@pytest.mark.parametrize("seed", range(3, 8))
+@pytest.mark.parametrize("seed", range(3, 6))
 def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
     """A pixel that is read in its stage lives until then, though nobody behind the stage needs it
     while others of its tensor are needed there."""
@@ -183,7 +184,7 @@ def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
 
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m4"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5, 2))
 def test_one_stage_in_c(seed: int, target: str) -> None:
     graph = Network(100 + seed).made
     for number, tile in enumerate((None, 128, 16)):
@@ -319,7 +320,13 @@ def test_the_floor_of_a_stage_is_what_is_alive_in_a_call() -> None:
     assert -1 in places and len(places) > 3
 
 
-@pytest.mark.parametrize("make", [lambda: Network(3).made, lambda: bottleneck()])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Network(3).made,
+        pytest.param(lambda: bottleneck(), marks=pytest.mark.slow),
+    ],
+)
 def test_each_line_of_the_front_is_a_limit_that_is_met(make: Callable[[], Graph]) -> None:
     graph = make()
     front = fusion.front(graph, CompileOptions())
@@ -353,7 +360,7 @@ def bottleneck() -> Graph:
     return made.graph([made.node(Add(FixedSum(*factors)), [x, p], x.shape).name])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40, 20))
 def test_bands_mean_the_same(seed: int) -> None:
     """Any run of layers, in bands that end anywhere."""
     graph = Network(800 + seed).made
@@ -380,6 +387,7 @@ def test_bands_mean_the_same(seed: int) -> None:
     assert tried or seed, "the first network has such layers"
 
 
+@pytest.mark.slow
 def test_bands_spare_ram_for_work_done_twice() -> None:
     graph = bottleneck()
     usual = make_plan(graph)
@@ -396,6 +404,7 @@ def test_bands_spare_ram_for_work_done_twice() -> None:
         np.testing.assert_array_equal(outputs[0].reshape(meaning.shape), meaning)
 
 
+@pytest.mark.slow
 def test_ram_takes_bands_where_nothing_else_fits() -> None:
     graph = bottleneck()
     usual = make_plan(graph, CompileOptions(tile_cost=1.0))
@@ -444,6 +453,7 @@ def test_reach_covers_what_is_read() -> None:
                     assert set(rows) <= set(span), (node.kind, y)
 
 
+@pytest.mark.slow
 def test_a_large_network_in_64_kilobytes() -> None:
     """An ImageNet network with its input streamed: RAM, stack included, that the linker bounds;
     what is said of more, test_runners.py has."""

@@ -105,9 +105,14 @@ def called(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("call", "hint", "follow"), FOLLOWED, ids=[f"{n} {row[0]}" for n, row in enumerate(FOLLOWED)]
-)
+def rows() -> Iterator[object]:
+    """The rows of FOLLOWED; where a plan within few bytes is searched for, for `./test slow`."""
+    for number, row in enumerate(FOLLOWED):
+        marks = [pytest.mark.slow] if "--ram 1K" in row[0] or "--pareto" in row[0] else []
+        yield pytest.param(*row, id=f"{number} {row[0]}", marks=marks)
+
+
+@pytest.mark.parametrize(("call", "hint", "follow"), list(rows()))
 def test_a_hint_that_is_followed_works(
     call: str,
     hint: str,

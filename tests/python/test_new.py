@@ -294,6 +294,7 @@ def test_runs_on_zephyr(
     assert size(elf).stacks["tiny"] <= most == thread - 512 == stack - 1536
 
 
+@pytest.mark.slow
 def test_stacks_that_are_too_small_stop_a_build(
     application_of_tiny: tuple[Path, Path], tmp_path: Path
 ) -> None:

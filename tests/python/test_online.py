@@ -18,6 +18,7 @@ import pytest
 from builders.containers import member_of
 from builders.damages import OF_PLANNERS
 from builders.networks import MODELS, network_file
+from drawn import seeds
 from random_networks import AnyNetwork, EveryNetwork
 from test_baselines import recorded_head
 from vmcu_tools import cli, container, frontends, passes, paths
@@ -184,7 +185,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return device.damager(tmp_path_factory.mktemp("harness"))
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", seeds(6, 2))
 def test_damaged_containers_touch_nothing_outside(
     harness: Path, tmp_path: Path, number: int
 ) -> None:

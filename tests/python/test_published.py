@@ -115,6 +115,7 @@ def test_points_are_a_front(fronts: ModuleType) -> None:
             assert one.bytes > other.bytes and one.macs < other.macs
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_has_the_smallest_pool(fronts: ModuleType) -> None:
     found = fronts.reached(fronts.Point("digits", "digits.onnx", 8, 1.5), DIGITS)
     smallest = compile_model(

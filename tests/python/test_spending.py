@@ -113,6 +113,7 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
         assert len(asked) > 1
 
 
+@pytest.mark.slow
 def test_more_extra_macs_never_take_more_bytes() -> None:
     """Module S3 of the vMCU paper, whose smallest bound with 20 % leaves a gap."""
     graph = Module("S3", "vww", 10, 24, 144, 16, 3, (1, 1, 1), False).graph()

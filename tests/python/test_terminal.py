@@ -27,7 +27,7 @@ from vmcu_tools.report.text import ELLIPSIS, LEAST_TEXT, RULE, ReportTable, tabl
 HERE = Path(__file__).parent
 SAMPLES = paths.root() / "samples"
 DIGITS, GESTURE = (str(SAMPLES / name / f"{name}.onnx") for name in ("digits", "gesture"))
-WIDTHS = [60, 80, 100, 150]
+WIDTHS = [60, 100]
 MARK = "\f"
 # A word that is a number, whatever its unit; names of layers are none.
 FIGURE = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?[%K]?")

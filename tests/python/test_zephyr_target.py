@@ -72,6 +72,7 @@ def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) ->
     np.testing.assert_array_equal(np.load(there), np.load(here))
 
 
+@pytest.mark.slow
 def test_a_container_is_loaded_there(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_board_that_does_not_exist(
     assert not output.exists()
 
 
+@pytest.mark.slow
 def test_a_measured_inference(tree: Path, tmp_path: Path) -> None:
     """On a board whose counter runs under QEMU: a timer's, as it has no other."""
     counted, modelled = tmp_path / "counted.json", tmp_path / "modelled.json"
