@@ -213,9 +213,10 @@ class Port:
     axes: "nchw" where channels come first among (1, C, ...), else "nhwc"; EXCHANGED where H of the
     tensor is W of the file.
 
-    Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax, whose
-    tensor holds the bytes of an int32 either way. `half_away`: real values are quantised with ties
-    away from zero, as TensorFlow Lite does, not to even.
+    Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax and the
+    numbers of Embedding, whose tensors hold the bytes of an int32 either way. `half_away`: real
+    values are quantised with ties away from zero, as TensorFlow Lite does, not to even. `below`:
+    numbers of an input are from 0 to this less one.
     """
 
     tensor: str
@@ -224,6 +225,7 @@ class Port:
     dtype: str
     layout: str = "nhwc"
     half_away: bool = False
+    below: int = 0
 
 
 @dataclass(frozen=True)

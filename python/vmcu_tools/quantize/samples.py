@@ -26,6 +26,7 @@ MOST_BYTES = 1 << 30
 # What reading a damaged archive, or an encrypted one, raises besides.
 _UNZIP_ERRORS = (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _SUFFIX = ".npy"
+_INTEGERS = {onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}
 _MAGIC = b"\x93NUMPY"
 
 
@@ -35,11 +36,12 @@ def read_samples(source: Path, data: Path) -> Samples:
     Raises UserError if the file does not fit the model's inputs.
     """
     check_float(source)
-    inputs = _float_inputs(source)
+    types = _inputs(source)
+    inputs = {name: shape for name, (shape, _) in types.items()}
     arrays = _unpacked(data, inputs)
     if len(inputs) == len(arrays) == 1:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
-    problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
+    problems = [p for name, one in types.items() for p in _check(name, *one, arrays, data)]
     counts = {name: len(arrays[name]) for name in inputs if name in arrays}
     if not problems and len(set(counts.values())) != 1:
         problems.append(Problem(f"numbers of samples differ: {counts}", _SAVE, str(data)))
@@ -48,18 +50,18 @@ def read_samples(source: Path, data: Path) -> Samples:
     count = next(iter(counts.values()))
     return [
         {
-            name: np.ascontiguousarray(arrays[name][i], np.float32).reshape(shape)
-            for name, shape in inputs.items()
+            name: np.ascontiguousarray(arrays[name][i], dtype).reshape(shape)
+            for name, (shape, dtype) in types.items()
         }
         for i in range(count)
     ]
 
 
-def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes by name; a symbolic batch is one."""
+def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Shapes and types by name, float32 or integers; a symbolic batch is one."""
     model = load_model(source)
     constants = {tensor.name for tensor in model.graph.initializer}
-    shapes: dict[str, tuple[int, ...]] = {}
+    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for value in model.graph.input:
         if value.name in constants:
             continue
@@ -69,8 +71,10 @@ def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
         if min(dims, default=1) < 1:
             reason = f"the input '{value.name}' has the dynamic shape {dims}"
             raise UserError(Problem(reason, "export it with fixed sizes", str(source)))
-        shapes[value.name] = tuple(dims)
-    return shapes
+        kind = value.type.tensor_type.elem_type
+        dtype = np.dtype(_INTEGERS.get(kind, np.float32))
+        found[value.name] = tuple(dims), dtype
+    return found
 
 
 def load_model(source: Path) -> onnx.ModelProto:
@@ -84,7 +88,11 @@ def load_model(source: Path) -> onnx.ModelProto:
 
 
 def _check(
-    name: str, shape: tuple[int, ...], arrays: Mapping[str, np.ndarray], data: Path
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    arrays: Mapping[str, np.ndarray],
+    data: Path,
 ) -> Iterator[Problem]:
     if name not in arrays:
         close = difflib.get_close_matches(name, arrays, 1)
@@ -98,6 +106,8 @@ def _check(
     elif array[0].size != math.prod(shape):
         wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
         yield Problem(wanted, f"save them as (N, {', '.join(map(str, shape[1:]))})", str(data))
+    elif dtype.kind == "i" and not np.array_equal(array, array.astype(dtype)):
+        yield Problem(f"{what} are {array.dtype}, the input {dtype}", "save integers", str(data))
     elif not np.isfinite(array).all():
         yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
 

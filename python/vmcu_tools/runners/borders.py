@@ -13,12 +13,20 @@ from ..graph import EXCHANGED, Graph, Port
 from . import inputs
 
 UINT8_OFFSET = 128
+# An int32.
+NUMBER_BYTES = 4
 
 
 def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file as int8 (H, W, C), see to_memory(). Raises UserError for a file that holds no
     such array, or NaN."""
-    return to_memory(inputs.load(path, port, graph.tensors[port.tensor].bytes), graph, port)
+    count = graph.tensors[port.tensor].bytes // _value_bytes(port)
+    return to_memory(inputs.load(path, port, count), graph, port)
+
+
+def _value_bytes(port: Port) -> int:
+    """Bytes in memory of one value of an input."""
+    return NUMBER_BYTES if port.dtype in ("int32", "int64") else 1
 
 
 def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
@@ -27,7 +35,7 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     read_input()."""
     tensor = graph.tensors[port.tensor]
     window, width, channels = tensor.shape
-    of_row = width * channels
+    of_row = width * channels // _value_bytes(port)
     rows = max(inputs.count_of(path, port) // of_row, window)
     # A vector is the one pixel of a row.
     port = port if len(port.file_shape) > 1 else replace(port, file_shape=(1, *port.file_shape))
@@ -55,7 +63,7 @@ def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     is, real values quantised as the file's runtime does it, the bytes of numbers."""
     tensor = graph.tensors[port.tensor]
     if port.dtype in ("int32", "int64"):
-        return data.astype("<i4").view(np.int8).reshape(tensor.shape)
+        return data.astype("<i4").ravel().view(np.int8).reshape(tensor.shape)
     order = ["hwc".index(axis) for axis in port.layout[1:]]
     data = data.reshape([tensor.shape[axis] for axis in order]).transpose(np.argsort(order))
     if data.dtype == np.int8:

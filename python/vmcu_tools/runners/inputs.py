@@ -45,8 +45,18 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
         place = [int(i) for i in np.unravel_index(missing[0], data.shape)]
         reason = f"{missing.size} of its {data.size} values are NaN, the first at {place}"
         raise _problem(path, reason, "give numbers: no int8 value stands for NaN")
+    if port.below:
+        _check_numbers(path, port, data)
     found: np.ndarray = data
     return found
+
+
+def _check_numbers(path: Path, port: Port, data: np.ndarray) -> None:
+    """Of an input that takes numbers of rows."""
+    wrong = np.flatnonzero((data != np.rint(data)) | (data < -port.below) | (data >= port.below))
+    if wrong.size:
+        reason = f"{data.ravel()[wrong[0]]} is no row of a table of {port.below}"
+        raise _problem(path, reason, f"give whole numbers from 0 to {port.below - 1}")
 
 
 def count_of(path: Path, port: Port) -> int:

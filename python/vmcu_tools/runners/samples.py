@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..graph import Graph, Tensor
+from ..graph import Graph, Port, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 
 Sample = list[np.ndarray]
@@ -37,10 +37,29 @@ def make_samples(graph: Graph, random: int, structured: int, seed: int) -> list[
     Each sample holds one int8 (H, W, C) array per graph input.
     """
     rng = np.random.default_rng(seed)
-    tensors = [graph.tensors[port.tensor] for port in graph.inputs]
-    samples = [
-        [rng.integers(INT8_MIN, INT8_MAX + 1, t.shape).astype(np.int8) for t in tensors]
-        for _ in range(random)
-    ]
-    samples += [[make(t).astype(np.int8) for t in tensors] for make in STRUCTURED[:structured]]
+    shapes = [(port, graph.tensors[port.tensor].shape) for port in graph.inputs]
+    samples = [[random_values(rng, port, shape) for port, shape in shapes] for _ in range(random)]
+    for make in STRUCTURED[:structured]:
+        samples.append([_patterned(make, graph.tensors[port.tensor], port) for port, _ in shapes])
     return samples
+
+
+def random_values(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.ndarray:
+    """int8 of a shape (..., C): any bytes, or those of any numbers that an input takes."""
+    if port.below:
+        return bytes_of(rng.integers(0, port.below, shape[:-1])).reshape(shape)
+    return rng.integers(INT8_MIN, INT8_MAX + 1, shape).astype(np.int8)
+
+
+def bytes_of(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as an input of them has them: the bytes of int32, int8 (..., 4)."""
+    found = np.ascontiguousarray(numbers.astype("<i4"))
+    return found.view(np.int8).reshape(*numbers.shape, found.itemsize)
+
+
+def _patterned(make: Callable[[Tensor], np.ndarray], tensor: Tensor, port: Port) -> np.ndarray:
+    values = make(tensor)
+    if port.below:
+        # Of each number one byte.
+        values = bytes_of((values[..., 0] - INT8_MIN) % port.below)
+    return values.reshape(tensor.shape).astype(np.int8)

@@ -30,7 +30,7 @@ from ..plan.plan import Plan
 from ..progress import bar
 from ..runners.borders import to_file, to_memory
 from ..runners.compiled import CompiledRunner
-from ..runners.samples import Sample
+from ..runners.samples import Sample, random_values
 
 # Of the mean square that two different inputs make in an output: what one input may make between
 # target and runtime. A wrong order of axes makes about 1.
@@ -86,7 +86,8 @@ def compare(
     so many of the samples, the first ones, have no pattern."""
     ports, rng = judge.graph.inputs, np.random.default_rng(seed)
     striped = [
-        [_striped(judge.graph.tensors[port.tensor], rng) for port in ports] for _ in range(STRIPED)
+        [_striped(judge.graph.tensors[port.tensor], port, rng) for port in ports]
+        for _ in range(STRIPED)
     ]
     given = [
         [_drawn(values, judge.graph, port, rng) for port, values in zip(ports, sample, strict=True)]
@@ -125,8 +126,10 @@ def outputs(plan: Plan, target: str, samples: Sequence[Values]) -> list[Values]:
     ]
 
 
-def _striped(tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
-    """int8 (H, W, C): a mean for each row, column and channel, and some noise."""
+def _striped(tensor: Tensor, port: Port, rng: np.random.Generator) -> np.ndarray:
+    """int8 (H, W, C): a mean for each row, column and channel, and some noise; any numbers."""
+    if port.below:
+        return random_values(rng, port, tensor.shape)
     lines = [rng.integers(-60, 61, shape) for shape in _lines(tensor.shape)]
     noise = rng.integers(-20, 21, tensor.shape)
     return np.clip(sum(lines, noise), -128, 127).astype(np.int8)

@@ -24,6 +24,7 @@ from ..plan.plan import Plan
 from ..progress import bar
 from ..quant import INT8_MAX, INT8_MIN
 from ..runners.borders import to_file, to_memory
+from ..runners.samples import random_values
 from ..runners.stream import streamed
 
 # Rows of one kind of sound: noise, then a constant, then noise that is clipped.
@@ -99,6 +100,8 @@ def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
     tensor = graph.tensors[graph.inputs[0].tensor]
     count = tensor.shape[0] + (hops - 1) * hop
     rng = np.random.default_rng(seed)
+    if graph.inputs[0].below:
+        return random_values(rng, graph.inputs[0], (count, *tensor.shape[1:]))
     rows = rng.integers(INT8_MIN, INT8_MAX + 1, (count, *tensor.shape[1:]))
     for number, start in enumerate(range(0, count, SPELL)):
         spell = rows[start : start + SPELL]

@@ -506,6 +506,31 @@ const struct vmcu_kernel vmcu_depthwise_any_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_embedding(const struct vmcu_check *c)
+{
+	const struct vmcu_embedding_params *p = c->params;
+
+	return p->rows >= 1U &&
+	       p->rows <= 65535U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_input(c, 0)->channels == sizeof(uint32_t) &&
+	       vmcu_check_array(c, p->table, p->rows * vmcu_check_output(c)->channels, sizeof(*p->table));
+}
+
+extern const struct vmcu_kernel vmcu_embedding_kernel;
+const struct vmcu_kernel vmcu_embedding_kernel = {
+	.name = "vmcu_embedding",
+	.run = vmcu_embedding,
+	.check = check_embedding,
+	.bytes = 8U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_embedding_params, rows),
+	.size = sizeof(struct vmcu_embedding_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_hardmax(const struct vmcu_check *c)
 {
 	return vmcu_check_alike(c, 1U);

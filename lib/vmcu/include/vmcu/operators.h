@@ -94,6 +94,19 @@ struct vmcu_cum_sum_params {
  */
 void vmcu_cum_sum(const struct vmcu_call *call);
 
+struct vmcu_embedding_params {
+	const int8_t *table; /**< rows * the output's channels */
+	uint32_t rows;
+};
+
+/**
+ * @brief Copies the row of a table that an int32 in four input channels names.
+ *
+ * A negative number counts from the last row, -1. Numbers beyond the first or last row name that
+ * row. For each pixel: reads four bytes, the least significant one first, then writes all channels.
+ */
+void vmcu_embedding(const struct vmcu_call *call);
+
 struct vmcu_fetch_params {
 	uint16_t width; /**< columns of the input */
 	uint16_t first; /**< first column of the output */
@@ -380,6 +393,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_depthwise_7_1) \
 	entry(vmcu_depthwise_7_2) \
 	entry(vmcu_depthwise_any) \
+	entry(vmcu_embedding) \
 	entry(vmcu_hardmax) \
 	entry(vmcu_l2_norm) \
 	entry(vmcu_layer_norm) \

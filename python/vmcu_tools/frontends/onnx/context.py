@@ -284,6 +284,8 @@ class Context:
 
     def reshape(self, value: Value | None, node: FileNode, to: FileShape) -> Value:
         """`value` with its row-major elements in the file regrouped into the shape `to`."""
+        if isinstance(value, Indices):
+            return replace(value, shape=to)
         if not isinstance(value, FloatInput):
             value = self.activation(value)
         count = int(np.prod(value.shape, dtype=np.int64))

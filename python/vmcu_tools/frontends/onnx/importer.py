@@ -26,7 +26,7 @@ from ..common import (
     require,
 )
 from ..movement import file_index
-from . import deferred, fold, in_float, input_scales, schemas
+from . import deferred, embedding, fold, in_float, input_scales, schemas
 from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
 from .file import FileModel, FileNode, FileValue, read
 from .in_float import is_quantised, is_unknown, refusal
@@ -212,6 +212,11 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
             context.hidden.add(value.name)
             context.builder.inputs.append(Port(value.name, value.name, shape, "float32", layout))
             return Real(tensor)
+        if value.dtype in embedding.DTYPES:
+            found = embedding.numbers(context, value, shape)
+            port = Port(found.tensor.name, value.name, shape, value.dtype)
+            context.builder.inputs.append(port)
+            return found
         require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
         scale, zero_point = input_scales.of_int8(context.model, value.name)
         zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
@@ -275,7 +280,7 @@ def _output(context: Context, value: FileValue) -> None:
         if isinstance(found, Failed):
             return
         if isinstance(found, Indices):
-            port = Port(found.tensor.name, value.name, found.shape, "int64")
+            port = Port(found.tensor.name, value.name, found.shape, found.dtype)
             context.builder.outputs.append(port)
             return
         if isinstance(found, (Constant, QuantConstant)):

@@ -11,7 +11,8 @@ from ..common import GraphBuilder, parsing
 from . import fold
 from .context import RULES, Context
 from .curves import REQUANTISE
-from .file import FileNode, read
+from .file import FileModel, FileNode, read
+from .input_scales import consumers
 
 _FLOAT_MODEL = (
     "give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
@@ -44,6 +45,8 @@ _TO_QCDQ = (
     "convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
     "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
 )
+# What an input may pass that is numbers of rows.
+_KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 _FLOAT32 = "export the model with float32 inputs"
 
 
@@ -96,6 +99,14 @@ def report(context: Context) -> None:
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
 
 
+def _picks_rows(model: FileModel, name: str) -> bool:
+    """True if an input is nothing but numbers of rows of constant tables."""
+    readers = consumers(model, name, _KEEP_NUMBERS)
+    return bool(readers) and all(
+        node.op == "Gather" and node.inputs[0] in model.constants for node in readers
+    )
+
+
 def _report(context: Context) -> None:
     builder, model = context.builder, context.model
     for node in model.nodes:
@@ -105,6 +116,8 @@ def _report(context: Context) -> None:
             builder.problem(reason, remedy, node.name, node.op)
     for value in model.inputs:
         if value.name in model.constants or value.dtype == "float32":
+            continue
+        if value.dtype in ("int32", "int64") and _picks_rows(model, value.name):
             continue
         integers = value.dtype.startswith(("int", "uint"))
         reason = f"the input is {value.dtype}, not float32"

@@ -22,6 +22,7 @@ from .values import (
     Activation,
     Args,
     Curve,
+    Indices,
     Pending,
     Value,
     arrangement,
@@ -105,6 +106,9 @@ def _cast(context: Context, node: FileNode, args: Args) -> Value:
         # PyTorch's exporter says it of every quantised tensor.
         require(kind == value.dtype, f"cannot cast {value.dtype} to {kind}")
         return value
+    if isinstance(value, Indices):
+        require(kind in (np.int32, np.int64), f"cannot cast {value.dtype} to {kind}")
+        return replace(value, dtype=str(kind))
     if not isinstance(value, Curve) and kind.kind == "f":
         return value
     x = curve(context, value)

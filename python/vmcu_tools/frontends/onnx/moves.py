@@ -11,8 +11,9 @@ from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, pres
 from ..movement import depth_to_space, file_index, space_to_depth
 from ..tables import Function
 from .context import Context, rule
+from .embedding import embedded
 from .file import FileNode
-from .values import Activation, Args, Value
+from .values import Activation, Args, Indices, Value
 
 # Repetition must not turn a small file into a large graph.
 MAX_ELEMENTS = MAX_TENSOR_BYTES
@@ -82,8 +83,10 @@ def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
     ]
 
 
-@rule("Gather", constraints="constant integer indices")
+@rule("Gather", constraints="constant integer indices; or a constant table, 2-D, axis 0")
 def _gather(context: Context, node: FileNode, args: Args) -> Value:
+    if len(args) > 1 and isinstance(args[1], Indices):
+        return embedded(context, node, args, args[1])
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
     picks = _indices(context, args, "the indices are not integers")

@@ -115,10 +115,12 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Indices:
-    """Integers that only the model's caller can read; the tensor holds the bytes of an int32."""
+    """Integers: numbers of rows, or what ArgMax computes. The tensor holds the bytes of an int32,
+    `dtype` is the file's."""
 
     tensor: Tensor
     shape: FileShape
+    dtype: str = "int64"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from .values import (
     Args,
     FileShape,
     FloatInput,
+    Indices,
     Pending,
     QuantConstant,
     Real,
@@ -28,7 +29,7 @@ def file_shape(value: Value | None) -> FileShape:
         value = value.activation
     if isinstance(value, QuantConstant):
         return value.ints.shape
-    if isinstance(value, (Activation, FloatInput, Pending)):
+    if isinstance(value, (Activation, FloatInput, Indices, Pending)):
         return value.shape
     raise UnsupportedError("the input is not an activation")
 

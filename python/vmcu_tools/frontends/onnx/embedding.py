@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gather whose indices are an input of the model, or what ArgMax computes: rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...graph import Op, Tensor
+from ...ops.embedding import MOST_ROWS, Embedding
+from ...quant import INT8_MAX
+from ..common import MAX_TENSOR_BYTES, UnsupportedError, require
+from ..movement import file_index
+from .context import Context
+from .file import FileNode, FileValue
+from .values import (
+    Args,
+    Constant,
+    FileShape,
+    Indices,
+    Pending,
+    QuantConstant,
+    Value,
+    arrangement,
+    tensor_shape,
+)
+
+DTYPES = ("int32", "int64")
+NUMBER_BYTES = 4
+
+
+def numbers(context: Context, value: FileValue, shape: FileShape) -> Indices:
+    """A model input of integers."""
+    memory = (*tensor_shape((*shape, 1), np.zeros(0))[:2], NUMBER_BYTES)
+    tensor = context.builder.add_tensor(Tensor(value.name, memory, 1.0, 0))
+    return Indices(tensor, shape, value.dtype)
+
+
+def embedded(context: Context, node: FileNode, args: Args, found: Indices) -> Value:
+    """The rows of a constant table that `found` names."""
+    table = args[0]
+    if not isinstance(table, (Constant, QuantConstant)):
+        reason = "the indices are computed, and so is what they pick from"
+        raise UnsupportedError(reason, "look rows up in a constant table")
+    real = table.real()
+    rows, *rest = real.shape or (0,)
+    first = int(node.attributes.get("axis", 0)) in (0, -real.ndim)
+    require(first and len(rest) == 1, "indices pick from another axis than the first of two")
+    require(0 < rows <= MOST_ROWS, f"the table has {rows} rows, at most {MOST_ROWS} are possible")
+    shape = (*found.shape, rest[0])
+    memory = (*found.tensor.shape[:2], rest[0])
+    require(np.prod(shape) <= MAX_TENSOR_BYTES, f"the output has {np.prod(shape)} elements")
+    _limit(context, found, rows)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        steps = np.rint(real / np.float32(out.scale)) + out.zero_point
+        return Embedding(np.clip(steps, act_min, act_max).astype(np.int8))
+
+    order, laid = arrangement(shape, file_index(shape).reshape(memory))
+    keeps = _kept(table)
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (found.tensor,),
+        make,
+        memory=laid,
+        keeps=keeps,
+        natural=keeps,
+    )
+
+
+def _kept(table: Constant | QuantConstant) -> tuple[float, int] | None:
+    """The quantisation of a table that has one of int8."""
+    if not isinstance(table, QuantConstant) or not table.is_int8:
+        return None
+    shift = INT8_MAX + 1 if table.ints.dtype == np.uint8 else 0
+    return float(table.scale.ravel()[0]), int(table.zero_point.ravel()[0]) - shift
+
+
+def _limit(context: Context, found: Indices, rows: int) -> None:
+    """Notes that an input's numbers are those of a table's rows."""
+    ports = context.builder.inputs
+    for place, port in enumerate(ports):
+        if port.tensor == found.tensor.name:
+            ports[place] = replace(port, below=min(rows, port.below or rows))
