@@ -31,6 +31,8 @@ REMEDY = "export the model with an output of the same shape and type for each st
 # What names of a state say besides which one it is, before a call and after it.
 PAST_WORDS = {"in", "input", "prev", "previous", "past", "old", "initial"}
 PRESENT_WORDS = {"out", "output", "next", "new", "present", "updated"}
+# As Hugging Face names a cache, whose output is "present".
+CACHE = "past_key_values"
 # As exporters of recurrent layers number steps: the first, and the one behind the last.
 FIRST, LAST = re.compile(r"^([a-z]+)0$"), re.compile(r"^([a-z]+)n$")
 
@@ -167,7 +169,8 @@ def recognised(graph: Graph) -> list[tuple[Port, Port]]:
 def key(name: str, words: set[str]) -> tuple[str, ...]:
     """What a name says of a state besides whether it is before or after a call; words: those that
     say that."""
-    parts = [part for part in re.split(r"[^a-z0-9]+", name.lower()) if part]
+    name = name.lower().replace(CACHE, "past")
+    parts = [part for part in re.split(r"[^a-z0-9]+", name) if part]
     step = FIRST if words is PAST_WORDS else LAST
     shorter = [match[1] if (match := step.match(part)) else part for part in parts]
     if parts == shorter:

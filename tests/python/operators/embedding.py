@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 from random_builder import Builder
-from random_onnx import OperatorNetwork
 from vmcu_tools.graph import Tensor
 from vmcu_tools.ops.embedding import Embedding
 
