@@ -23,6 +23,7 @@ from ..frontends.onnx.curves import REQUANTISE
 from ..frontends.onnx.importer import RULES, load
 from ..frontends.onnx.in_float import check_float
 from ..oracle.base import one_line, required
+from .alike import of_states, shared
 from .functions import take_apart
 from .leftovers import quantise_leftovers
 from .preparation import Ranges, join_functions, prepare, upgraded
@@ -113,11 +114,13 @@ def _quantize(
     whole = prepared.with_name("float.onnx")
     with _quiet(), _refusals(source):
         # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-        onnx.save(take_apart(upgraded(model)), whole)
+        apart, alike = take_apart(upgraded(model), str(source))
+        onnx.save(apart, whole)
         # Folds constants and batch normalisation, and infers the shapes.
         quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
         folded = onnx.load(prepared)
-        prepare(folded, _ranges(samples))
+        measure = _ranges(samples)
+        prepare(folded, measure)
         onnx.save(folded, prepared)
         quantization.quantize_static(
             str(prepared),
@@ -129,10 +132,13 @@ def _quantize(
             per_channel=per_channel,
             calibrate_method=chosen,
             op_types_to_quantize=_operators(folded),
-            extra_options={"TensorQuantOverrides": _overrides(folded)},
+            extra_options={
+                "TensorQuantOverrides": _overrides(folded)
+                | shared(folded, [*alike, *of_states(folded)], measure)
+            },
         )
         quantised = onnx.load(result)
-        quantise_leftovers(quantised, partial(_ranges(samples), folded))
+        quantise_leftovers(quantised, partial(measure, folded))
         join_functions(quantised.graph)
         found: bytes = quantised.SerializeToString()
         result.write_bytes(found)

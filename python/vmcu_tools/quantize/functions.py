@@ -10,29 +10,56 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from ..errors import Problem, UserError
+from ..frontends.common import UnsupportedError
 from ..frontends.onnx.attributes import attributes_of
+from .recurrent import GATES, unrolled
 
 
-def take_apart(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with GroupNormalization as PyTorch writes it in older opsets, and Attention of
-    queries, keys and values alone as two matrix products; others stay as they are."""
+def take_apart(model: onnx.ModelProto, origin: str) -> tuple[onnx.ModelProto, list[list[str]]]:
+    """The model with GroupNormalization as PyTorch writes it in older opsets, Attention of
+    queries, keys and values alone as two matrix products, and recurrent layers step by step;
+    others stay as they are. Also groups of tensors that are to have one scale.
+
+    Raises UserError, of the file `origin`, for a recurrent layer that has no such form."""
     ops = {node.op_type for node in model.graph.node}
-    if not ops & {"GroupNormalization", "Attention"}:
-        return model
+    if not ops & {"GroupNormalization", "Attention", *GATES}:
+        return model, []
     model = onnx.shape_inference.infer_shapes(model)
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
     nodes: list[NodeProto] = []
+    alike: list[list[str]] = []
     for node in model.graph.node:
         parts = None
         if node.op_type == "GroupNormalization":
             parts = _group_normalization(model.graph, node, shapes.get(node.input[0], []))
         elif node.op_type == "Attention":
             parts = _attention(model.graph, node, shapes)
+        elif node.op_type in GATES:
+            parts = _steps(model.graph, node, shapes, alike, origin)
         nodes += [node] if parts is None else parts
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    return model
+    return model, alike
+
+
+def _steps(
+    graph: onnx.GraphProto,
+    node: NodeProto,
+    shapes: dict[str, list[int]],
+    alike: list[list[str]],
+    origin: str,
+) -> list[NodeProto]:
+    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    try:
+        found = unrolled(node, constants, shapes.get(node.input[0], []))
+    except UnsupportedError as error:
+        problem = Problem(error.reason, error.remedy, origin, node.name, node.op_type)
+        raise UserError(problem) from error
+    graph.initializer.extend(found.constants)
+    alike += found.alike.values()
+    return found.nodes
 
 
 def _constant(graph: onnx.GraphProto, name: str, array: np.ndarray) -> str:

@@ -19,7 +19,6 @@ _FLOAT_MODEL = (
     "`vmcu quantize`."
 )
 _STATIC = "quantise the model statically, with calibration data"
-_NO_STATE = "use convolutions over time instead"
 _NO_CONTROL = "export the model without control flow, for one fixed input shape"
 _INSIDE = ("the summed values are not quantised", REQUANTISE)
 # What cannot be had, and why.
@@ -27,7 +26,7 @@ _UNSUPPORTED = {
     "ConvInteger": ("the result is int32 without a scale", _STATIC),
     "MatMulInteger": ("the result is int32 without a scale", _STATIC),
     "DynamicQuantizeLinear": ("scales that are chosen at run time are not supported", _STATIC),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("recurrent layers are not supported", _NO_STATE)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("a recurrent layer in float", REQUANTISE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
     "Attention": ("fused attention is not supported", REQUANTISE),
     **dict.fromkeys(

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that are to have one scale: those of all steps of a recurrent layer, and both ends of a
+state with what goes into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+
+from ..passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
+from .preparation import Ranges
+
+# What has the scale of its first input.
+_MOVES = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Identity", "Expand"}
+Override = dict[str, list[dict[str, np.ndarray]]]
+
+
+def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Ranges) -> Override:
+    """For onnxruntime's quantiser, the range of each tensor of a group: that of all of them.
+    Groups with a tensor in common are one; names that the model does not have are passed over."""
+    graph = model.graph
+    known = {name for node in graph.node for name in node.output}
+    known.update(value.name for value in graph.input)
+    groups = _merged([[name for name in group if name in known] for group in alike])
+    if not groups:
+        return {}
+    measured = ranges(model, [name for group in groups for name in group])
+    found: Override = {}
+    for group in groups:
+        low = min(measured[name][0] for name in group)
+        high = max(measured[name][1] for name in group)
+        limits = {"rmin": np.array(low, np.float32), "rmax": np.array(high, np.float32)}
+        found |= {name: [dict(limits)] for name in group}
+    return found
+
+
+def of_states(model: onnx.ModelProto) -> list[list[str]]:
+    """By pair of an input and an output whose names say that they are a state before and after a
+    call: both, and what is concatenated with it."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    ins, outs = (
+        {value.name: key(value.name, words) for value in values}
+        for values, words in ((graph.input, PAST_WORDS), (graph.output, PRESENT_WORDS))
+    )
+    shapes = {v.name: _shape(v) for v in (*graph.input, *graph.output)}
+    found = []
+    for ahead, what in ins.items():
+        mine = [name for name, other in outs.items() if other == what != ()]
+        if len(mine) == 1 and list(ins.values()).count(what) == 1:
+            (behind,) = mine
+            if shapes[ahead] == shapes[behind]:
+                found.append(_group(graph, ahead, behind))
+    return found
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    kind = value.type.tensor_type
+    return (kind.elem_type, *(d.dim_value for d in kind.shape.dim))
+
+
+def _group(graph: onnx.GraphProto, ahead: str, behind: str) -> list[str]:
+    makers = {name: node for node in graph.node for name in node.output}
+
+    def sources(name: str) -> list[str]:
+        """A tensor, and those that it is moved from."""
+        names = [name]
+        while name in makers and makers[name].op_type in _MOVES:
+            name = makers[name].input[0]
+            names.append(name)
+        return names
+
+    found = {ahead: None}
+    for node in graph.node:
+        if node.op_type in _MOVES and node.input[0] in found:
+            found[node.output[0]] = None
+        elif node.op_type == "Concat" and not found.keys().isdisjoint(node.input):
+            parts = (name for one in node.input for name in sources(one))
+            found |= dict.fromkeys([*parts, node.output[0]])
+    found |= dict.fromkeys(sources(behind))
+    constants = {one.name for one in graph.initializer}
+    return [name for name in found if name not in constants]
+
+
+def _merged(groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    found: list[list[str]] = []
+    for group in groups:
+        mine, others = list(dict.fromkeys(group)), []
+        for other in found:
+            if set(other).isdisjoint(mine):
+                others.append(other)
+            else:
+                mine = list(dict.fromkeys([*other, *mine]))
+        found = [*others, mine]
+    return [group for group in found if len(group) > 1]

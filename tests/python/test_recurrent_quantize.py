@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GRU, LSTM and RNN of float files: the operators that they become, and what int8 makes of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from builders.onnx_recurrent import Cell
+from onnx import helper
+from vmcu_tools.cli import main
+from vmcu_tools.frontends import load
+from vmcu_tools.passes.rewrite import same_quantisation
+from vmcu_tools.quantize.functions import take_apart
+
+ort = pytest.importorskip("onnxruntime")
+KINDS = ("GRU", "LSTM", "RNN")
+
+
+def outputs(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True))
+
+
+def feeds_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {
+        value.name: rng.normal(size=[d.dim_value for d in value.type.tensor_type.shape.dim]).astype(
+            np.float32
+        )
+        for value in model.graph.input
+    }
+
+
+def expect_the_same(cell: Cell) -> None:
+    """Beside onnxruntime, which takes no batch in front: there it is given the axes exchanged."""
+    apart, _ = take_apart(cell.model(), "cell.onnx")
+    assert not {node.op_type for node in apart.graph.node} & {"GRU", "LSTM", "RNN"}
+    feeds = feeds_of(apart, 7)
+    found = outputs(apart, feeds)
+    plain = replace(cell, given={k: v for k, v in cell.given.items() if k != "layout"})
+    if cell.batch_first:
+        feeds = {name: array.swapaxes(0, 1) for name, array in feeds.items()}
+    wanted = outputs(plain.model(), feeds)
+    assert set(found) == set(wanted)
+    for name, array in wanted.items():
+        if cell.batch_first:
+            array = array.transpose(2, 0, 1, 3) if name == "y" else array.swapaxes(0, 1)
+        np.testing.assert_allclose(found[name], array, atol=2e-6)
+        assert np.abs(array).max() > 0.1
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize(
+    ("both", "begins", "biased", "batch_first"), list(itertools.product([False, True], repeat=4))
+)
+def test_forms(op: str, both: bool, begins: bool, biased: bool, batch_first: bool) -> None:
+    given = {"layout": 1} if batch_first else {}
+    expect_the_same(Cell(op, both=both, begins=begins, biased=biased, given=given))
+
+
+GIVEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("GRU", {"linear_before_reset": 1}, {}),
+    ("GRU", {"linear_before_reset": 1, "direction": "reverse"}, {"begins": True}),
+    ("GRU", {"activations": ["Sigmoid", "Softsign"]}, {}),
+    ("LSTM", {}, {"peepholes": True}),
+    ("LSTM", {"input_forget": 1}, {"peepholes": True, "both": True}),
+    ("LSTM", {"clip": 0.4}, {"peepholes": True}),
+    ("LSTM", {"activations": ["sigmoid", "tanh", "relu"]}, {}),
+    ("LSTM", {"activations": ["Sigmoid", "Tanh", "Softplus"] * 2}, {"both": True}),
+    ("LSTM", {"direction": "reverse"}, {"steps": 1, "begins": True}),
+    ("RNN", {"activations": ["Relu"], "clip": 0.7}, {}),
+    ("RNN", {"direction": "reverse"}, {"size": 1, "inputs": 1}),
+]
+
+
+@pytest.mark.parametrize(("op", "given", "more"), GIVEN, ids=str)
+def test_attributes(op: str, given: dict[str, Any], more: dict[str, Any]) -> None:
+    expect_the_same(Cell(op, given=given, **more))
+
+
+def quantized(cell: Cell, folder: Path, samples: int = 32) -> Path:
+    onnx.save(cell.model(), folder / "float.onnx")
+    data = [feeds_of(cell.model(), seed) for seed in range(samples)]
+    arrays = {name: np.stack([one[name] for one in data]) for name in data[0]}
+    np.savez(folder / "data.npz", **arrays)
+    target = folder / "int8.onnx"
+    words = ["quantize", "float.onnx", "--calibration", "data.npz", "-o", "int8.onnx"]
+    assert main([word if "." not in word else str(folder / word) for word in words]) == 0
+    return target
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("both", [False, True])
+def test_int8(op: str, both: bool, tmp_path: Path) -> None:
+    """Each byte is ONNX Runtime's, and values are near those in float."""
+    cell = Cell(op, steps=6, both=both, seed=2)
+    path = quantized(cell, tmp_path)
+    assert main(["verify", str(path), "-n", "20"]) == 0
+    assert main(["verify", str(path), "-n", "20", "--on", "host"]) == 0
+    feeds = feeds_of(cell.model(), 100)
+    wanted, found = outputs(cell.model(), feeds), outputs(onnx.load(path), feeds)
+    for name, array in wanted.items():
+        error = np.abs(found[name] - array)
+        assert error.max() < 0.15 and error.mean() < 0.03, name
+
+
+@pytest.mark.parametrize("op", KINDS)
+def test_a_state_that_is_kept(op: str, tmp_path: Path) -> None:
+    """One step a call: both ends of each state have one scale, so that nothing converts it."""
+    cell = Cell(op, steps=1, begins=True, seed=3)
+    path = quantized(cell, tmp_path)
+    graph = load(path)
+    ports = {port.name: port for port in (*graph.inputs, *graph.outputs)}
+    for state in cell.states:
+        ends = (graph.tensors[ports[f"{state}{end}"].tensor] for end in ("0", "n"))
+        assert same_quantisation(*ends)
+    for target in ("virtual", "host"):
+        assert main(["verify", str(path), "-n", "200", "--on", target]) == 0
+
+
+def spoiled(cell: Cell, place: int, name: str) -> onnx.ModelProto:
+    """Another input at a place of the node: one of the model's, or none of it."""
+    model = cell.model()
+    inputs = [*model.graph.node[0].input, *[""] * 8]
+    inputs[place] = name
+    del model.graph.node[0].input[:]
+    model.graph.node[0].input.extend(inputs[:8])
+    model.graph.input.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1,)))
+    return model
+
+
+REFUSED = [
+    (spoiled(Cell("GRU"), 4, "lengths"), "the sequence's length is an input"),
+    (spoiled(Cell("LSTM"), 1, "weights"), "input 1 is not constant"),
+    (Cell("RNN", given={"activations": ["HardSigmoid"]}).model(), "the activations HardSigmoid"),
+    (Cell("RNN", steps=1001).model(), "1001 steps, at most 1000"),
+]
+
+
+@pytest.mark.parametrize(("model", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_what_is_refused(
+    model: onnx.ModelProto, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(model, tmp_path / "float.onnx")
+    arrays = {name: array[None] for name, array in feeds_of(model, 1).items()}
+    np.savez(tmp_path / "data.npz", **arrays)
+    words = ["quantize", str(tmp_path / "float.onnx"), "--calibration", str(tmp_path / "data.npz")]
+    assert main([*words, "-o", str(tmp_path / "int8.onnx")]) == 1
+    text = capsys.readouterr().err
+    assert said in text and "hint: " in text and "float.onnx: cell" in text
+    assert not (tmp_path / "int8.onnx").exists()
