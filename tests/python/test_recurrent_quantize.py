@@ -139,7 +139,7 @@ REFUSED = [
     (spoiled(Cell("GRU"), 4, "lengths"), "the sequence's length is an input"),
     (spoiled(Cell("LSTM"), 1, "weights"), "input 1 is not constant"),
     (Cell("RNN", given={"activations": ["HardSigmoid"]}).model(), "the activations HardSigmoid"),
-    (Cell("RNN", steps=1001).model(), "1001 steps, at most 1000"),
+    (Cell("RNN", steps=101).model(), "101 steps, at most 100"),
 ]
 
 

@@ -23,7 +23,8 @@ GATES = {"GRU": "zrh", "LSTM": "iofc", "RNN": "h"}
 PEEPHOLES = "iof"
 ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
 KNOWN = {one.lower(): one for one in ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus")}
-MOST_STEPS = 1000
+# So that a step has 30 nodes at most, see MAX_NODES.
+MOST_STEPS = 100
 _FIXED = "export it for one sequence of a fixed length, batch 1"
 
 
@@ -104,11 +105,10 @@ class _Unroller:
         inner = self.node.op_type == "GRU" and not self.given.get("linear_before_reset")
         # What a gate adds of its state's part behind a reset stays there.
         behind = {"h"} if self.node.op_type == "GRU" and not inner else set()
-        self.rows = {}
-        for gate, w in self.parts.w.items():
-            bias = self.parts.wb[gate] + (0 if gate in behind else self.parts.rb[gate])
-            ins = [x, self._constant(f"w{gate}", w), self._constant(f"b{gate}", bias)]
-            self.rows[gate] = self._add("Gemm", ins, f"x{gate}")
+        self.biases = {
+            gate: bias + (0 if gate in behind else self.parts.rb[gate])
+            for gate, bias in self.parts.wb.items()
+        }
         states = [self._begin(5, number, "h")]
         if self.node.op_type == "LSTM":
             states.append(self._begin(6, number, "c"))
@@ -116,6 +116,7 @@ class _Unroller:
         steps = range(self.steps)
         for t in steps if self.directions[number] > 0 else reversed(steps):
             self.step = t
+            self.row = self._row(x)
             states = STEPS[self.node.op_type](self, *states)
             made[t] = (states[0], states[1] if len(states) > 1 else "")
         return [made[t] for t in steps]
@@ -142,7 +143,7 @@ class _Unroller:
             inner = self._now("Mul", [r, inner], "reset")
         else:
             inner = self._product("h", self._now("Mul", [r, h], "reset"))
-        new = self._active(1, self._sum([self._row("h"), inner], "new sum"), "new")
+        new = self._active(1, self._sum([self._given("h"), inner], "new sum"), "new")
         one = self._constant("one", np.float32(1))
         kept = self._now("Mul", [z, h], "kept")
         taken = self._now("Mul", [self._now("Sub", [one, z], "rest"), new], "taken")
@@ -154,7 +155,9 @@ class _Unroller:
             f = self._now("Sub", [self._constant("one", np.float32(1)), i], "forget")
         else:
             f = self._gate("f", h, c)
-        new = self._active(1, self._sum([self._row("c"), self._product("c", h)], "new sum"), "new")
+        new = self._active(
+            1, self._sum([self._given("c"), self._product("c", h)], "new sum"), "new"
+        )
         kept, taken = (
             self._now("Mul", pair, name) for pair, name in (([f, c], "kept"), ([i, new], "taken"))
         )
@@ -165,23 +168,29 @@ class _Unroller:
         return [hidden, cell]
 
     def rnn(self, h: str) -> list[str]:
-        hidden = self._active(0, self._sum([self._row("h"), self._product("h", h)], "sum"), "h")
+        hidden = self._active(0, self._sum([self._given("h"), self._product("h", h)], "sum"), "h")
         self._like("h", hidden)
         return [hidden]
 
     def _gate(self, gate: str, h: str, cell: str = "") -> str:
-        parts = [self._row(gate), self._product(gate, h)]
+        parts = [self._given(gate), self._product(gate, h)]
         if cell and gate in self.parts.peepholes:
             peephole = self._constant(f"p{gate}", self.parts.peepholes[gate])
             parts.append(self._now("Mul", [cell, peephole], f"{gate} peephole"))
         return self._active(0, self._sum(parts, f"{gate} sum"), gate)
 
-    def _row(self, gate: str) -> str:
-        """The input's part of a gate in this step."""
+    def _row(self, x: str) -> str:
+        """The input in this step."""
         if self.steps == 1:
-            return self.rows[gate]
+            return x
         bounds = (self._ints(f"at {n}", n) for n in (self.step, self.step + 1, 0))
-        return self._now("Slice", [self.rows[gate], *bounds], f"x{gate}")
+        return self._add("Slice", [x, *bounds], f"{self.step}/x")
+
+    def _given(self, gate: str) -> str:
+        """The input's part of a gate in this step."""
+        constants = {"w": self.parts.w[gate], "b": self.biases[gate]}
+        names = [self._constant(f"{name}{gate}", array) for name, array in constants.items()]
+        return self._now("Gemm", [self.row, *names], f"x{gate}")
 
     def _product(self, gate: str, h: str, bias: np.ndarray | None = None) -> str:
         bias = np.zeros(self.size, np.float32) if bias is None else bias

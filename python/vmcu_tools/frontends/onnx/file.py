@@ -94,6 +94,11 @@ def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
     )
 
 
+_SCALING = ("QuantizeLinear", "DequantizeLinear")
+# How many of these an operator has: behind it, and behind its constants.
+QDQ_NODES = 4
+
+
 def _check_functions(model: onnx.ModelProto) -> None:
     """Functions that call each other twice, many levels deep, would grow without bounds."""
     functions = {(f.domain, f.name): f for f in model.functions}
@@ -111,12 +116,14 @@ def _check_functions(model: onnx.ModelProto) -> None:
         return total
 
     total = size(model.graph.node, 0)
-    if total > MAX_NODES:
+    if total > MAX_NODES * (1 + QDQ_NODES):
         raise ValueError(f"the model has {total} nodes, too many")
 
 
 def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
-    if len(graph.node) > MAX_NODES or len(graph.input) + len(graph.output) > MAX_NODES:
+    scaling = sum(node.op_type in _SCALING for node in graph.node)
+    most = max(len(graph.node) - scaling, len(graph.input) + len(graph.output))
+    if most > MAX_NODES or scaling > MAX_NODES * QDQ_NODES:
         raise ValueError(f"the model has {len(graph.node)} nodes, too many")
     constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
     inputs = [_value(v) for v in graph.input if v.name not in constants]
