@@ -285,6 +285,12 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *til
 
 /* In blocks_helium.S. */
 {DECLARED}
+/* Whether all blocks are whole and fast ones, as in most layers, by the stream's first word. */
+VMCU_INLINE bool vmcu_are_fast_fours(uint32_t counts)
+{{
+	return !vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12;
+}}
+
 VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
@@ -293,8 +299,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 BLOCKS = """
 const uint32_t counts = *(const uint32_t *)*w;
 
-if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
-	/* As in most layers, all blocks are whole and fast ones. */
+if (vmcu_are_fast_fours(counts)) {
 	*w = vmcu_run_of_vectors(*w + sizeof(counts), tile, p->steps, out,
 				 (int32_t)((counts & 0xffffU) * 4U), vmcu_half(p), pitch,
 				 pixels);

@@ -86,6 +86,12 @@ def store_vector(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, 
 
 
 @define("RAMStore", "const struct vmcu_call *call", "", apart=True)
+def all_tiles(m: Machine, call: int) -> None:
+    """All wide tiles of a convolution that a call asks for."""
+    raise NotImplementedError("programs say it in loops")
+
+
+@define("RAMStore", "const struct vmcu_call *call", "", apart=True)
 def all_vectors(m: Machine, call: int) -> None:
     """All pixels that a call asks for, vector by vector."""
     raise NotImplementedError("programs say it in loops")
