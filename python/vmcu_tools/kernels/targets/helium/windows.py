@@ -70,11 +70,11 @@ const uint8_t *const stream = vmcu_constants(call, p->stream);
 const uint32_t counts = *(const uint32_t *)stream;
 int8_t *const out = vmcu_output_start(call);
 vmcu_lane_t *const tile = call->scratch;
-/* The last column where four windows of three rows may begin; their blocks are whole fast ones. */
+/* The last column where four windows of three rows may begin. */
 int32_t last = -1;
 
-if (p->groups == 1U && in.rows != NULL && in.packed && vmcu_are_three_rows(window, in.run) &&
-    in.run == window->kernel_w * in.depth && vmcu_are_fast_fours(counts)) {
+if (p->groups == 1U && in.rows != NULL && in.packed && vmcu_are_fast_fours(counts) &&
+    vmcu_are_three_rows(window, in.run) && in.run == window->kernel_w * in.depth) {
 	last = width - 3 * stride - window->kernel_w;
 }
 for (int32_t x = 0, pixels = 4; x < columns; x += pixels) {
@@ -88,10 +88,10 @@ for (int32_t x = 0, pixels = 4; x < columns; x += pixels) {
 
 	if (pixels == 4 && pixel >= 0 && pixel <= last) {
 		vmcu_three_rows(tile, in.rows + pixel * in.depth,
-				window->dilation_h * width * in.depth, stride * in.depth, in.run,
-				pixels);
-		vmcu_run_of_vectors(w + sizeof(counts), tile, p->steps, to, channels, vmcu_half(p),
-				    channels, pixels);
+				window->dilation_h * width * in.depth, stride * in.depth,
+				in.run, pixels);
+		vmcu_run_of_vectors(w + sizeof(counts), tile, p->steps, to, channels,
+				    vmcu_half(p), channels, pixels);
 		continue;
 	}
 	for (int32_t g = 0; g < p->groups; g++) {
