@@ -25,10 +25,12 @@ from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.kernels.language.packing import PAIRED_TAPS, PAIRS, Packing, in_order, paired_code
 from vmcu_tools.kernels.language.target import Target
+from vmcu_tools.kernels.pack import together
 from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import DEFAULT, TARGETS
 from vmcu_tools.ops import ProgramLayer, bind
 from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.costs import calls_of
 from vmcu_tools.quant import FixedPoint, FloatScale, wrap_int32
@@ -334,6 +336,40 @@ def test_paired_layers_at_the_bound(columns: int, target: str, board: str) -> No
     samples = [[rng.choice(np.array([-128, 127], np.int8), shape)] for _ in range(4)]
     samples += [[np.full(shape, end, np.int8)] for end in (-128, 127)]
     found = runners.get(board).run(disjoint(graph), samples)
+    for sample, (output,) in zip(samples, found, strict=True):
+        wanted = bind(graph, node).rows(sample, 0, 2)
+        np.testing.assert_array_equal(output.reshape(wanted.shape), wanted)
+
+
+@pytest.mark.parametrize(
+    ("window", "weights", "count"),
+    [
+        pytest.param((3, 3), [0, 0, 0, 0, 0, 127, 100, 0, 127], 4, id="8 taps, but not 5"),
+        pytest.param((3, 3), [0, 0, 0, 127, 127, 100, 0, 0, 0], 2, id="5 taps, but not 3"),
+        pytest.param((5, 5), [0, 0, -128, -128, *[0] * 21], 1, id="3 taps, but not 2"),
+        pytest.param((5, 5), [127] * 25, 2, id="2 taps"),
+        pytest.param((16, 32), [127] * 512, 2, id="as many as the pairs' sums can hold"),
+        pytest.param((24, 24), [-127] * 576, 2, id="more than these"),
+    ],
+)
+def test_depthwise_vectors_at_the_bound(
+    window: tuple[int, int], weights: list[int], count: int
+) -> None:
+    """Sums of 16 bits of the largest products, whatever number of taps a kernel adds up."""
+    tall, wide = window
+    channels, shape = 16, (tall + 1, wide + 1, 16)
+    taps = np.repeat(np.array(weights, np.int8)[:, None], channels, axis=1)
+    assert together(taps) == count
+    requant = FixedPoint.of(np.full(channels, 0.9 / np.abs(taps.astype(int)).sum(0).max()))
+    side = taps.reshape(tall, wide, channels)
+    op = DepthwiseConv2D(side, np.zeros(channels, np.int32), Window(window), requant)
+    shapes = {"in": shape, "out": (2, 2, channels)}
+    tensors = {name: Tensor(name, one, 0.1, 0) for name, one in shapes.items()}
+    ports = [Port(name, name, (1, *one), "int8") for name, one in shapes.items()]
+    node = Node("one", op, ("in",), ("out",))
+    graph = Graph("one", "one", tensors, (node,), (ports[0],), (ports[1],), target="helium")
+    samples = [[np.full(shape, end, np.int8)] for end in (-128, 127)]
+    found = runners.get("qemu:m55").run(disjoint(graph), samples)
     for sample, (output,) in zip(samples, found, strict=True):
         wanted = bind(graph, node).rows(sample, 0, 2)
         np.testing.assert_array_equal(output.reshape(wanted.shape), wanted)

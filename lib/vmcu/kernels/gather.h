@@ -15,6 +15,7 @@
 #ifndef VMCU_KERNELS_GATHER_H_
 #define VMCU_KERNELS_GATHER_H_
 
+#include "vectors.h"
 #include "window.h"
 
 /** Pixels of a tile. */
@@ -217,6 +218,18 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 /** Bytes of a tile's windows, at most, that are put together with their padding. */
 #define VMCU_EDGE 128
 
+#if defined(VMCU_VECTORS)
+/** Copies @a count bytes. */
+VMCU_INLINE void vmcu_copy_vectors(int8_t *to, const int8_t *x, int32_t count)
+{
+	for (; count > 0; count -= 16, to += 16, x += 16) {
+		const mve_pred16_t some = vctp8q((uint32_t)count);
+
+		vstrbq_p_s8(to, vldrbq_z_s8(x, some), some);
+	}
+}
+#endif
+
 /**
  * A copy of a tile's windows with their padding, as if that were part of the image; false if they
  * are more than VMCU_EDGE bytes, or in several pieces.
@@ -236,12 +249,17 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 	    bytes * window->kernel_h > VMCU_EDGE) {
 		return false;
 	}
+#if defined(VMCU_VECTORS)
+	for (int32_t i = 0; i < bytes * window->kernel_h; i += 16) {
+		vstrbq_s8((int8_t *)copy + i, vdupq_n_s8((int8_t)in->zero));
+	}
+#else
 	for (int32_t i = 0; 4 * i < bytes * window->kernel_h; i++) {
 		copy[i] = (uint8_t)in->zero * 0x01010101U;
 	}
+#endif
 	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h, to += bytes) {
 		const int8_t *x;
-		int32_t i = 0;
 
 		if (!vmcu_source_row(in, row)) {
 			continue;
@@ -253,12 +271,18 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 		} else {
 			x = vmcu_source_at(in, row, first);
 		}
+#if defined(VMCU_VECTORS)
+		vmcu_copy_vectors(to, x, count * in->depth);
+#else
+		int32_t i = 0;
+
 		for (; i + 4 <= count * in->depth; i += 4) {
 			vmcu_copy_word(to + i, x + i);
 		}
 		for (; i < count * in->depth; i++) {
 			to[i] = x[i];
 		}
+#endif
 	}
 	span->x = (const int8_t *)copy;
 	span->step = bytes;

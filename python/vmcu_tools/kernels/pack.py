@@ -23,7 +23,7 @@ from .targets.portable.depthwise import (
     weight_bytes,
 )
 from .targets.portable.places import tap_order
-from .targets.portable.vectors import ALONE, CODE_BITS, LINES, MOST, TAPS_BITS, quarters
+from .targets.portable.vectors import ALONE, CODE_BITS, FEW, LINES, MOST, SIZES, TAPS_BITS, quarters
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
@@ -353,7 +353,8 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
     order, parts = quarters(size), []
     for pick, one, word, count in zip(picks, taps, words, counts, strict=True):
         quick = isinstance(weights.requant, FixedPoint) and bool(weights.is_fast[pick].all())
-        word |= (min(count, MOST) << CODE_BITS) * (quick and len(pick) == size)
+        has_code = quick and len(pick) == size and (count > 3 or len(one) <= FEW)
+        word |= (min(count, MOST) << CODE_BITS) * has_code
         bias, multiplier, other = (
             fill(values, size)[order]
             for values in (weights.folded_bias[pick], *weights.factors(pick, quick))
@@ -371,10 +372,15 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
 
 
 def together(taps: np.ndarray) -> int:
-    """How many consecutive taps, of int8 (taps, channels), may be added up in 16 bits."""
+    """How many consecutive taps, of int8 (taps, channels), may be added up in 16 bits; those of
+    SIZES that are less may, too."""
     reach = np.abs(taps.astype(np.int64)) * -INT8_MIN
-    for count in range(len(taps), 1, -1):
+
+    def fits(count: int) -> bool:
         sums = np.add.reduceat(reach, np.arange(0, len(taps), count), axis=0)
-        if sums.max() < -INT16_MIN:
+        return bool(sums.max() < -INT16_MIN)
+
+    for count in range(len(taps), 1, -1):
+        if fits(count) and all(fits(size) for size in (*SIZES, MOST) if size < count):
             return count
     return 1

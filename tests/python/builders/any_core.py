@@ -29,7 +29,7 @@ from vmcu_tools.kernels.targets import (
 from vmcu_tools.kernels.targets.portable.dense import run_dense, sums_dense
 from vmcu_tools.kernels.targets.portable.pooling import POOLS
 from vmcu_tools.kernels.targets.portable.sums import add_vectors
-from vmcu_tools.kernels.targets.portable.vectors import all_vectors
+from vmcu_tools.kernels.targets.portable.vectors import all_tiles, all_vectors
 from vmcu_tools.ops import descriptors, operators_h
 
 from . import any_pairs
@@ -215,6 +215,13 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 }
 """,
     "nines": r"""
+/* Of the portable target, further down. */
+VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
+				int32_t pixel, int32_t channel, int32_t pixels);
+VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				const uint8_t **w, int8_t *out, int32_t pitch,
+				int32_t pixels);
+
 VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
 				int32_t pixel, int32_t channel)
 {
@@ -241,6 +248,30 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 }
 """,
 }
+# Tile by tile, from either side.
+ALL_TILES = r"""
+const struct vmcu_mac_params *p = vmcu_params(call);
+const struct vmcu_source in = vmcu_conv_source(call, p);
+const struct vmcu_window *window = &p->window;
+const int32_t columns = call->columns, channels = vmcu_call_output(call)->channels;
+const int32_t row = call->y * window->stride_h - window->pad_top;
+const uint8_t *w;
+
+for (int32_t done = 0, pixels = 4; done < columns; done += pixels) {
+	while (pixels > columns - done) {
+		pixels >>= 1;
+	}
+	const int32_t x = (call->layer->descending != 0) ? columns - pixels - done : done;
+	const int32_t pixel = (call->x + x) * window->stride_w - window->pad_left;
+	int8_t *to = vmcu_output_start(call) + x * channels;
+
+	w = vmcu_constants(call, p->stream);
+	for (int32_t g = 0; g < p->groups; g++, to += channels / p->groups) {
+		vmcu_gather(call->scratch, &in, row, pixel, g * p->depth, pixels);
+		vmcu_blocks_of_wide(p, call->scratch, &w, to, channels, pixels);
+	}
+}
+"""
 SUMS = """
 {
 	const int32_t *bias = (const int32_t *)*w;
@@ -262,6 +293,7 @@ SUMS = """
 }
 """
 VECTOR_BODIES = {
+    all_tiles: ALL_TILES,
     all_vectors: ALL_VECTORS,
     add_vectors: ADD,
     POOLS["max"]: POOL.format(

@@ -52,38 +52,23 @@ vmcu_run_of_vectors:
 	push	{r0, r1, r2, r5}
 	.cfi_adjust_cfa_offset	16
 	mov	r3, r0
-
-	/* The end of the output, and the zero point. */
-	ldr	r0, LEFT
-	add	r0, r5
-	str	r0, END
-	ldr	r0, HALF
-	asrs	r0, #1
-	str	r0, HALF
+	ldr	r9, LEFT
+	ldr	r7, HALF
+	asrs	r7, #1
 	ldr	r11, PITCH
 	ldr	r0, PIXELS
-	cmp	r0, #2
-	beq.w	.Lvmcu_run_of_vectors_of_2
-	bls.w	.Lvmcu_run_of_vectors_of_1
+	cmp	r0, #4
+	bne.w	.Lvmcu_run_of_vectors_any
+	cmp	r9, #0
+	beq.w	.Lvmcu_run_of_vectors_any
+	cmp	r2, #2
+	beq.w	.Lvmcu_run_of_vectors_steps_2
+	bhi.w	.Lvmcu_run_of_vectors_any
 
-	/* Where the next block of four pixels begins. */
-	ldr	r0, STEPS
-	ldr	r1, TILE
-	adr	r2, .Lvmcu_run_of_vectors_of_4
-	cmp	r0, #2
-	it	eq
-	adreq	r2, .Lvmcu_run_of_vectors_steps_2
-	it	lo
-	adrlo	r2, .Lvmcu_run_of_vectors_steps_1
-	adds	r2, #1
-	str	r2, NEXT
-	bx	r2
-
-	/* Four pixels, 2 steps. */
-.Lvmcu_run_of_vectors_steps_2:
-	mov	r7, r3
-	vldrw.32	q4, [r7, #16]
-	vldrw.32	q5, [r7, #48]
+	/* Four pixels, 1 step. */
+.Lvmcu_run_of_vectors_steps_1:
+	vldrw.32	q4, [r3, #16]
+	vldrw.32	q5, [r3, #48]
 	vldrw.32	q6, [r1, #0]
 	vmladav.s8	r0, q4, q6
 	vmladav.s8	r2, q5, q6
@@ -96,8 +81,87 @@ vmcu_run_of_vectors:
 	vldrw.32	q7, [r1, #48]
 	vmladav.s8	r12, q4, q7
 	vmladav.s8	lr, q5, q7
-	vldrw.32	q4, [r7, #80]
-	vldrw.32	q5, [r7, #112]
+	vmov	q0[2], q0[0], r0, r2
+	vmov	q1[2], q1[0], r4, r6
+	vmov	q2[2], q2[0], r8, r10
+	vmov	q3[2], q3[0], r12, lr
+	vldrw.32	q4, [r3, #32]
+	vldrw.32	q5, [r3, #64]
+	vmladav.s8	r8, q4, q6
+	vmladav.s8	r10, q5, q6
+	vmladav.s8	r12, q4, q7
+	vmladav.s8	lr, q5, q7
+	vldrw.32	q6, [r1, #0]
+	vmladav.s8	r0, q4, q6
+	vmladav.s8	r2, q5, q6
+	vldrw.32	q7, [r1, #16]
+	vmladav.s8	r4, q4, q7
+	vmladav.s8	r6, q5, q7
+	vmov	q0[3], q0[1], r0, r2
+	vmov	q1[3], q1[1], r4, r6
+	vmov	q2[3], q2[1], r8, r10
+	vmov	q3[3], q3[1], r12, lr
+	vldrw.32	q4, [r3]
+	vadd.i32	q0, q0, q4
+	vadd.i32	q1, q1, q4
+	vadd.i32	q2, q2, q4
+	vadd.i32	q3, q3, q4
+	vldrw.32	q5, [r3, #80]!
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
+	vmvn	q6, q6
+	movs	r0, #1
+	vqrdmulh.s32	q7, q0, q5
+	vqdmlah.s32	q7, q0, r0
+	vrshl.s32	q0, q7, q6
+	vqrdmulh.s32	q7, q1, q5
+	vqdmlah.s32	q7, q1, r0
+	vrshl.s32	q1, q7, q6
+	vqrdmulh.s32	q7, q2, q5
+	vqdmlah.s32	q7, q2, r0
+	vrshl.s32	q2, q7, q6
+	vqrdmulh.s32	q7, q3, q5
+	vqdmlah.s32	q7, q3, r0
+	vrshl.s32	q3, q7, q6
+	vqmovnb.s32	q0, q0
+	vqmovnt.s32	q0, q1
+	vqadd.s16	q0, q0, r7
+	vqmovnb.s16	q0, q0
+	vqmovnb.s32	q2, q2
+	vqmovnt.s32	q2, q3
+	vqadd.s16	q2, q2, r7
+	vqmovnb.s16	q2, q2
+	add	r0, r5, r11
+	add	r2, r0, r11
+	add	r4, r2, r11
+	vstrb.32	q0, [r5], #4
+	vshr.u32	q0, q0, #16
+	vstrb.32	q0, [r0]
+	vstrb.32	q2, [r2]
+	vshr.u32	q2, q2, #16
+	vstrb.32	q2, [r4]
+	subs	r9, #4
+	bne.w	.Lvmcu_run_of_vectors_steps_1
+	b.w	.Lvmcu_run_of_vectors_done
+
+	/* Four pixels, 2 steps. */
+.Lvmcu_run_of_vectors_steps_2:
+	vldrw.32	q4, [r3, #16]
+	vldrw.32	q5, [r3, #48]
+	vldrw.32	q6, [r1, #0]
+	vmladav.s8	r0, q4, q6
+	vmladav.s8	r2, q5, q6
+	vldrw.32	q7, [r1, #16]
+	vmladav.s8	r4, q4, q7
+	vmladav.s8	r6, q5, q7
+	vldrw.32	q6, [r1, #32]
+	vmladav.s8	r8, q4, q6
+	vmladav.s8	r10, q5, q6
+	vldrw.32	q7, [r1, #48]
+	vmladav.s8	r12, q4, q7
+	vmladav.s8	lr, q5, q7
+	vldrw.32	q4, [r3, #80]
+	vldrw.32	q5, [r3, #112]
 	vldrw.32	q6, [r1, #64]
 	vmladava.s8	r0, q4, q6
 	vmladava.s8	r2, q5, q6
@@ -114,14 +178,14 @@ vmcu_run_of_vectors:
 	vmov	q1[2], q1[0], r4, r6
 	vmov	q2[2], q2[0], r8, r10
 	vmov	q3[2], q3[0], r12, lr
-	vldrw.32	q4, [r7, #96]
-	vldrw.32	q5, [r7, #128]
+	vldrw.32	q4, [r3, #96]
+	vldrw.32	q5, [r3, #128]
 	vmladav.s8	r8, q4, q6
 	vmladav.s8	r10, q5, q6
 	vmladav.s8	r12, q4, q7
 	vmladav.s8	lr, q5, q7
-	vldrw.32	q4, [r7, #32]
-	vldrw.32	q5, [r7, #64]
+	vldrw.32	q4, [r3, #32]
+	vldrw.32	q5, [r3, #64]
 	vldrw.32	q6, [r1, #0]
 	vmladav.s8	r0, q4, q6
 	vmladav.s8	r2, q5, q6
@@ -134,8 +198,8 @@ vmcu_run_of_vectors:
 	vldrw.32	q7, [r1, #48]
 	vmladava.s8	r12, q4, q7
 	vmladava.s8	lr, q5, q7
-	vldrw.32	q4, [r7, #96]
-	vldrw.32	q5, [r7, #128]
+	vldrw.32	q4, [r3, #96]
+	vldrw.32	q5, [r3, #128]
 	vldrw.32	q6, [r1, #64]
 	vmladava.s8	r0, q4, q6
 	vmladava.s8	r2, q5, q6
@@ -146,8 +210,57 @@ vmcu_run_of_vectors:
 	vmov	q1[3], q1[1], r4, r6
 	vmov	q2[3], q2[1], r8, r10
 	vmov	q3[3], q3[1], r12, lr
-	adds	r3, #144
-	b	.Lvmcu_run_of_vectors_finish
+	vldrw.32	q4, [r3]
+	vadd.i32	q0, q0, q4
+	vadd.i32	q1, q1, q4
+	vadd.i32	q2, q2, q4
+	vadd.i32	q3, q3, q4
+	vldrw.32	q5, [r3, #144]!
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
+	vmvn	q6, q6
+	movs	r0, #1
+	vqrdmulh.s32	q7, q0, q5
+	vqdmlah.s32	q7, q0, r0
+	vrshl.s32	q0, q7, q6
+	vqrdmulh.s32	q7, q1, q5
+	vqdmlah.s32	q7, q1, r0
+	vrshl.s32	q1, q7, q6
+	vqrdmulh.s32	q7, q2, q5
+	vqdmlah.s32	q7, q2, r0
+	vrshl.s32	q2, q7, q6
+	vqrdmulh.s32	q7, q3, q5
+	vqdmlah.s32	q7, q3, r0
+	vrshl.s32	q3, q7, q6
+	vqmovnb.s32	q0, q0
+	vqmovnt.s32	q0, q1
+	vqadd.s16	q0, q0, r7
+	vqmovnb.s16	q0, q0
+	vqmovnb.s32	q2, q2
+	vqmovnt.s32	q2, q3
+	vqadd.s16	q2, q2, r7
+	vqmovnb.s16	q2, q2
+	add	r0, r5, r11
+	add	r2, r0, r11
+	add	r4, r2, r11
+	vstrb.32	q0, [r5], #4
+	vshr.u32	q0, q0, #16
+	vstrb.32	q0, [r0]
+	vstrb.32	q2, [r2]
+	vshr.u32	q2, q2, #16
+	vstrb.32	q2, [r4]
+	subs	r9, #4
+	bne.w	.Lvmcu_run_of_vectors_steps_2
+	b.w	.Lvmcu_run_of_vectors_done
+
+	/* The end of the output, and the zero point. */
+.Lvmcu_run_of_vectors_any:
+	add	r9, r5
+	str	r9, END
+	str	r7, HALF
+	cmp	r0, #2
+	beq.w	.Lvmcu_run_of_vectors_of_2
+	bls.w	.Lvmcu_run_of_vectors_of_1
 
 	/* A block of 4 pixels. */
 .Lvmcu_run_of_vectors_of_4:
@@ -235,47 +348,6 @@ vmcu_run_of_vectors:
 	vmov	q2[3], q2[1], r8, r10
 	vmov	q3[3], q3[1], r12, lr
 	subs	r3, #16
-	b	.Lvmcu_run_of_vectors_finish
-
-	/* Four pixels, 1 step. */
-.Lvmcu_run_of_vectors_steps_1:
-	mov	r7, r3
-	vldrw.32	q4, [r7, #16]
-	vldrw.32	q5, [r7, #48]
-	vldrw.32	q6, [r1, #0]
-	vmladav.s8	r0, q4, q6
-	vmladav.s8	r2, q5, q6
-	vldrw.32	q7, [r1, #16]
-	vmladav.s8	r4, q4, q7
-	vmladav.s8	r6, q5, q7
-	vldrw.32	q6, [r1, #32]
-	vmladav.s8	r8, q4, q6
-	vmladav.s8	r10, q5, q6
-	vldrw.32	q7, [r1, #48]
-	vmladav.s8	r12, q4, q7
-	vmladav.s8	lr, q5, q7
-	vmov	q0[2], q0[0], r0, r2
-	vmov	q1[2], q1[0], r4, r6
-	vmov	q2[2], q2[0], r8, r10
-	vmov	q3[2], q3[0], r12, lr
-	vldrw.32	q4, [r7, #32]
-	vldrw.32	q5, [r7, #64]
-	vmladav.s8	r8, q4, q6
-	vmladav.s8	r10, q5, q6
-	vmladav.s8	r12, q4, q7
-	vmladav.s8	lr, q5, q7
-	vldrw.32	q6, [r1, #0]
-	vmladav.s8	r0, q4, q6
-	vmladav.s8	r2, q5, q6
-	vldrw.32	q7, [r1, #16]
-	vmladav.s8	r4, q4, q7
-	vmladav.s8	r6, q5, q7
-	vmov	q0[3], q0[1], r0, r2
-	vmov	q1[3], q1[1], r4, r6
-	vmov	q2[3], q2[1], r8, r10
-	vmov	q3[3], q3[1], r12, lr
-	adds	r3, #80
-.Lvmcu_run_of_vectors_finish:
 	vldrw.32	q4, [r7]
 	vadd.i32	q0, q0, q4
 	vadd.i32	q1, q1, q4
@@ -284,26 +356,23 @@ vmcu_run_of_vectors:
 	ldr	r9, END
 	cmp	r5, r9
 	beq	.Lvmcu_run_of_vectors_words_4
-	vldrw.32	q5, [r3], #16
-	vldrb.u32	q6, [r3]
-	adds	r3, #4
+	vldrw.32	q5, [r3]
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
 	vmvn	q6, q6
+	movs	r0, #1
 	vqrdmulh.s32	q7, q0, q5
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q7
-	vrshl.s32	q0, q0, q6
+	vqdmlah.s32	q7, q0, r0
+	vrshl.s32	q0, q7, q6
 	vqrdmulh.s32	q7, q1, q5
-	vshr.s32	q1, q1, #31
-	vadd.i32	q1, q1, q7
-	vrshl.s32	q1, q1, q6
+	vqdmlah.s32	q7, q1, r0
+	vrshl.s32	q1, q7, q6
 	vqrdmulh.s32	q7, q2, q5
-	vshr.s32	q2, q2, #31
-	vadd.i32	q2, q2, q7
-	vrshl.s32	q2, q2, q6
+	vqdmlah.s32	q7, q2, r0
+	vrshl.s32	q2, q7, q6
 	vqrdmulh.s32	q7, q3, q5
-	vshr.s32	q3, q3, #31
-	vadd.i32	q3, q3, q7
-	vrshl.s32	q3, q3, q6
+	vqdmlah.s32	q7, q3, r0
+	vrshl.s32	q3, q7, q6
 	ldr	r7, HALF
 	vqmovnb.s32	q0, q0
 	vqmovnt.s32	q0, q1
@@ -316,16 +385,15 @@ vmcu_run_of_vectors:
 	add	r0, r5, r11
 	add	r2, r0, r11
 	add	r4, r2, r11
-	vstrb.32	q0, [r5]
+	vstrb.32	q0, [r5], #4
 	vshr.u32	q0, q0, #16
 	vstrb.32	q0, [r0]
 	vstrb.32	q2, [r2]
 	vshr.u32	q2, q2, #16
 	vstrb.32	q2, [r4]
-	adds	r5, #4
 	cmp	r5, r9
-	bhs.w	.Lvmcu_run_of_vectors_done
-	ldr	pc, NEXT
+	blo.w	.Lvmcu_run_of_vectors_of_4
+	b	.Lvmcu_run_of_vectors_done
 .Lvmcu_run_of_vectors_words_4:
 	mov	r1, r5
 	movs	r0, #0
@@ -389,30 +457,28 @@ vmcu_run_of_vectors:
 	ldr	r9, END
 	cmp	r5, r9
 	beq	.Lvmcu_run_of_vectors_words_2
-	vldrw.32	q5, [r3], #16
-	vldrb.u32	q6, [r3]
-	adds	r3, #4
+	vldrw.32	q5, [r3]
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
 	vmvn	q6, q6
+	movs	r0, #1
 	vqrdmulh.s32	q7, q0, q5
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q7
-	vrshl.s32	q0, q0, q6
+	vqdmlah.s32	q7, q0, r0
+	vrshl.s32	q0, q7, q6
 	vqrdmulh.s32	q7, q1, q5
-	vshr.s32	q1, q1, #31
-	vadd.i32	q1, q1, q7
-	vrshl.s32	q1, q1, q6
+	vqdmlah.s32	q7, q1, r0
+	vrshl.s32	q1, q7, q6
 	ldr	r7, HALF
 	vqmovnb.s32	q0, q0
 	vqmovnt.s32	q0, q1
 	vqadd.s16	q0, q0, r7
 	vqmovnb.s16	q0, q0
 	add	r0, r5, r11
-	vstrb.32	q0, [r5]
+	vstrb.32	q0, [r5], #4
 	vshr.u32	q0, q0, #16
 	vstrb.32	q0, [r0]
-	adds	r5, #4
 	cmp	r5, r9
-	blo	.Lvmcu_run_of_vectors_of_2
+	blo.w	.Lvmcu_run_of_vectors_of_2
 	b	.Lvmcu_run_of_vectors_done
 .Lvmcu_run_of_vectors_words_2:
 	mov	r1, r5
@@ -460,22 +526,21 @@ vmcu_run_of_vectors:
 	ldr	r9, END
 	cmp	r5, r9
 	beq	.Lvmcu_run_of_vectors_words_1
-	vldrw.32	q5, [r3], #16
-	vldrb.u32	q6, [r3]
-	adds	r3, #4
+	vldrw.32	q5, [r3]
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
 	vmvn	q6, q6
+	movs	r0, #1
 	vqrdmulh.s32	q7, q0, q5
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q7
-	vrshl.s32	q0, q0, q6
+	vqdmlah.s32	q7, q0, r0
+	vrshl.s32	q0, q7, q6
 	ldr	r7, HALF
 	vqmovnb.s32	q0, q0
 	vqadd.s16	q0, q0, r7
 	vqmovnb.s16	q0, q0
-	vstrb.32	q0, [r5]
-	adds	r5, #4
+	vstrb.32	q0, [r5], #4
 	cmp	r5, r9
-	blo	.Lvmcu_run_of_vectors_of_1
+	blo.w	.Lvmcu_run_of_vectors_of_1
 	b	.Lvmcu_run_of_vectors_done
 .Lvmcu_run_of_vectors_words_1:
 	mov	r1, r5
@@ -522,6 +587,7 @@ vmcu_run_of_pixel:
 	add	r9, r5
 	ldr	r8, TWICE
 	asr	r8, #1
+	mov	r12, #1
 
 	/* Sixteen taps of the pixel and of four channels, the last ones maybe fewer. */
 .Lvmcu_run_of_pixel_block:
@@ -551,19 +617,17 @@ vmcu_run_of_pixel:
 	vadd.i32	q0, q0, q4
 	cmp	r5, r9
 	beq	.Lvmcu_run_of_pixel_words
-	vldrw.32	q5, [r3], #16
-	vldrb.u32	q6, [r3]
-	adds	r3, #4
+	vldrw.32	q5, [r3]
+	vldrb.u32	q6, [r3, #16]
+	adds	r3, #20
 	vmvn	q6, q6
 	vqrdmulh.s32	q7, q0, q5
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q7
-	vrshl.s32	q0, q0, q6
+	vqdmlah.s32	q7, q0, r12
+	vrshl.s32	q0, q7, q6
 	vqmovnb.s32	q0, q0
 	vqadd.s16	q0, q0, r8
 	vqmovnb.s16	q0, q0
-	vstrb.32	q0, [r5]
-	adds	r5, #4
+	vstrb.32	q0, [r5], #4
 	cmp	r5, r9
 	blo	.Lvmcu_run_of_pixel_block
 	b	.Lvmcu_run_of_pixel_end

@@ -68,33 +68,7 @@ void vmcu_pointwise_narrow_helium(const struct vmcu_call *call)
 /* Convolution of any window and any groups, 4 pixels at a time. */
 void vmcu_conv_helium(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = vmcu_params(call);
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_conv_source(call, p);
-	const int32_t y = call->y;
-	const int32_t per_group = out_c / p->groups;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = vmcu_constants(call, p->stream);
-	int32_t x, pixels, g;
-
-	for (x = 0, pixels = 4; x < columns; x += pixels) {
-		while (pixels > columns - x) {
-			pixels >>= 1;
-		}
-		w = vmcu_constants(call, p->stream);
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
-				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
-				    p->window.pad_left, g * p->depth, pixels);
-			vmcu_blocks_of_wide(p, tile, &w, out + (x * sign + turn * (columns -
-					    pixels)) * out_c + g * per_group, out_c, pixels);
-		}
-	}
+	vmcu_all_tiles(call);
 }
 
 /* Convolution of any window and any groups, 2 pixels at a time. */

@@ -26,6 +26,7 @@
 #define VMCU_OWN_BLOCKS_OF_NARROW
 #define VMCU_OWN_SUMS_DENSE
 #define VMCU_OWN_RUN_DENSE
+#define VMCU_OWN_ALL_TILES
 #define VMCU_OWN_ALL_VECTORS
 #define VMCU_OWN_MAX_VECTORS
 #define VMCU_OWN_AVERAGE_VECTORS
@@ -161,6 +162,12 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *til
 const uint8_t *vmcu_run_of_vectors(const uint8_t *stream, const int8_t *tile, int32_t steps,
 				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				   int32_t pixels);
+
+/* Whether all blocks are whole and fast ones, as in most layers, by the stream's first word. */
+VMCU_INLINE bool vmcu_are_fast_fours(uint32_t counts)
+{
+	return !vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12;
+}
 
 VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
@@ -698,8 +705,7 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 {
 	const uint32_t counts = *(const uint32_t *)*w;
 
-	if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
-		/* As in most layers, all blocks are whole and fast ones. */
+	if (vmcu_are_fast_fours(counts)) {
 		*w = vmcu_run_of_vectors(*w + sizeof(counts), tile, p->steps, out,
 					 (int32_t)((counts & 0xffffU) * 4U), vmcu_half(p), pitch,
 					 pixels);
@@ -718,8 +724,7 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 {
 	const uint32_t counts = *(const uint32_t *)*w;
 
-	if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
-		/* As in most layers, all blocks are whole and fast ones. */
+	if (vmcu_are_fast_fours(counts)) {
 		*w = vmcu_run_of_vectors(*w + sizeof(counts), tile, p->steps, out,
 					 (int32_t)((counts & 0xffffU) * 4U), vmcu_half(p), pitch,
 					 pixels);
@@ -766,6 +771,53 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 		*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
 		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 		*out += 4;
+	}
+}
+
+/* All wide tiles of a convolution that a call asks for. */
+VMCU_ONCE void vmcu_all_tiles(const struct vmcu_call *call)
+{
+	const struct vmcu_mac_params *const p = vmcu_params(call);
+	const struct vmcu_window *const window = &p->window;
+	const struct vmcu_source in = vmcu_conv_source(call, p);
+	const int32_t columns = call->columns, channels = vmcu_call_output(call)->channels;
+	const int32_t stride = window->stride_w, width = in.tensor->width;
+	const int32_t size = channels / p->groups;
+	const bool back = call->layer->descending != 0;
+	const uint8_t *const stream = vmcu_constants(call, p->stream);
+	const uint32_t counts = *(const uint32_t *)stream;
+	int8_t *const out = vmcu_output_start(call);
+	vmcu_lane_t *const tile = call->scratch;
+	/* The last column where four windows of three rows may begin. */
+	int32_t last = -1;
+
+	if (p->groups == 1U && in.rows != NULL && in.packed && vmcu_are_fast_fours(counts) &&
+	    vmcu_are_three_rows(window, in.run) && in.run == window->kernel_w * in.depth) {
+		last = width - 3 * stride - window->kernel_w;
+	}
+	for (int32_t x = 0, pixels = 4; x < columns; x += pixels) {
+		while (pixels > columns - x) {
+			pixels >>= 1;
+		}
+		const int32_t at = back ? columns - pixels - x : x;
+		const int32_t pixel = (call->x + at) * stride - window->pad_left;
+		int8_t *const to = out + at * channels;
+		const uint8_t *w = stream;
+
+		if (pixels == 4 && pixel >= 0 && pixel <= last) {
+			vmcu_three_rows(tile, in.rows + pixel * in.depth,
+					window->dilation_h * width * in.depth, stride * in.depth,
+					in.run, pixels);
+			vmcu_run_of_vectors(w + sizeof(counts), tile, p->steps, to, channels,
+					    vmcu_half(p), channels, pixels);
+			continue;
+		}
+		for (int32_t g = 0; g < p->groups; g++) {
+			vmcu_gather_windows(tile, pixels, &in,
+					    call->y * window->stride_h - window->pad_top, pixel,
+					    g * p->depth);
+			vmcu_blocks_of_wide(p, tile, &w, to + g * size, channels, pixels);
+		}
 	}
 }
 

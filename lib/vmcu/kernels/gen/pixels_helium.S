@@ -500,30 +500,27 @@ vmcu_vectors_of_nine:
 	vmovlt.s16	q5, q5
 	vadd.i32	q3, q3, q5
 .Lvmcu_vectors_of_nine_have:
+	mov	r12, #1
 	vldrw.32	q4, [r7, #212]!
 	vqrdmulh.s32	q5, q0, q4
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q5
+	vqdmlah.s32	q5, q0, r12
 	vldrb.s32	q4, [r7, #64]
-	vrshl.s32	q0, q0, q4
+	vrshl.s32	q0, q5, q4
 	vldrw.32	q4, [r7, #16]
 	vqrdmulh.s32	q5, q1, q4
-	vshr.s32	q1, q1, #31
-	vadd.i32	q1, q1, q5
+	vqdmlah.s32	q5, q1, r12
 	vldrb.s32	q4, [r7, #68]
-	vrshl.s32	q1, q1, q4
+	vrshl.s32	q1, q5, q4
 	vldrw.32	q4, [r7, #32]
 	vqrdmulh.s32	q5, q2, q4
-	vshr.s32	q2, q2, #31
-	vadd.i32	q2, q2, q5
+	vqdmlah.s32	q5, q2, r12
 	vldrb.s32	q4, [r7, #72]
-	vrshl.s32	q2, q2, q4
+	vrshl.s32	q2, q5, q4
 	vldrw.32	q4, [r7, #48]
 	vqrdmulh.s32	q5, q3, q4
-	vshr.s32	q3, q3, #31
-	vadd.i32	q3, q3, q5
+	vqdmlah.s32	q5, q3, r12
 	vldrb.s32	q4, [r7, #76]
-	vrshl.s32	q3, q3, q4
+	vrshl.s32	q3, q5, q4
 .Lvmcu_vectors_of_nine_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
@@ -774,30 +771,27 @@ vmcu_vectors_of_three:
 	vmovlt.s16	q5, q5
 	vadd.i32	q3, q3, q5
 .Lvmcu_vectors_of_three_have:
+	mov	r12, #1
 	vldrw.32	q4, [r7, #116]!
 	vqrdmulh.s32	q5, q0, q4
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q5
+	vqdmlah.s32	q5, q0, r12
 	vldrb.s32	q4, [r7, #64]
-	vrshl.s32	q0, q0, q4
+	vrshl.s32	q0, q5, q4
 	vldrw.32	q4, [r7, #16]
 	vqrdmulh.s32	q5, q1, q4
-	vshr.s32	q1, q1, #31
-	vadd.i32	q1, q1, q5
+	vqdmlah.s32	q5, q1, r12
 	vldrb.s32	q4, [r7, #68]
-	vrshl.s32	q1, q1, q4
+	vrshl.s32	q1, q5, q4
 	vldrw.32	q4, [r7, #32]
 	vqrdmulh.s32	q5, q2, q4
-	vshr.s32	q2, q2, #31
-	vadd.i32	q2, q2, q5
+	vqdmlah.s32	q5, q2, r12
 	vldrb.s32	q4, [r7, #72]
-	vrshl.s32	q2, q2, q4
+	vrshl.s32	q2, q5, q4
 	vldrw.32	q4, [r7, #48]
 	vqrdmulh.s32	q5, q3, q4
-	vshr.s32	q3, q3, #31
-	vadd.i32	q3, q3, q5
+	vqdmlah.s32	q5, q3, r12
 	vldrb.s32	q4, [r7, #76]
-	vrshl.s32	q3, q3, q4
+	vrshl.s32	q3, q5, q4
 .Lvmcu_vectors_of_three_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80
@@ -1019,27 +1013,25 @@ vmcu_vectors_of_any:
 
 	/* Groups of four taps or more. */
 .Lvmcu_vectors_of_any_groups:
-	mov	r8, r6
 	vldrw.32	q0, [r7, #4]
 	vldrw.32	q1, [r7, #20]
 	vldrw.32	q2, [r7, #36]
 	add.w	r9, r7, #52
 	adds	r7, #68
 .Lvmcu_vectors_of_any_large:
-	cmp	r8, r4
+	cmp	r6, r4
 	it	gt
-	movgt	r8, r4
-	subs	r4, r4, r8
+	movgt	r6, r4
+	subs	r4, r4, r6
 	vmov.i32	q4, #0
 	vmov.i32	q5, #0
-	lsrs	r5, r8, #2
+	lsrs	r5, r6, #2
 	wls	lr, r5, .Lvmcu_vectors_of_any_last
 .Lvmcu_vectors_of_any_fours:
-	ldm	r3!, {r0, r1, r5, r6}
-	add	r0, r2
-	add	r1, r2
-	add	r5, r2
-	add	r6, r2
+	vldrw.32	q3, [r3], #16
+	vadd.i32	q3, q3, r2
+	vmov	r0, r5, q3[2], q3[0]
+	vmov	r1, r8, q3[3], q3[1]
 	vldrb.8	q6, [r0]
 	vldrw.32	q7, [r7], #16
 	vmullb.s8	q3, q6, q7
@@ -1058,7 +1050,7 @@ vmcu_vectors_of_any:
 	vadd.i16	q4, q4, q3
 	vmullt.s8	q7, q6, q7
 	vadd.i16	q5, q5, q7
-	vldrb.8	q6, [r6]
+	vldrb.8	q6, [r8]
 	vldrw.32	q7, [r7], #16
 	vmullb.s8	q3, q6, q7
 	vadd.i16	q4, q4, q3
@@ -1066,7 +1058,7 @@ vmcu_vectors_of_any:
 	vadd.i16	q5, q5, q7
 	le	lr, .Lvmcu_vectors_of_any_fours
 .Lvmcu_vectors_of_any_last:
-	and	r5, r8, #3
+	and	r5, r6, #3
 	wls	lr, r5, .Lvmcu_vectors_of_any_added
 .Lvmcu_vectors_of_any_ones:
 	ldr	r0, [r3], #4
@@ -1096,19 +1088,20 @@ vmcu_vectors_of_any:
 
 	/* Two taps at a time. */
 .Lvmcu_vectors_of_any_pairs:
-	vldrw.32	q0, [r7, #4]
-	vldrw.32	q1, [r7, #20]
-	vldrw.32	q2, [r7, #36]
-	vldrw.32	q3, [r7, #52]
+	vmov.i32	q0, #0
+	vmov.i32	q1, #0
+	vmov.i32	q2, #0
+	vmov.i32	q3, #0
+	movs	r6, #128
+	add.w	r9, r7, #4
 	adds	r7, #68
 	lsrs	r5, r4, #2
 	wls	lr, r5, .Lvmcu_vectors_of_any_odd
 .Lvmcu_vectors_of_any_two_pairs:
-	ldm	r3!, {r0, r1, r5, r6}
-	add	r0, r2
-	add	r1, r2
-	add	r5, r2
-	add	r6, r2
+	vldrw.32	q7, [r3], #16
+	vadd.i32	q7, q7, r2
+	vmov	r0, r5, q7[2], q7[0]
+	vmov	r1, r8, q7[3], q7[1]
 	vldrb.8	q4, [r0]
 	vldrw.32	q5, [r7], #16
 	vmullb.s8	q6, q4, q5
@@ -1120,37 +1113,29 @@ vmcu_vectors_of_any:
 	vldrw.32	q7, [r7], #16
 	vmullt.s8	q7, q4, q7
 	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
+	vadd.i16	q0, q0, q6
+	vqdmlah.s16	q2, q6, r6
+	vadd.i16	q1, q1, q5
+	vqdmlah.s16	q3, q5, r6
 	vldrb.8	q4, [r5]
 	vldrw.32	q5, [r7], #16
 	vmullb.s8	q6, q4, q5
 	vmullt.s8	q5, q4, q5
-	vldrb.8	q4, [r6]
+	vldrb.8	q4, [r8]
 	vldrw.32	q7, [r7]
 	vmullb.s8	q7, q4, q7
 	vadd.i16	q6, q6, q7
 	vldrw.32	q7, [r7], #16
 	vmullt.s8	q7, q4, q7
 	vadd.i16	q5, q5, q7
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
+	vadd.i16	q0, q0, q6
+	vqdmlah.s16	q2, q6, r6
+	vadd.i16	q1, q1, q5
+	vqdmlah.s16	q3, q5, r6
 	le	lr, .Lvmcu_vectors_of_any_two_pairs
 .Lvmcu_vectors_of_any_odd:
 	ands	r5, r4, #3
-	wls	lr, r5, .Lvmcu_vectors_of_any_have
+	wls	lr, r5, .Lvmcu_vectors_of_any_all_pairs
 .Lvmcu_vectors_of_any_single:
 	ldr	r0, [r3], #4
 	add	r0, r2
@@ -1158,41 +1143,59 @@ vmcu_vectors_of_any:
 	vldrw.32	q5, [r7], #16
 	vmullb.s8	q6, q4, q5
 	vmullt.s8	q5, q4, q5
-	vmovlb.s16	q4, q6
-	vadd.i32	q0, q0, q4
-	vmovlt.s16	q6, q6
-	vadd.i32	q1, q1, q6
-	vmovlb.s16	q4, q5
-	vadd.i32	q2, q2, q4
-	vmovlt.s16	q5, q5
-	vadd.i32	q3, q3, q5
+	vadd.i16	q0, q0, q6
+	vqdmlah.s16	q2, q6, r6
+	vadd.i16	q1, q1, q5
+	vqdmlah.s16	q3, q5, r6
 	le	lr, .Lvmcu_vectors_of_any_single
+.Lvmcu_vectors_of_any_all_pairs:
+	vshl.i16	q4, q2, #8
+	vsub.i16	q0, q0, q4
+	vshl.i16	q4, q3, #8
+	vsub.i16	q1, q1, q4
+	vshllb.s16	q4, q2, #8
+	vmovlb.u16	q6, q0
+	vadd.i32	q4, q4, q6
+	vshllt.s16	q5, q2, #8
+	vmovlt.u16	q6, q0
+	vadd.i32	q5, q5, q6
+	vshllb.s16	q2, q3, #8
+	vmovlb.u16	q6, q1
+	vadd.i32	q2, q2, q6
+	vshllt.s16	q3, q3, #8
+	vmovlt.u16	q6, q1
+	vadd.i32	q3, q3, q6
+	vldrw.32	q6, [r9, #0]
+	vadd.i32	q0, q4, q6
+	vldrw.32	q6, [r9, #16]
+	vadd.i32	q1, q5, q6
+	vldrw.32	q6, [r9, #32]
+	vadd.i32	q2, q2, q6
+	vldrw.32	q6, [r9, #48]
+	vadd.i32	q3, q3, q6
 	b.w	.Lvmcu_vectors_of_any_have
 .Lvmcu_vectors_of_any_have:
+	mov	r12, #1
 	vldrw.32	q4, [r7, #0]
 	vqrdmulh.s32	q5, q0, q4
-	vshr.s32	q0, q0, #31
-	vadd.i32	q0, q0, q5
+	vqdmlah.s32	q5, q0, r12
 	vldrb.s32	q4, [r7, #64]
-	vrshl.s32	q0, q0, q4
+	vrshl.s32	q0, q5, q4
 	vldrw.32	q4, [r7, #16]
 	vqrdmulh.s32	q5, q1, q4
-	vshr.s32	q1, q1, #31
-	vadd.i32	q1, q1, q5
+	vqdmlah.s32	q5, q1, r12
 	vldrb.s32	q4, [r7, #68]
-	vrshl.s32	q1, q1, q4
+	vrshl.s32	q1, q5, q4
 	vldrw.32	q4, [r7, #32]
 	vqrdmulh.s32	q5, q2, q4
-	vshr.s32	q2, q2, #31
-	vadd.i32	q2, q2, q5
+	vqdmlah.s32	q5, q2, r12
 	vldrb.s32	q4, [r7, #72]
-	vrshl.s32	q2, q2, q4
+	vrshl.s32	q2, q5, q4
 	vldrw.32	q4, [r7, #48]
 	vqrdmulh.s32	q5, q3, q4
-	vshr.s32	q3, q3, #31
-	vadd.i32	q3, q3, q5
+	vqdmlah.s32	q5, q3, r12
 	vldrb.s32	q4, [r7, #76]
-	vrshl.s32	q3, q3, q4
+	vrshl.s32	q3, q5, q4
 .Lvmcu_vectors_of_any_narrow:
 	ldr	r12, ZERO
 	adds	r7, #80

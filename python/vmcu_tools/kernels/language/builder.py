@@ -147,14 +147,14 @@ class Builder:
 
     @contextmanager
     def spans(
-        self, name: str, span: str, extent: Term, widths: tuple[int, ...]
+        self, name: str, span: str, extent: Term, widths: tuple[int, ...], by: Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a span and its width."""
+        """Yields the start of a span and its width. `by`: what the loop is in C, see `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
+        self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body, by))
 
     def segments(
         self,

@@ -90,7 +90,9 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return wrap(f"{name} = {argument(ram)};", tab, 8)
         case Rewind(Stream(name)):
             return [f"{tab}{name} = vmcu_constants(call, p->stream);"]
-        case Loop(by=Do() as made) | Segments(by=Do() as made) | Strips(by=Do() as made):
+        case Loop(by=Do() as made) | Spans(by=Do() as made):
+            return call(made.instruction, made.operands, tab)
+        case Segments(by=Do() as made) | Strips(by=Do() as made):
             return call(made.instruction, made.operands, tab)
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]

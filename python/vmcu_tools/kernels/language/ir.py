@@ -169,13 +169,14 @@ class Tiles:
 @dataclass(frozen=True)
 class Spans:
     """var over 0 .. extent in steps of `widths`, the widest as often as it fits, then the next:
-    the same body for all of them, to which `span` names the width."""
+    the same body for all of them, to which `span` names the width. `by` as in Loop."""
 
     var: Name
     span: Name
     extent: Expr
     widths: tuple[int, ...]
     body: tuple[Stmt, ...]
+    by: Do | None = None
 
 
 @dataclass(frozen=True)

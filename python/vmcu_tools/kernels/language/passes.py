@@ -106,7 +106,7 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             case Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
                 stmt = replace(stmt, extent=extent, width=width)
-        if isinstance(stmt, Loop | Segments | Strips) and stmt.by is not None:
+        if isinstance(stmt, Loop | Segments | Spans | Strips) and stmt.by is not None:
             by = replace(stmt.by, operands=tuple(operand(o) for o in stmt.by.operands))
             stmt = replace(stmt, by=by)
         return map_bodies(stmt, lambda inner: rename(inner, values))

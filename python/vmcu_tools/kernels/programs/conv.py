@@ -16,7 +16,7 @@ from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
 from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import blocks, blocks_all
+from ..targets.portable import blocks, blocks_all, vectors
 from ..targets.portable.blocks import Shape
 from ..targets.portable.tile import gather, widen
 
@@ -106,7 +106,9 @@ def conv(packing: Packing, name: str, tiles: Tiles) -> Program:
             guarded=True,
         )
 
-    with k.spans("x", "pixels", columns, tuple(tiles.shapes)) as (turn, pixels):
+    wide = packing.vector and tiles is WIDE_TILES
+    by = do(vectors.all_tiles, Name("call")) if wide else None
+    with k.spans("x", "pixels", columns, tuple(tiles.shapes), by) as (turn, pixels):
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g:

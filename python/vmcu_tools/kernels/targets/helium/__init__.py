@@ -29,7 +29,7 @@ HELIUM = Target(
     "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
     VECTORS,
     COSTS,
-    {**blocks.OWN, **dense.OWN, **vectors.OWN, **pooling.OWN, **sums.OWN},
+    {**blocks.OWN, **dense.OWN, **windows.OWN, **vectors.OWN, **pooling.OWN, **sums.OWN},
     {**tile.HELPERS, **blocks.HELPERS, **dense.HELPERS},
     {
         "blocks": [*blocks.FUNCTIONS, *dense.FUNCTIONS],

@@ -19,7 +19,6 @@ from .vector_job import (
     SLOTS,
     STREAM,
     WORDS,
-    added,
     bias,
     entry,
     finished,
@@ -27,6 +26,9 @@ from .vector_job import (
     lines,
     widened,
 )
+
+# A register with 128 where pairs of taps are summed up.
+UPPER = "r6"
 
 
 def two_products(first: str, second: str) -> list[str]:
@@ -56,24 +58,51 @@ def one_tap(pointer: str) -> list[str]:
     ]
 
 
-def four_taps(tap: Callable[[str, int], list[str]]) -> list[str]:
-    """The next four taps of a whole vector."""
-    pointers = ("r0", "r1", "r5", "r6")
-    code = [f"ldm r3!, {{{', '.join(pointers)}}}", *(f"add {r}, r2" for r in pointers)]
+def four_taps(q: str, tap: Callable[[str, int], list[str]]) -> list[str]:
+    """The next four taps of a whole vector; `q` is free at their start."""
+    a, b, c, d = pointers = ("r0", "r1", "r5", "r8")
+    code = [f"vldrw.32 {q}, [r3], #16", f"vadd.i32 {q}, {q}, r2"]
+    code += [f"vmov {a}, {c}, {q}[2], {q}[0]", f"vmov {b}, {d}, {q}[3], {q}[1]"]
     for i, pointer in enumerate(pointers):
         code += tap(pointer, i)
     return code
 
 
 def paired(pointer: str, i: int) -> list[str]:
-    """One of two taps: their products are added to the sums in Q0 to Q3 behind the second one."""
+    """One of two taps: behind the second one, their products are summed up."""
     code = [f"vldrb.8 q4, [{pointer}]"]
     if i % 2 == 0:
         code += [f"vldrw.32 q5, [{STREAM}], #16"]
         return [*code, "vmullb.s8 q6, q4, q5", "vmullt.s8 q5, q4, q5"]
     code += [f"vldrw.32 q7, [{STREAM}]", "vmullb.s8 q7, q4, q7", "vadd.i16 q6, q6, q7"]
     code += [f"vldrw.32 q7, [{STREAM}], #16", "vmullt.s8 q7, q4, q7", "vadd.i16 q5, q5, q7"]
-    return [*code, *added()]
+    return [*code, *summed_up()]
+
+
+def summed_up() -> list[str]:
+    """Adds Q6 and Q5 to two pairs of sums of 16 bits: all bits to Q0 and Q1, modulo 65536, the
+    upper eight to Q2 and Q3: twice a lane times 128 is 65536 times these."""
+    code = []
+    for i, source in enumerate(("q6", "q5")):
+        code += [f"vadd.i16 q{i}, q{i}, {source}", f"vqdmlah.s16 q{2 + i}, {source}, {UPPER}"]
+    return code
+
+
+def combined(biases: str) -> list[str]:
+    """Sums of 32 bits in Q0 to Q3 of those of summed_up(): the sum of the lower eight bits, which
+    is less than 65536 for up to FEW taps, 256 times that of the upper ones, and the bias."""
+    code = []
+    for i in range(2):
+        code += [f"vshl.i16 q4, q{2 + i}, #8", f"vsub.i16 q{i}, q{i}, q4"]
+    for to, high, low, half in (
+        *(("q4", "q2", "q0", "b"), ("q5", "q2", "q0", "t")),
+        *(("q2", "q3", "q1", "b"), ("q3", "q3", "q1", "t")),
+    ):
+        code += [f"vshll{half}.s16 {to}, {high}, #8", f"vmovl{half}.u16 q6, {low}"]
+        code += [f"vadd.i32 {to}, {to}, q6"]
+    for i, source in enumerate(("q4", "q5", "q2", "q3")):
+        code += [f"vldrw.32 q6, [{biases}, #{16 * i}]", f"vadd.i32 q{i}, {source}, q6"]
+    return code
 
 
 def grouped(pointer: str, _: int = 0) -> list[str]:
@@ -91,28 +120,27 @@ def grouped(pointer: str, _: int = 0) -> list[str]:
 def whole_vectors() -> list[str]:
     """Vectors whose channels all exist and have the fast requantiser: the code is in R6, the number
     of taps in R4, where they are in R3."""
-    fourth = "r9"
+    fourth = biases = "r9"
     code = [
         note("Groups of four taps or more."),
         "<groups>:",
-        "mov r8, r6",
         *(f"vldrw.32 q{i}, {bias(i)}" for i in range(3)),
         f"add.w {fourth}, {STREAM}, #{HEAD + 16 * 3}",
         f"adds {STREAM}, #{HEAD + WORDS}",
         "<large>:",
-        "cmp r8, r4",
+        "cmp r6, r4",
         "it gt",
-        "movgt r8, r4",
-        "subs r4, r4, r8",
+        "movgt r6, r4",
+        "subs r4, r4, r6",
         "vmov.i32 q4, #0",
         "vmov.i32 q5, #0",
-        "lsrs r5, r8, #2",
+        "lsrs r5, r6, #2",
         "wls lr, r5, <last>",
         "<fours>:",
-        *four_taps(grouped),
+        *four_taps("q3", grouped),
         "le lr, <fours>",
         "<last>:",
-        "and r5, r8, #3",
+        "and r5, r6, #3",
         "wls lr, r5, <added>",
         "<ones>:",
         "ldr r0, [r3], #4",
@@ -136,22 +164,26 @@ def whole_vectors() -> list[str]:
         "b <large>",
         note("Two taps at a time."),
         "<pairs>:",
-        *(f"vldrw.32 q{i}, {bias(i)}" for i in range(4)),
+        *(f"vmov.i32 q{i}, #0" for i in range(4)),
+        f"movs {UPPER}, #128",
+        f"add.w {biases}, {STREAM}, #{HEAD}",
         f"adds {STREAM}, #{HEAD + WORDS}",
         "lsrs r5, r4, #2",
         "wls lr, r5, <odd>",
         "<two_pairs>:",
-        *four_taps(paired),
+        *four_taps("q7", paired),
         "le lr, <two_pairs>",
         "<odd>:",
         "ands r5, r4, #3",
-        "wls lr, r5, <have>",
+        "wls lr, r5, <all_pairs>",
         "<single>:",
         "ldr r0, [r3], #4",
         "add r0, r2",
         *paired("r0", 0),
-        *added(),
+        *summed_up(),
         "le lr, <single>",
+        "<all_pairs>:",
+        *combined(biases),
         "b.w <have>",
     ]
     return code

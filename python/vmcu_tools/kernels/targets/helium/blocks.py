@@ -66,7 +66,8 @@ def sums(pixels: int, channels: tuple[int, ...], name: str) -> list[str]:
 
 
 def few_steps(steps: int) -> list[str]:
-    """The sums of a block of four pixels with so few steps that no pointer needs to move."""
+    """The sums, without biases, of a block of four pixels with so few steps that no pointer needs
+    to move."""
     code: list[str] = []
     held: dict[str, tuple[int, int]] = {}
     pixels = 4
@@ -80,7 +81,7 @@ def few_steps(steps: int) -> list[str]:
                 weights = step
                 for i, channel in enumerate(channels):
                     at = 16 + STEP * step + 16 * channel
-                    code.append(f"vldrw.32 q{4 + i}, [{BIAS}, #{at}]")
+                    code.append(f"vldrw.32 q{4 + i}, [{STREAM}, #{at}]")
             x = f"q{6 + pixel % 2}"
             if held.get(x) != (step, pixel):
                 code.append(f"vldrw.32 {x}, [{TILE}, #{16 * (pixels * step + pixel)}]")
@@ -90,7 +91,7 @@ def few_steps(steps: int) -> list[str]:
             for i in range(2):
                 code.append(f"{mnemonic} {EVEN[2 * pixel + i]}, q{4 + i}, {x}")
         code += lanes(pixels, channels)
-    return [*code, f"adds {STREAM}, #{16 + STEP * steps}"]
+    return code
 
 
 def lanes(pixels: int, channels: tuple[int, ...]) -> list[str]:
@@ -107,22 +108,34 @@ def lanes(pixels: int, channels: tuple[int, ...]) -> list[str]:
     return code
 
 
-def constants() -> list[str]:
-    """Multipliers in Q5, shifts to the left in Q6."""
+def biased(pointer: str, pixels: int) -> list[str]:
+    """Adds the biases to the sums."""
+    code = [f"vldrw.32 q4, [{pointer}]"]
+    return code + [f"vadd.i32 q{pixel}, q{pixel}, q4" for pixel in range(pixels)]
+
+
+def constants(at: int = 0) -> list[str]:
+    """Multipliers in Q5, shifts to the left in Q6. at: where the stream has them."""
+    multipliers = f"[{STREAM}, #{at}]!" if at else f"[{STREAM}]"
     return [
-        f"vldrw.32 q5, [{STREAM}], #16",
-        f"vldrb.u32 q6, [{STREAM}]",
-        f"adds {STREAM}, #4",
+        f"vldrw.32 q5, {multipliers}",
+        f"vldrb.u32 q6, [{STREAM}, #16]",
+        f"adds {STREAM}, #20",
         "vmvn q6, q6",
     ]
 
 
-def requantised(pixels: int) -> list[str]:
-    """fixed_fast() of targets/portable/tile.py, without its zero point."""
+def scaled(q: str, product: str, factors: str, one: str) -> list[str]:
+    """Multiplies the sums in `q` by `factors`, minus one where a sum is negative: the upper half of
+    twice the sum is -1 there, else 0. `one`: a register with 1."""
+    return [f"vqrdmulh.s32 {product}, {q}, {factors}", f"vqdmlah.s32 {product}, {q}, {one}"]
+
+
+def requantised(pixels: int, one: str) -> list[str]:
+    """fixed_fast() of targets/portable/tile.py, without its zero point. `one`: see scaled()."""
     code = []
     for q in (f"q{pixel}" for pixel in range(pixels)):
-        code += [f"vqrdmulh.s32 q7, {q}, q5", f"vshr.s32 {q}, {q}, #31"]
-        code += [f"vadd.i32 {q}, {q}, q7", f"vrshl.s32 {q}, {q}, q6"]
+        code += [*scaled(q, "q7", "q5", one), f"vrshl.s32 {q}, q7, q6"]
     return code
 
 
@@ -139,13 +152,13 @@ def narrowed(pixels: int, zero: str) -> list[str]:
 
 
 def stored(pixels: int) -> list[str]:
-    """The bytes of a block."""
+    """Stores the bytes of a block; moves OUT to the next one."""
     pointers = (OUT, "r0", "r2", "r4")[:pixels]
     code = [f"add {b}, {a}, {PITCH}" for a, b in itertools.pairwise(pointers)]
     for pixel, pointer in enumerate(pointers):
         q = f"q{pixel - pixel % 2}"
         code += [f"vshr.u32 {q}, {q}, #16"] * (pixel % 2)
-        code.append(f"vstrb.32 {q}, [{pointer}]")
+        code.append(f"vstrb.32 {q}, [{pointer}]" + ", #4" * (pixel == 0))
     return code
 
 
@@ -174,30 +187,33 @@ def block(pixels: int) -> list[str]:
         code += sums(pixels, (0, 2), "first")
         code += [f"add.w {STREAM}, {BIAS}, #32"]
         code += sums(pixels, (1, 3), "second")
-        code += [f"subs {STREAM}, #16", "b <finish>", *of_few_steps(1), "<finish>:"]
+        code += [f"subs {STREAM}, #16"]
     else:
         code += sums(pixels, (0, 1, 2, 3), f"turn_{pixels}")
-    code += [f"vldrw.32 q4, [{BIAS}]"]
-    code += [f"vadd.i32 q{pixel}, q{pixel}, q4" for pixel in range(pixels)]
+    code += biased(BIAS, pixels)
     code += [f"ldr {COUNT}, {END}", f"cmp {OUT}, {COUNT}", f"beq <words_{pixels}>"]
-    code += [*constants(), *requantised(pixels), f"ldr {BIAS}, {HALF}"]
-    code += [*narrowed(pixels, BIAS), *stored(pixels), f"adds {OUT}, #4", f"cmp {OUT}, {COUNT}"]
-    if pixels == 4:
-        code += ["bhs.w <done>", f"ldr pc, {NEXT}"]
-    else:
-        code += [f"blo <of_{pixels}>", "b <done>"]
-    code += [f"<words_{pixels}>:", *as_words(pixels)]
+    code += [*constants(), "movs r0, #1", *requantised(pixels, "r0"), f"ldr {BIAS}, {HALF}"]
+    code += [*narrowed(pixels, BIAS), *stored(pixels), f"cmp {OUT}, {COUNT}"]
+    code += [f"blo.w <of_{pixels}>", "b <done>", f"<words_{pixels}>:", *as_words(pixels)]
     return code if pixels == 1 else [*code, "b <done>"]
 
 
 def of_few_steps(steps: int) -> list[str]:
-    """A block of four pixels from its start to where all of them go on."""
+    """All blocks of four pixels with so few steps. COUNT has the channels, BIAS the zero point."""
     name = f"steps_{steps}"
     return [
         note(f"Four pixels, {steps} step{'s' * (steps > 1)}."),
         f"<{name}>:",
-        f"mov {BIAS}, {STREAM}",
         *few_steps(steps),
+        *biased(STREAM, 4),
+        *constants(16 + STEP * steps),
+        "movs r0, #1",
+        *requantised(4, "r0"),
+        *narrowed(4, BIAS),
+        *stored(4),
+        f"subs {COUNT}, #{CHANNELS}",
+        f"bne.w <{name}>",
+        "b.w <done>",
     ]
 
 
@@ -208,32 +224,28 @@ def run() -> Function:
         f"mov {OUT}, r3",
         *push(LOCALS),
         f"mov {STREAM}, r0",
-        note("The end of the output, and the zero point."),
-        f"ldr r0, {LEFT}",
-        f"add r0, {OUT}",
-        f"str r0, {END}",
-        f"ldr r0, {HALF}",
-        "asrs r0, #1",
-        f"str r0, {HALF}",
+        f"ldr {COUNT}, {LEFT}",
+        f"ldr {BIAS}, {HALF}",
+        f"asrs {BIAS}, #1",
         f"ldr {PITCH}, {PITCH_AT}",
         f"ldr r0, {PIXELS}",
+        "cmp r0, #4",
+        "bne.w <any>",
+        f"cmp {COUNT}, #0",
+        "beq.w <any>",
+        "cmp r2, #2",
+        "beq.w <steps_2>",
+        "bhi.w <any>",
+        *of_few_steps(1),
+        *of_few_steps(2),
+        note("The end of the output, and the zero point."),
+        "<any>:",
+        f"add {COUNT}, {OUT}",
+        f"str {COUNT}, {END}",
+        f"str {BIAS}, {HALF}",
         "cmp r0, #2",
         "beq.w <of_2>",
         "bls.w <of_1>",
-        note("Where the next block of four pixels begins."),
-        f"ldr r0, {STEPS}",
-        f"ldr {TILE}, {TILE_AT}",
-        "adr r2, <of_4>",
-        "cmp r0, #2",
-        "it eq",
-        "adreq r2, <steps_2>",
-        "it lo",
-        "adrlo r2, <steps_1>",
-        "adds r2, #1",
-        f"str r2, {NEXT}",
-        "bx r2",
-        *of_few_steps(2),
-        "b <finish>",
         *block(4),
         *block(2),
         *block(1),
@@ -273,6 +285,12 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *til
 
 /* In blocks_helium.S. */
 {DECLARED}
+/* Whether all blocks are whole and fast ones, as in most layers, by the stream's first word. */
+VMCU_INLINE bool vmcu_are_fast_fours(uint32_t counts)
+{{
+	return !vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12;
+}}
+
 VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
@@ -281,8 +299,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 BLOCKS = """
 const uint32_t counts = *(const uint32_t *)*w;
 
-if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
-	/* As in most layers, all blocks are whole and fast ones. */
+if (vmcu_are_fast_fours(counts)) {
 	*w = vmcu_run_of_vectors(*w + sizeof(counts), tile, p->steps, out,
 				 (int32_t)((counts & 0xffffU) * 4U), vmcu_half(p), pitch,
 				 pixels);

@@ -13,6 +13,7 @@ SLOTS = {ABOVE: "CHANNELS", ABOVE + WORD: "TWICE"}
 CHANNELS, TWICE = (f"[sp, #{at}]" for at in SLOTS)
 SUMS = ("r0", "r2", "r4", "r6")
 X, OUT, BIAS, ZERO, END, START, TAPS = "r1", "r5", "r7", "r8", "r9", "r11", "r10"
+ONE = "r12"
 
 
 def run() -> Function:
@@ -27,6 +28,7 @@ def run() -> Function:
         f"add {END}, {OUT}",
         f"ldr {ZERO}, {TWICE}",
         f"asr {ZERO}, #1",
+        f"mov {ONE}, #1",
         note("Sixteen taps of the pixel and of four channels, the last ones maybe fewer."),
         "<block>:",
         f"mov {BIAS}, {STREAM}",
@@ -52,10 +54,9 @@ def run() -> Function:
         f"cmp {OUT}, {END}",
         "beq <words>",
         *constants(),
-        *requantised(1),
+        *requantised(1, ONE),
         *narrowed(1, ZERO),
-        f"vstrb.32 q0, [{OUT}]",
-        f"adds {OUT}, #4",
+        f"vstrb.32 q0, [{OUT}], #4",
         f"cmp {OUT}, {END}",
         "blo <block>",
         "b <end>",

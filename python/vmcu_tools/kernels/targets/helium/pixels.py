@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...language.assembly import Function, leave, note, save
+from ..portable.vectors import SIZES
 from ..thumb import prototypes
 from .any_window import any_window
 from .few_taps import few
@@ -52,7 +53,7 @@ def window_taps() -> Function:
     return Function("vmcu_vector_taps", "Where the taps are of the window at a column.", code)
 
 
-PIXELS = [few("nine", 9, (2, 3, 5, 9)), few("three", 3, (2, 3)), any_window()]
+PIXELS = [few("nine", 9, SIZES), few("three", 3, (2, 3)), any_window()]
 TAPS = [window_taps()]
 FUNCTIONS = [*PIXELS, line_quarters(), *TAPS]
 JOB_C = "".join(f"\t{text};\n" for text in MEMBERS)

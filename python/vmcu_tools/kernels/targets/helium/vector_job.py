@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...language.assembly import WORD, Function, leave, note, release, reserve, save
 from ..portable.vectors import CODE_BITS
-from .blocks import NO_VECTORS, VECTORS
+from .blocks import NO_VECTORS, VECTORS, scaled
 
 # struct vmcu_vector_job.
 MEMBERS = (
@@ -86,13 +86,12 @@ def finished(at: int, step: list[str], pixel: list[str]) -> list[str]:
     """Requantises and stores a vector whose sums are in Q0 to Q3, then continues with the next one
     or the next pixel. at: where the stream has multipliers; step: what moves on to the next vector
     besides; pixel: the next pixel, whose taps are in memory."""
-    code = ["<have>:"]
+    code = ["<have>:", f"mov {ANY}, #1"]
     for i in range(4):
         q = f"q{i}"
         place = f"[{STREAM}, #{16 * i}]" if i or not at else f"[{STREAM}, #{at}]!"
-        code += [f"vldrw.32 q4, {place}", f"vqrdmulh.s32 q5, {q}, q4"]
-        code += [f"vshr.s32 {q}, {q}, #31", f"vadd.i32 {q}, {q}, q5"]
-        code += [f"vldrb.s32 q4, [{STREAM}, #{WORDS + 4 * i}]", f"vrshl.s32 {q}, {q}, q4"]
+        code += [f"vldrw.32 q4, {place}", *scaled(q, "q5", "q4", ANY)]
+        code += [f"vldrb.s32 q4, [{STREAM}, #{WORDS + 4 * i}]", f"vrshl.s32 {q}, q5, q4"]
     code += ["<narrow>:", f"ldr {ANY}, {ZERO}", f"adds {STREAM}, #{WORDS + 16}"]
     for low, high in (("q0", "q1"), ("q2", "q3")):
         code += [f"vqmovnb.s32 {low}, {low}", f"vqmovnt.s32 {low}, {high}"]

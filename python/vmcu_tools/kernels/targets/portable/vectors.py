@@ -10,7 +10,8 @@ channels that are a multiple of four, those two behind them, then the odd ones l
 
 The word has EXACT where the fast requantiser does not apply, and above it how many taps may be
 added up in 16 bits. Its last byte is a code: the same number, at most MOST, if all channels of the
-vector exist and the fast requantiser applies; else zero. The first word has ALONE if one tap is all
+vector exist and the fast requantiser applies; else zero, as for more than FEW taps of which no four
+may be added up. The first word has ALONE if one tap is all
 that may be added up in some vector. Behind EXACT, LINES says that all channels are lines within the
 bounds of int8 (integer_scale.py).
 """
@@ -32,6 +33,10 @@ from .tile import finish, fixed_fast
 # Bits below the number of taps in a word, and below the code.
 TAPS_BITS, CODE_BITS = 8, 24
 MOST = 127
+# Taps of a window, at most, if the code is less than four.
+FEW = 512
+# Numbers of taps that kernels for a word's number may add up instead, if these are less.
+SIZES = (2, 3, 5, 9)
 ALONE, LINES = 1, 0x40
 # They have C only in targets whose packing has vectors.
 VECTORS: dict[str, Instruction] = {}
@@ -78,6 +83,12 @@ def store_vector(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, 
     kind = IntegerScale if m.names["p->is_float"] else FixedPoint
     requant = kind(multiplier[:lanes], _in_order(m.take(np.int32, size))[:lanes])
     m.store(ram, finish(m, acc[:lanes], requant, 1)[0])
+
+
+@define("RAMStore", "const struct vmcu_call *call", "", apart=True)
+def all_tiles(m: Machine, call: int) -> None:
+    """All wide tiles of a convolution that a call asks for."""
+    raise NotImplementedError("programs say it in loops")
 
 
 @define("RAMStore", "const struct vmcu_call *call", "", apart=True)
