@@ -184,7 +184,9 @@ class _Unroller:
         if self.steps == 1:
             return x
         bounds = (self._ints(f"at {n}", n) for n in (self.step, self.step + 1, 0))
-        return self._add("Slice", [x, *bounds], f"{self.step}/x")
+        made = self._now("Slice", [x, *bounds], "x")
+        self._like("x", x, self.inputs[0])
+        return made
 
     def _given(self, gate: str) -> str:
         """The input's part of a gate in this step."""
