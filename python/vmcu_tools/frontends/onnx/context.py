@@ -47,6 +47,12 @@ from .values import (
 QUANTISE_ALL = f"let QuantizeLinear follow that result. {REQUANTISE}"
 
 
+INTEGERS = (
+    "an input is an integer tensor, not a quantised one",
+    "pick rows of a constant table with it, by a Gather, or let the model end there",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
     """What an activation is a function of: its byte is table[q + 128] for the other's byte q."""
@@ -105,11 +111,7 @@ class Context:
             return self.quantise(value, scale, zero_point, value.name, value.dtype)
         if isinstance(value, Curve):
             raise UnsupportedError("an input is a float result that is not quantised", QUANTISE_ALL)
-        require(
-            not isinstance(value, Indices),
-            "an input is an integer tensor, not a quantised one",
-            "let the model end there",
-        )
+        require(not isinstance(value, Indices), *INTEGERS)
         if isinstance(value, FloatInput):
             reason = f"the float input '{value.name}' is not quantised first"
             raise UnsupportedError(reason, f"leave this step to the caller. {REQUANTISE}")
@@ -134,6 +136,7 @@ class Context:
             table = table_of(value, found.tensor)
             self.origins[found.tensor.name] = Origin(value.activation, table)
             return found
+        require(not isinstance(value, Indices), *INTEGERS)
         if not isinstance(value, Pending):
             raise UnsupportedError("the input of QuantizeLinear is not an activation")
         if value.resolve is not None:

@@ -35,8 +35,8 @@ _UNSUPPORTED = {
     **dict.fromkeys(("If", "Loop", "Scan"), ("control flow is not supported", _NO_CONTROL)),
 }
 _VECTORS = (
-    "cut the model behind the embedding, and let the caller look its rows up: a float input of "
-    "vectors can be quantised"
+    "pick rows of a constant table with it, by one Gather, or cut the model behind the embedding: "
+    "a float input of vectors can be quantised"
 )
 # Operators of QONNX, which Brevitas and QKeras export.
 _QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
