@@ -34,7 +34,7 @@ from .kinds import Kind, kind_of
 from .offline import offsets_of
 from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
-from .states import read
+from .states import own_states, read
 
 # What fills RULES.
 import_modules(__package__)
@@ -80,7 +80,7 @@ def import_model(model: FileModel, file: str) -> GraphBuilder:
     importer = Importer(model, builder, _Activations(model, builder))
     borders = _Borders(model, builder, importer)
     borders.inputs()
-    known = {*model.inputs, *borders.skipped_outputs}
+    known = {*model.inputs, *borders.skipped_outputs, *own_states(model)}
     for index, op in enumerate(model.ops):
         if index not in borders.skipped and op not in importer.done:
             _node(importer, op, known)

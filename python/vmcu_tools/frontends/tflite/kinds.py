@@ -37,7 +37,7 @@ _UNROLL = "build the layer with unroll=True before converting, or use convolutio
 # Builtin operators that belong to another kind of file than a network of int8.
 _FRONT_END = ("AUDIO_SPECTROGRAM", "MFCC", "RFFT2D")
 _RECURRENT = (
-    *("WHILE", "LSTM", "RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM"),
+    *("WHILE", "LSTM", "RNN", "BIDIRECTIONAL_SEQUENCE_LSTM"),
     *("BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 )

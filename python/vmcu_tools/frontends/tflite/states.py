@@ -35,6 +35,8 @@ REMEDY = (
 HANDLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 # The axis that rows are along: (1, H, W, C) or (1, H, C).
 TIME = 1
+# Inputs of operators that are their states.
+_OWN = {"SVDF": (4,)}
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ def read(path: Path) -> FileModel:
     subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
     found, count = subgraphs(path)
     if count == 1:
-        return found[0]
+        model = found[0]
+        names = tuple(model.tensors[index].name for index in own_states(model))
+        return replace(model, states=names)
     try:
         with parsing(str(path)):
             if count > len(found) or not keeps_state(found[0]) or initial(found[0]) != 1:
@@ -59,6 +63,17 @@ def read(path: Path) -> FileModel:
             return _kept(*found)
     except UnsupportedError as error:
         raise UserError(Problem(error.reason, error.remedy, str(path))) from error
+
+
+def own_states(model: FileModel) -> tuple[int, ...]:
+    """The tensors that operators keep from call to call without variables."""
+    found = (
+        op.inputs[place]
+        for op in model.ops
+        for place in _OWN.get(op.op, ())
+        if place < len(op.inputs)
+    )
+    return tuple(index for index in dict.fromkeys(found) if index >= 0)
 
 
 def _kept(model: FileModel, once: FileModel) -> FileModel:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SVDF: a dense layer, and along time a filter for each of its results, the sums of some of which
+are an output (TensorFlow Lite Micro, kernels/svdf_common.cc).
+
+The file's state has the latest results of each filter, and each call moves all of them. Here they
+are rows of a ring buffer: the graph of a first call has padding in front of its row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tflite
+
+from ...graph import Op, Tensor, Window
+from ...ops.conv2d import Conv2D
+from ...ops.depthwise import DepthwiseConv2D
+from ...ops.fully_connected import FullyConnected
+from ...ops.pad import Pad
+from ...quant import FixedPoint
+from ..common import KEEP_QUANTISATION, fixed_point, require
+from .file import FileOp, FileTensor
+from .ops import Importer, bias_of, rule
+
+_FEATURES, _TIME, _BIASES, _STATE = 1, 2, 3, 4
+
+
+@rule("SVDF", constraints="batch 1; int8 state with zero point 0; one scale for all weights")
+def _svdf(importer: Importer, op: FileOp) -> None:
+    require(len(op.inputs) == 5, f"{len(op.inputs)} inputs instead of five")
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    features, time = (
+        importer.constant(op, place, ("INT8",), what)
+        for place, what in ((_FEATURES, "feature weights"), (_TIME, "time weights"))
+    )
+    state = importer.model.tensors[op.inputs[_STATE]]
+    rank = op.options(tflite.SVDFOptions).Rank()
+    _check(importer, op, x, (features, time, state), rank)
+    filters, memory = time.shape
+    units = filters // rank
+    # As the runtime rounds them: in float32 first.
+    scale = np.float32(x.scale) * np.float32(features.scales[0]) / np.float32(state.scales[0])
+    name = f"{out.name}/features"
+    row = importer.builder.add_tensor(Tensor(name, (1, 1, filters), float(state.scales[0]), 0))
+    requant = _one(np.float64(scale), filters)
+    dense = FullyConnected(features.values, np.zeros(filters, np.int32), requant)
+    importer.builder.add_node(name, dense, [x.name], name)
+    if memory > 1:
+        name = f"{out.name}/rows"
+        rows = Tensor(name, (memory, 1, filters), row.scale, 0)
+        pad = Pad(((memory - 1, 0), (0, 0), (0, 0)), 0)
+        importer.builder.add_tensor(rows)
+        importer.builder.add_node(name, pad, [row.name], name)
+        row = rows
+    scale = np.float32(state.scales[0]) * np.float32(time.scales[0]) / np.float32(out.scale)
+    kind = _filter(time.values, bias_of(importer, op, units, _BIASES), rank, float(scale))
+    importer.emit(op, kind, [row], (1, 1, units))
+
+
+def _filter(weights: np.ndarray, bias: np.ndarray, rank: int, scale: float) -> Op:
+    """weights int8 (filters, memory)."""
+    filters, memory = weights.shape
+    window, requant = Window((memory, 1)), _one(scale, filters // rank)
+    if rank == 1:
+        return DepthwiseConv2D(weights.T[:, None, :].copy(), bias, window, requant)
+    by_unit = weights.reshape(-1, rank, memory).transpose(0, 2, 1)[:, :, None, :]
+    return Conv2D(by_unit.copy(), bias, window, requant, filters // rank)
+
+
+def _one(scale: float, channels: int) -> FixedPoint:
+    """One factor, for each channel."""
+    return fixed_point(np.full(channels, np.float64(scale)))
+
+
+def _check(
+    importer: Importer, op: FileOp, x: Tensor, parts: tuple[FileTensor, ...], rank: int
+) -> None:
+    features, time, state = parts
+    shape = importer.shape(op.inputs[0])
+    plain = len(shape) == 2 and shape[0] == 1
+    require(plain, f"the input has the shape {list(shape)}", "use batch size 1")
+    fits = len(features.shape) == len(time.shape) == 2 and len(features.values) == len(time.values)
+    fits = fits and features.shape[1] == shape[1] and min(time.shape) > 0
+    require(fits, "the weights do not fit the input and each other")
+    filters, memory = time.shape
+    require(rank > 0 and filters % rank == 0, f"{filters} filters of rank {rank}")
+    what = f"the state is {state.type.lower()} {list(state.shape)}"
+    own = state.data is None and state.shape == (1, memory * filters)
+    require(own and op.inputs[_STATE] not in importer.model.inputs, what, "export it again")
+    require(state.type == "INT8", f"{what}, not int8", "convert it with int8 activations")
+    for tensor in (features, time, state):
+        one = len(tensor.scales) == len(tensor.zero_points) == 1 and tensor.zero_points[0] == 0
+        reason = f"'{tensor.name}' has not one scale and the zero point 0"
+        require(one and 0 < tensor.scales[0] < np.inf, reason, KEEP_QUANTISATION)
+    users = [other for other in importer.model.ops if op.inputs[_STATE] in other.inputs]
+    require(len(users) == 1, "its state is read elsewhere", "export it again")
