@@ -16,6 +16,7 @@ from ..ops.values import STRUCTS, Array, Struct, StructArray, Value
 LAYOUT = {
     "int8": ("int8_t", 15),
     "int16": ("int16_t", 11),
+    "uint16": ("uint16_t", 11),
     "int32": ("int32_t", 7),
     "uint32": ("uint32_t", 7),
     "float32": ("float", 4),

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Op, Port, Shape, Tensor
+from ..graph import Graph, Node, Op, Port, Recurrence, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
 # Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
@@ -128,6 +128,8 @@ class GraphBuilder:
     problems: list[Problem] = field(default_factory=list)
     # Outputs that are float constants, by the file's names.
     dropped: list[str] = field(default_factory=list)
+    # States that layers compute anew in each call.
+    recurs: list[Recurrence] = field(default_factory=list)
     moved: int = 0
     # The node of each tensor that has one, by name.
     producers: dict[str, Node] = field(default_factory=dict)
@@ -175,6 +177,7 @@ class GraphBuilder:
             tuple(self.nodes),
             tuple(self.inputs),
             tuple(self.outputs),
+            recurs=tuple(self.recurs),
             dropped=tuple(self.dropped),
         )
 

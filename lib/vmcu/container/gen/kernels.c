@@ -686,6 +686,57 @@ const struct vmcu_kernel vmcu_lookup_kernel = {
 	.reads = VMCU_READS_PIXEL,
 };
 
+VMCU_SMALL static bool check_lstm(const struct vmcu_check *c)
+{
+	const struct vmcu_lstm_params *p = c->params;
+
+	return p->clip >= 0 &&
+	       p->clip <= 32768 &&
+	       p->tanh_multiplier >= 0 &&
+	       p->tanh_multiplier <= 12288 &&
+	       p->tanh_shift >= 0 &&
+	       p->tanh_shift <= 15 &&
+	       vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_input(c, 0)->height == 1U &&
+	       vmcu_check_input(c, 0)->width == 1U &&
+	       vmcu_check_input(c, 1)->height == 1U &&
+	       vmcu_check_input(c, 1)->width == 1U &&
+	       vmcu_check_output(c)->height == 1U &&
+	       vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels &&
+	       vmcu_check_output(c)->channels % 3U == 0U &&
+	       vmcu_check_output(c)->channels / 3U <= 4096U && vmcu_check_input(c, 0)->channels <= 16384U &&
+	       vmcu_check_scratch(c, vmcu_check_output(c)->channels / 3U) &&
+	       vmcu_check_shift(p->input_input.shift) &&
+	       vmcu_check_shift(p->forget_input.shift) &&
+	       vmcu_check_shift(p->cell_input.shift) &&
+	       vmcu_check_shift(p->output_input.shift) &&
+	       vmcu_check_shift(p->input_hidden.shift) &&
+	       vmcu_check_shift(p->forget_hidden.shift) &&
+	       vmcu_check_shift(p->cell_hidden.shift) &&
+	       vmcu_check_shift(p->output_hidden.shift) &&
+	       vmcu_check_shift(p->kept.shift) &&
+	       vmcu_check_shift(p->taken.shift) &&
+	       vmcu_check_shift(p->given.shift) &&
+	       vmcu_check_array(c, p->weights, 4U * (vmcu_check_output(c)->channels / 3U) * (vmcu_check_input(c, 0)->channels + vmcu_check_output(c)->channels / 3U), sizeof(*p->weights)) &&
+	       vmcu_check_array(c, p->biases, 8U * (vmcu_check_output(c)->channels / 3U), sizeof(*p->biases)) &&
+	       vmcu_check_array(c, p->sigmoid, 256U, sizeof(*p->sigmoid));
+}
+
+extern const struct vmcu_kernel vmcu_lstm_kernel;
+const struct vmcu_kernel vmcu_lstm_kernel = {
+	.name = "vmcu_lstm",
+	.run = vmcu_lstm,
+	.check = check_lstm,
+	.bytes = 116U,
+	.pointers = 3U,
+	.behind = 12U,
+	.native = offsetof(struct vmcu_lstm_params, input_input),
+	.size = sizeof(struct vmcu_lstm_params),
+	.reads = VMCU_READS_ALL,
+};
+
 extern const struct vmcu_kernel vmcu_matmul_kernel;
 const struct vmcu_kernel vmcu_matmul_kernel = {
 	.name = "vmcu_matmul",

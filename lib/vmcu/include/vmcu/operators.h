@@ -221,6 +221,37 @@ struct vmcu_lookup_params {
 /** @brief Applies a table to each byte. For each byte, ascending: reads, then writes. */
 void vmcu_lookup(const struct vmcu_call *call);
 
+struct vmcu_lstm_params {
+	const int8_t *weights;  /**< by unit and gate: of the input, then of what all units gave */
+	const int32_t *biases;  /**< by unit and gate: of the input, then of what all units gave */
+	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
+	struct vmcu_factor input_input;
+	struct vmcu_factor forget_input;
+	struct vmcu_factor cell_input;
+	struct vmcu_factor output_input;
+	struct vmcu_factor input_hidden;
+	struct vmcu_factor forget_hidden;
+	struct vmcu_factor cell_hidden;
+	struct vmcu_factor output_hidden;
+	struct vmcu_factor kept;
+	struct vmcu_factor taken;
+	struct vmcu_factor given;
+	int32_t clip;            /**< largest cell */
+	int32_t tanh_multiplier; /**< of a cell, in units of 1 / 24 / 256 */
+	int32_t tanh_shift;
+	int8_t zero; /**< zero point of what units give */
+};
+
+/**
+ * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
+ * output the state behind it. Gates: input, forget, cell, output.
+ *
+ * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
+ * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * unit's cell, then writes its three bytes.
+ */
+void vmcu_lstm(const struct vmcu_call *call);
+
 /**
  * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input.
  * The end of an input row splits no run.
@@ -400,6 +431,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_log_softmax_onnx) \
 	entry(vmcu_log_softmax_tflite) \
 	entry(vmcu_lookup) \
+	entry(vmcu_lstm) \
 	entry(vmcu_matmul) \
 	entry(vmcu_matmul_chain) \
 	entry(vmcu_matmul_transposed) \

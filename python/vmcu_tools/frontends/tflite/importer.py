@@ -70,7 +70,10 @@ def _recurring(graph: Graph, begins: Sequence[int]) -> Graph:
         graph,
         inputs=graph.inputs[:-count],
         outputs=graph.outputs[:-count],
-        recurs=tuple(Recurrence(ahead.tensor, made.tensor, begin) for ahead, made, begin in ends),
+        recurs=(
+            *graph.recurs,
+            *(Recurrence(ahead.tensor, made.tensor, begin) for ahead, made, begin in ends),
+        ),
     )
 
 

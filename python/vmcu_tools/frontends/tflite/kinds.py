@@ -38,7 +38,7 @@ _UNROLL = "build the layer with unroll=True before converting, or use convolutio
 _FRONT_END = ("AUDIO_SPECTROGRAM", "MFCC", "RFFT2D")
 _RECURRENT = (
     *("WHILE", "LSTM", "RNN", "BIDIRECTIONAL_SEQUENCE_LSTM"),
-    *("BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    "BIDIRECTIONAL_SEQUENCE_RNN",
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 )
 # Custom operators by how their names begin, what they say of a file, and the remedy.

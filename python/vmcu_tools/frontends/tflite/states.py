@@ -36,7 +36,7 @@ HANDLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 # The axis that rows are along: (1, H, W, C) or (1, H, C).
 TIME = 1
 # Inputs of operators that are their states.
-_OWN = {"SVDF": (4,)}
+_OWN = {"SVDF": (4,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19)}
 
 
 @dataclass(frozen=True)

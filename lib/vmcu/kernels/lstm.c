@@ -1,0 +1,160 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include "support.h"
+
+enum {
+	INPUT,
+	FORGET,
+	CELL,
+	OUTPUT,
+	GATES,
+	/** channels of a unit */
+	UNIT = 3,
+	/** entries of the table, and the last place between two of them */
+	ENTRIES = 256,
+	LAST = ENTRIES - 1,
+};
+
+static int32_t within_16(int32_t x)
+{
+	return (x < INT16_MIN) ? INT16_MIN : (x > INT16_MAX) ? INT16_MAX : x;
+}
+
+/** The sum of both, which are within 16 bits, within 16 bits. */
+static int32_t sum_16(int32_t a, int32_t b)
+{
+	return within_16(a + b);
+}
+
+static int32_t scaled_16(int32_t x, const struct vmcu_factor *f)
+{
+	return within_16(vmcu_scaled(x, f->multiplier, f->shift));
+}
+
+static int32_t dot(const int8_t *x, const int8_t *w, int32_t count)
+{
+	int32_t sum = 0;
+
+	for (; count >= 4; count -= 4, x += 4, w += 4) {
+		sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+	}
+	for (; count > 0; count--) {
+		sum += *x++ * *w++;
+	}
+	return sum;
+}
+
+/** Between two entries, which @a bits fractional bits of @a size tell apart. */
+static int32_t between(const uint16_t *table, int32_t size, int32_t bits)
+{
+	const int32_t place = size >> bits;
+	const int32_t low = table[place];
+
+	return low * (1 << bits) + (size & ((1 << bits) - 1)) * (table[place + 1] - low);
+}
+
+/** Sigmoid of x / 2^12, times 2^15. */
+static int32_t sigmoid(const uint16_t *table, int32_t x)
+{
+	const int32_t size = 3 * ((x < 0) ? -x : x);
+	const int32_t found = ((size >> 9) >= LAST) ? 0x7FFF << 10 : between(table, size, 9);
+
+	return ((x >= 0) ? found + (1 << 9) : (1 << 25) - found + (1 << 9) - 1) >> 10;
+}
+
+/** Tanh of x / 24 / 256, times 2^15. */
+static int32_t tanh_of(const uint16_t *table, int32_t x)
+{
+	const int32_t size = (x < 0) ? -x : x;
+	const int32_t found = ((size >> 8) >= LAST) ? 0xFFFF << 8 : between(table, size, 8);
+	const int32_t middle = 1 << 23;
+
+	return ((x >= 0) ? found - middle + (1 << 7) : middle - found + (1 << 7) - 1) >> 8;
+}
+
+/** What the gates of a unit are made of. */
+struct job {
+	const struct vmcu_lstm_params *p;
+	const uint16_t *table;
+	const int8_t *x;      /**< input */
+	const int8_t *hidden; /**< what all units gave */
+	int32_t inputs;
+	int32_t units;
+};
+
+/** A gate's sum; weights and biases begin with the gate's. */
+static int32_t gate_sum(const struct job *job, const int8_t *w, const int32_t *biases,
+			const struct vmcu_factor *by_input, const struct vmcu_factor *by_hidden)
+{
+	const int32_t given = vmcu_sum(dot(job->x, w, job->inputs), biases[0]);
+	const int32_t kept = vmcu_sum(dot(job->hidden, w + job->inputs, job->units), biases[1]);
+
+	return sum_16(scaled_16(given, by_input), scaled_16(kept, by_hidden));
+}
+
+/** A unit's step; @a src and @a dst are its three bytes before and behind it. */
+static void step(const struct job *job, const int8_t *w, const int32_t *biases, const int8_t *src,
+		 int8_t *dst)
+{
+	const struct vmcu_lstm_params *p = job->p;
+	const struct vmcu_factor *factors[GATES][2] = {
+		[INPUT] = {&p->input_input, &p->input_hidden},
+		[FORGET] = {&p->forget_input, &p->forget_hidden},
+		[CELL] = {&p->cell_input, &p->cell_hidden},
+		[OUTPUT] = {&p->output_input, &p->output_hidden},
+	};
+	const int32_t pitch = job->inputs + job->units;
+	int32_t gates[GATES];
+	int32_t cell = (int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
+
+	for (int32_t g = 0; g < GATES; g++) {
+		const int32_t sum =
+			gate_sum(job, w + g * pitch, biases + 2 * g, factors[g][0], factors[g][1]);
+
+		gates[g] = (g == CELL) ? tanh_of(job->table, 3 * sum) : sigmoid(job->table, sum);
+	}
+	cell = sum_16(scaled_16(gates[FORGET] * cell, &p->kept),
+		      scaled_16(gates[INPUT] * gates[CELL], &p->taken));
+	cell = (cell > p->clip) ? p->clip : (cell < -p->clip) ? -p->clip : cell;
+	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
+	const int32_t seen =
+		tanh_of(job->table, (cell * p->tanh_multiplier + half) >> p->tanh_shift);
+	const int32_t given =
+		vmcu_scaled(seen * gates[OUTPUT], p->given.multiplier, p->given.shift);
+
+	dst[0] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
+	dst[1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
+	dst[2] = (int8_t)(uint8_t)(vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX) - p->zero);
+}
+
+VMCU_SMALL void vmcu_lstm(const struct vmcu_call *call)
+{
+	const struct vmcu_lstm_params *p = vmcu_params(call);
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 1), 0, 0);
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), 0, 0);
+	int8_t *hidden = call->scratch;
+	const struct job job = {
+		.p = p,
+		.table = vmcu_constants(call, p->sigmoid),
+		.x = vmcu_pixel(call->pool, in, 0, 0),
+		.hidden = hidden,
+		.inputs = in->channels,
+		.units = vmcu_call_output(call)->channels / UNIT,
+	};
+	const int8_t *w = vmcu_constants(call, p->weights);
+	const int32_t *biases = vmcu_constants(call, p->biases);
+
+	for (int32_t unit = 0; unit < job.units; unit++) {
+		hidden[unit] = (int8_t)(uint8_t)(src[unit * UNIT + 2] + p->zero);
+	}
+	for (int32_t unit = 0; unit < job.units; unit++) {
+		step(&job, w, biases, src, dst);
+		w += GATES * (job.inputs + job.units);
+		biases += 2 * GATES;
+		src += UNIT;
+		dst += UNIT;
+	}
+}

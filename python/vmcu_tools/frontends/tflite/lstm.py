@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, step by step (TensorFlow Lite Micro, kernels/lstm_eval_common.cc).
+
+The file's two states become one that layers compute, see ops/lstm.py; all steps share weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import tflite
+
+from ...graph import Recurrence, Tensor
+from ...ops.concat import Concat
+from ...ops.lookup import Lookup
+from ...ops.lstm import MOST_INPUTS, MOST_UNITS, NO_CLIP, UNIT, LstmStep
+from ...ops.move import Move
+from ...quant import INT8_MAX, INT8_MIN, FixedPoint
+from ..common import KEEP_QUANTISATION, fixed_point, require
+from .file import FileOp, FileTensor
+from .ops import Importer, rule
+
+# Places of the operator's 24 inputs.
+_WEIGHTS, _RECURRENT, _BIASES = range(1, 5), range(5, 9), range(12, 16)
+_HIDDEN, _CELL, _INPUTS = 18, 19, 24
+_OTHERS = {9: "peepholes", 16: "a projection", 20: "layer normalisation"}
+_GATE, _UNIT_SCALE = 2.0**-12, 2.0**-15
+MOST_STEPS = 200
+_PLAIN = "convert a Keras LSTM with its default options"
+
+
+@rule(
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    constraints="batch 1; int8 weights and an int16 cell; no peepholes, projection or layer "
+    f"normalisation; at most {MOST_STEPS} steps",
+)
+def _lstm(importer: Importer, op: FileOp) -> None:
+    require(len(op.inputs) == _INPUTS, f"{len(op.inputs)} inputs instead of {_INPUTS}", _PLAIN)
+    for first, what in _OTHERS.items():
+        given = any(op.inputs[place] >= 0 for place in range(first, min(first + 4, _INPUTS)))
+        given = given and not (first == 16 and max(op.inputs[16:18]) < 0)
+        given = given and not (first == 9 and max(op.inputs[9:12]) < 0)
+        require(not given, f"an LSTM with {what}", _PLAIN)
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    options = op.options(tflite.UnidirectionalSequenceLSTMOptions)
+    activation = options.FusedActivationFunction()
+    usual = activation == tflite.ActivationFunctionType.TANH
+    require(usual, f"the activation {activation} of the cell", "use tanh")
+    shape = importer.shape(op.inputs[0])
+    require(len(shape) == 3, f"the input has {len(shape)} dimensions instead of three")
+    steps, batch = (shape[0], shape[1]) if options.TimeMajor() else (shape[1], shape[0])
+    require(batch == 1, f"batch size {batch} in shape {list(shape)}", "use batch size 1")
+    many = f"{steps} steps, at most {MOST_STEPS} are possible"
+    require(steps <= MOST_STEPS, many, "convert it for fewer steps: it keeps its state")
+    kind = _step(importer, op, x, shape[2], options)
+    units = len(kind.weights)
+    _emit(importer, op, kind, x, out, (steps, shape[2], units))
+
+
+def _emit(
+    importer: Importer,
+    op: FileOp,
+    kind: LstmStep,
+    x: Tensor,
+    out: Tensor,
+    sizes: tuple[int, int, int],
+) -> None:
+    """All steps, of so many inputs and units."""
+    steps, inputs, units = sizes
+    builder = importer.builder
+    require(out.bytes == steps * units, f"the output is {out.shape} in the file")
+
+    def tensor(name: str, channels: int) -> Tensor:
+        return builder.add_tensor(Tensor(f"{out.name}/{name}", (1, 1, channels), 1.0, 0))
+
+    first = state = tensor("state", UNIT * units)
+    given = Move.of(np.arange(UNIT - 1, UNIT * units, UNIT).reshape(1, 1, -1))
+    assert given is not None
+    parts = []
+    for step in range(steps):
+        row = x
+        if steps > 1:
+            index = np.arange(step * inputs, (step + 1) * inputs)
+            row = importer.arranged(x, index, (1, 1, inputs), f"{out.name}/input {step}")
+        behind = tensor(f"state {step}", UNIT * units)
+        builder.add_node(behind.name, kind, [row.name, state.name], behind.name)
+        state = behind
+        parts.append(tensor(f"output {step}", units))
+        builder.add_node(parts[-1].name, given, [state.name], parts[-1].name)
+    builder.recurs.append(Recurrence(first.name, state.name, 0))
+    # What a unit gives is kept less its zero point, as a byte that may have gone around.
+    table = (np.arange(INT8_MIN, INT8_MAX + 1) + kind.zero).astype(np.int8)
+    whole = Lookup(table) if steps == 1 else Concat(0, (table if kind.zero else None,) * steps)
+    importer.emit_as(op, whole, parts, (steps, 1, units))
+
+
+def _step(
+    importer: Importer,
+    op: FileOp,
+    x: Tensor,
+    inputs: int,
+    options: tflite.UnidirectionalSequenceLSTMOptions,
+) -> LstmStep:
+    weights, recurrent = (
+        [importer.constant(op, place, ("INT8",), "weights") for place in places]
+        for places in (_WEIGHTS, _RECURRENT)
+    )
+    units = recurrent[0].shape[0] if recurrent[0].shape else 0
+    sizes = 0 < units <= MOST_UNITS and 0 < inputs <= MOST_INPUTS
+    for parts, count in ((weights, inputs), (recurrent, units)):
+        fits = all(part.shape == (units, count) for part in parts)
+        require(fits and sizes, "the weights do not fit the input and each other")
+    biases = [importer.constant(op, place, ("INT32",), "biases").values for place in _BIASES]
+    require(all(b.size == units for b in biases), f"the biases do not fit {units} units")
+    hidden, cell = (importer.model.tensors[op.inputs[place]] for place in (_HIDDEN, _CELL))
+    _check_state(importer, op, hidden, "INT8", units)
+    _check_state(importer, op, cell, "INT16", units)
+    zero, scale = int(hidden.zero_points[0]), float(cell.scales[0])
+    require(INT8_MIN <= zero <= INT8_MAX, f"the state has the zero point {zero}")
+    clip = options.CellClip()
+    return LstmStep(
+        np.stack([part.values for part in weights], axis=1),
+        np.stack([part.values for part in recurrent], axis=1),
+        np.stack([b.ravel() for b in biases], axis=1),
+        _gates(np.float32(x.scale), weights),
+        _gates(np.float32(hidden.scales[0]), recurrent),
+        fixed_point(np.float64(_UNIT_SCALE)),
+        fixed_point(np.float64(_UNIT_SCALE**2 / scale)),
+        fixed_point(np.float64(_UNIT_SCALE**2 / float(hidden.scales[0]))),
+        int(min(clip / scale, NO_CLIP - 1)) if clip > 0 else NO_CLIP,
+        _tanh(scale),
+        zero,
+    )
+
+
+def _gates(scale: np.float32, weights: list[FileTensor]) -> FixedPoint:
+    """The factors of the gates' sums. The runtime multiplies scales in float32."""
+    for part in weights:
+        one = len(part.scales) == len(part.zero_points) == 1 and part.zero_points[0] == 0
+        reason = f"'{part.name}' has not one scale and the zero point 0"
+        require(one and 0 < part.scales[0] < np.inf, reason, KEEP_QUANTISATION)
+    return fixed_point(np.array([float(scale * np.float32(p.scales[0])) for p in weights]) / _GATE)
+
+
+def _tanh(scale: float) -> tuple[int, int]:
+    """Multiplier and shift of a cell of this scale, a power of two."""
+    power = round(math.log2(scale))
+    exact = math.isclose(scale, 2.0**power, rel_tol=1e-3)
+    require(exact and -27 <= power <= 0, f"the cell has the scale {scale}, no power of two")
+    left = 15 + power - 3
+    return (3, -left) if left < 0 else (3 << left, 0)
+
+
+def _check_state(importer: Importer, op: FileOp, state: FileTensor, kind: str, units: int) -> None:
+    index = op.inputs[_HIDDEN if kind == "INT8" else _CELL]
+    what = f"the state is {state.type.lower()} {list(state.shape)}, not {kind.lower()} [1, {units}]"
+    plain = index >= 0 and state.type == kind and math.prod(state.shape) == units
+    require(plain and state.data is None and index not in importer.model.inputs, what, _PLAIN)
+    one = len(state.scales) == len(state.zero_points) == 1 and 0 < state.scales[0] < np.inf
+    symmetric = kind == "INT8" or (one and state.zero_points[0] == 0)
+    require(one and symmetric, f"'{state.name}' has not one scale", KEEP_QUANTISATION)
+    users = [other for other in importer.model.ops if index in other.inputs]
+    require(len(users) == 1, "its state is read elsewhere", "export it again")

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step of a long short-term memory, as TensorFlow Lite Micro computes it with int8 inputs and
+an int16 cell (kernels/lstm_eval.h).
+
+The state has three channels for each unit: the two bytes of its cell, the least significant one
+first, and what it gives, less its zero point. Order of access: what all units gave is read first.
+Then, unit by unit, ascending: all of the input and the unit's cell are read, and its three bytes
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from ..quant import FixedPoint, wrap_int32
+from .kernel_type import KernelType
+from .layer import NEVER, Layer
+from .values import Array, CStruct, Kernel, Struct
+
+# Gates in the order of the weights: what enters, what stays, the new cell, what is shown.
+GATES = ("input", "forget", "cell", "output")
+# Bytes of a unit's state.
+UNIT = 3
+MOST_UNITS, MOST_INPUTS = 4096, 16384
+# No cell is larger.
+NO_CLIP = 1 << 15
+INT16 = np.iinfo(np.int16)
+# TensorFlow Lite's sigmoid of i / 24 in 16 bits: the nearest integer, or the next one where a bit
+# of this number is set (kernels/internal/common.h, sigmoid_table_uint16).
+_NEXT = 0x800000000000000000000000000000800011009020440005C0467BAEFA7BD110
+_FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GATES)
+PARAMS = CStruct(
+    "vmcu_lstm_params",
+    """
+	const int8_t *weights;  /**< by unit and gate: of the input, then of what all units gave */
+	const int32_t *biases;  /**< by unit and gate: of the input, then of what all units gave */
+	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
+"""
+    + "".join(f"\tstruct vmcu_factor {name};\n" for name in (*_FACTORS, "kept", "taken", "given"))
+    + """	int32_t clip;            /**< largest cell */
+	int32_t tanh_multiplier; /**< of a cell, in units of 1 / 24 / 256 */
+	int32_t tanh_shift;
+	int8_t zero; /**< zero point of what units give */
+""",
+    declares="""
+/**
+ * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
+ * output the state behind it. Gates: input, forget, cell, output.
+ *
+ * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
+ * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * unit's cell, then writes its three bytes.
+ */
+void vmcu_lstm(const struct vmcu_call *call);
+""",
+)
+_UNITS = "vmcu_check_output(c)->channels / 3U"
+KERNEL = KernelType(
+    "vmcu_lstm",
+    PARAMS,
+    "vmcu_check_inputs(c, 2U) && vmcu_check_calls(c)",
+    "vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1)",
+    *(
+        f"{tensor}->{axis} == 1U"
+        for tensor in ("vmcu_check_input(c, 0)", "vmcu_check_input(c, 1)", "vmcu_check_output(c)")
+        for axis in ("height", "width")
+    ),
+    "vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels",
+    "vmcu_check_output(c)->channels % 3U == 0U",
+    f"{_UNITS} <= {MOST_UNITS}U && vmcu_check_input(c, 0)->channels <= {MOST_INPUTS}U",
+    f"vmcu_check_scratch(c, {_UNITS})",
+    limits={
+        "clip": (0, NO_CLIP),
+        "tanh_multiplier": (0, 3 << 12),
+        "tanh_shift": (0, 15),
+    },
+    arrays={
+        "weights": f"4U * ({_UNITS}) * (vmcu_check_input(c, 0)->channels + {_UNITS})",
+        "biases": f"8U * ({_UNITS})",
+        "sigmoid": "256U",
+    },
+)
+
+
+def sigmoids() -> np.ndarray:
+    """TensorFlow Lite's table, uint16 (256,)."""
+    places = np.arange(256)
+    nearest = np.minimum(np.rint(65536 / (1 + np.exp(-places / 24))), 65535).astype(np.int64)
+    return (nearest + [_NEXT >> place & 1 for place in range(256)]).astype(np.uint16)
+
+
+def logistic(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Of int16 in units of 2^-12, in units of 2^-15 (kernels/internal/reference/integer_ops/
+    logistic.h)."""
+    scaled = 3 * x.astype(np.int64)
+    size = np.abs(scaled)
+    low, high = (table[np.minimum((size >> 9) + n, 255)].astype(np.int64) for n in (0, 1))
+    found = np.where(size >> 9 >= 255, 0x7FFF << 10, (low << 9) + (size & 0x1FF) * (high - low))
+    half = 1 << 9
+    return np.where(scaled >= 0, found + half, (1 << 25) - found + half - 1) >> 10
+
+
+def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) -> np.ndarray:
+    """Of int16, in units of 2^-15 (kernels/internal/reference/integer_ops/tanh.h)."""
+    scaled = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
+    size = np.abs(scaled)
+    low, high = (table[np.minimum((size >> 8) + n, 255)].astype(np.int64) for n in (0, 1))
+    found = np.where(size >> 8 >= 255, 0xFFFF << 8, (low << 8) + (size & 0xFF) * (high - low))
+    middle, half = 1 << 23, 1 << 7
+    return np.where(scaled >= 0, found - middle + half, middle - found + half - 1) >> 8
+
+
+@dataclass(frozen=True, eq=False)
+class LstmStep(Op):
+    """weights int8 (units, 4, inputs) and recurrent (units, 4, units), by GATES; bias int32
+    (units, 4); factors of the gates' sums by the input and by what units gave, FixedPoint of four
+    each; of the products that make up the cell, and of what a unit gives. clip: largest cell;
+    tanh: multiplier and shift of a cell; zero: of what units give.
+    """
+
+    exact = True
+
+    weights: np.ndarray
+    recurrent: np.ndarray
+    bias: np.ndarray
+    by_input: FixedPoint
+    by_hidden: FixedPoint
+    kept: FixedPoint
+    taken: FixedPoint
+    given: FixedPoint
+    clip: int
+    tanh: tuple[int, int]
+    zero: int
+
+
+class LstmStepLayer(Layer[LstmStep], op=LstmStep):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        op, table = self.op, sigmoids()
+        x = data[0].ravel().astype(np.int64) - self.ins[0].zero_point
+        state = np.ascontiguousarray(data[1]).reshape(-1, UNIT)
+        cell = state[:, :2].copy().view("<i2").ravel().astype(np.int64)
+        # As a byte first: it is kept less its zero point, and may have gone around.
+        hidden = (state[:, 2] + np.int64(op.zero)).astype(np.int8).astype(np.int64) - op.zero
+        sums = [
+            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ x + op.bias))),
+            _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ hidden))),
+        ]
+        gates = _int16(sums[0] + sums[1])
+        entering, staying, shown = (logistic(gates[:, n], table) for n in (0, 1, 3))
+        new = tanh(gates[:, 2], table)
+        parts = op.kept.apply(staying * cell), op.taken.apply(entering * new)
+        cell = np.clip(_int16(_int16(parts[0]) + _int16(parts[1])), -op.clip, op.clip)
+        given = op.given.apply(tanh(cell, table, *op.tanh) * shown) + op.zero
+        made = np.empty((len(cell), UNIT), np.int8)
+        made[:, :2] = cell.astype("<i2")[:, None].view(np.int8)
+        made[:, 2] = (np.clip(given, -128, 127) - op.zero).astype(np.int8)
+        return made.reshape(1, 1, -1)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(1)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        shape = self.ins[index].shape
+        if index == 0:
+            return np.full(shape, self.out.bytes - UNIT, np.int64)
+        found = np.full((self.out.bytes // UNIT, UNIT), NEVER, np.int64)
+        found[:, :2] = np.arange(len(found))[:, None] * UNIT
+        found[:, 2] = 0
+        return found.reshape(shape)
+
+    def biases(self) -> None:
+        """Sums are those of the runtime, within 16 bits behind their factor."""
+
+    @property
+    def macs(self) -> int:
+        return self.op.weights.size + self.op.recurrent.size
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.out.bytes // UNIT
+
+    @property
+    def weight_bytes(self) -> int:
+        return self.macs + 8 * len(self.op.weights) * 4 + 512
+
+    @property
+    def kernel(self) -> Kernel:
+        op = self.op
+        weights = np.concatenate([op.weights, op.recurrent], axis=2)
+        totals = [part.astype(np.int64).sum(axis=2) for part in (op.weights, op.recurrent)]
+        zeros = self.ins[0].zero_point, op.zero
+        biases = np.stack([wrap_int32(op.bias - zeros[0] * totals[0]), -zeros[1] * totals[1]], 2)
+        by_gate = (op.by_input, op.by_hidden)
+        factors = {
+            name: _factor(by_gate[number // len(GATES)], number % len(GATES))
+            for number, name in enumerate(_FACTORS)
+        }
+        factors |= {name: _factor(getattr(op, name), 0) for name in ("kept", "taken", "given")}
+        return KERNEL(
+            weights=Array("weights", weights.astype(np.int8)),
+            biases=Array("biases", biases.astype(np.int32)),
+            sigmoid=Array("sigmoid", sigmoids()),
+            **factors,
+            clip=op.clip,
+            tanh_multiplier=op.tanh[0],
+            tanh_shift=op.tanh[1],
+            zero=op.zero,
+        )
+
+
+def _int16(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, INT16.min, INT16.max)
+
+
+def _factor(requant: FixedPoint, place: int) -> Struct:
+    multiplier, shift = int(requant.multiplier[place]), int(requant.shift[place])
+    return Struct("", {"multiplier": multiplier, "shift": shift})
