@@ -83,8 +83,8 @@ KINDS = {
     "features": (custom("SignalRfft"), "an audio front end: SignalRfft", "vmcu audio"),
     "spectrogram": (custom("AudioSpectrogram"), "an audio front end", "vmcu audio"),
     "boxes": (custom("TFLite_Detection_PostProcess"), "sorts boxes in float", "in C"),
-    "lstm": (builtin("UNIDIRECTIONAL_SEQUENCE_LSTM"), "are not unrolled", "unroll=True"),
-    "svdf": (builtin("SVDF"), "recurrent layers that are not unrolled: SVDF", "unroll=True"),
+    "lstm": (builtin("BIDIRECTIONAL_SEQUENCE_LSTM"), "are not unrolled", "unroll=True"),
+    "rnn": (builtin("UNIDIRECTIONAL_SEQUENCE_RNN"), "that are not unrolled: UNI", "unroll=True"),
 }
 
 
