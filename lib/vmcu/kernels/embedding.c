@@ -32,7 +32,7 @@ void vmcu_embedding(const struct vmcu_call *call)
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	for (uint32_t x = 0; x < call->columns; x++) {
-		memcpy(dst, table + row_of(src, p->rows) * channels, channels);
+		(void)memcpy(dst, table + row_of(src, p->rows) * channels, channels);
 		src += sizeof(uint32_t);
 		dst += channels;
 	}

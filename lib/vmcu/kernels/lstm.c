@@ -4,18 +4,12 @@
 
 #include "support.h"
 
-enum {
-	INPUT,
-	FORGET,
-	CELL,
-	OUTPUT,
-	GATES,
-	/** channels of a unit */
-	UNIT = 3,
-	/** entries of the table, and the last place between two of them */
-	ENTRIES = 256,
-	LAST = ENTRIES - 1,
-};
+#define GATES 4
+
+/** Channels of a unit. */
+#define UNIT 3
+/** Of the table, the last entry. */
+#define LAST 255
 
 static int32_t within_16(int32_t x)
 {
@@ -94,35 +88,31 @@ static int32_t gate_sum(const struct job *job, const int8_t *w, const int32_t *b
 	return sum_16(scaled_16(given, by_input), scaled_16(kept, by_hidden));
 }
 
-/** A unit's step; @a src and @a dst are its three bytes before and behind it. */
+/** A unit's step, gates in the order input, forget, cell, output; @a src and @a dst are its three
+ * bytes before and behind it. */
 static void step(const struct job *job, const int8_t *w, const int32_t *biases, const int8_t *src,
 		 int8_t *dst)
 {
 	const struct vmcu_lstm_params *p = job->p;
-	const struct vmcu_factor *factors[GATES][2] = {
-		[INPUT] = {&p->input_input, &p->input_hidden},
-		[FORGET] = {&p->forget_input, &p->forget_hidden},
-		[CELL] = {&p->cell_input, &p->cell_hidden},
-		[OUTPUT] = {&p->output_input, &p->output_hidden},
-	};
 	const int32_t pitch = job->inputs + job->units;
-	int32_t gates[GATES];
-	int32_t cell = (int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
+	const int32_t entering =
+		sigmoid(job->table, gate_sum(job, w, biases, &p->input_input, &p->input_hidden));
+	const int32_t staying = sigmoid(job->table, gate_sum(job, w + pitch, biases + 2,
+							     &p->forget_input, &p->forget_hidden));
+	const int32_t shape = tanh_of(job->table, 3 * gate_sum(job, w + 2 * pitch, biases + 4,
+							       &p->cell_input, &p->cell_hidden));
+	const int32_t shown = sigmoid(job->table, gate_sum(job, w + 3 * pitch, biases + 6,
+							   &p->output_input, &p->output_hidden));
+	const int32_t before =
+		(int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
+	int32_t cell = sum_16(scaled_16(staying * before, &p->kept),
+			      scaled_16(entering * shape, &p->taken));
 
-	for (int32_t g = 0; g < GATES; g++) {
-		const int32_t sum =
-			gate_sum(job, w + g * pitch, biases + 2 * g, factors[g][0], factors[g][1]);
-
-		gates[g] = (g == CELL) ? tanh_of(job->table, 3 * sum) : sigmoid(job->table, sum);
-	}
-	cell = sum_16(scaled_16(gates[FORGET] * cell, &p->kept),
-		      scaled_16(gates[INPUT] * gates[CELL], &p->taken));
 	cell = (cell > p->clip) ? p->clip : (cell < -p->clip) ? -p->clip : cell;
 	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
 	const int32_t seen =
 		tanh_of(job->table, (cell * p->tanh_multiplier + half) >> p->tanh_shift);
-	const int32_t given =
-		vmcu_scaled(seen * gates[OUTPUT], p->given.multiplier, p->given.shift);
+	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);
 
 	dst[0] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
 	dst[1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);

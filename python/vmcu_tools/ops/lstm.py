@@ -36,8 +36,8 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	const int8_t *weights;  /**< by unit and gate: of the input, then of what all units gave */
-	const int32_t *biases;  /**< by unit and gate: of the input, then of what all units gave */
+	const int8_t *weights;   /**< by unit and gate: of the input, then of what all units gave */
+	const int32_t *biases;   /**< by unit and gate: of the input, then of what all units gave */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 """
     + "".join(f"\tstruct vmcu_factor {name};\n" for name in (*_FACTORS, "kept", "taken", "given"))
@@ -213,7 +213,8 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
 
 
 def _int16(values: np.ndarray) -> np.ndarray:
-    return np.clip(values, INT16.min, INT16.max)
+    found: np.ndarray = np.clip(values, INT16.min, INT16.max)
+    return found
 
 
 def _factor(requant: FixedPoint, place: int) -> Struct:

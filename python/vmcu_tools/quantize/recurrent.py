@@ -9,7 +9,9 @@ bytes from step to step.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -217,7 +219,7 @@ class _Unroller:
             x = self._now("Clip", [x, *bounds], f"{role} clipped")
         return self._now(self.activations[place], [x], role)
 
-    def _now(self, op: str, ins: list[str], role: str, **more: object) -> str:
+    def _now(self, op: str, ins: list[str], role: str, **more: Any) -> str:
         """A node of this step, whose output has the scale of that role in all steps."""
         made = self._add(op, ins, f"{self.step}/{role}", **more)
         self._like(role, made)
@@ -227,7 +229,7 @@ class _Unroller:
         group = self.found.alike[f"{self.at}/{role}"]
         group.extend(name for name in names if name not in group)
 
-    def _add(self, op: str, ins: list[str], name: str, **more: object) -> str:
+    def _add(self, op: str, ins: list[str], name: str, **more: Any) -> str:
         made = f"{self.at}/{name}"
         self.found.nodes.append(helper.make_node(op, ins, [made], made, **more))
         return made
@@ -247,7 +249,7 @@ class _Unroller:
         self.at = self.prefix
         return made
 
-    def _constant(self, name: str, array: np.ndarray) -> str:
+    def _constant(self, name: str, array: np.ndarray | np.float32) -> str:
         name = f"{self.at}/{name} constant"
         if all(one.name != name for one in self.found.constants):
             self.found.constants.append(numpy_helper.from_array(np.asarray(array), name))
@@ -304,7 +306,11 @@ class _Unroller:
         )
 
 
-STEPS = {"GRU": _Unroller.gru, "LSTM": _Unroller.lstm, "RNN": _Unroller.rnn}
+STEPS: dict[str, Callable[..., list[str]]] = {
+    "GRU": _Unroller.gru,
+    "LSTM": _Unroller.lstm,
+    "RNN": _Unroller.rnn,
+}
 
 
 def _by_gate(gates: str, array: np.ndarray) -> dict[str, np.ndarray]:
