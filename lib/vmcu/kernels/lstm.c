@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include "support.h"
+#include "gen/isa.h"
 
 #define GATES 4
 
@@ -25,19 +25,6 @@ static int32_t sum_16(int32_t a, int32_t b)
 static int32_t scaled_16(int32_t x, const struct vmcu_factor *f)
 {
 	return within_16(vmcu_scaled(x, f->multiplier, f->shift));
-}
-
-static int32_t dot(const int8_t *x, const int8_t *w, int32_t count)
-{
-	int32_t sum = 0;
-
-	for (; count >= 4; count -= 4, x += 4, w += 4) {
-		sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
-	}
-	for (; count > 0; count--) {
-		sum += *x++ * *w++;
-	}
-	return sum;
 }
 
 /** Between two entries, which @a bits fractional bits of @a size tell apart. */
@@ -78,14 +65,11 @@ struct job {
 	int32_t units;
 };
 
-/** A gate's sum; weights and biases begin with the gate's. */
-static int32_t gate_sum(const struct job *job, const int8_t *w, const int32_t *biases,
+/** A gate's sum, of what the inputs and the units make of it. */
+static int32_t gate_sum(const int32_t *inputs, const int32_t *units,
 			const struct vmcu_factor *by_input, const struct vmcu_factor *by_hidden)
 {
-	const int32_t given = vmcu_sum(dot(job->x, w, job->inputs), biases[0]);
-	const int32_t kept = vmcu_sum(dot(job->hidden, w + job->inputs, job->units), biases[1]);
-
-	return sum_16(scaled_16(given, by_input), scaled_16(kept, by_hidden));
+	return sum_16(scaled_16(*inputs, by_input), scaled_16(*units, by_hidden));
 }
 
 /** A unit's step, gates in the order input, forget, cell, output; @a src and @a dst are its three
@@ -94,15 +78,20 @@ static void step(const struct job *job, const int8_t *w, const int32_t *biases, 
 		 int8_t *dst)
 {
 	const struct vmcu_lstm_params *p = job->p;
-	const int32_t pitch = job->inputs + job->units;
+	int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
+	int32_t h[GATES] = {biases[4], biases[5], biases[6], biases[7]};
+
+	vmcu_product_columns(x, job->x, w, job->inputs, GATES, GATES, 0);
+	vmcu_product_columns(h, job->hidden, w + GATES * job->inputs, job->units, GATES, GATES, 0);
+
 	const int32_t entering =
-		sigmoid(job->table, gate_sum(job, w, biases, &p->input_input, &p->input_hidden));
-	const int32_t staying = sigmoid(job->table, gate_sum(job, w + pitch, biases + 2,
-							     &p->forget_input, &p->forget_hidden));
-	const int32_t shape = tanh_of(job->table, 3 * gate_sum(job, w + 2 * pitch, biases + 4,
-							       &p->cell_input, &p->cell_hidden));
-	const int32_t shown = sigmoid(job->table, gate_sum(job, w + 3 * pitch, biases + 6,
-							   &p->output_input, &p->output_hidden));
+		sigmoid(job->table, gate_sum(&x[0], &h[0], &p->input_input, &p->input_hidden));
+	const int32_t staying =
+		sigmoid(job->table, gate_sum(&x[1], &h[1], &p->forget_input, &p->forget_hidden));
+	const int32_t shape =
+		tanh_of(job->table, 3 * gate_sum(&x[2], &h[2], &p->cell_input, &p->cell_hidden));
+	const int32_t shown =
+		sigmoid(job->table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
 	const int32_t before =
 		(int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
 	int32_t cell = sum_16(scaled_16(staying * before, &p->kept),

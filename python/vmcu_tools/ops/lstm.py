@@ -36,8 +36,8 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	const int8_t *weights;   /**< by unit and gate: of the input, then of what all units gave */
-	const int32_t *biases;   /**< by unit and gate: of the input, then of what all units gave */
+	const int8_t *weights;   /**< by unit, all inputs and units, and gate */
+	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 """
     + "".join(f"\tstruct vmcu_factor {name};\n" for name in (*_FACTORS, "kept", "taken", "given"))
@@ -190,10 +190,11 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
     @property
     def kernel(self) -> Kernel:
         op = self.op
-        weights = np.concatenate([op.weights, op.recurrent], axis=2)
+        # Four gates side by side for each tap.
+        weights = np.concatenate([op.weights, op.recurrent], axis=2).swapaxes(1, 2)
         totals = [part.astype(np.int64).sum(axis=2) for part in (op.weights, op.recurrent)]
         zeros = self.ins[0].zero_point, op.zero
-        biases = np.stack([wrap_int32(op.bias - zeros[0] * totals[0]), -zeros[1] * totals[1]], 2)
+        biases = np.stack([wrap_int32(op.bias - zeros[0] * totals[0]), -zeros[1] * totals[1]], 1)
         by_gate = (op.by_input, op.by_hidden)
         factors = {
             name: _factor(by_gate[number // len(GATES)], number % len(GATES))
@@ -201,7 +202,7 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         }
         factors |= {name: _factor(getattr(op, name), 0) for name in ("kept", "taken", "given")}
         return KERNEL(
-            weights=Array("weights", weights.astype(np.int8)),
+            weights=Array("weights", np.ascontiguousarray(weights, np.int8)),
             biases=Array("biases", biases.astype(np.int32)),
             sigmoid=Array("sigmoid", sigmoids()),
             **factors,
