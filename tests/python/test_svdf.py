@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel
 from drawn import seeds
+from test_lstm import lstm
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
@@ -79,6 +80,25 @@ def test_a_state_takes_its_bytes_once(tmp_path: Path) -> None:
     assert len(plan.model.states) == 1
     # Its 1,024 bytes, the input and the output.
     assert plan.pool_bytes <= 64 * 16 + 4 + 64
+
+
+@pytest.mark.parametrize("first", ["svdf", "lstm"])
+def test_beside_an_lstm(first: str, tmp_path: Path) -> None:
+    """Whose state no ring buffer goes with."""
+    m = TfliteModel(7)
+    if first == "svdf":
+        x = m.activation((1, 6))
+        y = svdf(m, x, 6, 5, 2, 4)
+        y = m.op("RESHAPE", [y, m.constant(np.array([1, 1, 5], np.int32))], m.like(y, (1, 1, 5)))
+        y = lstm(m, y, 5, 1, 7)
+    else:
+        x = m.activation((1, 1, 6))
+        y = lstm(m, x, 6, 1, 5)
+        y = m.op("RESHAPE", [y, m.constant(np.array([1, 5], np.int32))], m.like(y, (1, 5)))
+        y = svdf(m, y, 5, 7, 1, 5)
+    path = m.save(tmp_path / "both.tflite", [x], [y])
+    for target in ("virtual", "host"):
+        assert main(["verify", str(path), "-n", "200", "--on", target]) == 0
 
 
 REFUSED = [

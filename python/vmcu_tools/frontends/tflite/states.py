@@ -15,6 +15,7 @@ variable of another use has all of them computed, see assigned.py.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ REMEDY = (
 HANDLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 # The axis that rows are along: (1, H, W, C) or (1, H, C).
 TIME = 1
+_COMPUTED = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
 # Inputs of operators that are their states.
 _OWN = {"SVDF": (4,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19)}
 
@@ -76,13 +78,18 @@ def own_states(model: FileModel) -> tuple[int, ...]:
     return tuple(index for index in dict.fromkeys(found) if index >= 0)
 
 
+def computes_states(model: FileModel) -> bool:
+    """True if layers compute states of a model, so that none of them can be a ring buffer."""
+    return bool(model.begins) or any(op.op in _COMPUTED for op in model.ops)
+
+
 def _kept(model: FileModel, once: FileModel) -> FileModel:
     """The model without its variables: all of them rows that are padding in a first call, or
     computed."""
-    try:
-        return without_variables(model, once)
-    except UnsupportedError:
-        return computed_variables(model, _named(model), _beginnings(once))
+    if not computes_states(model):
+        with contextlib.suppress(UnsupportedError):
+            return without_variables(model, once)
+    return computed_variables(model, _named(model), _beginnings(once))
 
 
 def _several(count: int, model: FileModel, path: Path) -> Problem:

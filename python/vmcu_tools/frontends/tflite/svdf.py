@@ -3,7 +3,8 @@
 are an output (TensorFlow Lite Micro, kernels/svdf_common.cc).
 
 The file's state has the latest results of each filter, and each call moves all of them. Here they
-are rows of a ring buffer: the graph of a first call has padding in front of its row.
+are rows of a ring buffer: the graph of a first call has padding in front of its row. Beside states
+that layers compute, which no ring buffer goes with, these rows are one of them.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from __future__ import annotations
 import numpy as np
 import tflite
 
-from ...graph import Op, Tensor, Window
+from ...graph import Op, Recurrence, Tensor, Window
+from ...ops.concat import Concat
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.fully_connected import FullyConnected
+from ...ops.move import Move
 from ...ops.pad import Pad
 from ...quant import FixedPoint
 from ..common import KEEP_QUANTISATION, fixed_point, require
 from .file import FileOp, FileTensor
 from .ops import Importer, bias_of, rule
+from .states import computes_states
 
 _FEATURES, _TIME, _BIASES, _STATE = 1, 2, 3, 4
 
@@ -45,15 +49,30 @@ def _svdf(importer: Importer, op: FileOp) -> None:
     dense = FullyConnected(features.values, np.zeros(filters, np.int32), requant)
     importer.builder.add_node(name, dense, [x.name], name)
     if memory > 1:
-        name = f"{out.name}/rows"
-        rows = Tensor(name, (memory, 1, filters), row.scale, 0)
-        pad = Pad(((memory - 1, 0), (0, 0), (0, 0)), 0)
-        importer.builder.add_tensor(rows)
-        importer.builder.add_node(name, pad, [row.name], name)
-        row = rows
+        row = _behind_earlier(importer, row, memory, f"{out.name}/rows")
     scale = np.float32(state.scales[0]) * np.float32(time.scales[0]) / np.float32(out.scale)
     kind = _filter(time.values, bias_of(importer, op, units, _BIASES), rank, float(scale))
     importer.emit(op, kind, [row], (1, 1, units))
+
+
+def _behind_earlier(importer: Importer, row: Tensor, memory: int, name: str) -> Tensor:
+    """A row of a call, and in front of it those of earlier ones."""
+    builder = importer.builder
+    rows = builder.add_tensor(Tensor(name, (memory, *row.shape[1:]), row.scale, 0))
+    if not computes_states(importer.model):
+        pad = Pad(((memory - 1, 0), (0, 0), (0, 0)), 0)
+        builder.add_node(name, pad, [row.name], name)
+        return rows
+    earlier, later = (
+        builder.add_tensor(Tensor(f"{name} {what}", (memory - 1, *row.shape[1:]), row.scale, 0))
+        for what in ("before", "behind")
+    )
+    builder.add_node(name, Concat(0, (None, None)), [earlier.name, row.name], name)
+    kept = Move.of(np.arange(row.bytes, rows.bytes).reshape(later.shape))
+    assert kept is not None
+    builder.add_node(later.name, kept, [name], later.name)
+    builder.recurs.append(Recurrence(earlier.name, later.name, 0))
+    return rows
 
 
 def _filter(weights: np.ndarray, bias: np.ndarray, rank: int, scale: float) -> Op:
