@@ -17,9 +17,10 @@ from ...ops.concat import Concat
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.fully_connected import FullyConnected
+from ...ops.lookup import Lookup
 from ...ops.move import Move
 from ...ops.pad import Pad
-from ...quant import FixedPoint
+from ...quant import INT8_MAX, INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, fixed_point, require
 from .file import FileOp, FileTensor
 from .ops import Importer, bias_of, rule
@@ -28,7 +29,7 @@ from .states import computes_states
 _FEATURES, _TIME, _BIASES, _STATE = 1, 2, 3, 4
 
 
-@rule("SVDF", constraints="batch 1; int8 state with zero point 0; one scale for all weights")
+@rule("SVDF", constraints="batch 1; int8 state; one scale for all weights")
 def _svdf(importer: Importer, op: FileOp) -> None:
     require(len(op.inputs) == 5, f"{len(op.inputs)} inputs instead of five")
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
@@ -48,6 +49,14 @@ def _svdf(importer: Importer, op: FileOp) -> None:
     requant = _one(np.float64(scale), filters)
     dense = FullyConnected(features.values, np.zeros(filters, np.int32), requant)
     importer.builder.add_node(name, dense, [x.name], name)
+    zero = int(state.zero_points[0])
+    if zero:
+        # The runtime adds it to what is within int8 already, and keeps a byte of that.
+        table = np.arange(INT8_MIN, INT8_MAX + 1) + zero
+        name = f"{out.name}/state"
+        moved = importer.builder.add_tensor(Tensor(name, row.shape, row.scale, zero))
+        importer.builder.add_node(name, Lookup(table.astype(np.int8)), [row.name], name)
+        row = moved
     if memory > 1:
         row = _behind_earlier(importer, row, memory, f"{out.name}/rows")
     scale = np.float32(state.scales[0]) * np.float32(time.scales[0]) / np.float32(out.scale)
@@ -58,20 +67,21 @@ def _svdf(importer: Importer, op: FileOp) -> None:
 def _behind_earlier(importer: Importer, row: Tensor, memory: int, name: str) -> Tensor:
     """A row of a call, and in front of it those of earlier ones."""
     builder = importer.builder
-    rows = builder.add_tensor(Tensor(name, (memory, *row.shape[1:]), row.scale, 0))
+    zero, shape = row.zero_point, row.shape[1:]
+    rows = builder.add_tensor(Tensor(name, (memory, *shape), row.scale, zero))
     if not computes_states(importer.model):
-        pad = Pad(((memory - 1, 0), (0, 0), (0, 0)), 0)
+        pad = Pad(((memory - 1, 0), (0, 0), (0, 0)), zero)
         builder.add_node(name, pad, [row.name], name)
         return rows
     earlier, later = (
-        builder.add_tensor(Tensor(f"{name} {what}", (memory - 1, *row.shape[1:]), row.scale, 0))
+        builder.add_tensor(Tensor(f"{name} {what}", (memory - 1, *shape), row.scale, zero))
         for what in ("before", "behind")
     )
     builder.add_node(name, Concat(0, (None, None)), [earlier.name, row.name], name)
     kept = Move.of(np.arange(row.bytes, rows.bytes).reshape(later.shape))
     assert kept is not None
     builder.add_node(later.name, kept, [name], later.name)
-    builder.recurs.append(Recurrence(earlier.name, later.name, 0))
+    builder.recurs.append(Recurrence(earlier.name, later.name, zero))
     return rows
 
 
@@ -106,9 +116,12 @@ def _check(
     own = state.data is None and state.shape == (1, memory * filters)
     require(own and op.inputs[_STATE] not in importer.model.inputs, what, "export it again")
     require(state.type == "INT8", f"{what}, not int8", "convert it with int8 activations")
-    for tensor in (features, time, state):
-        one = len(tensor.scales) == len(tensor.zero_points) == 1 and tensor.zero_points[0] == 0
-        reason = f"'{tensor.name}' has not one scale and the zero point 0"
-        require(one and 0 < tensor.scales[0] < np.inf, reason, KEEP_QUANTISATION)
+    for tensor in parts:
+        one = len(tensor.scales) == len(tensor.zero_points) == 1 and 0 < tensor.scales[0] < np.inf
+        require(one, f"'{tensor.name}' has not one scale", KEEP_QUANTISATION)
+        symmetric = tensor is state or tensor.zero_points[0] == 0
+        require(symmetric, f"'{tensor.name}' has a zero point", KEEP_QUANTISATION)
+    zero = int(state.zero_points[0])
+    require(INT8_MIN <= zero <= INT8_MAX, f"'{state.name}' has the zero point {zero}")
     users = [other for other in importer.model.ops if op.inputs[_STATE] in other.inputs]
     require(len(users) == 1, "its state is read elsewhere", "export it again")
