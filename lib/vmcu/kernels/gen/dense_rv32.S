@@ -939,62 +939,62 @@ vmcu_paired_1x4:
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
+	slli	a1, s0, 2
+	mulh	a1, a1, t0
 	srai	s0, s0, 31
 	ori	s0, s0, 1
 	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
+	add	a1, a1, s0
+	sra	a1, a1, t1
+	addi	s0, a1, 128
 	bltu	ra, s0, .Lvmcu_paired_1x4_over_byte_0_0
 .Lvmcu_paired_1x4_store_byte_0_0:
-	sb	t3, 0(a3)
+	sb	a1, 0(a3)
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
+	slli	a1, s1, 2
+	mulh	a1, a1, t0
 	srai	s1, s1, 31
 	ori	s1, s1, 1
 	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
+	add	a1, a1, s1
+	sra	a1, a1, t1
+	addi	s1, a1, 128
 	bltu	ra, s1, .Lvmcu_paired_1x4_over_byte_1_0
 .Lvmcu_paired_1x4_store_byte_1_0:
-	sb	t3, 1(a3)
+	sb	a1, 1(a3)
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s2, 2
-	mulh	t3, t3, t0
+	slli	a1, s2, 2
+	mulh	a1, a1, t0
 	srai	s2, s2, 31
 	ori	s2, s2, 1
 	add	s2, s2, t2
-	add	t3, t3, s2
-	sra	t3, t3, t1
-	addi	s2, t3, 128
+	add	a1, a1, s2
+	sra	a1, a1, t1
+	addi	s2, a1, 128
 	bltu	ra, s2, .Lvmcu_paired_1x4_over_byte_2_0
 .Lvmcu_paired_1x4_store_byte_2_0:
-	sb	t3, 2(a3)
+	sb	a1, 2(a3)
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s3, 2
-	mulh	t3, t3, t0
+	slli	a1, s3, 2
+	mulh	a1, a1, t0
 	srai	s3, s3, 31
 	ori	s3, s3, 1
 	add	s3, s3, t2
-	add	t3, t3, s3
-	sra	t3, t3, t1
-	addi	s3, t3, 128
+	add	a1, a1, s3
+	sra	a1, a1, t1
+	addi	s3, a1, 128
 	bltu	ra, s3, .Lvmcu_paired_1x4_over_byte_3_0
 .Lvmcu_paired_1x4_store_byte_3_0:
-	sb	t3, 3(a3)
+	sb	a1, 3(a3)
 	addi	a3, a3, 4
 	addi	a4, a4, -4
 	beqz	s5, .Lvmcu_paired_1x4_stored
@@ -1116,20 +1116,20 @@ vmcu_paired_1x4:
 	sw	s3, 12(a3)
 	j	.Lvmcu_paired_1x4_done
 .Lvmcu_paired_1x4_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_0_0
 .Lvmcu_paired_1x4_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_1_0
 .Lvmcu_paired_1x4_over_byte_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_2_0
 .Lvmcu_paired_1x4_over_byte_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_3_0
 	.cfi_endproc
 	.size vmcu_paired_1x4, . - vmcu_paired_1x4
