@@ -261,7 +261,7 @@ struct vmcu_strip_block {
 	int32_t half;
 	int32_t count; /* pixels that are stored */
 	int32_t size;  /* bytes of a channel in the stream */
-	int32_t taps;  /* of a row; 0: 3 x 3 at a stride of one */
+	int32_t taps;  /* of a row; 0: 3 x 3, -1: 5 x 5, both at a stride of one */
 	int32_t row;   /* bytes of the tile for two rows */
 	int32_t odd;   /* bytes from a row's even columns to its odd ones */
 	int32_t even;  /* and from those to the next even ones, added to `odd` */
@@ -295,7 +295,10 @@ VMCU_APART void vmcu_strip_blocks(const struct vmcu_strip_job *job, const uint8_
 	block.plane = 4 * plane - 1;
 	block.half = vmcu_half(p);
 	block.size = 8 + ((taps * taps + 3) & ~3);
-	block.taps = (taps == 3 && stride == 1) ? 0 : taps;
+	block.taps = taps;
+	if (stride == 1 && taps < 7) {
+		block.taps = (taps == 3) ? 0 : -1;
+	}
 	block.row = 4 * row;
 	block.odd = (stride == 1) ? 4 : 4 * phase;
 	block.even = (stride == 1) ? 8 : 4;
