@@ -19,45 +19,45 @@
 	.type vmcu_paired_1x4, %function
 vmcu_paired_1x4:
 	.cfi_startproc
-	addi	sp, sp, -128
-	.cfi_def_cfa_offset	128
-	sw	ra, 68(sp)
-	.cfi_offset	ra, -60
-	sw	s0, 72(sp)
-	.cfi_offset	s0, -56
-	sw	s1, 76(sp)
-	.cfi_offset	s1, -52
-	sw	s2, 80(sp)
-	.cfi_offset	s2, -48
-	sw	s3, 84(sp)
-	.cfi_offset	s3, -44
-	sw	s4, 88(sp)
-	.cfi_offset	s4, -40
-	sw	s5, 92(sp)
-	.cfi_offset	s5, -36
-	sw	s6, 96(sp)
-	.cfi_offset	s6, -32
-	sw	s7, 100(sp)
-	.cfi_offset	s7, -28
-	sw	s8, 104(sp)
-	.cfi_offset	s8, -24
-	sw	s9, 108(sp)
-	.cfi_offset	s9, -20
-	sw	s10, 112(sp)
-	.cfi_offset	s10, -16
-	sw	s11, 116(sp)
-	.cfi_offset	s11, -12
+	addi	sp, sp, -80
+	.cfi_def_cfa_offset	80
+	sw	ra, 28(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 32(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 36(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 40(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 44(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 48(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 52(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 56(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 60(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 64(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 68(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 72(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 76(sp)
+	.cfi_offset	s11, -4
 
 	/* Steps that the first turn of several blocks does not have. */
 	neg	t0, a2
 	andi	t0, t0, 3
 	slli	t1, t0, 2
 	sub	t1, a1, t1
-	sw	t1, 12(sp)
+	sw	t1, 20(sp)
 	slli	t1, t0, 4
 	li	t2, 16
 	sub	t2, t2, t1
-	sw	t2, 16(sp)
+	sw	t2, 24(sp)
 	lla	t1, .Lvmcu_paired_1x4_step_0
 	beqz	t0, .Lvmcu_paired_1x4_begin
 	addi	t0, t0, -1
@@ -69,22 +69,24 @@ vmcu_paired_1x4:
 	addi	t0, t0, -1
 	lla	t1, .Lvmcu_paired_1x4_step_3
 .Lvmcu_paired_1x4_begin:
-	sw	t1, 8(sp)
+	sw	t1, 16(sp)
 
 	/* Bytes of a block, and where taps end. */
 	sw	a1, 0(sp)
 	slli	t0, a2, 4
 	addi	t0, t0, 36
-	sw	t0, 4(sp)
+	sw	t0, 8(sp)
 	slli	a2, a2, 2
 	add	a2, a2, a1
+	sw	a2, 4(sp)
 	slli	a5, a5, 1
 .Lvmcu_paired_1x4_next:
-	li	t0, 16
-	blt	a4, t0, .Lvmcu_paired_1x4_one
+	addi	t0, a4, -16
+	bltz	t0, .Lvmcu_paired_1x4_one
 
 	/* Several blocks. */
-	lw	t0, 4(sp)
+	sw	t0, 12(sp)
+	lw	t0, 8(sp)
 	add	a6, a0, t0
 	add	a7, a6, t0
 	add	ra, a7, t0
@@ -104,13 +106,13 @@ vmcu_paired_1x4:
 	lw	t1, 4(ra)
 	lw	t2, 8(ra)
 	lw	t3, 12(ra)
-	lw	t6, 16(sp)
+	lw	t6, 24(sp)
 	add	a0, a0, t6
 	add	a6, a6, t6
 	add	a7, a7, t6
 	add	ra, ra, t6
-	lw	a1, 12(sp)
-	lw	t6, 8(sp)
+	lw	a1, 20(sp)
+	lw	t6, 16(sp)
 	jr	t6
 
 	/* Four taps. */
@@ -914,117 +916,115 @@ vmcu_paired_1x4:
 	addi	a7, a7, 64
 	addi	ra, ra, 64
 	bne	a1, a2, .Lvmcu_paired_1x4_step_0
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, s4
+	mv	s1, s5
+	mv	s2, s6
+	mv	s3, s7
+	mv	a0, a6
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, s8
+	mv	s1, s9
+	mv	s2, s10
+	mv	s3, s11
+	mv	a0, a7
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, t0
+	mv	s1, t1
+	mv	s2, t2
+	mv	s3, t3
+	mv	a0, ra
 
-	/* Keep the sums of all blocks but the first. */
-	sw	s4, 20(sp)
-	sw	s5, 24(sp)
-	sw	s6, 28(sp)
-	sw	s7, 32(sp)
-	sw	s8, 36(sp)
-	sw	s9, 40(sp)
-	sw	s10, 44(sp)
-	sw	s11, 48(sp)
-	sw	t0, 52(sp)
-	sw	t1, 56(sp)
-	sw	t2, 60(sp)
-	sw	t3, 64(sp)
-	addi	s4, sp, 20
-	li	s5, 3
-	lw	s6, 4(sp)
+	/* The last block. */
+.Lvmcu_paired_1x4_last:
+	lla	a4, .Lvmcu_paired_1x4_stored
 
 	/* The bytes of a block. */
 .Lvmcu_paired_1x4_bytes:
-	li	ra, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
+	li	a2, 255
+	lw	t4, 0(a0)
+	lbu	t5, 16(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
 	slli	a1, s0, 2
-	mulh	a1, a1, t0
+	mulh	a1, a1, t4
 	srai	s0, s0, 31
 	ori	s0, s0, 1
-	add	s0, s0, t2
+	add	s0, s0, t6
 	add	a1, a1, s0
-	sra	a1, a1, t1
+	sra	a1, a1, t5
 	addi	s0, a1, 128
-	bltu	ra, s0, .Lvmcu_paired_1x4_over_byte_0_0
+	bltu	a2, s0, .Lvmcu_paired_1x4_over_byte_0_0
 .Lvmcu_paired_1x4_store_byte_0_0:
 	sb	a1, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
+	lw	t4, 4(a0)
+	lbu	t5, 17(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
 	slli	a1, s1, 2
-	mulh	a1, a1, t0
+	mulh	a1, a1, t4
 	srai	s1, s1, 31
 	ori	s1, s1, 1
-	add	s1, s1, t2
+	add	s1, s1, t6
 	add	a1, a1, s1
-	sra	a1, a1, t1
+	sra	a1, a1, t5
 	addi	s1, a1, 128
-	bltu	ra, s1, .Lvmcu_paired_1x4_over_byte_1_0
+	bltu	a2, s1, .Lvmcu_paired_1x4_over_byte_1_0
 .Lvmcu_paired_1x4_store_byte_1_0:
 	sb	a1, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
+	lw	t4, 8(a0)
+	lbu	t5, 18(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
 	slli	a1, s2, 2
-	mulh	a1, a1, t0
+	mulh	a1, a1, t4
 	srai	s2, s2, 31
 	ori	s2, s2, 1
-	add	s2, s2, t2
+	add	s2, s2, t6
 	add	a1, a1, s2
-	sra	a1, a1, t1
+	sra	a1, a1, t5
 	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_1x4_over_byte_2_0
+	bltu	a2, s2, .Lvmcu_paired_1x4_over_byte_2_0
 .Lvmcu_paired_1x4_store_byte_2_0:
 	sb	a1, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
+	lw	t4, 12(a0)
+	lbu	t5, 19(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
 	slli	a1, s3, 2
-	mulh	a1, a1, t0
+	mulh	a1, a1, t4
 	srai	s3, s3, 31
 	ori	s3, s3, 1
-	add	s3, s3, t2
+	add	s3, s3, t6
 	add	a1, a1, s3
-	sra	a1, a1, t1
+	sra	a1, a1, t5
 	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_1x4_over_byte_3_0
+	bltu	a2, s3, .Lvmcu_paired_1x4_over_byte_3_0
 .Lvmcu_paired_1x4_store_byte_3_0:
 	sb	a1, 3(a3)
 	addi	a3, a3, 4
-	addi	a4, a4, -4
-	beqz	s5, .Lvmcu_paired_1x4_stored
-	add	a0, a0, s6
-	lw	s0, 0(s4)
-	lw	s1, 4(s4)
-	lw	s2, 8(s4)
-	lw	s3, 12(s4)
-	addi	s4, s4, 16
-	addi	s5, s5, -1
-	j	.Lvmcu_paired_1x4_bytes
+	jr	a4
 .Lvmcu_paired_1x4_stored:
 	addi	a0, a0, 20
+	lw	a4, 12(sp)
+	lw	a2, 4(sp)
 	bgtz	a4, .Lvmcu_paired_1x4_next
 .Lvmcu_paired_1x4_done:
 	.cfi_remember_state
-	lw	ra, 68(sp)
-	lw	s0, 72(sp)
-	lw	s1, 76(sp)
-	lw	s2, 80(sp)
-	lw	s3, 84(sp)
-	lw	s4, 88(sp)
-	lw	s5, 92(sp)
-	lw	s6, 96(sp)
-	lw	s7, 100(sp)
-	lw	s8, 104(sp)
-	lw	s9, 108(sp)
-	lw	s10, 112(sp)
-	lw	s11, 116(sp)
-	addi	sp, sp, 128
+	lw	ra, 28(sp)
+	lw	s0, 32(sp)
+	lw	s1, 36(sp)
+	lw	s2, 40(sp)
+	lw	s3, 44(sp)
+	lw	s4, 48(sp)
+	lw	s5, 52(sp)
+	lw	s6, 56(sp)
+	lw	s7, 60(sp)
+	lw	s8, 64(sp)
+	lw	s9, 68(sp)
+	lw	s10, 72(sp)
+	lw	s11, 76(sp)
+	addi	sp, sp, 80
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -1044,6 +1044,8 @@ vmcu_paired_1x4:
 
 	/* One block, or its sums alone. */
 .Lvmcu_paired_1x4_one:
+	addi	t0, a4, -4
+	sw	t0, 12(sp)
 	lw	s0, 0(a0)
 	lw	s1, 4(a0)
 	lw	s2, 8(a0)
@@ -1108,8 +1110,7 @@ vmcu_paired_1x4:
 	addi	a1, a1, 4
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_1x4_single
-	li	s5, 0
-	bnez	a4, .Lvmcu_paired_1x4_bytes
+	bnez	a4, .Lvmcu_paired_1x4_last
 	sw	s0, 0(a3)
 	sw	s1, 4(a3)
 	sw	s2, 8(a3)

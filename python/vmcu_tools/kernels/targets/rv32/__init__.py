@@ -28,5 +28,9 @@ RV32 = Target(
     COSTS,
     depthwise.OWN,
     {**pairs.HELPERS, **tile.HELPERS, **depthwise.HELPERS},
-    {"blocks": [*blocks.FUNCTIONS, *eight.FUNCTIONS], "dense": dense.FUNCTIONS, "strips": depthwise.FUNCTIONS},
+    {
+        "blocks": [*blocks.FUNCTIONS, *eight.FUNCTIONS],
+        "dense": dense.FUNCTIONS,
+        "strips": depthwise.FUNCTIONS,
+    },
 )

@@ -35,20 +35,24 @@ PIXELS = (OUT, "t4", "t5", "t6")
 
 
 def requantised(
-    channels: Sequence[Sequence[tuple[int, str]]], stream: str, first: int = 0, name: str = "byte"
+    channels: Sequence[Sequence[tuple[int, str]]],
+    stream: str,
+    name: str = "byte",
+    used: Sequence[str] = (MULTIPLIER, SHIFT, BIAS, BYTE),
 ) -> Iterator[str]:
-    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first:
-    the first one's place in the output. name: of labels, see saturated()."""
+    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. name: of
+    labels, see saturated()."""
+    multiplier, shift, bias, limit = used
     for n, outputs in enumerate(channels):
-        yield f"lw {MULTIPLIER}, {4 * n}({stream})"
-        yield f"lbu {SHIFT}, {4 * len(channels) + n}({stream})"
-        yield f"sll {BIAS}, {HALF}, {SHIFT}"
-        yield f"addi {SHIFT}, {SHIFT}, 2"
+        yield f"lw {multiplier}, {4 * n}({stream})"
+        yield f"lbu {shift}, {4 * len(channels) + n}({stream})"
+        yield f"sll {bias}, {HALF}, {shift}"
+        yield f"addi {shift}, {shift}, 2"
         for pixel, acc in outputs:
-            yield from requant.fixed(acc, MULTIPLIER, BIAS, SHIFT, FOUND)
-            yield f"bltu {BYTE}, {acc}, <over_{name}_{n}_{pixel}>"
+            yield from requant.fixed(acc, multiplier, bias, shift, FOUND)
+            yield f"bltu {limit}, {acc}, <over_{name}_{n}_{pixel}>"
             yield f"<store_{name}_{n}_{pixel}>:"
-            yield f"sb {FOUND}, {first + n}({PIXELS[pixel]})"
+            yield f"sb {FOUND}, {n}({PIXELS[pixel]})"
 
 
 def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ...language.assembly import WORD, Function, note
 from ...language.packing import PAIRS, packed_shifts
-from .blocks import BYTE, CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, requantised, saturated
+from .blocks import CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, requantised, saturated
 from .frame import leave, save
 
 TAP, X, WEIGHTS = "t6", "a1", ("t4", "t5")
@@ -19,16 +19,15 @@ SIZE_OF, BLOCKS = PAIRS.dense, 4
 SUMS = (*(f"s{number}" for number in range(12)), "t0", "t1", "t2", "t3")
 STREAMS = (STREAM, "a6", "a7", "ra")
 CONSTANTS = WORD * SIZE_OF + packed_shifts(SIZE_OF)
-# Words on the stack: where taps begin, bytes of a block; of a turn of several blocks, where its
-# code begins, the taps and the bytes from a block's biases that this code addresses first; sums of
-# the blocks behind the first.
-START, SIZE, ENTRY, FIRST, BEHIND, SPILLED = range(0, 6 * WORD, WORD)
-SPILLS = SUMS[SIZE_OF:]
-WORDS = SPILLED // WORD + len(SPILLS)
+# Words on the stack: where taps begin and end, bytes of a block, channels that are left; of a turn
+# of several blocks, where its code begins, the taps and the bytes from a block's biases that this
+# code addresses first.
+START, STOP, SIZE, LEFT, ENTRY, FIRST, BEHIND = range(0, 7 * WORD, WORD)
+WORDS = 7
+# While bytes are made: what the requantiser uses, and where they go on.
+USED, BACK = (*WEIGHTS, TAP, END), CHANNELS
 # Steps of four taps in a turn of several blocks. The first turn may begin at any of them.
 TURN = 4
-# While bytes are made: where the next block's sums are, how many blocks are left, bytes of one.
-NEXT, LEFT, STEP = "s4", "s5", "s6"
 
 
 def biases(streams: Sequence[str]) -> Iterator[str]:
@@ -114,43 +113,46 @@ def code() -> Iterator[str]:
     yield f"sw t0, {SIZE}(sp)"
     yield f"slli {END}, {STEPS}, {LANES.bit_length() - 1}"
     yield f"add {END}, {END}, {X}"
+    yield f"sw {END}, {STOP}(sp)"
     yield f"slli {HALF}, {HALF}, 1"
     yield "<next>:"
-    yield f"li t0, {BLOCKS * SIZE_OF}"
-    yield f"blt {CHANNELS}, t0, <one>"
+    yield f"addi t0, {CHANNELS}, -{BLOCKS * SIZE_OF}"
+    yield "bltz t0, <one>"
     yield note("Several blocks.")
+    yield f"sw t0, {LEFT}(sp)"
     yield f"lw t0, {SIZE}(sp)"
     for before, stream in itertools.pairwise(STREAMS):
         yield f"add {stream}, {before}, t0"
     yield from several()
-    yield note("Keep the sums of all blocks but the first.")
-    yield from (f"sw {acc}, {SPILLED + WORD * n}(sp)" for n, acc in enumerate(SPILLS))
-    yield f"addi {NEXT}, sp, {SPILLED}"
-    yield f"li {LEFT}, {BLOCKS - 1}"
-    yield f"lw {STEP}, {SIZE}(sp)"
+    yield f"jal {BACK}, <bytes>"
+    for block, stream in enumerate(STREAMS[1:], 1):
+        sums = SUMS[SIZE_OF * block : SIZE_OF * (block + 1)]
+        yield from (f"mv {to}, {acc}" for to, acc in zip(SUMS, sums, strict=False))
+        yield f"mv {STREAM}, {stream}"
+        yield from [f"jal {BACK}, <bytes>"] * (block < BLOCKS - 1)
+    yield note("The last block.")
+    yield "<last>:"
+    yield f"lla {BACK}, <stored>"
     yield note("The bytes of a block.")
     yield "<bytes>:"
-    yield f"li {BYTE}, 255"
+    yield f"li {USED[-1]}, 255"
     channels = [[(0, acc)] for acc in SUMS[:SIZE_OF]]
-    yield from requantised(channels, STREAM)
+    yield from requantised(channels, STREAM, used=USED)
     yield f"addi {OUT}, {OUT}, {SIZE_OF}"
-    yield f"addi {CHANNELS}, {CHANNELS}, -{SIZE_OF}"
-    yield f"beqz {LEFT}, <stored>"
-    yield f"add {STREAM}, {STREAM}, {STEP}"
-    yield from (f"lw {acc}, {WORD * n}({NEXT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
-    yield f"addi {NEXT}, {NEXT}, {WORD * SIZE_OF}"
-    yield f"addi {LEFT}, {LEFT}, -1"
-    yield "j <bytes>"
+    yield f"jr {BACK}"
     yield "<stored>:"
     yield f"addi {STREAM}, {STREAM}, {CONSTANTS}"
+    yield f"lw {CHANNELS}, {LEFT}(sp)"
+    yield f"lw {END}, {STOP}(sp)"
     yield f"bgtz {CHANNELS}, <next>"
     yield "<done>:"
     yield from leave(WORDS)
     yield note("One block, or its sums alone.")
     yield "<one>:"
+    yield f"addi t0, {CHANNELS}, -{SIZE_OF}"
+    yield f"sw t0, {LEFT}(sp)"
     yield from single()
-    yield f"li {LEFT}, 0"
-    yield f"bnez {CHANNELS}, <bytes>"
+    yield f"bnez {CHANNELS}, <last>"
     yield from (f"sw {acc}, {WORD * n}({OUT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
     yield "j <done>"
     yield from saturated(channels)
