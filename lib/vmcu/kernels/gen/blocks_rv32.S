@@ -51,20 +51,20 @@ vmcu_paired_4x2:
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
 	lui	s11, 8
-	li	s9, 2
+	li	t6, 2
 	lla	t4, .Lvmcu_paired_4x2_one
 	beqz	a7, .Lvmcu_paired_4x2_chosen
 	andi	t5, a2, 1
 	bnez	t5, .Lvmcu_paired_4x2_odd
 	lla	t4, .Lvmcu_paired_4x2_two
-	blt	a7, s9, .Lvmcu_paired_4x2_chosen
+	blt	a7, t6, .Lvmcu_paired_4x2_chosen
 	lla	t4, .Lvmcu_paired_4x2_four
-	beq	a7, s9, .Lvmcu_paired_4x2_chosen
+	beq	a7, t6, .Lvmcu_paired_4x2_chosen
 	lla	t4, .Lvmcu_paired_4x2_eight
 	j	.Lvmcu_paired_4x2_chosen
 .Lvmcu_paired_4x2_odd:
 	lla	t4, .Lvmcu_paired_4x2_two_odd
-	blt	a7, s9, .Lvmcu_paired_4x2_chosen
+	blt	a7, t6, .Lvmcu_paired_4x2_chosen
 	lla	t4, .Lvmcu_paired_4x2_four_odd
 .Lvmcu_paired_4x2_chosen:
 	mv	a7, t4
@@ -75,16 +75,16 @@ vmcu_paired_4x2:
 
 	/* The sums of a block at their biases. */
 .Lvmcu_paired_4x2_block:
-	lw	s4, 0(a0)
-	slli	s9, s4, 16
-	add	s0, s9, s4
-	mv	s5, s4
-	mv	s1, s0
-	lw	s6, 4(a0)
-	slli	s9, s6, 16
-	add	s2, s9, s6
+	lw	s6, 0(a0)
+	slli	t6, s6, 16
+	add	s2, t6, s6
 	mv	s7, s6
 	mv	s3, s2
+	lw	s8, 4(a0)
+	slli	t6, s8, 16
+	add	s4, t6, s8
+	mv	s9, s8
+	mv	s5, s4
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
@@ -95,30 +95,30 @@ vmcu_paired_4x2:
 	addi	a0, a0, -8
 	j	.Lvmcu_paired_4x2_two_half
 .Lvmcu_paired_4x2_two:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
+	lw	s0, 0(a1)
+	lw	s1, 4(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 8(a1)
+	lw	s1, 12(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -127,34 +127,34 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
+	lw	s0, 16(a1)
+	lw	s1, 20(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 24(a1)
+	lw	s1, 28(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -163,35 +163,35 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 .Lvmcu_paired_4x2_two_half:
-	lw	t6, 32(a1)
-	lw	s8, 36(a1)
+	lw	s0, 32(a1)
+	lw	s1, 36(a1)
 	lb	t4, 8(a0)
 	lb	t5, 12(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 40(a1)
-	lw	s8, 44(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 40(a1)
+	lw	s1, 44(a1)
 	lb	t4, 9(a0)
 	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -200,34 +200,34 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 48(a1)
-	lw	s8, 52(a1)
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
+	lw	s0, 48(a1)
+	lw	s1, 52(a1)
 	lb	t4, 10(a0)
 	lb	t5, 14(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 56(a1)
-	lw	s8, 60(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 56(a1)
+	lw	s1, 60(a1)
 	lb	t4, 11(a0)
 	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -236,10 +236,10 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_4x2_two
@@ -251,54 +251,54 @@ vmcu_paired_4x2:
 	addi	a0, a0, -8
 	j	.Lvmcu_paired_4x2_four_half
 .Lvmcu_paired_4x2_four:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
+	lw	s0, 0(a1)
+	lw	s1, 4(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 8(a1)
+	lw	s1, 12(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 16(a1)
+	lw	s1, 20(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 24(a1)
+	lw	s1, 28(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -307,59 +307,59 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 .Lvmcu_paired_4x2_four_half:
-	lw	t6, 32(a1)
-	lw	s8, 36(a1)
+	lw	s0, 32(a1)
+	lw	s1, 36(a1)
 	lb	t4, 8(a0)
 	lb	t5, 12(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 40(a1)
-	lw	s8, 44(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 40(a1)
+	lw	s1, 44(a1)
 	lb	t4, 9(a0)
 	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 48(a1)
-	lw	s8, 52(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 48(a1)
+	lw	s1, 52(a1)
 	lb	t4, 10(a0)
 	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 56(a1)
-	lw	s8, 60(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 56(a1)
+	lw	s1, 60(a1)
 	lb	t4, 11(a0)
 	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -368,10 +368,10 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_4x2_four
@@ -379,102 +379,102 @@ vmcu_paired_4x2:
 
 	/* 8 taps at a time. */
 .Lvmcu_paired_4x2_eight:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
+	lw	s0, 0(a1)
+	lw	s1, 4(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	lw	t6, 8(a1)
-	lw	s8, 12(a1)
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	lw	s0, 8(a1)
+	lw	s1, 12(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 16(a1)
-	lw	s8, 20(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 16(a1)
+	lw	s1, 20(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lw	s8, 28(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 24(a1)
+	lw	s1, 28(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 32(a1)
-	lw	s8, 36(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 32(a1)
+	lw	s1, 36(a1)
 	lb	t4, 8(a0)
 	lb	t5, 12(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 40(a1)
-	lw	s8, 44(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 40(a1)
+	lw	s1, 44(a1)
 	lb	t4, 9(a0)
 	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 48(a1)
-	lw	s8, 52(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 48(a1)
+	lw	s1, 52(a1)
 	lb	t4, 10(a0)
 	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	lw	t6, 56(a1)
-	lw	s8, 60(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	lw	s0, 56(a1)
+	lw	s1, 60(a1)
 	lb	t4, 11(a0)
 	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t4, s8
-	add	t1, t1, s9
-	mul	s9, t5, t6
-	add	t2, t2, s9
-	mul	s9, t5, s8
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t4, s1
+	add	t1, t1, t6
+	mul	t6, t5, s0
+	add	t2, t2, t6
+	mul	t6, t5, s1
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -483,10 +483,10 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 	addi	a1, a1, 64
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_4x2_eight
@@ -494,18 +494,18 @@ vmcu_paired_4x2:
 
 	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_4x2_one:
-	lw	t6, 0(a1)
-	lw	s8, 4(a1)
+	lw	s0, 0(a1)
+	lw	s1, 4(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t4, s8
-	mul	t2, t5, t6
-	mul	t3, t5, s8
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t0, t4, s0
+	mul	t1, t4, s1
+	mul	t2, t5, s0
+	mul	t3, t5, s1
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -514,69 +514,39 @@ vmcu_paired_4x2:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 	addi	a1, a1, 8
 	addi	a0, a0, 1
-	andi	s9, a0, 3
-	bnez	s9, .Lvmcu_paired_4x2_one
+	andi	t6, a0, 3
+	bnez	t6, .Lvmcu_paired_4x2_one
 	addi	a0, a0, 4
 	bne	a1, a2, .Lvmcu_paired_4x2_one
 
 	/* The first pixels' sums. */
 .Lvmcu_paired_4x2_taken:
-	slli	s9, s4, 16
-	sub	s0, s0, s9
-	slli	s9, s5, 16
-	sub	s1, s1, s9
-	slli	s9, s6, 16
-	sub	s2, s2, s9
-	slli	s9, s7, 16
-	sub	s3, s3, s9
+	slli	t6, s6, 16
+	sub	s2, s2, t6
+	slli	t6, s7, 16
+	sub	s3, s3, t6
+	slli	t6, s8, 16
+	sub	s4, s4, t6
+	slli	t6, s9, 16
+	sub	s5, s5, t6
 
 	/* The sums alone. */
 	bnez	a4, .Lvmcu_paired_4x2_bytes
-	sw	s0, 0(a3)
-	sw	s4, 4(a3)
-	sw	s1, 8(a3)
-	sw	s5, 12(a3)
-	sw	s2, 16(a3)
-	sw	s6, 20(a3)
-	sw	s3, 24(a3)
-	sw	s7, 28(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
+	sw	s2, 0(a3)
+	sw	s6, 4(a3)
+	sw	s3, 8(a3)
+	sw	s7, 12(a3)
+	sw	s4, 16(a3)
+	sw	s8, 20(a3)
+	sw	s5, 24(a3)
+	sw	s9, 28(a3)
+	j	.Lvmcu_paired_4x2_leave
 
 	/* Requantise and store. */
 .Lvmcu_paired_4x2_bytes:
@@ -587,102 +557,103 @@ vmcu_paired_4x2:
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
-	srai	s0, s0, 31
-	ori	s0, s0, 1
-	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
-	bltu	ra, s0, .Lvmcu_paired_4x2_over_byte_0_0
+	slli	a1, s2, 2
+	mulh	a1, a1, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	a1, a1, s2
+	sra	a1, a1, t1
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_4x2_over_byte_0_0
 .Lvmcu_paired_4x2_store_byte_0_0:
-	sb	t3, 0(a3)
-	slli	t3, s4, 2
-	mulh	t3, t3, t0
-	srai	s4, s4, 31
-	ori	s4, s4, 1
-	add	s4, s4, t2
-	add	t3, t3, s4
-	sra	t3, t3, t1
-	addi	s4, t3, 128
-	bltu	ra, s4, .Lvmcu_paired_4x2_over_byte_0_1
+	sb	a1, 0(a3)
+	slli	a1, s6, 2
+	mulh	a1, a1, t0
+	srai	s6, s6, 31
+	ori	s6, s6, 1
+	add	s6, s6, t2
+	add	a1, a1, s6
+	sra	a1, a1, t1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_4x2_over_byte_0_1
 .Lvmcu_paired_4x2_store_byte_0_1:
-	sb	t3, 0(t4)
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
-	srai	s1, s1, 31
-	ori	s1, s1, 1
-	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
-	bltu	ra, s1, .Lvmcu_paired_4x2_over_byte_0_2
+	sb	a1, 0(t4)
+	slli	a1, s3, 2
+	mulh	a1, a1, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	a1, a1, s3
+	sra	a1, a1, t1
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_4x2_over_byte_0_2
 .Lvmcu_paired_4x2_store_byte_0_2:
-	sb	t3, 0(t5)
-	slli	t3, s5, 2
-	mulh	t3, t3, t0
-	srai	s5, s5, 31
-	ori	s5, s5, 1
-	add	s5, s5, t2
-	add	t3, t3, s5
-	sra	t3, t3, t1
-	addi	s5, t3, 128
-	bltu	ra, s5, .Lvmcu_paired_4x2_over_byte_0_3
+	sb	a1, 0(t5)
+	slli	a1, s7, 2
+	mulh	a1, a1, t0
+	srai	s7, s7, 31
+	ori	s7, s7, 1
+	add	s7, s7, t2
+	add	a1, a1, s7
+	sra	a1, a1, t1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_4x2_over_byte_0_3
 .Lvmcu_paired_4x2_store_byte_0_3:
-	sb	t3, 0(t6)
+	sb	a1, 0(t6)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s2, 2
-	mulh	t3, t3, t0
-	srai	s2, s2, 31
-	ori	s2, s2, 1
-	add	s2, s2, t2
-	add	t3, t3, s2
-	sra	t3, t3, t1
-	addi	s2, t3, 128
-	bltu	ra, s2, .Lvmcu_paired_4x2_over_byte_1_0
+	slli	a1, s4, 2
+	mulh	a1, a1, t0
+	srai	s4, s4, 31
+	ori	s4, s4, 1
+	add	s4, s4, t2
+	add	a1, a1, s4
+	sra	a1, a1, t1
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_4x2_over_byte_1_0
 .Lvmcu_paired_4x2_store_byte_1_0:
-	sb	t3, 1(a3)
-	slli	t3, s6, 2
-	mulh	t3, t3, t0
-	srai	s6, s6, 31
-	ori	s6, s6, 1
-	add	s6, s6, t2
-	add	t3, t3, s6
-	sra	t3, t3, t1
-	addi	s6, t3, 128
-	bltu	ra, s6, .Lvmcu_paired_4x2_over_byte_1_1
+	sb	a1, 1(a3)
+	slli	a1, s8, 2
+	mulh	a1, a1, t0
+	srai	s8, s8, 31
+	ori	s8, s8, 1
+	add	s8, s8, t2
+	add	a1, a1, s8
+	sra	a1, a1, t1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_4x2_over_byte_1_1
 .Lvmcu_paired_4x2_store_byte_1_1:
-	sb	t3, 1(t4)
-	slli	t3, s3, 2
-	mulh	t3, t3, t0
-	srai	s3, s3, 31
-	ori	s3, s3, 1
-	add	s3, s3, t2
-	add	t3, t3, s3
-	sra	t3, t3, t1
-	addi	s3, t3, 128
-	bltu	ra, s3, .Lvmcu_paired_4x2_over_byte_1_2
+	sb	a1, 1(t4)
+	slli	a1, s5, 2
+	mulh	a1, a1, t0
+	srai	s5, s5, 31
+	ori	s5, s5, 1
+	add	s5, s5, t2
+	add	a1, a1, s5
+	sra	a1, a1, t1
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_4x2_over_byte_1_2
 .Lvmcu_paired_4x2_store_byte_1_2:
-	sb	t3, 1(t5)
-	slli	t3, s7, 2
-	mulh	t3, t3, t0
-	srai	s7, s7, 31
-	ori	s7, s7, 1
-	add	s7, s7, t2
-	add	t3, t3, s7
-	sra	t3, t3, t1
-	addi	s7, t3, 128
-	bltu	ra, s7, .Lvmcu_paired_4x2_over_byte_1_3
+	sb	a1, 1(t5)
+	slli	a1, s9, 2
+	mulh	a1, a1, t0
+	srai	s9, s9, 31
+	ori	s9, s9, 1
+	add	s9, s9, t2
+	add	a1, a1, s9
+	sra	a1, a1, t1
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_4x2_over_byte_1_3
 .Lvmcu_paired_4x2_store_byte_1_3:
-	sb	t3, 1(t6)
+	sb	a1, 1(t6)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
 	bgtz	a4, .Lvmcu_paired_4x2_block
+.Lvmcu_paired_4x2_leave:
 	.cfi_remember_state
 	lw	ra, 0(sp)
 	lw	s0, 4(sp)
@@ -715,36 +686,36 @@ vmcu_paired_4x2:
 	ret
 	.cfi_restore_state
 .Lvmcu_paired_4x2_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_0_0
 .Lvmcu_paired_4x2_over_byte_0_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_0_1
 .Lvmcu_paired_4x2_over_byte_0_2:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_0_2
 .Lvmcu_paired_4x2_over_byte_0_3:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_0_3
 .Lvmcu_paired_4x2_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_1_0
 .Lvmcu_paired_4x2_over_byte_1_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_1_1
 .Lvmcu_paired_4x2_over_byte_1_2:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_1_2
 .Lvmcu_paired_4x2_over_byte_1_3:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_4x2_store_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2, . - vmcu_paired_4x2
@@ -791,11 +762,11 @@ vmcu_paired_2x2:
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
 	lui	s11, 8
-	li	s9, 2
+	li	t6, 2
 	lla	t4, .Lvmcu_paired_2x2_one
 	beqz	a7, .Lvmcu_paired_2x2_chosen
 	lla	t4, .Lvmcu_paired_2x2_two
-	blt	a7, s9, .Lvmcu_paired_2x2_chosen
+	blt	a7, t6, .Lvmcu_paired_2x2_chosen
 	lla	t4, .Lvmcu_paired_2x2_four
 .Lvmcu_paired_2x2_chosen:
 	mv	a7, t4
@@ -806,58 +777,58 @@ vmcu_paired_2x2:
 
 	/* The sums of a block at their biases. */
 .Lvmcu_paired_2x2_block:
-	lw	s4, 0(a0)
-	slli	s9, s4, 16
-	add	s0, s9, s4
-	lw	s5, 4(a0)
-	slli	s9, s5, 16
-	add	s1, s9, s5
+	lw	s6, 0(a0)
+	slli	t6, s6, 16
+	add	s2, t6, s6
+	lw	s7, 4(a0)
+	slli	t6, s7, 16
+	add	s3, t6, s7
 	addi	a0, a0, 8
 	mv	a1, s10
 	jr	a7
 
 	/* 2 taps at a time. */
 .Lvmcu_paired_2x2_two:
-	lw	t6, 0(a1)
+	lw	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 4(a1)
+	mul	t0, t4, s0
+	mul	t1, t5, s0
+	lw	s0, 4(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
 	add	t0, t0, s11
 	add	t1, t1, s11
 	srai	t0, t0, 16
 	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	lw	t6, 8(a1)
+	add	s6, s6, t0
+	add	s7, s7, t1
+	lw	s0, 8(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 12(a1)
+	mul	t0, t4, s0
+	mul	t1, t5, s0
+	lw	s0, 12(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
 	add	t0, t0, s11
 	add	t1, t1, s11
 	srai	t0, t0, 16
 	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
+	add	s6, s6, t0
+	add	s7, s7, t1
 	addi	a1, a1, 16
 	addi	a0, a0, 8
 	bne	a1, a2, .Lvmcu_paired_2x2_two
@@ -865,40 +836,40 @@ vmcu_paired_2x2:
 
 	/* 4 taps at a time. */
 .Lvmcu_paired_2x2_four:
-	lw	t6, 0(a1)
+	lw	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lw	t6, 4(a1)
+	mul	t0, t4, s0
+	mul	t1, t5, s0
+	lw	s0, 4(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 8(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	lw	s0, 8(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lw	t6, 12(a1)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	lw	s0, 12(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
 	add	t0, t0, s11
 	add	t1, t1, s11
 	srai	t0, t0, 16
 	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
+	add	s6, s6, t0
+	add	s7, s7, t1
 	addi	a1, a1, 16
 	addi	a0, a0, 8
 	bne	a1, a2, .Lvmcu_paired_2x2_four
@@ -906,70 +877,40 @@ vmcu_paired_2x2:
 
 	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_2x2_one:
-	lw	t6, 0(a1)
+	lw	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
+	mul	t0, t4, s0
+	mul	t1, t5, s0
+	add	s2, s2, t0
+	add	s3, s3, t1
 	add	t0, t0, s11
 	add	t1, t1, s11
 	srai	t0, t0, 16
 	srai	t1, t1, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
+	add	s6, s6, t0
+	add	s7, s7, t1
 	addi	a1, a1, 4
 	addi	a0, a0, 1
-	andi	s9, a0, 3
-	bnez	s9, .Lvmcu_paired_2x2_one
+	andi	t6, a0, 3
+	bnez	t6, .Lvmcu_paired_2x2_one
 	addi	a0, a0, 4
 	bne	a1, a2, .Lvmcu_paired_2x2_one
 
 	/* The first pixels' sums. */
 .Lvmcu_paired_2x2_taken:
-	slli	s9, s4, 16
-	sub	s0, s0, s9
-	slli	s9, s5, 16
-	sub	s1, s1, s9
+	slli	t6, s6, 16
+	sub	s2, s2, t6
+	slli	t6, s7, 16
+	sub	s3, s3, t6
 
 	/* The sums alone. */
 	bnez	a4, .Lvmcu_paired_2x2_bytes
-	sw	s0, 0(a3)
-	sw	s4, 4(a3)
-	sw	s1, 8(a3)
-	sw	s5, 12(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
+	sw	s2, 0(a3)
+	sw	s6, 4(a3)
+	sw	s3, 8(a3)
+	sw	s7, 12(a3)
+	j	.Lvmcu_paired_2x2_leave
 
 	/* Requantise and store. */
 .Lvmcu_paired_2x2_bytes:
@@ -978,58 +919,59 @@ vmcu_paired_2x2:
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
-	srai	s0, s0, 31
-	ori	s0, s0, 1
-	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
-	bltu	ra, s0, .Lvmcu_paired_2x2_over_byte_0_0
+	slli	a1, s2, 2
+	mulh	a1, a1, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	a1, a1, s2
+	sra	a1, a1, t1
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x2_over_byte_0_0
 .Lvmcu_paired_2x2_store_byte_0_0:
-	sb	t3, 0(a3)
-	slli	t3, s4, 2
-	mulh	t3, t3, t0
-	srai	s4, s4, 31
-	ori	s4, s4, 1
-	add	s4, s4, t2
-	add	t3, t3, s4
-	sra	t3, t3, t1
-	addi	s4, t3, 128
-	bltu	ra, s4, .Lvmcu_paired_2x2_over_byte_0_1
+	sb	a1, 0(a3)
+	slli	a1, s6, 2
+	mulh	a1, a1, t0
+	srai	s6, s6, 31
+	ori	s6, s6, 1
+	add	s6, s6, t2
+	add	a1, a1, s6
+	sra	a1, a1, t1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x2_over_byte_0_1
 .Lvmcu_paired_2x2_store_byte_0_1:
-	sb	t3, 0(t4)
+	sb	a1, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
-	srai	s1, s1, 31
-	ori	s1, s1, 1
-	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
-	bltu	ra, s1, .Lvmcu_paired_2x2_over_byte_1_0
+	slli	a1, s3, 2
+	mulh	a1, a1, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	a1, a1, s3
+	sra	a1, a1, t1
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x2_over_byte_1_0
 .Lvmcu_paired_2x2_store_byte_1_0:
-	sb	t3, 1(a3)
-	slli	t3, s5, 2
-	mulh	t3, t3, t0
-	srai	s5, s5, 31
-	ori	s5, s5, 1
-	add	s5, s5, t2
-	add	t3, t3, s5
-	sra	t3, t3, t1
-	addi	s5, t3, 128
-	bltu	ra, s5, .Lvmcu_paired_2x2_over_byte_1_1
+	sb	a1, 1(a3)
+	slli	a1, s7, 2
+	mulh	a1, a1, t0
+	srai	s7, s7, 31
+	ori	s7, s7, 1
+	add	s7, s7, t2
+	add	a1, a1, s7
+	sra	a1, a1, t1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x2_over_byte_1_1
 .Lvmcu_paired_2x2_store_byte_1_1:
-	sb	t3, 1(t4)
+	sb	a1, 1(t4)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
 	bgtz	a4, .Lvmcu_paired_2x2_block
+.Lvmcu_paired_2x2_leave:
 	.cfi_remember_state
 	lw	ra, 0(sp)
 	lw	s0, 4(sp)
@@ -1062,20 +1004,20 @@ vmcu_paired_2x2:
 	ret
 	.cfi_restore_state
 .Lvmcu_paired_2x2_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x2_store_byte_0_0
 .Lvmcu_paired_2x2_over_byte_0_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x2_store_byte_0_1
 .Lvmcu_paired_2x2_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x2_store_byte_1_0
 .Lvmcu_paired_2x2_over_byte_1_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x2_store_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2, . - vmcu_paired_2x2
@@ -1128,80 +1070,50 @@ vmcu_paired_1x2:
 
 	/* The sums of a block at their biases. */
 .Lvmcu_paired_1x2_block:
-	lw	s0, 0(a0)
-	lw	s1, 4(a0)
+	lw	s2, 0(a0)
+	lw	s3, 4(a0)
 	addi	a0, a0, 8
 	mv	a1, s10
 
 	/* Four taps. */
 .Lvmcu_paired_1x2_step:
-	lb	t6, 0(a1)
+	lb	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t6, 1(a1)
+	mul	t6, t4, s0
+	add	s2, s2, t6
+	mul	t6, t5, s0
+	add	s3, s3, t6
+	lb	s0, 1(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t6, 2(a1)
+	mul	t6, t4, s0
+	add	s2, s2, t6
+	mul	t6, t5, s0
+	add	s3, s3, t6
+	lb	s0, 2(a1)
 	lb	t4, 2(a0)
 	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
-	lb	t6, 3(a1)
+	mul	t6, t4, s0
+	add	s2, s2, t6
+	mul	t6, t5, s0
+	add	s3, s3, t6
+	lb	s0, 3(a1)
 	lb	t4, 3(a0)
 	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	s0, s0, s9
-	mul	s9, t5, t6
-	add	s1, s1, s9
+	mul	t6, t4, s0
+	add	s2, s2, t6
+	mul	t6, t5, s0
+	add	s3, s3, t6
 	addi	a1, a1, 4
 	addi	a0, a0, 8
 	bne	a1, a2, .Lvmcu_paired_1x2_step
 
 	/* The sums alone. */
 	bnez	a4, .Lvmcu_paired_1x2_bytes
-	sw	s0, 0(a3)
-	sw	s1, 4(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
+	sw	s2, 0(a3)
+	sw	s3, 4(a3)
+	j	.Lvmcu_paired_1x2_leave
 
 	/* Requantise and store. */
 .Lvmcu_paired_1x2_bytes:
@@ -1209,36 +1121,37 @@ vmcu_paired_1x2:
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
-	srai	s0, s0, 31
-	ori	s0, s0, 1
-	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
-	bltu	ra, s0, .Lvmcu_paired_1x2_over_byte_0_0
+	slli	a1, s2, 2
+	mulh	a1, a1, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	a1, a1, s2
+	sra	a1, a1, t1
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_1x2_over_byte_0_0
 .Lvmcu_paired_1x2_store_byte_0_0:
-	sb	t3, 0(a3)
+	sb	a1, 0(a3)
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
-	srai	s1, s1, 31
-	ori	s1, s1, 1
-	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
-	bltu	ra, s1, .Lvmcu_paired_1x2_over_byte_1_0
+	slli	a1, s3, 2
+	mulh	a1, a1, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	a1, a1, s3
+	sra	a1, a1, t1
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_1x2_over_byte_1_0
 .Lvmcu_paired_1x2_store_byte_1_0:
-	sb	t3, 1(a3)
+	sb	a1, 1(a3)
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
 	bgtz	a4, .Lvmcu_paired_1x2_block
+.Lvmcu_paired_1x2_leave:
 	.cfi_remember_state
 	lw	ra, 0(sp)
 	lw	s0, 4(sp)
@@ -1271,12 +1184,12 @@ vmcu_paired_1x2:
 	ret
 	.cfi_restore_state
 .Lvmcu_paired_1x2_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x2_store_byte_0_0
 .Lvmcu_paired_1x2_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x2_store_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2, . - vmcu_paired_1x2
@@ -1291,488 +1204,969 @@ vmcu_paired_1x2:
 	.type vmcu_paired_2x4, %function
 vmcu_paired_2x4:
 	.cfi_startproc
-	addi	sp, sp, -64
-	.cfi_def_cfa_offset	64
-	sw	ra, 0(sp)
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset	96
+	sw	ra, 32(sp)
 	.cfi_offset	ra, -64
-	sw	s0, 4(sp)
+	sw	s0, 36(sp)
 	.cfi_offset	s0, -60
-	sw	s1, 8(sp)
+	sw	s1, 40(sp)
 	.cfi_offset	s1, -56
-	sw	s2, 12(sp)
+	sw	s2, 44(sp)
 	.cfi_offset	s2, -52
-	sw	s3, 16(sp)
+	sw	s3, 48(sp)
 	.cfi_offset	s3, -48
-	sw	s4, 20(sp)
+	sw	s4, 52(sp)
 	.cfi_offset	s4, -44
-	sw	s5, 24(sp)
+	sw	s5, 56(sp)
 	.cfi_offset	s5, -40
-	sw	s6, 28(sp)
+	sw	s6, 60(sp)
 	.cfi_offset	s6, -36
-	sw	s7, 32(sp)
+	sw	s7, 64(sp)
 	.cfi_offset	s7, -32
-	sw	s8, 36(sp)
+	sw	s8, 68(sp)
 	.cfi_offset	s8, -28
-	sw	s9, 40(sp)
+	sw	s9, 72(sp)
 	.cfi_offset	s9, -24
-	sw	s10, 44(sp)
+	sw	s10, 76(sp)
 	.cfi_offset	s10, -20
-	sw	s11, 48(sp)
+	sw	s11, 80(sp)
 	.cfi_offset	s11, -16
 
-	/* Where steps end, and where the code for as many taps is. */
-	mv	s10, a1
-	lui	s11, 8
-	li	s9, 2
-	lla	t4, .Lvmcu_paired_2x4_one
+	/* Where the code for as many taps is: of four channels, of eight. */
+	slli	a5, a5, 1
+	sw	a1, 16(sp)
+	sw	a5, 8(sp)
+	sw	a6, 12(sp)
+	lla	t0, .Lvmcu_paired_2x4_one
+	li	t1, 0
 	beqz	a7, .Lvmcu_paired_2x4_chosen
-	andi	t5, a2, 1
-	bnez	t5, .Lvmcu_paired_2x4_odd
-	lla	t4, .Lvmcu_paired_2x4_two
-	blt	a7, s9, .Lvmcu_paired_2x4_chosen
-	lla	t4, .Lvmcu_paired_2x4_four
-	beq	a7, s9, .Lvmcu_paired_2x4_chosen
-	lla	t4, .Lvmcu_paired_2x4_eight
+	lla	t0, .Lvmcu_paired_2x4_two
+	andi	t2, a2, 1
+	lla	t1, .Lvmcu_paired_2x4_two_8
+	addi	a7, a7, -2
+	bltz	a7, .Lvmcu_paired_2x4_odd
+	lla	t1, .Lvmcu_paired_2x4_four_8
+	beqz	a7, .Lvmcu_paired_2x4_chosen
+	bnez	t2, .Lvmcu_paired_2x4_chosen
+	lla	t1, .Lvmcu_paired_2x4_eight_8
 	j	.Lvmcu_paired_2x4_chosen
 .Lvmcu_paired_2x4_odd:
-	lla	t4, .Lvmcu_paired_2x4_two_odd
-	blt	a7, s9, .Lvmcu_paired_2x4_chosen
-	lla	t4, .Lvmcu_paired_2x4_four_odd
+	beqz	t2, .Lvmcu_paired_2x4_chosen
+	lla	t1, .Lvmcu_paired_2x4_odd_8
 .Lvmcu_paired_2x4_chosen:
-	mv	a7, t4
-	li	ra, 255
-	slli	a5, a5, 1
-	slli	a2, a2, 4
-	add	a2, a2, a1
+	sw	t0, 28(sp)
+	sw	t1, 24(sp)
 
-	/* The sums of a block at their biases. */
-.Lvmcu_paired_2x4_block:
-	lw	s4, 0(a0)
-	slli	s9, s4, 16
-	add	s0, s9, s4
-	lw	s5, 4(a0)
-	slli	s9, s5, 16
-	add	s1, s9, s5
-	lw	s6, 8(a0)
-	slli	s9, s6, 16
-	add	s2, s9, s6
-	lw	s7, 12(a0)
-	slli	s9, s7, 16
-	add	s3, s9, s7
+	/* Bytes of a block, and where steps end. */
+	slli	t0, a2, 4
+	add	a2, t0, a1
+	addi	t0, t0, 36
+	sw	t0, 20(sp)
+.Lvmcu_paired_2x4_next:
+	addi	t0, a4, -8
+	lw	t1, 24(sp)
+	bltz	t0, .Lvmcu_paired_2x4_alone
+	beqz	t1, .Lvmcu_paired_2x4_alone
+
+	/* Eight channels: sums at their biases. */
+	sw	a3, 0(sp)
+	sw	a4, 4(sp)
+	mv	ra, a2
+	lw	t0, 20(sp)
+	add	t5, a0, t0
+	lw	a4, 0(a0)
+	slli	s0, a4, 16
+	add	s0, s0, a4
+	lw	a6, 4(a0)
+	slli	s1, a6, 16
+	add	s1, s1, a6
+	lw	a7, 8(a0)
+	slli	s10, a7, 16
+	add	s10, s10, a7
+	lw	t6, 12(a0)
+	slli	s11, t6, 16
+	add	s11, s11, t6
+	lw	s6, 0(t5)
+	slli	s2, s6, 16
+	add	s2, s2, s6
+	lw	s7, 4(t5)
+	slli	s3, s7, 16
+	add	s3, s3, s7
+	lw	s8, 8(t5)
+	slli	s4, s8, 16
+	add	s4, s4, s8
+	lw	s9, 12(t5)
+	slli	s5, s9, 16
+	add	s5, s5, s9
 	addi	a0, a0, 16
-	mv	a1, s10
-	jr	a7
+	addi	t5, t5, 16
+	lw	a5, 16(sp)
+	lui	t4, 8
+	jr	t1
 
-	/* 2 taps at a time. */
-.Lvmcu_paired_2x4_two_odd:
-	addi	a1, a1, -16
+	/* 2 taps at a time, the first turn of an odd number of steps is half. */
+.Lvmcu_paired_2x4_odd_8:
+	addi	a5, a5, -16
 	addi	a0, a0, -16
-	j	.Lvmcu_paired_2x4_two_half
-.Lvmcu_paired_2x4_two:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-.Lvmcu_paired_2x4_two_half:
-	lw	t6, 16(a1)
-	lb	t4, 16(a0)
-	lb	t5, 20(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 24(a0)
-	lb	t5, 28(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 20(a1)
-	lb	t4, 17(a0)
-	lb	t5, 21(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 25(a0)
-	lb	t5, 29(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	lw	t6, 24(a1)
-	lb	t4, 18(a0)
-	lb	t5, 22(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 26(a0)
-	lb	t5, 30(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 28(a1)
-	lb	t4, 19(a0)
-	lb	t5, 23(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 27(a0)
-	lb	t5, 31(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
+	addi	t5, t5, -16
+	j	.Lvmcu_paired_2x4_half_8
+.Lvmcu_paired_2x4_two_8:
+	lw	t0, 0(a5)
+	lw	t1, 4(a5)
+	lb	a2, 0(a0)
+	lb	a1, 1(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s0, s0, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a4, a4, a2
+	lb	a2, 4(a0)
+	lb	a1, 5(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s1, s1, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a6, a6, a2
+	lb	a2, 8(a0)
+	lb	a1, 9(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s10, s10, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a7, a7, a2
+	lb	a2, 12(a0)
+	lb	a1, 13(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s11, s11, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	t6, t6, a2
+	lb	a2, 0(t5)
+	lb	a1, 1(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s2, s2, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s6, s6, a2
+	lb	a2, 4(t5)
+	lb	a1, 5(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s3, s3, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s7, s7, a2
+	lb	a2, 8(t5)
+	lb	a1, 9(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s4, s4, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s8, s8, a2
+	lb	a2, 12(t5)
+	lb	a1, 13(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s5, s5, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s9, s9, a2
+	lw	t0, 8(a5)
+	lw	t1, 12(a5)
+	lb	a2, 2(a0)
+	lb	a1, 3(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s0, s0, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a4, a4, a2
+	lb	a2, 6(a0)
+	lb	a1, 7(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s1, s1, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a6, a6, a2
+	lb	a2, 10(a0)
+	lb	a1, 11(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s10, s10, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a7, a7, a2
+	lb	a2, 14(a0)
+	lb	a1, 15(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s11, s11, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	t6, t6, a2
+	lb	a2, 2(t5)
+	lb	a1, 3(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s2, s2, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s6, s6, a2
+	lb	a2, 6(t5)
+	lb	a1, 7(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s3, s3, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s7, s7, a2
+	lb	a2, 10(t5)
+	lb	a1, 11(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s4, s4, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s8, s8, a2
+	lb	a2, 14(t5)
+	lb	a1, 15(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s5, s5, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s9, s9, a2
+.Lvmcu_paired_2x4_half_8:
+	lw	t0, 16(a5)
+	lw	t1, 20(a5)
+	lb	a2, 16(a0)
+	lb	a1, 17(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s0, s0, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a4, a4, a2
+	lb	a2, 20(a0)
+	lb	a1, 21(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s1, s1, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a6, a6, a2
+	lb	a2, 24(a0)
+	lb	a1, 25(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s10, s10, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a7, a7, a2
+	lb	a2, 28(a0)
+	lb	a1, 29(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s11, s11, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	t6, t6, a2
+	lb	a2, 16(t5)
+	lb	a1, 17(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s2, s2, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s6, s6, a2
+	lb	a2, 20(t5)
+	lb	a1, 21(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s3, s3, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s7, s7, a2
+	lb	a2, 24(t5)
+	lb	a1, 25(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s4, s4, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s8, s8, a2
+	lb	a2, 28(t5)
+	lb	a1, 29(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s5, s5, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s9, s9, a2
+	lw	t0, 24(a5)
+	lw	t1, 28(a5)
+	lb	a2, 18(a0)
+	lb	a1, 19(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s0, s0, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a4, a4, a2
+	lb	a2, 22(a0)
+	lb	a1, 23(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s1, s1, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a6, a6, a2
+	lb	a2, 26(a0)
+	lb	a1, 27(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s10, s10, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a7, a7, a2
+	lb	a2, 30(a0)
+	lb	a1, 31(a0)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s11, s11, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	t6, t6, a2
+	lb	a2, 18(t5)
+	lb	a1, 19(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s2, s2, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s6, s6, a2
+	lb	a2, 22(t5)
+	lb	a1, 23(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s3, s3, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s7, s7, a2
+	lb	a2, 26(t5)
+	lb	a1, 27(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s4, s4, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s8, s8, a2
+	lb	a2, 30(t5)
+	lb	a1, 31(t5)
+	mul	a2, a2, t0
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	add	s5, s5, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s9, s9, a2
+	addi	a5, a5, 32
 	addi	a0, a0, 32
-	bne	a1, a2, .Lvmcu_paired_2x4_two
-	j	.Lvmcu_paired_2x4_taken
+	addi	t5, t5, 32
+	bne	a5, ra, .Lvmcu_paired_2x4_two_8
+	j	.Lvmcu_paired_2x4_sums
 
 	/* 4 taps at a time. */
-.Lvmcu_paired_2x4_four_odd:
-	addi	a1, a1, -16
-	addi	a0, a0, -16
-	j	.Lvmcu_paired_2x4_four_half
-.Lvmcu_paired_2x4_four:
-	lw	t6, 0(a1)
-	lb	t4, 0(a0)
-	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 8(a0)
-	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
-	lb	t4, 1(a0)
-	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 9(a0)
-	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-.Lvmcu_paired_2x4_four_half:
-	lw	t6, 16(a1)
-	lb	t4, 16(a0)
-	lb	t5, 20(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
-	lb	t4, 24(a0)
-	lb	t5, 28(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 20(a1)
-	lb	t4, 17(a0)
-	lb	t5, 21(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 25(a0)
-	lb	t5, 29(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lb	t4, 18(a0)
-	lb	t5, 22(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 26(a0)
-	lb	t5, 30(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 28(a1)
-	lb	t4, 19(a0)
-	lb	t5, 23(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 27(a0)
-	lb	t5, 31(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
-	add	t0, t0, s11
-	add	t1, t1, s11
-	add	t2, t2, s11
-	add	t3, t3, s11
-	srai	t0, t0, 16
-	srai	t1, t1, 16
-	srai	t2, t2, 16
-	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 32
-	bne	a1, a2, .Lvmcu_paired_2x4_four
-	j	.Lvmcu_paired_2x4_taken
+.Lvmcu_paired_2x4_four_8:
+	lw	t0, 0(a5)
+	lw	t1, 4(a5)
+	lw	t2, 8(a5)
+	lw	t3, 12(a5)
+	lb	a2, 0(a0)
+	lb	a1, 1(a0)
+	mul	a2, a2, t0
+	lb	a3, 2(a0)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 3(a0)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s0, s0, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a4, a4, a2
+	lb	a2, 4(a0)
+	lb	a1, 5(a0)
+	mul	a2, a2, t0
+	lb	a3, 6(a0)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 7(a0)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s1, s1, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a6, a6, a2
+	lb	a2, 8(a0)
+	lb	a1, 9(a0)
+	mul	a2, a2, t0
+	lb	a3, 10(a0)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 11(a0)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s10, s10, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	a7, a7, a2
+	lb	a2, 12(a0)
+	lb	a1, 13(a0)
+	mul	a2, a2, t0
+	lb	a3, 14(a0)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 15(a0)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s11, s11, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	t6, t6, a2
+	lb	a2, 0(t5)
+	lb	a1, 1(t5)
+	mul	a2, a2, t0
+	lb	a3, 2(t5)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 3(t5)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s2, s2, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s6, s6, a2
+	lb	a2, 4(t5)
+	lb	a1, 5(t5)
+	mul	a2, a2, t0
+	lb	a3, 6(t5)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 7(t5)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s3, s3, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s7, s7, a2
+	lb	a2, 8(t5)
+	lb	a1, 9(t5)
+	mul	a2, a2, t0
+	lb	a3, 10(t5)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 11(t5)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s4, s4, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s8, s8, a2
+	lb	a2, 12(t5)
+	lb	a1, 13(t5)
+	mul	a2, a2, t0
+	lb	a3, 14(t5)
+	mul	a1, a1, t1
+	add	a2, a2, a1
+	lb	a1, 15(t5)
+	mul	a3, a3, t2
+	add	a2, a2, a3
+	mul	a1, a1, t3
+	add	a2, a2, a1
+	add	s5, s5, a2
+	add	a2, a2, t4
+	srai	a2, a2, 16
+	add	s9, s9, a2
+	addi	a5, a5, 16
+	addi	a0, a0, 16
+	addi	t5, t5, 16
+	bne	a5, ra, .Lvmcu_paired_2x4_four_8
+	j	.Lvmcu_paired_2x4_sums
 
 	/* 8 taps at a time. */
-.Lvmcu_paired_2x4_eight:
-	lw	t6, 0(a1)
+.Lvmcu_paired_2x4_eight_8:
+	lw	a1, 0(a5)
+	lb	t0, 0(a0)
+	lb	t1, 4(a0)
+	mul	t0, t0, a1
+	mul	t1, t1, a1
+	lb	t2, 8(a0)
+	lb	t3, 12(a0)
+	mul	t2, t2, a1
+	mul	t3, t3, a1
+	lw	a1, 4(a5)
+	lb	a2, 1(a0)
+	lb	a3, 5(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 9(a0)
+	lb	a3, 13(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 8(a5)
+	lb	a2, 2(a0)
+	lb	a3, 6(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 10(a0)
+	lb	a3, 14(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 12(a5)
+	lb	a2, 3(a0)
+	lb	a3, 7(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 11(a0)
+	lb	a3, 15(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 16(a5)
+	lb	a2, 16(a0)
+	lb	a3, 20(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 24(a0)
+	lb	a3, 28(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 20(a5)
+	lb	a2, 17(a0)
+	lb	a3, 21(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 25(a0)
+	lb	a3, 29(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 24(a5)
+	lb	a2, 18(a0)
+	lb	a3, 22(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 26(a0)
+	lb	a3, 30(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 28(a5)
+	lb	a2, 19(a0)
+	lb	a3, 23(a0)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 27(a0)
+	lb	a3, 31(a0)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	add	s0, s0, t0
+	add	t0, t0, t4
+	srai	t0, t0, 16
+	add	a4, a4, t0
+	add	s1, s1, t1
+	add	t1, t1, t4
+	srai	t1, t1, 16
+	add	a6, a6, t1
+	add	s10, s10, t2
+	add	t2, t2, t4
+	srai	t2, t2, 16
+	add	a7, a7, t2
+	add	s11, s11, t3
+	add	t3, t3, t4
+	srai	t3, t3, 16
+	add	t6, t6, t3
+	lw	a1, 0(a5)
+	lb	t0, 0(t5)
+	lb	t1, 4(t5)
+	mul	t0, t0, a1
+	mul	t1, t1, a1
+	lb	t2, 8(t5)
+	lb	t3, 12(t5)
+	mul	t2, t2, a1
+	mul	t3, t3, a1
+	lw	a1, 4(a5)
+	lb	a2, 1(t5)
+	lb	a3, 5(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 9(t5)
+	lb	a3, 13(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 8(a5)
+	lb	a2, 2(t5)
+	lb	a3, 6(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 10(t5)
+	lb	a3, 14(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 12(a5)
+	lb	a2, 3(t5)
+	lb	a3, 7(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 11(t5)
+	lb	a3, 15(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 16(a5)
+	lb	a2, 16(t5)
+	lb	a3, 20(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 24(t5)
+	lb	a3, 28(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 20(a5)
+	lb	a2, 17(t5)
+	lb	a3, 21(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 25(t5)
+	lb	a3, 29(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 24(a5)
+	lb	a2, 18(t5)
+	lb	a3, 22(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 26(t5)
+	lb	a3, 30(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	lw	a1, 28(a5)
+	lb	a2, 19(t5)
+	lb	a3, 23(t5)
+	mul	a2, a2, a1
+	add	t0, t0, a2
+	mul	a3, a3, a1
+	add	t1, t1, a3
+	lb	a2, 27(t5)
+	lb	a3, 31(t5)
+	mul	a2, a2, a1
+	add	t2, t2, a2
+	mul	a3, a3, a1
+	add	t3, t3, a3
+	add	s2, s2, t0
+	add	t0, t0, t4
+	srai	t0, t0, 16
+	add	s6, s6, t0
+	add	s3, s3, t1
+	add	t1, t1, t4
+	srai	t1, t1, 16
+	add	s7, s7, t1
+	add	s4, s4, t2
+	add	t2, t2, t4
+	srai	t2, t2, 16
+	add	s8, s8, t2
+	add	s5, s5, t3
+	add	t3, t3, t4
+	srai	t3, t3, 16
+	add	s9, s9, t3
+	addi	a5, a5, 32
+	addi	a0, a0, 32
+	addi	t5, t5, 32
+	bne	a5, ra, .Lvmcu_paired_2x4_eight_8
+
+	/* The bytes of the first block. */
+.Lvmcu_paired_2x4_sums:
+	lw	a5, 8(sp)
+	lw	a3, 0(sp)
+	lw	t4, 12(sp)
+	add	t4, a3, t4
+	mv	a2, ra
+	li	ra, 255
+	slli	t0, a4, 16
+	sub	s0, s0, t0
+	slli	t0, a6, 16
+	sub	s1, s1, t0
+	slli	t0, a7, 16
+	sub	s10, s10, t0
+	slli	t0, t6, 16
+	sub	s11, s11, t0
+	lw	t0, 0(a0)
+	lbu	t1, 16(a0)
+	sll	t2, a5, t1
+	addi	t1, t1, 2
+	slli	a1, s0, 2
+	mulh	a1, a1, t0
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t2
+	add	a1, a1, s0
+	sra	a1, a1, t1
+	addi	s0, a1, 128
+	bltu	ra, s0, .Lvmcu_paired_2x4_over_first_0_0
+.Lvmcu_paired_2x4_store_first_0_0:
+	sb	a1, 0(a3)
+	slli	a1, a4, 2
+	mulh	a1, a1, t0
+	srai	a4, a4, 31
+	ori	a4, a4, 1
+	add	a4, a4, t2
+	add	a1, a1, a4
+	sra	a1, a1, t1
+	addi	a4, a1, 128
+	bltu	ra, a4, .Lvmcu_paired_2x4_over_first_0_1
+.Lvmcu_paired_2x4_store_first_0_1:
+	sb	a1, 0(t4)
+	lw	t0, 4(a0)
+	lbu	t1, 17(a0)
+	sll	t2, a5, t1
+	addi	t1, t1, 2
+	slli	a1, s1, 2
+	mulh	a1, a1, t0
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t2
+	add	a1, a1, s1
+	sra	a1, a1, t1
+	addi	s1, a1, 128
+	bltu	ra, s1, .Lvmcu_paired_2x4_over_first_1_0
+.Lvmcu_paired_2x4_store_first_1_0:
+	sb	a1, 1(a3)
+	slli	a1, a6, 2
+	mulh	a1, a1, t0
+	srai	a6, a6, 31
+	ori	a6, a6, 1
+	add	a6, a6, t2
+	add	a1, a1, a6
+	sra	a1, a1, t1
+	addi	a6, a1, 128
+	bltu	ra, a6, .Lvmcu_paired_2x4_over_first_1_1
+.Lvmcu_paired_2x4_store_first_1_1:
+	sb	a1, 1(t4)
+	lw	t0, 8(a0)
+	lbu	t1, 18(a0)
+	sll	t2, a5, t1
+	addi	t1, t1, 2
+	slli	a1, s10, 2
+	mulh	a1, a1, t0
+	srai	s10, s10, 31
+	ori	s10, s10, 1
+	add	s10, s10, t2
+	add	a1, a1, s10
+	sra	a1, a1, t1
+	addi	s10, a1, 128
+	bltu	ra, s10, .Lvmcu_paired_2x4_over_first_2_0
+.Lvmcu_paired_2x4_store_first_2_0:
+	sb	a1, 2(a3)
+	slli	a1, a7, 2
+	mulh	a1, a1, t0
+	srai	a7, a7, 31
+	ori	a7, a7, 1
+	add	a7, a7, t2
+	add	a1, a1, a7
+	sra	a1, a1, t1
+	addi	a7, a1, 128
+	bltu	ra, a7, .Lvmcu_paired_2x4_over_first_2_1
+.Lvmcu_paired_2x4_store_first_2_1:
+	sb	a1, 2(t4)
+	lw	t0, 12(a0)
+	lbu	t1, 19(a0)
+	sll	t2, a5, t1
+	addi	t1, t1, 2
+	slli	a1, s11, 2
+	mulh	a1, a1, t0
+	srai	s11, s11, 31
+	ori	s11, s11, 1
+	add	s11, s11, t2
+	add	a1, a1, s11
+	sra	a1, a1, t1
+	addi	s11, a1, 128
+	bltu	ra, s11, .Lvmcu_paired_2x4_over_first_3_0
+.Lvmcu_paired_2x4_store_first_3_0:
+	sb	a1, 3(a3)
+	slli	a1, t6, 2
+	mulh	a1, a1, t0
+	srai	t6, t6, 31
+	ori	t6, t6, 1
+	add	t6, t6, t2
+	add	a1, a1, t6
+	sra	a1, a1, t1
+	addi	t6, a1, 128
+	bltu	ra, t6, .Lvmcu_paired_2x4_over_first_3_1
+.Lvmcu_paired_2x4_store_first_3_1:
+	sb	a1, 3(t4)
+
+	/* Go on as with a block alone. */
+	mv	a0, t5
+	addi	a3, a3, 4
+	lw	a6, 12(sp)
+	lw	a4, 4(sp)
+	addi	a4, a4, -4
+	j	.Lvmcu_paired_2x4_taken
+
+	/* Four channels: sums at their biases. */
+.Lvmcu_paired_2x4_alone:
+	lw	s10, 16(sp)
+	lui	s11, 8
+	lw	s6, 0(a0)
+	slli	t6, s6, 16
+	add	s2, t6, s6
+	lw	s7, 4(a0)
+	slli	t6, s7, 16
+	add	s3, t6, s7
+	lw	s8, 8(a0)
+	slli	t6, s8, 16
+	add	s4, t6, s8
+	lw	s9, 12(a0)
+	slli	t6, s9, 16
+	add	s5, t6, s9
+	addi	a0, a0, 16
+	mv	a1, s10
+	li	ra, 255
+	lw	a6, 12(sp)
+	lw	a5, 8(sp)
+	lw	t0, 28(sp)
+	jr	t0
+
+	/* 2 taps at a time. */
+.Lvmcu_paired_2x4_two:
+	lw	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
+	mul	t0, t4, s0
+	mul	t1, t5, s0
 	lb	t4, 8(a0)
 	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	lw	t6, 4(a1)
+	mul	t2, t4, s0
+	mul	t3, t5, s0
+	lw	s0, 4(a1)
 	lb	t4, 1(a0)
 	lb	t5, 5(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
 	lb	t4, 9(a0)
 	lb	t5, 13(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 8(a1)
-	lb	t4, 2(a0)
-	lb	t5, 6(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 10(a0)
-	lb	t5, 14(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 12(a1)
-	lb	t4, 3(a0)
-	lb	t5, 7(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 11(a0)
-	lb	t5, 15(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 16(a1)
-	lb	t4, 16(a0)
-	lb	t5, 20(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 24(a0)
-	lb	t5, 28(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 20(a1)
-	lb	t4, 17(a0)
-	lb	t5, 21(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 25(a0)
-	lb	t5, 29(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 24(a1)
-	lb	t4, 18(a0)
-	lb	t5, 22(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 26(a0)
-	lb	t5, 30(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	lw	t6, 28(a1)
-	lb	t4, 19(a0)
-	lb	t5, 23(a0)
-	mul	s9, t4, t6
-	add	t0, t0, s9
-	mul	s9, t5, t6
-	add	t1, t1, s9
-	lb	t4, 27(a0)
-	lb	t5, 31(a0)
-	mul	s9, t4, t6
-	add	t2, t2, s9
-	mul	s9, t5, t6
-	add	t3, t3, s9
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t6, t4, s0
+	add	t2, t2, t6
+	mul	t6, t5, s0
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -1781,30 +2175,68 @@ vmcu_paired_2x4:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
-	addi	a1, a1, 32
-	addi	a0, a0, 32
-	bne	a1, a2, .Lvmcu_paired_2x4_eight
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
+	lw	s0, 8(a1)
+	lb	t4, 2(a0)
+	lb	t5, 6(a0)
+	mul	t0, t4, s0
+	mul	t1, t5, s0
+	lb	t4, 10(a0)
+	lb	t5, 14(a0)
+	mul	t2, t4, s0
+	mul	t3, t5, s0
+	lw	s0, 12(a1)
+	lb	t4, 3(a0)
+	lb	t5, 7(a0)
+	mul	t6, t4, s0
+	add	t0, t0, t6
+	mul	t6, t5, s0
+	add	t1, t1, t6
+	lb	t4, 11(a0)
+	lb	t5, 15(a0)
+	mul	t6, t4, s0
+	add	t2, t2, t6
+	mul	t6, t5, s0
+	add	t3, t3, t6
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
+	add	t0, t0, s11
+	add	t1, t1, s11
+	add	t2, t2, s11
+	add	t3, t3, s11
+	srai	t0, t0, 16
+	srai	t1, t1, 16
+	srai	t2, t2, 16
+	srai	t3, t3, 16
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
+	addi	a1, a1, 16
+	addi	a0, a0, 16
+	bne	a1, a2, .Lvmcu_paired_2x4_two
 	j	.Lvmcu_paired_2x4_taken
 
 	/* Tap by tap, which is rare: the stream has whole words of each channel's. */
 .Lvmcu_paired_2x4_one:
-	lw	t6, 0(a1)
+	lw	s0, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
-	mul	t0, t4, t6
-	mul	t1, t5, t6
+	mul	t0, t4, s0
+	mul	t1, t5, s0
 	lb	t4, 8(a0)
 	lb	t5, 12(a0)
-	mul	t2, t4, t6
-	mul	t3, t5, t6
-	add	s0, s0, t0
-	add	s1, s1, t1
-	add	s2, s2, t2
-	add	s3, s3, t3
+	mul	t2, t4, s0
+	mul	t3, t5, s0
+	add	s2, s2, t0
+	add	s3, s3, t1
+	add	s4, s4, t2
+	add	s5, s5, t3
 	add	t0, t0, s11
 	add	t1, t1, s11
 	add	t2, t2, s11
@@ -1813,69 +2245,39 @@ vmcu_paired_2x4:
 	srai	t1, t1, 16
 	srai	t2, t2, 16
 	srai	t3, t3, 16
-	add	s4, s4, t0
-	add	s5, s5, t1
-	add	s6, s6, t2
-	add	s7, s7, t3
+	add	s6, s6, t0
+	add	s7, s7, t1
+	add	s8, s8, t2
+	add	s9, s9, t3
 	addi	a1, a1, 4
 	addi	a0, a0, 1
-	andi	s9, a0, 3
-	bnez	s9, .Lvmcu_paired_2x4_one
+	andi	t6, a0, 3
+	bnez	t6, .Lvmcu_paired_2x4_one
 	addi	a0, a0, 12
 	bne	a1, a2, .Lvmcu_paired_2x4_one
 
 	/* The first pixels' sums. */
 .Lvmcu_paired_2x4_taken:
-	slli	s9, s4, 16
-	sub	s0, s0, s9
-	slli	s9, s5, 16
-	sub	s1, s1, s9
-	slli	s9, s6, 16
-	sub	s2, s2, s9
-	slli	s9, s7, 16
-	sub	s3, s3, s9
+	slli	t6, s6, 16
+	sub	s2, s2, t6
+	slli	t6, s7, 16
+	sub	s3, s3, t6
+	slli	t6, s8, 16
+	sub	s4, s4, t6
+	slli	t6, s9, 16
+	sub	s5, s5, t6
 
 	/* The sums alone. */
 	bnez	a4, .Lvmcu_paired_2x4_bytes
-	sw	s0, 0(a3)
-	sw	s4, 4(a3)
-	sw	s1, 8(a3)
-	sw	s5, 12(a3)
-	sw	s2, 16(a3)
-	sw	s6, 20(a3)
-	sw	s3, 24(a3)
-	sw	s7, 28(a3)
-	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
-	.cfi_def_cfa_offset	0
-	.cfi_restore	ra
-	.cfi_restore	s0
-	.cfi_restore	s1
-	.cfi_restore	s2
-	.cfi_restore	s3
-	.cfi_restore	s4
-	.cfi_restore	s5
-	.cfi_restore	s6
-	.cfi_restore	s7
-	.cfi_restore	s8
-	.cfi_restore	s9
-	.cfi_restore	s10
-	.cfi_restore	s11
-	ret
-	.cfi_restore_state
+	sw	s2, 0(a3)
+	sw	s6, 4(a3)
+	sw	s3, 8(a3)
+	sw	s7, 12(a3)
+	sw	s4, 16(a3)
+	sw	s8, 20(a3)
+	sw	s5, 24(a3)
+	sw	s9, 28(a3)
+	j	.Lvmcu_paired_2x4_leave
 
 	/* Requantise and store. */
 .Lvmcu_paired_2x4_bytes:
@@ -1884,125 +2286,126 @@ vmcu_paired_2x4:
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
-	srai	s0, s0, 31
-	ori	s0, s0, 1
-	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
-	bltu	ra, s0, .Lvmcu_paired_2x4_over_byte_0_0
+	slli	a1, s2, 2
+	mulh	a1, a1, t0
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t2
+	add	a1, a1, s2
+	sra	a1, a1, t1
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x4_over_byte_0_0
 .Lvmcu_paired_2x4_store_byte_0_0:
-	sb	t3, 0(a3)
-	slli	t3, s4, 2
-	mulh	t3, t3, t0
-	srai	s4, s4, 31
-	ori	s4, s4, 1
-	add	s4, s4, t2
-	add	t3, t3, s4
-	sra	t3, t3, t1
-	addi	s4, t3, 128
-	bltu	ra, s4, .Lvmcu_paired_2x4_over_byte_0_1
+	sb	a1, 0(a3)
+	slli	a1, s6, 2
+	mulh	a1, a1, t0
+	srai	s6, s6, 31
+	ori	s6, s6, 1
+	add	s6, s6, t2
+	add	a1, a1, s6
+	sra	a1, a1, t1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x4_over_byte_0_1
 .Lvmcu_paired_2x4_store_byte_0_1:
-	sb	t3, 0(t4)
+	sb	a1, 0(t4)
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
-	srai	s1, s1, 31
-	ori	s1, s1, 1
-	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
-	bltu	ra, s1, .Lvmcu_paired_2x4_over_byte_1_0
+	slli	a1, s3, 2
+	mulh	a1, a1, t0
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t2
+	add	a1, a1, s3
+	sra	a1, a1, t1
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x4_over_byte_1_0
 .Lvmcu_paired_2x4_store_byte_1_0:
-	sb	t3, 1(a3)
-	slli	t3, s5, 2
-	mulh	t3, t3, t0
-	srai	s5, s5, 31
-	ori	s5, s5, 1
-	add	s5, s5, t2
-	add	t3, t3, s5
-	sra	t3, t3, t1
-	addi	s5, t3, 128
-	bltu	ra, s5, .Lvmcu_paired_2x4_over_byte_1_1
+	sb	a1, 1(a3)
+	slli	a1, s7, 2
+	mulh	a1, a1, t0
+	srai	s7, s7, 31
+	ori	s7, s7, 1
+	add	s7, s7, t2
+	add	a1, a1, s7
+	sra	a1, a1, t1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x4_over_byte_1_1
 .Lvmcu_paired_2x4_store_byte_1_1:
-	sb	t3, 1(t4)
+	sb	a1, 1(t4)
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s2, 2
-	mulh	t3, t3, t0
-	srai	s2, s2, 31
-	ori	s2, s2, 1
-	add	s2, s2, t2
-	add	t3, t3, s2
-	sra	t3, t3, t1
-	addi	s2, t3, 128
-	bltu	ra, s2, .Lvmcu_paired_2x4_over_byte_2_0
+	slli	a1, s4, 2
+	mulh	a1, a1, t0
+	srai	s4, s4, 31
+	ori	s4, s4, 1
+	add	s4, s4, t2
+	add	a1, a1, s4
+	sra	a1, a1, t1
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_2x4_over_byte_2_0
 .Lvmcu_paired_2x4_store_byte_2_0:
-	sb	t3, 2(a3)
-	slli	t3, s6, 2
-	mulh	t3, t3, t0
-	srai	s6, s6, 31
-	ori	s6, s6, 1
-	add	s6, s6, t2
-	add	t3, t3, s6
-	sra	t3, t3, t1
-	addi	s6, t3, 128
-	bltu	ra, s6, .Lvmcu_paired_2x4_over_byte_2_1
+	sb	a1, 2(a3)
+	slli	a1, s8, 2
+	mulh	a1, a1, t0
+	srai	s8, s8, 31
+	ori	s8, s8, 1
+	add	s8, s8, t2
+	add	a1, a1, s8
+	sra	a1, a1, t1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_2x4_over_byte_2_1
 .Lvmcu_paired_2x4_store_byte_2_1:
-	sb	t3, 2(t4)
+	sb	a1, 2(t4)
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
 	addi	t1, t1, 2
-	slli	t3, s3, 2
-	mulh	t3, t3, t0
-	srai	s3, s3, 31
-	ori	s3, s3, 1
-	add	s3, s3, t2
-	add	t3, t3, s3
-	sra	t3, t3, t1
-	addi	s3, t3, 128
-	bltu	ra, s3, .Lvmcu_paired_2x4_over_byte_3_0
+	slli	a1, s5, 2
+	mulh	a1, a1, t0
+	srai	s5, s5, 31
+	ori	s5, s5, 1
+	add	s5, s5, t2
+	add	a1, a1, s5
+	sra	a1, a1, t1
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_2x4_over_byte_3_0
 .Lvmcu_paired_2x4_store_byte_3_0:
-	sb	t3, 3(a3)
-	slli	t3, s7, 2
-	mulh	t3, t3, t0
-	srai	s7, s7, 31
-	ori	s7, s7, 1
-	add	s7, s7, t2
-	add	t3, t3, s7
-	sra	t3, t3, t1
-	addi	s7, t3, 128
-	bltu	ra, s7, .Lvmcu_paired_2x4_over_byte_3_1
+	sb	a1, 3(a3)
+	slli	a1, s9, 2
+	mulh	a1, a1, t0
+	srai	s9, s9, 31
+	ori	s9, s9, 1
+	add	s9, s9, t2
+	add	a1, a1, s9
+	sra	a1, a1, t1
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_2x4_over_byte_3_1
 .Lvmcu_paired_2x4_store_byte_3_1:
-	sb	t3, 3(t4)
+	sb	a1, 3(t4)
 	addi	a0, a0, 20
 	addi	a3, a3, 4
 	addi	a4, a4, -4
-	bgtz	a4, .Lvmcu_paired_2x4_block
+	bgtz	a4, .Lvmcu_paired_2x4_next
+.Lvmcu_paired_2x4_leave:
 	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
+	lw	ra, 32(sp)
+	lw	s0, 36(sp)
+	lw	s1, 40(sp)
+	lw	s2, 44(sp)
+	lw	s3, 48(sp)
+	lw	s4, 52(sp)
+	lw	s5, 56(sp)
+	lw	s6, 60(sp)
+	lw	s7, 64(sp)
+	lw	s8, 68(sp)
+	lw	s9, 72(sp)
+	lw	s10, 76(sp)
+	lw	s11, 80(sp)
+	addi	sp, sp, 96
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -2020,37 +2423,69 @@ vmcu_paired_2x4:
 	ret
 	.cfi_restore_state
 .Lvmcu_paired_2x4_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_0_0
 .Lvmcu_paired_2x4_over_byte_0_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_0_1
 .Lvmcu_paired_2x4_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_1_0
 .Lvmcu_paired_2x4_over_byte_1_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_1_1
 .Lvmcu_paired_2x4_over_byte_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_2_0
 .Lvmcu_paired_2x4_over_byte_2_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_2_1
 .Lvmcu_paired_2x4_over_byte_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_3_0
 .Lvmcu_paired_2x4_over_byte_3_1:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_2x4_store_byte_3_1
+.Lvmcu_paired_2x4_over_first_0_0:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_0_0
+.Lvmcu_paired_2x4_over_first_0_1:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_0_1
+.Lvmcu_paired_2x4_over_first_1_0:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_1_0
+.Lvmcu_paired_2x4_over_first_1_1:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_1_1
+.Lvmcu_paired_2x4_over_first_2_0:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_2_0
+.Lvmcu_paired_2x4_over_first_2_1:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_2_1
+.Lvmcu_paired_2x4_over_first_3_0:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_3_0
+.Lvmcu_paired_2x4_over_first_3_1:
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4, . - vmcu_paired_2x4
 

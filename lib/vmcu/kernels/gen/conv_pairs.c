@@ -11,7 +11,7 @@
 #include "isa_of_pairs.h"
 
 /* 1 x 1 convolution, 4 pixels at a time. */
-void vmcu_pointwise_pairs(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_pointwise_pairs(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
@@ -39,7 +39,7 @@ void vmcu_pointwise_pairs(const struct vmcu_call *call)
 }
 
 /* 1 x 1 convolution, 2 pixels at a time. */
-void vmcu_pointwise_narrow_pairs(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_pointwise_narrow_pairs(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
@@ -67,7 +67,7 @@ void vmcu_pointwise_narrow_pairs(const struct vmcu_call *call)
 }
 
 /* Convolution of any window and any groups, 4 pixels at a time. */
-void vmcu_conv_pairs(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_conv_pairs(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
@@ -99,7 +99,7 @@ void vmcu_conv_pairs(const struct vmcu_call *call)
 }
 
 /* Convolution of any window and any groups, 2 pixels at a time. */
-void vmcu_conv_narrow_pairs(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_conv_narrow_pairs(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);

@@ -11,7 +11,7 @@
 #include "isa_of_pairs.h"
 
 /* All taps of a pixel, four channels at a time. */
-void vmcu_dense_pairs(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_dense_pairs(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);

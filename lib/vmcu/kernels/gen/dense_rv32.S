@@ -19,49 +19,74 @@
 	.type vmcu_paired_1x4, %function
 vmcu_paired_1x4:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 56(sp)
-	.cfi_offset	ra, -56
-	sw	s0, 60(sp)
-	.cfi_offset	s0, -52
-	sw	s1, 64(sp)
-	.cfi_offset	s1, -48
-	sw	s2, 68(sp)
-	.cfi_offset	s2, -44
-	sw	s3, 72(sp)
-	.cfi_offset	s3, -40
-	sw	s4, 76(sp)
-	.cfi_offset	s4, -36
-	sw	s5, 80(sp)
-	.cfi_offset	s5, -32
-	sw	s6, 84(sp)
-	.cfi_offset	s6, -28
-	sw	s7, 88(sp)
-	.cfi_offset	s7, -24
-	sw	s8, 92(sp)
-	.cfi_offset	s8, -20
-	sw	s9, 96(sp)
-	.cfi_offset	s9, -16
-	sw	s10, 100(sp)
-	.cfi_offset	s10, -12
-	sw	s11, 104(sp)
-	.cfi_offset	s11, -8
+	addi	sp, sp, -80
+	.cfi_def_cfa_offset	80
+	sw	ra, 28(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 32(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 36(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 40(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 44(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 48(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 52(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 56(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 60(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 64(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 68(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 72(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 76(sp)
+	.cfi_offset	s11, -4
+
+	/* Steps that the first turn of several blocks does not have. */
+	neg	t0, a2
+	andi	t0, t0, 3
+	slli	t1, t0, 2
+	sub	t1, a1, t1
+	sw	t1, 20(sp)
+	slli	t1, t0, 4
+	li	t2, 16
+	sub	t2, t2, t1
+	sw	t2, 24(sp)
+	lla	t1, .Lvmcu_paired_1x4_step_0
+	beqz	t0, .Lvmcu_paired_1x4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_step_1
+	beqz	t0, .Lvmcu_paired_1x4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_step_2
+	beqz	t0, .Lvmcu_paired_1x4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_step_3
+.Lvmcu_paired_1x4_begin:
+	sw	t1, 16(sp)
 
 	/* Bytes of a block, and where taps end. */
 	sw	a1, 0(sp)
 	slli	t0, a2, 4
 	addi	t0, t0, 36
-	sw	t0, 4(sp)
+	sw	t0, 8(sp)
 	slli	a2, a2, 2
 	add	a2, a2, a1
+	sw	a2, 4(sp)
 	slli	a5, a5, 1
 .Lvmcu_paired_1x4_next:
-	li	t0, 16
-	blt	a4, t0, .Lvmcu_paired_1x4_one
+	addi	t0, a4, -16
+	bltz	t0, .Lvmcu_paired_1x4_one
 
 	/* Several blocks. */
-	lw	t0, 4(sp)
+	sw	t0, 12(sp)
+	lw	t0, 8(sp)
 	add	a6, a0, t0
 	add	a7, a6, t0
 	add	ra, a7, t0
@@ -81,14 +106,17 @@ vmcu_paired_1x4:
 	lw	t1, 4(ra)
 	lw	t2, 8(ra)
 	lw	t3, 12(ra)
-	addi	a0, a0, 16
-	addi	a6, a6, 16
-	addi	a7, a7, 16
-	addi	ra, ra, 16
-	lw	a1, 0(sp)
+	lw	t6, 24(sp)
+	add	a0, a0, t6
+	add	a6, a6, t6
+	add	a7, a7, t6
+	add	ra, ra, t6
+	lw	a1, 20(sp)
+	lw	t6, 16(sp)
+	jr	t6
 
 	/* Four taps. */
-.Lvmcu_paired_1x4_several:
+.Lvmcu_paired_1x4_step_0:
 	lb	t6, 0(a1)
 	lb	t4, 0(a0)
 	lb	t5, 4(a0)
@@ -285,123 +313,718 @@ vmcu_paired_1x4:
 	add	t2, t2, t4
 	mul	t5, t5, t6
 	add	t3, t3, t5
-	addi	a1, a1, 4
-	addi	a0, a0, 16
-	addi	a6, a6, 16
-	addi	a7, a7, 16
-	addi	ra, ra, 16
-	bne	a1, a2, .Lvmcu_paired_1x4_several
 
-	/* Keep the sums of all blocks but the first. */
-	sw	s4, 8(sp)
-	sw	s5, 12(sp)
-	sw	s6, 16(sp)
-	sw	s7, 20(sp)
-	sw	s8, 24(sp)
-	sw	s9, 28(sp)
-	sw	s10, 32(sp)
-	sw	s11, 36(sp)
-	sw	t0, 40(sp)
-	sw	t1, 44(sp)
-	sw	t2, 48(sp)
-	sw	t3, 52(sp)
-	addi	s4, sp, 8
-	li	s5, 3
-	lw	s6, 4(sp)
+	/* Four taps. */
+.Lvmcu_paired_1x4_step_1:
+	lb	t6, 4(a1)
+	lb	t4, 16(a0)
+	lb	t5, 20(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 24(a0)
+	lb	t5, 28(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 16(a6)
+	lb	t5, 20(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 24(a6)
+	lb	t5, 28(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 16(a7)
+	lb	t5, 20(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 24(a7)
+	lb	t5, 28(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 16(ra)
+	lb	t5, 20(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 24(ra)
+	lb	t5, 28(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 5(a1)
+	lb	t4, 17(a0)
+	lb	t5, 21(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 25(a0)
+	lb	t5, 29(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 17(a6)
+	lb	t5, 21(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 25(a6)
+	lb	t5, 29(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 17(a7)
+	lb	t5, 21(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 25(a7)
+	lb	t5, 29(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 17(ra)
+	lb	t5, 21(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 25(ra)
+	lb	t5, 29(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 6(a1)
+	lb	t4, 18(a0)
+	lb	t5, 22(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 26(a0)
+	lb	t5, 30(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 18(a6)
+	lb	t5, 22(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 26(a6)
+	lb	t5, 30(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 18(a7)
+	lb	t5, 22(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 26(a7)
+	lb	t5, 30(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 18(ra)
+	lb	t5, 22(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 26(ra)
+	lb	t5, 30(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 7(a1)
+	lb	t4, 19(a0)
+	lb	t5, 23(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 27(a0)
+	lb	t5, 31(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 19(a6)
+	lb	t5, 23(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 27(a6)
+	lb	t5, 31(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 19(a7)
+	lb	t5, 23(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 27(a7)
+	lb	t5, 31(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 19(ra)
+	lb	t5, 23(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 27(ra)
+	lb	t5, 31(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_step_2:
+	lb	t6, 8(a1)
+	lb	t4, 32(a0)
+	lb	t5, 36(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 40(a0)
+	lb	t5, 44(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 32(a6)
+	lb	t5, 36(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 40(a6)
+	lb	t5, 44(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 32(a7)
+	lb	t5, 36(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 40(a7)
+	lb	t5, 44(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 32(ra)
+	lb	t5, 36(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 40(ra)
+	lb	t5, 44(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 9(a1)
+	lb	t4, 33(a0)
+	lb	t5, 37(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 41(a0)
+	lb	t5, 45(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 33(a6)
+	lb	t5, 37(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 41(a6)
+	lb	t5, 45(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 33(a7)
+	lb	t5, 37(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 41(a7)
+	lb	t5, 45(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 33(ra)
+	lb	t5, 37(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 41(ra)
+	lb	t5, 45(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 10(a1)
+	lb	t4, 34(a0)
+	lb	t5, 38(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 42(a0)
+	lb	t5, 46(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 34(a6)
+	lb	t5, 38(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 42(a6)
+	lb	t5, 46(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 34(a7)
+	lb	t5, 38(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 42(a7)
+	lb	t5, 46(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 34(ra)
+	lb	t5, 38(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 42(ra)
+	lb	t5, 46(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 11(a1)
+	lb	t4, 35(a0)
+	lb	t5, 39(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 43(a0)
+	lb	t5, 47(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 35(a6)
+	lb	t5, 39(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 43(a6)
+	lb	t5, 47(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 35(a7)
+	lb	t5, 39(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 43(a7)
+	lb	t5, 47(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 35(ra)
+	lb	t5, 39(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 43(ra)
+	lb	t5, 47(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_step_3:
+	lb	t6, 12(a1)
+	lb	t4, 48(a0)
+	lb	t5, 52(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 56(a0)
+	lb	t5, 60(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 48(a6)
+	lb	t5, 52(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 56(a6)
+	lb	t5, 60(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 48(a7)
+	lb	t5, 52(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 56(a7)
+	lb	t5, 60(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 48(ra)
+	lb	t5, 52(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 56(ra)
+	lb	t5, 60(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 13(a1)
+	lb	t4, 49(a0)
+	lb	t5, 53(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 57(a0)
+	lb	t5, 61(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 49(a6)
+	lb	t5, 53(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 57(a6)
+	lb	t5, 61(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 49(a7)
+	lb	t5, 53(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 57(a7)
+	lb	t5, 61(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 49(ra)
+	lb	t5, 53(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 57(ra)
+	lb	t5, 61(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 14(a1)
+	lb	t4, 50(a0)
+	lb	t5, 54(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 58(a0)
+	lb	t5, 62(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 50(a6)
+	lb	t5, 54(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 58(a6)
+	lb	t5, 62(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 50(a7)
+	lb	t5, 54(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 58(a7)
+	lb	t5, 62(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 50(ra)
+	lb	t5, 54(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 58(ra)
+	lb	t5, 62(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 15(a1)
+	lb	t4, 51(a0)
+	lb	t5, 55(a0)
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s1, s1, t5
+	lb	t4, 59(a0)
+	lb	t5, 63(a0)
+	mul	t4, t4, t6
+	add	s2, s2, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t4, 51(a6)
+	lb	t5, 55(a6)
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s5, s5, t5
+	lb	t4, 59(a6)
+	lb	t5, 63(a6)
+	mul	t4, t4, t6
+	add	s6, s6, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t4, 51(a7)
+	lb	t5, 55(a7)
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s9, s9, t5
+	lb	t4, 59(a7)
+	lb	t5, 63(a7)
+	mul	t4, t4, t6
+	add	s10, s10, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t4, 51(ra)
+	lb	t5, 55(ra)
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t1, t1, t5
+	lb	t4, 59(ra)
+	lb	t5, 63(ra)
+	mul	t4, t4, t6
+	add	t2, t2, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	addi	a1, a1, 16
+	addi	a0, a0, 64
+	addi	a6, a6, 64
+	addi	a7, a7, 64
+	addi	ra, ra, 64
+	bne	a1, a2, .Lvmcu_paired_1x4_step_0
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, s4
+	mv	s1, s5
+	mv	s2, s6
+	mv	s3, s7
+	mv	a0, a6
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, s8
+	mv	s1, s9
+	mv	s2, s10
+	mv	s3, s11
+	mv	a0, a7
+	jal	a4, .Lvmcu_paired_1x4_bytes
+	mv	s0, t0
+	mv	s1, t1
+	mv	s2, t2
+	mv	s3, t3
+	mv	a0, ra
+
+	/* The last block. */
+.Lvmcu_paired_1x4_last:
+	lla	a4, .Lvmcu_paired_1x4_stored
 
 	/* The bytes of a block. */
 .Lvmcu_paired_1x4_bytes:
-	li	ra, 255
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	t3, s0, 2
-	mulh	t3, t3, t0
+	li	a2, 255
+	lw	t4, 0(a0)
+	lbu	t5, 16(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s0, 2
+	mulh	a1, a1, t4
 	srai	s0, s0, 31
 	ori	s0, s0, 1
-	add	s0, s0, t2
-	add	t3, t3, s0
-	sra	t3, t3, t1
-	addi	s0, t3, 128
-	bltu	ra, s0, .Lvmcu_paired_1x4_over_byte_0_0
+	add	s0, s0, t6
+	add	a1, a1, s0
+	sra	a1, a1, t5
+	addi	s0, a1, 128
+	bltu	a2, s0, .Lvmcu_paired_1x4_over_byte_0_0
 .Lvmcu_paired_1x4_store_byte_0_0:
-	sb	t3, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	t3, s1, 2
-	mulh	t3, t3, t0
+	sb	a1, 0(a3)
+	lw	t4, 4(a0)
+	lbu	t5, 17(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s1, 2
+	mulh	a1, a1, t4
 	srai	s1, s1, 31
 	ori	s1, s1, 1
-	add	s1, s1, t2
-	add	t3, t3, s1
-	sra	t3, t3, t1
-	addi	s1, t3, 128
-	bltu	ra, s1, .Lvmcu_paired_1x4_over_byte_1_0
+	add	s1, s1, t6
+	add	a1, a1, s1
+	sra	a1, a1, t5
+	addi	s1, a1, 128
+	bltu	a2, s1, .Lvmcu_paired_1x4_over_byte_1_0
 .Lvmcu_paired_1x4_store_byte_1_0:
-	sb	t3, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	t3, s2, 2
-	mulh	t3, t3, t0
+	sb	a1, 1(a3)
+	lw	t4, 8(a0)
+	lbu	t5, 18(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s2, 2
+	mulh	a1, a1, t4
 	srai	s2, s2, 31
 	ori	s2, s2, 1
-	add	s2, s2, t2
-	add	t3, t3, s2
-	sra	t3, t3, t1
-	addi	s2, t3, 128
-	bltu	ra, s2, .Lvmcu_paired_1x4_over_byte_2_0
+	add	s2, s2, t6
+	add	a1, a1, s2
+	sra	a1, a1, t5
+	addi	s2, a1, 128
+	bltu	a2, s2, .Lvmcu_paired_1x4_over_byte_2_0
 .Lvmcu_paired_1x4_store_byte_2_0:
-	sb	t3, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	t3, s3, 2
-	mulh	t3, t3, t0
+	sb	a1, 2(a3)
+	lw	t4, 12(a0)
+	lbu	t5, 19(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s3, 2
+	mulh	a1, a1, t4
 	srai	s3, s3, 31
 	ori	s3, s3, 1
-	add	s3, s3, t2
-	add	t3, t3, s3
-	sra	t3, t3, t1
-	addi	s3, t3, 128
-	bltu	ra, s3, .Lvmcu_paired_1x4_over_byte_3_0
+	add	s3, s3, t6
+	add	a1, a1, s3
+	sra	a1, a1, t5
+	addi	s3, a1, 128
+	bltu	a2, s3, .Lvmcu_paired_1x4_over_byte_3_0
 .Lvmcu_paired_1x4_store_byte_3_0:
-	sb	t3, 3(a3)
+	sb	a1, 3(a3)
 	addi	a3, a3, 4
-	addi	a4, a4, -4
-	beqz	s5, .Lvmcu_paired_1x4_stored
-	add	a0, a0, s6
-	lw	s0, 0(s4)
-	lw	s1, 4(s4)
-	lw	s2, 8(s4)
-	lw	s3, 12(s4)
-	addi	s4, s4, 16
-	addi	s5, s5, -1
-	j	.Lvmcu_paired_1x4_bytes
+	jr	a4
 .Lvmcu_paired_1x4_stored:
 	addi	a0, a0, 20
+	lw	a4, 12(sp)
+	lw	a2, 4(sp)
 	bgtz	a4, .Lvmcu_paired_1x4_next
 .Lvmcu_paired_1x4_done:
 	.cfi_remember_state
-	lw	ra, 56(sp)
-	lw	s0, 60(sp)
-	lw	s1, 64(sp)
-	lw	s2, 68(sp)
-	lw	s3, 72(sp)
-	lw	s4, 76(sp)
-	lw	s5, 80(sp)
-	lw	s6, 84(sp)
-	lw	s7, 88(sp)
-	lw	s8, 92(sp)
-	lw	s9, 96(sp)
-	lw	s10, 100(sp)
-	lw	s11, 104(sp)
-	addi	sp, sp, 112
+	lw	ra, 28(sp)
+	lw	s0, 32(sp)
+	lw	s1, 36(sp)
+	lw	s2, 40(sp)
+	lw	s3, 44(sp)
+	lw	s4, 48(sp)
+	lw	s5, 52(sp)
+	lw	s6, 56(sp)
+	lw	s7, 60(sp)
+	lw	s8, 64(sp)
+	lw	s9, 68(sp)
+	lw	s10, 72(sp)
+	lw	s11, 76(sp)
+	addi	sp, sp, 80
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -421,6 +1044,8 @@ vmcu_paired_1x4:
 
 	/* One block, or its sums alone. */
 .Lvmcu_paired_1x4_one:
+	addi	t0, a4, -4
+	sw	t0, 12(sp)
 	lw	s0, 0(a0)
 	lw	s1, 4(a0)
 	lw	s2, 8(a0)
@@ -485,28 +1110,27 @@ vmcu_paired_1x4:
 	addi	a1, a1, 4
 	addi	a0, a0, 16
 	bne	a1, a2, .Lvmcu_paired_1x4_single
-	li	s5, 0
-	bnez	a4, .Lvmcu_paired_1x4_bytes
+	bnez	a4, .Lvmcu_paired_1x4_last
 	sw	s0, 0(a3)
 	sw	s1, 4(a3)
 	sw	s2, 8(a3)
 	sw	s3, 12(a3)
 	j	.Lvmcu_paired_1x4_done
 .Lvmcu_paired_1x4_over_byte_0_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_0_0
 .Lvmcu_paired_1x4_over_byte_1_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_1_0
 .Lvmcu_paired_1x4_over_byte_2_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_2_0
 .Lvmcu_paired_1x4_over_byte_3_0:
-	srai	t3, t3, 31
-	xori	t3, t3, 127
+	srai	a1, a1, 31
+	xori	a1, a1, 127
 	j	.Lvmcu_paired_1x4_store_byte_3_0
 	.cfi_endproc
 	.size vmcu_paired_1x4, . - vmcu_paired_1x4

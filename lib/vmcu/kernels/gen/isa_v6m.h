@@ -226,6 +226,15 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 	return channels - whole;
 }
 
+/* Exchanges the upper half of x and the lower half of y. */
+VMCU_INLINE void vmcu_exchange(uint32_t *x, uint32_t *y)
+{
+	const uint32_t both = *x >> 16 ^ *y;
+
+	*x ^= both << 16;
+	*y ^= both & 0xffffU;
+}
+
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
@@ -237,16 +246,18 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 
 		__builtin_memcpy(&x, __builtin_assume_aligned(*a, 4), 4);
 		__builtin_memcpy(&y, __builtin_assume_aligned(*b, 4), 4);
-		*(*u)++ = (x & 0xffffU) | y << 16;
-		*(*v)++ = x >> 16 | y >> 16 << 16;
+		vmcu_exchange(&x, &y);
+		*(*u)++ = x;
+		*(*v)++ = y;
 	}
 	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
 		uint32_t x, y;
 
 		vmcu_copy_word(&x, *a);
 		vmcu_copy_word(&y, *b);
-		*(*u)++ = (x & 0xffffU) | y << 16;
-		*(*v)++ = x >> 16 | y >> 16 << 16;
+		vmcu_exchange(&x, &y);
+		*(*u)++ = x;
+		*(*v)++ = y;
 	}
 }
 
@@ -261,7 +272,7 @@ struct vmcu_strip_block {
 	int32_t half;
 	int32_t count; /* pixels that are stored */
 	int32_t size;  /* bytes of a channel in the stream */
-	int32_t taps;  /* of a row; 0: 3 x 3 at a stride of one */
+	int32_t taps;  /* of a row; 0: 3 x 3, -1: 5 x 5, both at a stride of one */
 	int32_t row;   /* bytes of the tile for two rows */
 	int32_t odd;   /* bytes from a row's even columns to its odd ones */
 	int32_t even;  /* and from those to the next even ones, added to `odd` */
@@ -295,7 +306,10 @@ VMCU_APART void vmcu_strip_blocks(const struct vmcu_strip_job *job, const uint8_
 	block.plane = 4 * plane - 1;
 	block.half = vmcu_half(p);
 	block.size = 8 + ((taps * taps + 3) & ~3);
-	block.taps = (taps == 3 && stride == 1) ? 0 : taps;
+	block.taps = taps;
+	if (stride == 1 && taps < 7) {
+		block.taps = (taps == 3) ? 0 : -1;
+	}
 	block.row = 4 * row;
 	block.odd = (stride == 1) ? 4 : 4 * phase;
 	block.even = (stride == 1) ? 8 : 4;

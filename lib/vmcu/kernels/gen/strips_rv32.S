@@ -19,34 +19,34 @@
 	.type vmcu_paired_strip, %function
 vmcu_paired_strip:
 	.cfi_startproc
-	addi	sp, sp, -112
-	.cfi_def_cfa_offset	112
-	sw	ra, 60(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 64(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 68(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 72(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 76(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 80(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 84(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 88(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 92(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 96(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 100(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 104(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 108(sp)
-	.cfi_offset	s11, -4
+	addi	sp, sp, -128
+	.cfi_def_cfa_offset	128
+	sw	ra, 64(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 68(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 72(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 76(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 80(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 84(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 88(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 92(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 96(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 100(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 104(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 108(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 112(sp)
+	.cfi_offset	s11, -16
 
 	/* Arguments, and bytes of a channel in the stream. */
 	sw	a1, 4(sp)
@@ -75,25 +75,30 @@ vmcu_paired_strip:
 	sw	t1, 32(sp)
 	sw	t0, 28(sp)
 	lla	t3, .Lvmcu_paired_strip_row_5_1
+	li	t4, 8
 	li	t2, 4
-	beq	t1, t2, .Lvmcu_paired_strip_channel
+	beq	t1, t2, .Lvmcu_paired_strip_chosen
 	lla	t3, .Lvmcu_paired_strip_row_5_2
+	li	t4, 2047
 	li	t2, 3
-	beq	t1, t2, .Lvmcu_paired_strip_channel
+	beq	t1, t2, .Lvmcu_paired_strip_chosen
 	lla	t3, .Lvmcu_paired_strip_row_7_1
+	li	t4, 2047
 	li	t2, 6
-	beq	t1, t2, .Lvmcu_paired_strip_channel
+	beq	t1, t2, .Lvmcu_paired_strip_chosen
 	lla	t3, .Lvmcu_paired_strip_row_7_2
+.Lvmcu_paired_strip_chosen:
+	sw	t3, 36(sp)
+	sw	t4, 48(sp)
 
 	/* A channel, unless it is for another requantiser. */
 .Lvmcu_paired_strip_channel:
-	sw	t3, 36(sp)
 	lw	t0, 0(a0)
 	andi	t1, t0, 128
 	bnez	t1, .Lvmcu_paired_strip_done
 	lw	t1, 44(sp)
 	add	t1, t1, a0
-	sw	t1, 48(sp)
+	sw	t1, 52(sp)
 	lw	a6, -4(t1)
 	lw	a2, 8(sp)
 	lw	a1, 4(sp)
@@ -330,7 +335,7 @@ vmcu_paired_strip:
 	lw	ra, 28(sp)
 	addi	s8, ra, -3
 	add	s8, s8, a0
-	sw	s8, 52(sp)
+	sw	s8, 56(sp)
 	mul	s9, ra, ra
 	add	s9, s9, s8
 	lw	s11, 40(sp)
@@ -343,11 +348,13 @@ vmcu_paired_strip:
 	lw	a0, 20(sp)
 	sll	a0, a0, a7
 	addi	a7, a7, 2
-	sw	t5, 56(sp)
+	sw	t5, 60(sp)
 	li	t6, 255
 .Lvmcu_paired_strip_block:
-	lw	s8, 52(sp)
-	lw	s0, 56(sp)
+	lw	t0, 48(sp)
+	bge	a5, t0, .Lvmcu_paired_strip_eight
+	lw	s8, 56(sp)
+	lw	s0, 60(sp)
 	mv	s1, s0
 	mv	s2, s0
 	mv	s3, s0
@@ -441,6 +448,7 @@ vmcu_paired_strip:
 	jr	a4
 .Lvmcu_paired_strip_sums_1:
 	addi	s10, s10, 16
+	li	t4, 0
 	j	.Lvmcu_paired_strip_bytes
 
 	/* A row at a stride of 2. */
@@ -536,8 +544,135 @@ vmcu_paired_strip:
 	jr	a4
 .Lvmcu_paired_strip_sums_2:
 	addi	s10, s10, 32
+	li	t4, 0
+	j	.Lvmcu_paired_strip_bytes
+
+	/* Eight pixels of 5 x 5 taps. */
+.Lvmcu_paired_strip_eight:
+	lw	s8, 56(sp)
+	lw	s0, 60(sp)
+	mv	s1, s0
+	mv	s2, s0
+	mv	s3, s0
+	mv	s4, s0
+	mv	s5, s0
+	mv	s6, s0
+	mv	s7, s0
+	mv	a1, s10
+.Lvmcu_paired_strip_eight_row:
+	lb	t6, 8(a1)
+	lb	t0, 2(s8)
+	lb	t1, 3(s8)
+	lb	t2, 4(s8)
+	lb	t3, 5(s8)
+	lb	t4, 6(s8)
+	lb	a4, 12(a1)
+	mul	t5, t0, t6
+	add	s0, s0, t5
+	lb	t6, 16(a1)
+	mul	t5, t0, a4
+	add	s1, s1, t5
+	mul	t5, t1, a4
+	add	s0, s0, t5
+	lb	a4, 20(a1)
+	mul	t5, t0, t6
+	add	s2, s2, t5
+	mul	t5, t1, t6
+	add	s1, s1, t5
+	mul	t5, t2, t6
+	add	s0, s0, t5
+	lb	t6, 24(a1)
+	mul	t5, t0, a4
+	add	s3, s3, t5
+	mul	t5, t1, a4
+	add	s2, s2, t5
+	mul	t5, t2, a4
+	add	s1, s1, t5
+	mul	t5, t3, a4
+	add	s0, s0, t5
+	lb	a4, 28(a1)
+	mul	t5, t0, t6
+	add	s4, s4, t5
+	mul	t5, t1, t6
+	add	s3, s3, t5
+	mul	t5, t2, t6
+	add	s2, s2, t5
+	mul	t5, t3, t6
+	add	s1, s1, t5
+	mul	t5, t4, t6
+	add	s0, s0, t5
+	lb	t6, 32(a1)
+	mul	t5, t0, a4
+	add	s5, s5, t5
+	mul	t5, t1, a4
+	add	s4, s4, t5
+	mul	t5, t2, a4
+	add	s3, s3, t5
+	mul	t5, t3, a4
+	add	s2, s2, t5
+	mul	t5, t4, a4
+	add	s1, s1, t5
+	lb	a4, 36(a1)
+	mul	t5, t0, t6
+	add	s6, s6, t5
+	mul	t5, t1, t6
+	add	s5, s5, t5
+	mul	t5, t2, t6
+	add	s4, s4, t5
+	mul	t5, t3, t6
+	add	s3, s3, t5
+	mul	t5, t4, t6
+	add	s2, s2, t5
+	lb	t6, 40(a1)
+	mul	t5, t0, a4
+	add	s7, s7, t5
+	mul	t5, t1, a4
+	add	s6, s6, t5
+	mul	t5, t2, a4
+	add	s5, s5, t5
+	mul	t5, t3, a4
+	add	s4, s4, t5
+	mul	t5, t4, a4
+	add	s3, s3, t5
+	lb	a4, 44(a1)
+	mul	t5, t1, t6
+	add	s7, s7, t5
+	mul	t5, t2, t6
+	add	s6, s6, t5
+	mul	t5, t3, t6
+	add	s5, s5, t5
+	mul	t5, t4, t6
+	add	s4, s4, t5
+	lb	t6, 48(a1)
+	mul	t5, t2, a4
+	add	s7, s7, t5
+	mul	t5, t3, a4
+	add	s6, s6, t5
+	mul	t5, t4, a4
+	add	s5, s5, t5
+	lb	a4, 52(a1)
+	mul	t5, t3, t6
+	add	s7, s7, t5
+	mul	t5, t4, t6
+	add	s6, s6, t5
+	mul	t5, t4, a4
+	add	s7, s7, t5
+	add	s8, s8, ra
+	add	a1, a1, s11
+	bne	s8, s9, .Lvmcu_paired_strip_eight_row
+	addi	s10, s10, 32
+	lw	a4, 36(sp)
+	li	t6, 255
+	li	t4, 1
+	j	.Lvmcu_paired_strip_bytes
 
 	/* The bytes of the pixels that exist. */
+.Lvmcu_paired_strip_more:
+	mv	s0, s4
+	mv	s1, s5
+	mv	s2, s6
+	mv	s3, s7
+	li	t4, 0
 .Lvmcu_paired_strip_bytes:
 	slli	t5, s0, 2
 	mulh	t5, t5, a6
@@ -594,6 +729,7 @@ vmcu_paired_strip:
 	sb	t5, 0(a2)
 	add	a2, a2, a3
 	addi	a5, a5, -1
+	bnez	t4, .Lvmcu_paired_strip_more
 	bgtz	a5, .Lvmcu_paired_strip_block
 
 	/* The next channel, if there is one. */
@@ -607,25 +743,24 @@ vmcu_paired_strip:
 	lw	t0, 0(sp)
 	addi	t0, t0, -1
 	sw	t0, 0(sp)
-	lw	a0, 48(sp)
-	lw	t3, 36(sp)
+	lw	a0, 52(sp)
 	bgtz	t0, .Lvmcu_paired_strip_channel
 .Lvmcu_paired_strip_done:
 	.cfi_remember_state
-	lw	ra, 60(sp)
-	lw	s0, 64(sp)
-	lw	s1, 68(sp)
-	lw	s2, 72(sp)
-	lw	s3, 76(sp)
-	lw	s4, 80(sp)
-	lw	s5, 84(sp)
-	lw	s6, 88(sp)
-	lw	s7, 92(sp)
-	lw	s8, 96(sp)
-	lw	s9, 100(sp)
-	lw	s10, 104(sp)
-	lw	s11, 108(sp)
-	addi	sp, sp, 112
+	lw	ra, 64(sp)
+	lw	s0, 68(sp)
+	lw	s1, 72(sp)
+	lw	s2, 76(sp)
+	lw	s3, 80(sp)
+	lw	s4, 84(sp)
+	lw	s5, 88(sp)
+	lw	s6, 92(sp)
+	lw	s7, 96(sp)
+	lw	s8, 100(sp)
+	lw	s9, 104(sp)
+	lw	s10, 108(sp)
+	lw	s11, 112(sp)
+	addi	sp, sp, 128
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0

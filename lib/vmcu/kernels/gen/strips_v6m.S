@@ -49,23 +49,605 @@ vmcu_strip_words:
 	.cfi_adjust_cfa_offset	16
 	str	r0, JOB
 	cmp	r1, #0
-	beq	.Lvmcu_strip_words_channel
-	b	.Lvmcu_strip_words_next
-.Lvmcu_strip_words_channel:
+	bne	.Lvmcu_strip_words_resume
+	b	.Lvmcu_strip_words_first
+.Lvmcu_strip_words_resume:
+	b	.Lvmcu_strip_words_again
+
+	/* 5 x 5 taps: two rows, whose pixels are words, twice. */
+.Lvmcu_strip_words_five:
+	adds	r1, #4
+	ldr	r3, [r0, #40]
+	mov	r12, r3
+	lsls	r3, r3, #1
+	adds	r3, r3, r2
+	mov	lr, r3
+	mov	r0, r2
+.Lvmcu_strip_words_two_rows:
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #4]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #8]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #12]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #20]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldrb	r6, [r0, #24]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #28]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #2]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #6]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #10]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #14]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #5]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #18]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #6]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #22]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #7]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldrb	r6, [r0, #26]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #8]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #30]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #9]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	adds	r1, #10
+	add	r0, r12
+	cmp	r0, lr
+	beq	.Lvmcu_strip_words_last_row
+	b	.Lvmcu_strip_words_two_rows
+.Lvmcu_strip_words_last_row:
 	ldr	r0, JOB
+	ldr	r0, [r0, #8]
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #2]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #4]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #6]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #8]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #10]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldrb	r6, [r0, #12]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #14]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	b	.Lvmcu_strip_words_finish
+
+	/* Other windows: where rows are, of which the last one is apart. */
+.Lvmcu_strip_words_window:
+	adds	r1, #4
+	subs	r3, #1
+	str	r3, ROWS
+	movs	r3, #2
+	str	r3, NEXT_ROW
+	movs	r4, #4
+	movs	r5, #8
+	movs	r6, #12
+.Lvmcu_strip_words_row:
+	str	r2, ROW
+	ldr	r7, [r0, #44]
+	ldr	r3, [r0, #48]
+	cmp	r3, r7
+	bgt	.Lvmcu_strip_words_straight_4
+.Lvmcu_strip_words_taps:
+	mov	r12, r3
+	ldr	r3, [r0, #36]
+	adds	r3, r3, r1
+	mov	lr, r3
+	mov	r0, r2
+
+	/* A tap times its weight. */
+.Lvmcu_strip_words_tap:
+	movs	r2, #0
+	ldrsb	r2, [r1, r2]
+	adds	r1, #1
+	movs	r3, #0
+	ldrsb	r3, [r0, r3]
+	muls	r3, r2, r3
+	add	r8, r3
+	ldrsb	r3, [r0, r4]
+	muls	r3, r2, r3
+	add	r9, r3
+	ldrsb	r3, [r0, r5]
+	muls	r3, r2, r3
+	add	r10, r3
+	ldrsb	r3, [r0, r6]
+	muls	r3, r2, r3
+	add	r11, r3
+	adds	r0, r0, r7
+	mov	r3, r12
+	subs	r7, r3, r7
+	cmp	r1, lr
+	bne	.Lvmcu_strip_words_tap
+
+	/* The next row. */
+.Lvmcu_strip_words_row_end:
+	ldr	r0, JOB
+	ldr	r2, ROW
+	ldr	r3, NEXT_ROW
+	adds	r2, r2, r3
+	ldr	r7, [r0, #40]
+	subs	r3, r7, r3
+	str	r3, NEXT_ROW
+	ldr	r3, ROWS
+	subs	r3, #1
+	str	r3, ROWS
+	bgt	.Lvmcu_strip_words_row
+	bmi	.Lvmcu_strip_words_rows_done
+	ldr	r2, [r0, #8]
+	ldr	r3, [r0, #48]
+	movs	r7, #2
+	subs	r3, #4
+	beq	.Lvmcu_strip_words_by_two
+	b	.Lvmcu_strip_words_straight_2
+.Lvmcu_strip_words_by_two:
+	movs	r3, #4
+	b	.Lvmcu_strip_words_taps
+.Lvmcu_strip_words_rows_done:
+	b	.Lvmcu_strip_words_finish
+
+	/* A row at a stride of one, pixels 4 bytes apart: bytes stay in registers. */
+.Lvmcu_strip_words_straight_4:
+	mov	r0, r2
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #4]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #8]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #12]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #20]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldrb	r6, [r0, #24]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #28]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	adds	r0, #32
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #5]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #4]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #6]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r1, #7
+	b	.Lvmcu_strip_words_row_end
+
+	/* A row at a stride of one, pixels 2 bytes apart: bytes stay in registers. */
+.Lvmcu_strip_words_straight_2:
+	mov	r0, r2
+	ldrb	r4, [r0, #0]
+	sxtb	r4, r4
+	ldrb	r5, [r0, #2]
+	sxtb	r5, r5
+	ldrb	r6, [r0, #4]
+	sxtb	r6, r6
+	ldrb	r7, [r0, #6]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #0]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #8]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #1]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #10]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #2]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	ldrb	r6, [r0, #12]
+	sxtb	r6, r6
+	ldrb	r2, [r1, #3]
+	sxtb	r2, r2
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r6, r2
+	add	r11, r2
+	ldrb	r7, [r0, #14]
+	sxtb	r7, r7
+	ldrb	r2, [r1, #4]
+	sxtb	r2, r2
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r7, r2
+	add	r11, r2
+	ldrb	r4, [r0, #16]
+	sxtb	r4, r4
+	ldrb	r2, [r1, #5]
+	sxtb	r2, r2
+	mov	r3, r5
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r4, r2
+	add	r11, r2
+	ldrb	r5, [r0, #18]
+	sxtb	r5, r5
+	ldrb	r2, [r1, #6]
+	sxtb	r2, r2
+	mov	r3, r6
+	muls	r3, r2, r3
+	add	r8, r3
+	mov	r3, r7
+	muls	r3, r2, r3
+	add	r9, r3
+	mov	r3, r4
+	muls	r3, r2, r3
+	add	r10, r3
+	muls	r2, r5, r2
+	add	r11, r2
+	adds	r1, #7
+	b	.Lvmcu_strip_words_row_end
+.Lvmcu_strip_words_again:
+	b	.Lvmcu_strip_words_next
+
+	/* Windows other than 3 x 3 taps at a stride of one. */
+.Lvmcu_strip_words_larger:
+	bpl	.Lvmcu_strip_words_any
+	b	.Lvmcu_strip_words_five
+.Lvmcu_strip_words_any:
+	b	.Lvmcu_strip_words_window
+.Lvmcu_strip_words_first:
 	ldr	r1, [r0, #0]
-	ldr	r2, [r1]
-	asrs	r2, r2, #8
-	mov	r8, r2
-	mov	r9, r2
-	mov	r10, r2
-	mov	r11, r2
+	ldr	r2, [r0, #4]
+
+	/* A channel: its sums start at the bias. */
+.Lvmcu_strip_words_channel:
+	ldr	r4, [r1]
+	asrs	r4, r4, #8
+	mov	r8, r4
+	mov	r9, r4
+	mov	r10, r4
+	mov	r11, r4
 	ldr	r3, [r0, #36]
 	cmp	r3, #0
-	beq	.Lvmcu_strip_words_square
-	b	.Lvmcu_strip_words_window
-.Lvmcu_strip_words_square:
-	ldr	r2, [r0, #4]
+	bne	.Lvmcu_strip_words_larger
 	lsls	r2, r2, #31
 	beq	.Lvmcu_strip_words_square_0
 	b	.Lvmcu_strip_words_square_1
@@ -386,344 +968,6 @@ vmcu_strip_words:
 	add	r11, r2
 	b	.Lvmcu_strip_words_finish
 
-	/* Other windows: where rows are, of which the last one is apart. */
-.Lvmcu_strip_words_window:
-	adds	r1, #4
-	subs	r3, #1
-	str	r3, ROWS
-	ldr	r2, [r0, #4]
-	movs	r3, #2
-	str	r3, NEXT_ROW
-	movs	r4, #4
-	movs	r5, #8
-	movs	r6, #12
-.Lvmcu_strip_words_row:
-	str	r2, ROW
-	ldr	r7, [r0, #44]
-	ldr	r3, [r0, #48]
-	cmp	r3, r7
-	bgt	.Lvmcu_strip_words_straight_4
-.Lvmcu_strip_words_taps:
-	mov	r12, r3
-	ldr	r3, [r0, #36]
-	adds	r3, r3, r1
-	mov	lr, r3
-	mov	r0, r2
-
-	/* A tap times its weight. */
-.Lvmcu_strip_words_tap:
-	movs	r2, #0
-	ldrsb	r2, [r1, r2]
-	adds	r1, #1
-	movs	r3, #0
-	ldrsb	r3, [r0, r3]
-	muls	r3, r2, r3
-	add	r8, r3
-	ldrsb	r3, [r0, r4]
-	muls	r3, r2, r3
-	add	r9, r3
-	ldrsb	r3, [r0, r5]
-	muls	r3, r2, r3
-	add	r10, r3
-	ldrsb	r3, [r0, r6]
-	muls	r3, r2, r3
-	add	r11, r3
-	adds	r0, r0, r7
-	mov	r3, r12
-	subs	r7, r3, r7
-	cmp	r1, lr
-	bne	.Lvmcu_strip_words_tap
-
-	/* The next row. */
-.Lvmcu_strip_words_row_end:
-	ldr	r0, JOB
-	ldr	r2, ROW
-	ldr	r3, NEXT_ROW
-	adds	r2, r2, r3
-	ldr	r7, [r0, #40]
-	subs	r3, r7, r3
-	str	r3, NEXT_ROW
-	ldr	r3, ROWS
-	subs	r3, #1
-	str	r3, ROWS
-	bgt	.Lvmcu_strip_words_row
-	bmi	.Lvmcu_strip_words_done
-	ldr	r2, [r0, #8]
-	ldr	r3, [r0, #48]
-	movs	r7, #2
-	subs	r3, #4
-	beq	.Lvmcu_strip_words_by_two
-	b	.Lvmcu_strip_words_straight_2
-.Lvmcu_strip_words_by_two:
-	movs	r3, #4
-	b	.Lvmcu_strip_words_taps
-.Lvmcu_strip_words_done:
-	b	.Lvmcu_strip_words_finish
-
-	/* A row at a stride of one, pixels 4 bytes apart: bytes stay in registers. */
-.Lvmcu_strip_words_straight_4:
-	ldr	r3, [r0, #36]
-	mov	r0, r2
-	cmp	r3, #7
-	beq	.Lvmcu_strip_words_all_4
-	subs	r0, #8
-	subs	r1, #2
-	ldrb	r6, [r0, #8]
-	sxtb	r6, r6
-	ldrb	r7, [r0, #12]
-	sxtb	r7, r7
-	ldrb	r4, [r0, #16]
-	sxtb	r4, r4
-	b	.Lvmcu_strip_words_tap_4_2
-.Lvmcu_strip_words_all_4:
-	ldrb	r4, [r0, #0]
-	sxtb	r4, r4
-	ldrb	r5, [r0, #4]
-	sxtb	r5, r5
-	ldrb	r6, [r0, #8]
-	sxtb	r6, r6
-	ldrb	r7, [r0, #12]
-	sxtb	r7, r7
-	ldrb	r2, [r1, #0]
-	sxtb	r2, r2
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldrb	r4, [r0, #16]
-	sxtb	r4, r4
-	ldrb	r2, [r1, #1]
-	sxtb	r2, r2
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-.Lvmcu_strip_words_tap_4_2:
-	ldrb	r5, [r0, #20]
-	sxtb	r5, r5
-	ldrb	r2, [r1, #2]
-	sxtb	r2, r2
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	adds	r0, #16
-	ldrb	r6, [r0, #8]
-	sxtb	r6, r6
-	ldrb	r2, [r1, #3]
-	sxtb	r2, r2
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldrb	r7, [r0, #12]
-	sxtb	r7, r7
-	ldrb	r2, [r1, #4]
-	sxtb	r2, r2
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldrb	r4, [r0, #16]
-	sxtb	r4, r4
-	ldrb	r2, [r1, #5]
-	sxtb	r2, r2
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldrb	r5, [r0, #20]
-	sxtb	r5, r5
-	ldrb	r2, [r1, #6]
-	sxtb	r2, r2
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	adds	r1, #7
-	b	.Lvmcu_strip_words_row_end
-
-	/* A row at a stride of one, pixels 2 bytes apart: bytes stay in registers. */
-.Lvmcu_strip_words_straight_2:
-	ldr	r3, [r0, #36]
-	mov	r0, r2
-	cmp	r3, #7
-	beq	.Lvmcu_strip_words_all_2
-	subs	r0, #4
-	subs	r1, #2
-	ldrb	r6, [r0, #4]
-	sxtb	r6, r6
-	ldrb	r7, [r0, #6]
-	sxtb	r7, r7
-	ldrb	r4, [r0, #8]
-	sxtb	r4, r4
-	b	.Lvmcu_strip_words_tap_2_2
-.Lvmcu_strip_words_all_2:
-	ldrb	r4, [r0, #0]
-	sxtb	r4, r4
-	ldrb	r5, [r0, #2]
-	sxtb	r5, r5
-	ldrb	r6, [r0, #4]
-	sxtb	r6, r6
-	ldrb	r7, [r0, #6]
-	sxtb	r7, r7
-	ldrb	r2, [r1, #0]
-	sxtb	r2, r2
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldrb	r4, [r0, #8]
-	sxtb	r4, r4
-	ldrb	r2, [r1, #1]
-	sxtb	r2, r2
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-.Lvmcu_strip_words_tap_2_2:
-	ldrb	r5, [r0, #10]
-	sxtb	r5, r5
-	ldrb	r2, [r1, #2]
-	sxtb	r2, r2
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	adds	r0, #8
-	ldrb	r6, [r0, #4]
-	sxtb	r6, r6
-	ldrb	r2, [r1, #3]
-	sxtb	r2, r2
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r6, r2
-	add	r11, r2
-	ldrb	r7, [r0, #6]
-	sxtb	r7, r7
-	ldrb	r2, [r1, #4]
-	sxtb	r2, r2
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r7, r2
-	add	r11, r2
-	ldrb	r4, [r0, #8]
-	sxtb	r4, r4
-	ldrb	r2, [r1, #5]
-	sxtb	r2, r2
-	mov	r3, r5
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r4, r2
-	add	r11, r2
-	ldrb	r5, [r0, #10]
-	sxtb	r5, r5
-	ldrb	r2, [r1, #6]
-	sxtb	r2, r2
-	mov	r3, r6
-	muls	r3, r2, r3
-	add	r8, r3
-	mov	r3, r7
-	muls	r3, r2, r3
-	add	r9, r3
-	mov	r3, r4
-	muls	r3, r2, r3
-	add	r10, r3
-	muls	r2, r5, r2
-	add	r11, r2
-	adds	r1, #7
-	b	.Lvmcu_strip_words_row_end
-
 	/* Requantise and store. */
 .Lvmcu_strip_words_finish:
 	ldr	r0, JOB
@@ -904,7 +1148,10 @@ vmcu_strip_words:
 	subs	r0, #20
 	subs	r5, #1
 	stm	r0!, {r1, r2, r3, r4, r5}
-	bne	.Lvmcu_strip_words_more
+	beq	.Lvmcu_strip_words_none
+	subs	r0, #20
+	b	.Lvmcu_strip_words_channel
+.Lvmcu_strip_words_none:
 	movs	r0, #0
 .Lvmcu_strip_words_end:
 	add	sp, #16
@@ -920,8 +1167,6 @@ vmcu_strip_words:
 	mov	r11, r7
 	.cfi_restore	r11
 	pop	{r4, r5, r6, r7, pc}
-.Lvmcu_strip_words_more:
-	b	.Lvmcu_strip_words_channel
 	.cfi_endproc
 	.size vmcu_strip_words, . - vmcu_strip_words
 

@@ -64,7 +64,9 @@ def channel_blocks(
 
 def pointwise(packing: Packing, name: str, tiles: Tiles) -> Program:
     summary = f"1 x 1 convolution, {max(tiles.shapes)} pixels at a time."
-    k = Builder(f"vmcu_{name}{packing.suffix}", PARAMS, summary, packing=packing)
+    k = Builder(
+        f"vmcu_{name}{packing.suffix}", PARAMS, summary, packing=packing, small=packing.paired
+    )
     columns, channels = output_lets(k)
     k.let("const int8_t *", "in0", "vmcu_input_start(call, 0)")
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
@@ -83,7 +85,9 @@ def pointwise(packing: Packing, name: str, tiles: Tiles) -> Program:
 
 def conv(packing: Packing, name: str, tiles: Tiles) -> Program:
     summary = f"Convolution of any window and any groups, {max(tiles.shapes)} pixels at a time."
-    k = Builder(f"vmcu_{name}{packing.suffix}", PARAMS, summary, packing=packing)
+    k = Builder(
+        f"vmcu_{name}{packing.suffix}", PARAMS, summary, packing=packing, small=packing.paired
+    )
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_conv_source(call, p)")
     k.let("const int32_t", "y", "call->y")

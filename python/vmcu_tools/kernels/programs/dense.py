@@ -23,7 +23,7 @@ STREAM = Stream()
 def dense(packing: Packing) -> Program:
     summary, size = "All taps of a pixel, four channels at a time.", packing.dense
     symbol = f"vmcu_dense{packing.suffix}"
-    k = Builder(symbol, "vmcu_mac_params", summary, packing=packing)
+    k = Builder(symbol, "vmcu_mac_params", summary, packing=packing, small=packing.paired)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from . import blocks, dense, depthwise, tile
+from . import blocks, dense, depthwise, eight, tile
 
 COSTS = Costs(
     mac=2.7,
@@ -28,5 +28,9 @@ RV32 = Target(
     COSTS,
     depthwise.OWN,
     {**pairs.HELPERS, **tile.HELPERS, **depthwise.HELPERS},
-    {"blocks": blocks.FUNCTIONS, "dense": dense.FUNCTIONS, "strips": depthwise.FUNCTIONS},
+    {
+        "blocks": [*blocks.FUNCTIONS, *eight.FUNCTIONS],
+        "dense": dense.FUNCTIONS,
+        "strips": depthwise.FUNCTIONS,
+    },
 )

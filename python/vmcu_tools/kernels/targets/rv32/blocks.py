@@ -20,34 +20,39 @@ from .frame import leave, save
 STREAM, TILE, STEPS, OUT, CHANNELS, HALF, PITCH, CODE = (f"a{i}" for i in range(8))
 END = STEPS
 SUMS, HIGH, PRODUCTS = (
-    ("s0", "s1", "s2", "s3"),
-    ("s4", "s5", "s6", "s7"),
+    ("s2", "s3", "s4", "s5"),
+    ("s6", "s7", "s8", "s9"),
     ("t0", "t1", "t2", "t3"),
 )
-WEIGHTS, TAPS, PRODUCT = ("t4", "t5"), ("t6", "s8"), "s9"
+# Loads of words to s0 and s1 are short.
+WEIGHTS, TAPS, PRODUCT = ("t4", "t5"), ("s0", "s1"), "t6"
 START, ROUND, BYTE = "s10", "s11", "ra"
 PLACE = WEIGHTS[0]
 LANES = PAIRS.lanes
 # Of the requantiser, by when TILE, products and what they are made of are free.
-MULTIPLIER, SHIFT, BIAS, FOUND = "t0", "t1", "t2", "t3"
+MULTIPLIER, SHIFT, BIAS, FOUND = "t0", "t1", "t2", TILE
 PIXELS = (OUT, "t4", "t5", "t6")
 
 
 def requantised(
-    channels: Sequence[Sequence[tuple[int, str]]], stream: str, first: int = 0, name: str = "byte"
+    channels: Sequence[Sequence[tuple[int, str]]],
+    stream: str,
+    name: str = "byte",
+    used: Sequence[str] = (MULTIPLIER, SHIFT, BIAS, BYTE),
 ) -> Iterator[str]:
-    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. first:
-    the first one's place in the output. name: of labels, see saturated()."""
+    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. name: of
+    labels, see saturated()."""
+    multiplier, shift, bias, limit = used
     for n, outputs in enumerate(channels):
-        yield f"lw {MULTIPLIER}, {4 * n}({stream})"
-        yield f"lbu {SHIFT}, {4 * len(channels) + n}({stream})"
-        yield f"sll {BIAS}, {HALF}, {SHIFT}"
-        yield f"addi {SHIFT}, {SHIFT}, 2"
+        yield f"lw {multiplier}, {4 * n}({stream})"
+        yield f"lbu {shift}, {4 * len(channels) + n}({stream})"
+        yield f"sll {bias}, {HALF}, {shift}"
+        yield f"addi {shift}, {shift}, 2"
         for pixel, acc in outputs:
-            yield from requant.fixed(acc, MULTIPLIER, BIAS, SHIFT, FOUND)
-            yield f"bltu {BYTE}, {acc}, <over_{name}_{n}_{pixel}>"
+            yield from requant.fixed(acc, multiplier, bias, shift, FOUND)
+            yield f"bltu {limit}, {acc}, <over_{name}_{n}_{pixel}>"
             yield f"<store_{name}_{n}_{pixel}>:"
-            yield f"sb {FOUND}, {first + n}({PIXELS[pixel]})"
+            yield f"sb {FOUND}, {n}({PIXELS[pixel]})"
 
 
 def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
@@ -63,6 +68,9 @@ class Block:
     pixel."""
 
     shape: Shape
+    # Where the next block begins, and words on the stack.
+    again: str = "block"
+    words_kept: int = 0
 
     @property
     def channels(self) -> int:
@@ -77,6 +85,11 @@ class Block:
     def is_large(self) -> bool:
         """Whether a turn of a loop is two steps."""
         return self.shape.sums(PAIRS) == 8
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """By the taps at a time. A tile of fewer pixels than others is a row's last one."""
+        return ("two", "four", "eight") if self.is_large else ("two", "four")
 
     @property
     def chains(self) -> list[tuple[int, int]]:
@@ -191,9 +204,11 @@ class Block:
             yield from self.advance("step")
             return
         yield f"jr {CODE}"
-        # A tile of fewer pixels than others is a row's last one.
-        names = ("two", "four", "eight") if self.is_large else ("two", "four")
-        for taps, name in zip(PAIRED_TAPS[1:], names, strict=False):
+        yield from self.turns()
+
+    def turns(self) -> Iterator[str]:
+        """Loops, each for so many taps at a time, and the first pixels' sums."""
+        for taps, name in zip(PAIRED_TAPS[1:], self.loops, strict=False):
             yield from self.loop(name, taps, 2 if self.is_large else 1)
         yield note("Tap by tap, which is rare: the stream has whole words of each channel's.")
         yield "<one>:"
@@ -230,8 +245,9 @@ class Block:
         yield f"addi {STREAM}, {STREAM}, {size + packed_shifts(self.channels)}"
         yield f"addi {OUT}, {OUT}, {self.channels}"
         yield f"addi {CHANNELS}, {CHANNELS}, -{self.channels}"
-        yield f"bgtz {CHANNELS}, <block>"
-        yield from leave()
+        yield f"bgtz {CHANNELS}, <{self.again}>"
+        yield "<leave>:"
+        yield from leave(self.words_kept)
         yield from saturated(channels)
 
     def code(self) -> Iterator[str]:
@@ -249,24 +265,28 @@ class Block:
         yield "<block>:"
         yield from self.biases()
         yield from self.all_taps()
+        yield from self.finish()
+
+    def finish(self) -> Iterator[str]:
         yield note("The sums alone.")
         yield f"bnez {CHANNELS}, <bytes>"
         for n in range(self.channels):
             for pixel, acc in self.outputs(n):
                 yield f"sw {acc}, {4 * (n * self.shape.pixels + pixel)}({OUT})"
-        yield from leave()
+        yield "j <leave>"
         yield note("Requantise and store.")
         yield "<bytes>:"
         yield from self.requantised()
 
 
-def run(shape: Shape) -> Function:
+def run(block: Block) -> Function:
+    shape = block.shape
     summary = (
         f"Whole blocks, or, where there are no channels, the sums of one, as words: {shape.name} "
         "pixels and channels. Returns where the flash stream goes on."
     )
-    return Function(f"vmcu_paired_{shape.name}", summary, [*Block(shape).code()], thumb=False)
+    return Function(f"vmcu_paired_{shape.name}", summary, [*block.code()], thumb=False)
 
 
-# dense.py has that of one pixel of a narrow tile.
-FUNCTIONS = [run(shape) for shape in SHAPES if shape != NARROW[1]]
+# dense.py has that of one pixel of a narrow tile, eight.py that of two.
+FUNCTIONS = [run(Block(shape)) for shape in SHAPES if shape not in NARROW.values()]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ...language.assembly import WORD, Function, note
 from ...language.packing import PAIRS, packed_shifts
-from .blocks import BYTE, CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, requantised, saturated
+from .blocks import CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, requantised, saturated
 from .frame import leave, save
 
 TAP, X, WEIGHTS = "t6", "a1", ("t4", "t5")
@@ -19,40 +19,93 @@ SIZE_OF, BLOCKS = PAIRS.dense, 4
 SUMS = (*(f"s{number}" for number in range(12)), "t0", "t1", "t2", "t3")
 STREAMS = (STREAM, "a6", "a7", "ra")
 CONSTANTS = WORD * SIZE_OF + packed_shifts(SIZE_OF)
-# Words on the stack: where taps begin, bytes of a block, sums of the blocks behind the first.
-START, SIZE, SPILLED = 0, WORD, 2 * WORD
-SPILLS = SUMS[SIZE_OF:]
-WORDS = 2 + len(SPILLS)
-# While bytes are made: where the next block's sums are, how many blocks are left, bytes of one.
-NEXT, LEFT, STEP = "s4", "s5", "s6"
+# Words on the stack: where taps begin and end, bytes of a block, channels that are left; of a turn
+# of several blocks, where its code begins, the taps and the bytes from a block's biases that this
+# code addresses first.
+START, STOP, SIZE, LEFT, ENTRY, FIRST, BEHIND = range(0, 7 * WORD, WORD)
+WORDS = 7
+# While bytes are made: what the requantiser uses, and where they go on.
+USED, BACK = (*WEIGHTS, TAP, END), CHANNELS
+# Steps of four taps in a turn of several blocks. The first turn may begin at any of them.
+TURN = 4
 
 
-def blocks(name: str, streams: Sequence[str]) -> Iterator[str]:
-    """From biases to sums, a block in each stream."""
-    count = SIZE_OF * len(streams)
-    for n in range(count):
+def biases(streams: Sequence[str]) -> Iterator[str]:
+    for n in range(SIZE_OF * len(streams)):
         block, channel = divmod(n, SIZE_OF)
         yield f"lw {SUMS[n]}, {WORD * channel}({streams[block]})"
-    yield from (f"addi {stream}, {stream}, {WORD * SIZE_OF}" for stream in streams)
-    yield f"lw {X}, {START}(sp)"
-    yield note("Four taps.")
-    yield f"<{name}>:"
+
+
+def step(streams: Sequence[str], number: int = 0) -> Iterator[str]:
+    """Four taps of a block in each stream. number: of steps before it in a turn."""
+    count = SIZE_OF * len(streams)
     for tap in range(LANES):
-        yield f"lb {TAP}, {tap}({X})"
+        yield f"lb {TAP}, {LANES * number + tap}({X})"
         for first in range(0, count, 2):
             for n, weight in enumerate(WEIGHTS, first):
                 block, channel = divmod(n, SIZE_OF)
-                yield f"lb {weight}, {LANES * channel + tap}({streams[block]})"
+                place = LANES * (SIZE_OF * number + channel) + tap
+                yield f"lb {weight}, {place}({streams[block]})"
             for n, weight in enumerate(WEIGHTS, first):
                 yield f"mul {weight}, {weight}, {TAP}"
                 yield f"add {SUMS[n]}, {SUMS[n]}, {weight}"
-    yield f"addi {X}, {X}, {LANES}"
-    yield from (f"addi {stream}, {stream}, {LANES * SIZE_OF}" for stream in streams)
+
+
+def advance(name: str, streams: Sequence[str], steps: int = 1) -> Iterator[str]:
+    yield f"addi {X}, {X}, {LANES * steps}"
+    yield from (f"addi {stream}, {stream}, {LANES * SIZE_OF * steps}" for stream in streams)
     yield f"bne {X}, {END}, <{name}>"
+
+
+def several() -> Iterator[str]:
+    """From biases to sums, a block in each stream."""
+    yield from biases(STREAMS)
+    yield f"lw {TAP}, {BEHIND}(sp)"
+    yield from (f"add {stream}, {stream}, {TAP}" for stream in STREAMS)
+    yield f"lw {X}, {FIRST}(sp)"
+    yield f"lw {TAP}, {ENTRY}(sp)"
+    yield f"jr {TAP}"
+    for number in range(TURN):
+        yield note("Four taps.")
+        yield f"<step_{number}>:"
+        yield from step(STREAMS, number)
+    yield from advance("step_0", STREAMS, TURN)
+
+
+def single() -> Iterator[str]:
+    """From biases to sums, one block."""
+    yield from biases(STREAMS[:1])
+    yield f"addi {STREAM}, {STREAM}, {WORD * SIZE_OF}"
+    yield f"lw {X}, {START}(sp)"
+    yield note("Four taps.")
+    yield "<single>:"
+    yield from step(STREAMS[:1])
+    yield from advance("single", STREAMS[:1])
+
+
+def entry() -> Iterator[str]:
+    """Where a turn of several blocks begins, if the number of steps is not a multiple of TURN."""
+    yield note("Steps that the first turn of several blocks does not have.")
+    yield f"neg t0, {STEPS}"
+    yield f"andi t0, t0, {TURN - 1}"
+    yield f"slli t1, t0, {LANES.bit_length() - 1}"
+    yield f"sub t1, {X}, t1"
+    yield f"sw t1, {FIRST}(sp)"
+    yield f"slli t1, t0, {(LANES * SIZE_OF).bit_length() - 1}"
+    yield f"li t2, {WORD * SIZE_OF}"
+    yield "sub t2, t2, t1"
+    yield f"sw t2, {BEHIND}(sp)"
+    for number in range(TURN):
+        yield from ["addi t0, t0, -1"] * (number > 0)
+        yield f"lla t1, <step_{number}>"
+        yield from ["beqz t0, <begin>"] * (number < TURN - 1)
+    yield "<begin>:"
+    yield f"sw t1, {ENTRY}(sp)"
 
 
 def code() -> Iterator[str]:
     yield from save(WORDS)
+    yield from entry()
     yield note("Bytes of a block, and where taps end.")
     yield f"sw {X}, {START}(sp)"
     yield f"slli t0, {STEPS}, {(LANES * SIZE_OF).bit_length() - 1}"
@@ -60,43 +113,46 @@ def code() -> Iterator[str]:
     yield f"sw t0, {SIZE}(sp)"
     yield f"slli {END}, {STEPS}, {LANES.bit_length() - 1}"
     yield f"add {END}, {END}, {X}"
+    yield f"sw {END}, {STOP}(sp)"
     yield f"slli {HALF}, {HALF}, 1"
     yield "<next>:"
-    yield f"li t0, {BLOCKS * SIZE_OF}"
-    yield f"blt {CHANNELS}, t0, <one>"
+    yield f"addi t0, {CHANNELS}, -{BLOCKS * SIZE_OF}"
+    yield "bltz t0, <one>"
     yield note("Several blocks.")
+    yield f"sw t0, {LEFT}(sp)"
     yield f"lw t0, {SIZE}(sp)"
     for before, stream in itertools.pairwise(STREAMS):
         yield f"add {stream}, {before}, t0"
-    yield from blocks("several", STREAMS)
-    yield note("Keep the sums of all blocks but the first.")
-    yield from (f"sw {acc}, {SPILLED + WORD * n}(sp)" for n, acc in enumerate(SPILLS))
-    yield f"addi {NEXT}, sp, {SPILLED}"
-    yield f"li {LEFT}, {BLOCKS - 1}"
-    yield f"lw {STEP}, {SIZE}(sp)"
+    yield from several()
+    yield f"jal {BACK}, <bytes>"
+    for block, stream in enumerate(STREAMS[1:], 1):
+        sums = SUMS[SIZE_OF * block : SIZE_OF * (block + 1)]
+        yield from (f"mv {to}, {acc}" for to, acc in zip(SUMS, sums, strict=False))
+        yield f"mv {STREAM}, {stream}"
+        yield from [f"jal {BACK}, <bytes>"] * (block < BLOCKS - 1)
+    yield note("The last block.")
+    yield "<last>:"
+    yield f"lla {BACK}, <stored>"
     yield note("The bytes of a block.")
     yield "<bytes>:"
-    yield f"li {BYTE}, 255"
+    yield f"li {USED[-1]}, 255"
     channels = [[(0, acc)] for acc in SUMS[:SIZE_OF]]
-    yield from requantised(channels, STREAM)
+    yield from requantised(channels, STREAM, used=USED)
     yield f"addi {OUT}, {OUT}, {SIZE_OF}"
-    yield f"addi {CHANNELS}, {CHANNELS}, -{SIZE_OF}"
-    yield f"beqz {LEFT}, <stored>"
-    yield f"add {STREAM}, {STREAM}, {STEP}"
-    yield from (f"lw {acc}, {WORD * n}({NEXT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
-    yield f"addi {NEXT}, {NEXT}, {WORD * SIZE_OF}"
-    yield f"addi {LEFT}, {LEFT}, -1"
-    yield "j <bytes>"
+    yield f"jr {BACK}"
     yield "<stored>:"
     yield f"addi {STREAM}, {STREAM}, {CONSTANTS}"
+    yield f"lw {CHANNELS}, {LEFT}(sp)"
+    yield f"lw {END}, {STOP}(sp)"
     yield f"bgtz {CHANNELS}, <next>"
     yield "<done>:"
     yield from leave(WORDS)
     yield note("One block, or its sums alone.")
     yield "<one>:"
-    yield from blocks("single", STREAMS[:1])
-    yield f"li {LEFT}, 0"
-    yield f"bnez {CHANNELS}, <bytes>"
+    yield f"addi t0, {CHANNELS}, -{SIZE_OF}"
+    yield f"sw t0, {LEFT}(sp)"
+    yield from single()
+    yield f"bnez {CHANNELS}, <last>"
     yield from (f"sw {acc}, {WORD * n}({OUT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
     yield "j <done>"
     yield from saturated(channels)

@@ -18,12 +18,12 @@ from . import requant
 from .frame import leave, save
 
 # Words on the stack: of all channels, then of a channel. ROW: bytes of a row of the tile; SPAN: of
-# the output.
-(LANES, X, OUT, PIXELS, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, *OF_CHANNEL) = range(
-    0, 4 * 15, 4
+# the output; WIDE: from how many pixels on there is code for eight.
+(LANES, X, OUT, PIXELS, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, WIDE, *OF_CHANNEL) = (
+    range(0, 4 * 16, 4)
 )
 NEXT, FIRST, BIAS_AT = OF_CHANNEL
-WORDS = 15
+WORDS = 16
 # Of all windows.
 SUM, PRODUCT, FACTOR, SHIFT, CONSTANT = "t6", "t5", "a6", "a7", "a0"
 COLUMN, BYTE, STEP = "a1", "a2", "a3"
@@ -41,6 +41,14 @@ WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, LEFT = (
     *("t4", "t6", "s8", "s9", "s10", "s11", "ra", "a4", "a5"),
 )
 LARGEST = max(TAPS)
+# Of eight pixels of 5 x 5 taps: sums, a row's weights, bytes of a column and of the next one. MORE:
+# while bytes are made, whether there are four more sums.
+EIGHT = (*SUMS, *ODD)
+FIVE = (*EVEN, WEIGHT)
+BYTES = (LIMIT, BEGIN)
+MORE = WEIGHT
+# More than pixels of a strip.
+NEVER = 2047
 
 
 def kind(taps: int, stride: int) -> int:
@@ -76,13 +84,17 @@ def start() -> Iterator[str]:
     yield f"sw t0, {TAPS_AT}(sp)"
     *others, last = [(taps, stride) for taps in TAPS[1:] for stride in STRIDES]
     for taps, stride in others:
+        wide = len(EIGHT) if (taps, stride) == (len(FIVE), 1) else NEVER
         yield f"lla t3, <row_{taps}_{stride}>"
+        yield f"li t4, {wide}"
         yield f"li t2, {kind(taps, stride)}"
-        yield "beq t1, t2, <channel>"
+        yield "beq t1, t2, <chosen>"
     yield "lla t3, <row_{}_{}>".format(*last)
+    yield "<chosen>:"
+    yield f"sw t3, {ENTRY}(sp)"
+    yield f"sw t4, {WIDE}(sp)"
     yield note("A channel, unless it is for another requantiser.")
     yield "<channel>:"
-    yield f"sw t3, {ENTRY}(sp)"
     yield "lw t0, 0(a0)"
     yield f"andi t1, t0, {EXACT}"
     yield "bnez t1, <done>"
@@ -115,7 +127,6 @@ def end() -> Iterator[str]:
         yield f"addi t0, t0, {more}"
         yield f"sw t0, {place}(sp)"
     yield f"lw a0, {NEXT}(sp)"
-    yield f"lw t3, {ENTRY}(sp)"
     yield "bgtz t0, <channel>"
     yield "<done>:"
     yield from leave(WORDS)
@@ -218,6 +229,44 @@ def row(stride: int) -> Iterator[str]:
             yield from multiplied(acc, acc, WEIGHT, byte(s + stride * pixel))
 
 
+def eight() -> Iterator[str]:
+    """Eight pixels of 5 x 5 taps at a stride of one: a row's weights are in registers."""
+    first = LARGEST - len(FIVE)
+
+    def load(at: int) -> str:
+        return f"lb {BYTES[at % 2]}, {4 * (first + at)}({COLUMN})"
+
+    yield note("Eight pixels of 5 x 5 taps.")
+    yield "<eight>:"
+    yield from started(EIGHT)
+    yield "<eight_row>:"
+    yield load(0)
+    yield from (f"lb {weight}, {first + s}({STREAM})" for s, weight in enumerate(FIVE))
+    columns = len(EIGHT) + len(FIVE) - 1
+    for at in range(columns):
+        yield from [load(at + 1)] * (at + 1 < columns)
+        for s, weight in enumerate(FIVE):
+            if 0 <= at - s < len(EIGHT):
+                acc = EIGHT[at - s]
+                yield from multiplied(acc, acc, weight, BYTES[at % 2])
+    yield f"add {STREAM}, {STREAM}, {ROW_TAPS}"
+    yield f"add {COLUMN}, {COLUMN}, {ROW_BYTES}"
+    yield f"bne {STREAM}, {ROWS_END}, <eight_row>"
+    yield f"addi {TOP}, {TOP}, {4 * len(EIGHT)}"
+    yield f"lw {BEGIN}, {ENTRY}(sp)"
+    yield f"li {LIMIT}, 255"
+    yield f"li {MORE}, 1"
+    yield "j <bytes>"
+
+
+def started(sums: Sequence[str]) -> Iterator[str]:
+    """Sums at their bias, at the first weight and column."""
+    yield f"lw {STREAM}, {FIRST}(sp)"
+    yield f"lw {sums[0]}, {BIAS_AT}(sp)"
+    yield from (f"mv {acc}, {sums[0]}" for acc in sums[1:])
+    yield f"mv {COLUMN}, {TOP}"
+
+
 def larger() -> Iterator[str]:
     yield note("Larger windows: four pixels at a time, row by row.")
     yield "<larger>:"
@@ -237,10 +286,9 @@ def larger() -> Iterator[str]:
     yield f"sw {PRODUCT}, {BIAS_AT}(sp)"
     yield f"li {LIMIT}, 255"
     yield "<block>:"
-    yield f"lw {STREAM}, {FIRST}(sp)"
-    yield f"lw {SUMS[0]}, {BIAS_AT}(sp)"
-    yield from (f"mv {acc}, {SUMS[0]}" for acc in SUMS[1:])
-    yield f"mv {COLUMN}, {TOP}"
+    yield f"lw t0, {WIDE}(sp)"
+    yield f"bge {LEFT}, t0, <eight>"
+    yield from started(SUMS)
     yield f"jr {BEGIN}"
     for stride in STRIDES:
         yield note(f"A row at a stride of {stride}.")
@@ -251,14 +299,20 @@ def larger() -> Iterator[str]:
         yield f"jr {BEGIN}"
         yield f"<sums_{stride}>:"
         yield f"addi {TOP}, {TOP}, {4 * len(SUMS) * stride}"
-        yield from ["j <bytes>"] * (stride < STRIDES[-1])
+        yield f"li {MORE}, 0"
+        yield "j <bytes>"
+    yield from eight()
     yield note("The bytes of the pixels that exist.")
+    yield "<more>:"
+    yield from (f"mv {acc}, {other}" for acc, other in zip(SUMS, EIGHT[len(SUMS) :], strict=True))
+    yield f"li {MORE}, 0"
     yield "<bytes>:"
     for pixel, acc in enumerate(SUMS):
         yield from stored(acc, str(pixel), LIMIT)
         yield f"addi {LEFT}, {LEFT}, -1"
-        last = pixel == len(SUMS) - 1
-        yield f"bgtz {LEFT}, <block>" if last else f"beqz {LEFT}, <next>"
+        yield from [f"beqz {LEFT}, <next>"] * (pixel < len(SUMS) - 1)
+    yield f"bnez {MORE}, <more>"
+    yield f"bgtz {LEFT}, <block>"
 
 
 def code() -> Iterator[str]:

@@ -3,7 +3,8 @@
 
 A word of the tile has two taps of two channels, see targets/portable/depthwise.py. Of 3 x 3 taps at
 a stride of one, six weights are in registers, and there is code for the first and for the second
-channel of a word. Other windows are computed row by row and tap by tap.
+channel of a word. Of 5 x 5 taps at a stride of one, two rows are a turn of a loop. Other windows
+are computed row by row.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ struct vmcu_strip_block {{
 	int32_t half;
 	int32_t count; /* pixels that are stored */
 	int32_t size;  /* bytes of a channel in the stream */
-	int32_t taps;  /* of a row; 0: 3 x 3 at a stride of one */
+	int32_t taps;  /* of a row; 0: 3 x 3, -1: 5 x 5, both at a stride of one */
 	int32_t row;   /* bytes of the tile for two rows */
 	int32_t odd;   /* bytes from a row's even columns to its odd ones */
 	int32_t even;  /* and from those to the next even ones, added to `odd` */
@@ -50,6 +51,15 @@ FIELDS = (
 AT = {name: WORD * number for number, name in enumerate(FIELDS)}
 # Where all addresses are those of words, none is asked for.
 INTERLEAVE = """
+/* Exchanges the upper half of x and the lower half of y. */
+VMCU_INLINE void vmcu_exchange(uint32_t *x, uint32_t *y)
+{
+	const uint32_t both = *x >> 16 ^ *y;
+
+	*x ^= both << 16;
+	*y ^= both & 0xffffU;
+}
+
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
@@ -61,16 +71,18 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 
 		__builtin_memcpy(&x, __builtin_assume_aligned(*a, 4), 4);
 		__builtin_memcpy(&y, __builtin_assume_aligned(*b, 4), 4);
-		*(*u)++ = (x & 0xffffU) | y << 16;
-		*(*v)++ = x >> 16 | y >> 16 << 16;
+		vmcu_exchange(&x, &y);
+		*(*u)++ = x;
+		*(*v)++ = y;
 	}
 	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
 		uint32_t x, y;
 
 		vmcu_copy_word(&x, *a);
 		vmcu_copy_word(&y, *b);
-		*(*u)++ = (x & 0xffffU) | y << 16;
-		*(*v)++ = x >> 16 | y >> 16 << 16;
+		vmcu_exchange(&x, &y);
+		*(*u)++ = x;
+		*(*v)++ = y;
 	}
 }
 """
@@ -157,7 +169,6 @@ def windows() -> list[str]:
         "adds r1, #4",
         "subs r3, #1",
         f"str r3, {ROWS}",
-        field("r2", "x"),
         "movs r3, #2",
         f"str r3, {NEXT_ROW}",
         *(f"movs {pixel}, #{WORD * at}" for at, pixel in enumerate(pixels, 1)),
@@ -205,7 +216,7 @@ def windows() -> list[str]:
         "subs r3, #1",
         f"str r3, {ROWS}",
         "bgt <row>",
-        "bmi <done>",
+        "bmi <rows_done>",
         field("r2", "last"),
         field("r3", "even"),
         "movs r7, #2",
@@ -215,54 +226,79 @@ def windows() -> list[str]:
         "<by_two>:",
         "movs r3, #4",
         "b <taps>",
-        "<done>:",
+        "<rows_done>:",
         "b <finish>",
         *straight(4),
         *straight(2),
     ]
 
 
-def straight(pitch: int) -> list[str]:
-    """A row at a stride of one, of seven taps or of five, which begin at the third. pitch: bytes
-    from a pixel to the next."""
-    largest, ring = TAPS[-1], LOW
-    skipped = largest - TAPS[-2]
+def taps_of(count: int, pitch: int, start: int = 0, weight: int = 0) -> list[str]:
+    """Taps of a row at a stride of one from R0 and weights from R1 on. pitch: bytes from a pixel to
+    the next; start: the first one's place; weight: the first weight's."""
+    ring = LOW
     # R0 moves on before this column: offsets are below 32.
-    far = largest - 1
+    far = next((c for c in range(count + PIXELS) if start + pitch * c >= 32), count + PIXELS)
+    code = []
 
     def load(column: int) -> list[str]:
-        at, byte = pitch * (column - (PIXELS if column >= far else 0)), ring[column % PIXELS]
-        return [f"ldrb {byte}, [r0, #{at}]", f"sxtb {byte}, {byte}"]
+        at, byte = start + pitch * (column - (far if column >= far else 0)), ring[column % PIXELS]
+        move = [f"adds r0, #{pitch * far}"] * (column == far)
+        return [*move, f"ldrb {byte}, [r0, #{at}]", f"sxtb {byte}, {byte}"]
 
-    def begin(first: int) -> list[str]:
-        return [line for column in range(first, first + PIXELS - 1) for line in load(column)]
-
-    code = [
-        note(f"A row at a stride of one, pixels {pitch} bytes apart: bytes stay in registers."),
-        f"<straight_{pitch}>:",
-        field("r3", "taps"),
-        "mov r0, r2",
-        f"cmp r3, #{largest}",
-        f"beq <all_{pitch}>",
-        f"subs r0, #{pitch * skipped}",
-        f"subs r1, #{skipped}",
-        *begin(skipped),
-        f"b <tap_{pitch}_{skipped}>",
-        f"<all_{pitch}>:",
-        *begin(0),
-    ]
-    for tap in range(largest):
-        column = tap + PIXELS - 1
-        code += [f"<tap_{pitch}_{tap}>:"] * (tap == skipped)
-        code += [f"adds r0, #{pitch * PIXELS}"] * (column == far)
-        code += [*load(column), f"ldrb r2, [r1, #{tap}]", "sxtb r2, r2"]
+    for column in range(PIXELS - 1):
+        code += load(column)
+    for tap in range(count):
+        code += [*load(tap + PIXELS - 1), f"ldrb r2, [r1, #{weight + tap}]", "sxtb r2, r2"]
         for pixel, acc in enumerate(HIGH):
             byte = ring[(tap + pixel) % PIXELS]
             if pixel < PIXELS - 1:
                 code += [f"mov r3, {byte}", "muls r3, r2, r3", f"add {acc}, r3"]
             else:
                 code += [f"muls r2, {byte}, r2", f"add {acc}, r2"]
-    return [*code, f"adds r1, #{largest}", "b <row_end>"]
+    return code
+
+
+def straight(pitch: int) -> list[str]:
+    """A row of seven taps at a stride of one."""
+    largest = TAPS[-1]
+    return [
+        note(f"A row at a stride of one, pixels {pitch} bytes apart: bytes stay in registers."),
+        f"<straight_{pitch}>:",
+        "mov r0, r2",
+        *taps_of(largest, pitch),
+        f"adds r1, #{largest}",
+        "b <row_end>",
+    ]
+
+
+def five() -> list[str]:
+    """The sums of 5 x 5 taps at a stride of one."""
+    taps = TAPS[-2]
+    return [
+        note("5 x 5 taps: two rows, whose pixels are words, twice."),
+        "<five>:",
+        f"adds r1, #{WORD}",
+        field("r3", "row"),
+        "mov r12, r3",
+        "lsls r3, r3, #1",
+        "adds r3, r3, r2",
+        "mov lr, r3",
+        "mov r0, r2",
+        "<two_rows>:",
+        *taps_of(taps, WORD),
+        *taps_of(taps, WORD, WORD // 2, taps),
+        f"adds r1, #{2 * taps}",
+        "add r0, r12",
+        "cmp r0, lr",
+        "beq <last_row>",
+        "b <two_rows>",
+        "<last_row>:",
+        f"ldr r0, {JOB}",
+        field("r0", "last"),
+        *taps_of(taps, WORD // 2),
+        "b <finish>",
+    ]
 
 
 def finish() -> list[str]:
@@ -323,12 +359,14 @@ def advance() -> list[str]:
         f"subs r0, #{AT['plane']}",
         "subs r5, #1",
         "stm r0!, {r1, r2, r3, r4, r5}",
-        "bne <more>",
+        "beq <none>",
+        f"subs r0, #{AT['plane']}",
+        "b <channel>",
+        "<none>:",
         "movs r0, #0",
         "<end>:",
         *release(len(NAMES)),
         *leave(),
-        "<more>:",
     ]
 
 
@@ -341,20 +379,31 @@ def strip() -> Function:
             *reserve(len(NAMES)),
             f"str r0, {JOB}",
             "cmp r1, #0",
-            "beq <channel>",
+            "bne <resume>",
+            "b <first>",
+            "<resume>:",
+            "b <again>",
+            *five(),
+            *windows(),
+            "<again>:",
             "b <next>",
-            "<channel>:",
-            f"ldr r0, {JOB}",
+            note("Windows other than 3 x 3 taps at a stride of one."),
+            "<larger>:",
+            "bpl <any>",
+            "b <five>",
+            "<any>:",
+            "b <window>",
+            "<first>:",
             field("r1", "stream"),
-            "ldr r2, [r1]",
-            f"asrs r2, r2, #{BIAS}",
-            *(f"mov {acc}, r2" for acc in HIGH),
+            field("r2", "x"),
+            note("A channel: its sums start at the bias."),
+            "<channel>:",
+            "ldr r4, [r1]",
+            f"asrs r4, r4, #{BIAS}",
+            *(f"mov {acc}, r4" for acc in HIGH),
             field("r3", "taps"),
             "cmp r3, #0",
-            "beq <square>",
-            "b <window>",
-            "<square>:",
-            field("r2", "x"),
+            "bne <larger>",
             "lsls r2, r2, #31",
             "beq <square_0>",
             "b <square_1>",
@@ -362,10 +411,8 @@ def strip() -> Function:
             "b <finish>",
             *square(1),
             "b <finish>",
-            *windows(),
             *finish(),
             *advance(),
-            "b <channel>",
         ],
         {WORD * at: name for at, name in enumerate(NAMES)},
     )
@@ -386,7 +433,10 @@ VMCU_APART void vmcu_strip_blocks(const struct vmcu_strip_job *job, const uint8_
 	block.plane = 4 * plane - 1;
 	block.half = vmcu_half(p);
 	block.size = 8 + ((taps * taps + 3) & ~3);
-	block.taps = (taps == 3 && stride == 1) ? 0 : taps;
+	block.taps = taps;
+	if (stride == 1 && taps < 7) {{
+		block.taps = (taps == 3) ? 0 : -1;
+	}}
 	block.row = 4 * row;
 	block.odd = (stride == 1) ? 4 : 4 * phase;
 	block.even = (stride == 1) ? 8 : 4;
