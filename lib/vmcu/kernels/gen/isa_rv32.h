@@ -374,23 +374,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		for (int32_t c = 0; c < channels; c += 4) {
 			const int32_t lanes = vmcu_min(4, channels - c);
 
-			for (int32_t r = 0; r < taps; r++) {
-				int8_t *to = (int8_t *)(tile + begin * across + r * job.row);
-				const int32_t first = vmcu_min(rows[r].split, count);
-
-				if (rows[r].x == NULL) {
-					continue;
-				}
-
-				const int8_t *x = rows[r].x + c;
-
-				vmcu_paired_pixels(to, 4 * across, x, channels, first, lanes);
-				if (first < count) {
-					vmcu_paired_pixels(to + first * 4 * across, 4 * across,
-							   rows[r].behind + first * channels + c,
-							   channels, count - first, lanes);
-				}
-			}
+			vmcu_paired_rows(&job, (int8_t *)(tile + begin * across), rows, c, count, lanes);
 			vmcu_tile_done();
 			fours(&job, &w, out + x * channels + c, lanes);
 		}
