@@ -18,12 +18,12 @@ from . import requant
 from .frame import leave, save
 
 # Words on the stack: of all channels, then of a channel. ROW: bytes of a row of the tile; SPAN: of
-# the output; WIDE: from how many pixels on there is code for eight.
-(LANES, X, OUT, PIXELS, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, WIDE, *OF_CHANNEL) = (
-    range(0, 4 * 16, 4)
+# the output; WIDE: bytes of the output from which on there is code for eight pixels.
+(LANES, X, OUT, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, WIDE, *OF_CHANNEL) = (
+    range(0, 4 * 15, 4)
 )
 NEXT, FIRST, BIAS_AT = OF_CHANNEL
-WORDS = 16
+WORDS = 15
 # Of all windows.
 SUM, PRODUCT, FACTOR, SHIFT, CONSTANT = "t6", "t5", "a6", "a7", "a0"
 COLUMN, BYTE, STEP = "a1", "a2", "a3"
@@ -37,7 +37,7 @@ SUMS, EVEN, ODD = (
     ("t0", "t1", "t2", "t3"),
     ("s4", "s5", "s6", "s7"),
 )
-WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, LEFT = (
+WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, OUT_END = (
     *("t4", "t6", "s8", "s9", "s10", "s11", "ra", "a4", "a5"),
 )
 LARGEST = max(TAPS)
@@ -47,8 +47,6 @@ EIGHT = (*SUMS, *ODD)
 FIVE = (*EVEN, WEIGHT)
 BYTES = (LIMIT, BEGIN)
 MORE = WEIGHT
-# More than pixels of a strip.
-NEVER = 2047
 
 
 def kind(taps: int, stride: int) -> int:
@@ -60,7 +58,7 @@ def start() -> Iterator[str]:
     """Returns where the first channel is that was not computed."""
     yield from save(WORDS)
     yield note("Arguments, and bytes of a channel in the stream.")
-    for register, place in (("a1", X), ("a2", OUT), ("a3", LANES), ("a4", PIXELS)):
+    for register, place in (("a1", X), ("a2", OUT), ("a3", LANES)):
         yield f"sw {register}, {place}(sp)"
     yield f"sw a5, {PITCH}(sp)"
     yield "mul t0, a4, a5"
@@ -84,9 +82,11 @@ def start() -> Iterator[str]:
     yield f"sw t0, {TAPS_AT}(sp)"
     *others, last = [(taps, stride) for taps in TAPS[1:] for stride in STRIDES]
     for taps, stride in others:
-        wide = len(EIGHT) if (taps, stride) == (len(FIVE), 1) else NEVER
         yield f"lla t3, <row_{taps}_{stride}>"
-        yield f"li t4, {wide}"
+        if (taps, stride) == (len(FIVE), 1):
+            yield f"slli t4, a5, {len(EIGHT).bit_length() - 1}"
+        else:
+            yield "li t4, -1"
         yield f"li t2, {kind(taps, stride)}"
         yield "beq t1, t2, <chosen>"
     yield "lla t3, <row_{}_{}>".format(*last)
@@ -278,7 +278,8 @@ def larger() -> Iterator[str]:
     yield f"mul {ROWS_END}, {ROW_TAPS}, {ROW_TAPS}"
     yield f"add {ROWS_END}, {ROWS_END}, {STREAM}"
     yield f"lw {ROW_BYTES}, {ROW}(sp)"
-    yield f"lw {LEFT}, {PIXELS}(sp)"
+    yield f"lw {OUT_END}, {SPAN}(sp)"
+    yield f"add {OUT_END}, {OUT_END}, {BYTE}"
     yield f"addi {TOP}, {ROW_TAPS}, -{LARGEST}"
     yield f"slli {TOP}, {TOP}, 2"
     yield f"add {TOP}, {TOP}, {COLUMN}"
@@ -287,7 +288,8 @@ def larger() -> Iterator[str]:
     yield f"li {LIMIT}, 255"
     yield "<block>:"
     yield f"lw t0, {WIDE}(sp)"
-    yield f"bge {LEFT}, t0, <eight>"
+    yield f"sub t1, {OUT_END}, {BYTE}"
+    yield "bgeu t1, t0, <eight>"
     yield from started(SUMS)
     yield f"jr {BEGIN}"
     for stride in STRIDES:
@@ -309,10 +311,9 @@ def larger() -> Iterator[str]:
     yield "<bytes>:"
     for pixel, acc in enumerate(SUMS):
         yield from stored(acc, str(pixel), LIMIT)
-        yield f"addi {LEFT}, {LEFT}, -1"
-        yield from [f"beqz {LEFT}, <next>"] * (pixel < len(SUMS) - 1)
+        yield from [f"beq {BYTE}, {OUT_END}, <next>"] * (pixel < len(SUMS) - 1)
     yield f"bnez {MORE}, <more>"
-    yield f"bgtz {LEFT}, <block>"
+    yield f"bne {BYTE}, {OUT_END}, <block>"
 
 
 def code() -> Iterator[str]:
