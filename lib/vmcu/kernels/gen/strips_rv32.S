@@ -21,38 +21,38 @@ vmcu_paired_strip:
 	.cfi_startproc
 	addi	sp, sp, -112
 	.cfi_def_cfa_offset	112
-	sw	ra, 60(sp)
-	.cfi_offset	ra, -52
-	sw	s0, 64(sp)
-	.cfi_offset	s0, -48
-	sw	s1, 68(sp)
-	.cfi_offset	s1, -44
-	sw	s2, 72(sp)
-	.cfi_offset	s2, -40
-	sw	s3, 76(sp)
-	.cfi_offset	s3, -36
-	sw	s4, 80(sp)
-	.cfi_offset	s4, -32
-	sw	s5, 84(sp)
-	.cfi_offset	s5, -28
-	sw	s6, 88(sp)
-	.cfi_offset	s6, -24
-	sw	s7, 92(sp)
-	.cfi_offset	s7, -20
-	sw	s8, 96(sp)
-	.cfi_offset	s8, -16
-	sw	s9, 100(sp)
-	.cfi_offset	s9, -12
-	sw	s10, 104(sp)
-	.cfi_offset	s10, -8
-	sw	s11, 108(sp)
-	.cfi_offset	s11, -4
+	sw	ra, 48(sp)
+	.cfi_offset	ra, -64
+	sw	s0, 52(sp)
+	.cfi_offset	s0, -60
+	sw	s1, 56(sp)
+	.cfi_offset	s1, -56
+	sw	s2, 60(sp)
+	.cfi_offset	s2, -52
+	sw	s3, 64(sp)
+	.cfi_offset	s3, -48
+	sw	s4, 68(sp)
+	.cfi_offset	s4, -44
+	sw	s5, 72(sp)
+	.cfi_offset	s5, -40
+	sw	s6, 76(sp)
+	.cfi_offset	s6, -36
+	sw	s7, 80(sp)
+	.cfi_offset	s7, -32
+	sw	s8, 84(sp)
+	.cfi_offset	s8, -28
+	sw	s9, 88(sp)
+	.cfi_offset	s9, -24
+	sw	s10, 92(sp)
+	.cfi_offset	s10, -20
+	sw	s11, 96(sp)
+	.cfi_offset	s11, -16
 
 	/* Arguments, and bytes of a channel in the stream. */
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
-	sw	a5, 20(sp)
+	mv	a3, a5
 	mul	t0, a4, a5
 	sw	t0, 12(sp)
 	slli	a6, a6, 1
@@ -62,49 +62,55 @@ vmcu_paired_strip:
 	mul	t2, t0, t0
 	addi	t2, t2, 11
 	andi	t2, t2, -4
-	sw	t2, 40(sp)
+	sw	t2, 28(sp)
+	sub	t3, t0, t1
+	sw	t3, 20(sp)
+	li	t2, 3
+	bltu	t3, t2, .Lvmcu_paired_strip_channel
 
-	/* Larger windows: bytes of a row, and where code for it is. */
-	addi	t2, a4, -1
-	mul	t2, t2, t1
-	add	t2, t2, t0
-	slli	t2, t2, 2
-	sw	t2, 36(sp)
-	sub	t1, t0, t1
-	sw	t1, 28(sp)
-	sw	t0, 24(sp)
-	lla	t3, .Lvmcu_paired_strip_row_5_1
+	/* Larger windows: bytes of a row, the first column, and where code for a row is. */
+	mv	ra, t0
+	addi	s11, a4, -1
+	mul	s11, s11, t1
+	add	s11, s11, t0
+	slli	s11, s11, 2
+	addi	t0, t0, -7
+	slli	t0, t0, 2
+	add	t0, t0, a1
+	sw	t0, 4(sp)
+	lla	a4, .Lvmcu_paired_strip_row_5_1
 	slli	t4, a5, 3
 	li	t2, 4
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_5_2
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_5_2
 	li	t4, -1
 	li	t2, 3
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_7_1
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_7_1
 	li	t4, -1
 	li	t2, 6
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_7_2
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_7_2
 .Lvmcu_paired_strip_chosen:
-	sw	t3, 32(sp)
-	sw	t4, 44(sp)
+	sw	a4, 24(sp)
+	sw	t4, 32(sp)
+	li	t6, 255
+	li	t0, -1
+	sw	t0, 20(sp)
 
 	/* A channel, unless it is for another requantiser. */
 .Lvmcu_paired_strip_channel:
 	lw	t0, 0(a0)
 	andi	t1, t0, 128
 	bnez	t1, .Lvmcu_paired_strip_done
-	lw	t1, 40(sp)
+	lw	t1, 28(sp)
 	add	t1, t1, a0
-	sw	t1, 48(sp)
+	sw	t1, 36(sp)
 	lw	a6, -4(t1)
 	lw	a2, 8(sp)
 	lw	a1, 4(sp)
-	lw	a3, 20(sp)
-	lw	t1, 28(sp)
-	li	t2, 3
-	bgeu	t1, t2, .Lvmcu_paired_strip_larger
+	lw	t1, 20(sp)
+	bltz	t1, .Lvmcu_paired_strip_larger
 
 	/* 3 x 3 taps: all weights are in registers. */
 	lb	s0, 4(a0)
@@ -123,7 +129,7 @@ vmcu_paired_strip:
 	addi	a7, a7, 2
 	lw	a4, 12(sp)
 	add	a4, a4, a2
-	lw	t0, 28(sp)
+	lw	t0, 20(sp)
 	li	t1, 1
 	beq	t0, t1, .Lvmcu_paired_strip_by_two
 
@@ -330,32 +336,26 @@ vmcu_paired_strip:
 
 	/* Larger windows: four pixels at a time, row by row. */
 .Lvmcu_paired_strip_larger:
-	lw	a4, 32(sp)
-	lw	ra, 24(sp)
+	mv	s10, a1
 	addi	s8, ra, -3
 	add	s8, s8, a0
-	sw	s8, 52(sp)
+	sw	s8, 40(sp)
 	mul	s9, ra, ra
 	add	s9, s9, s8
-	lw	s11, 36(sp)
 	lw	a5, 12(sp)
 	add	a5, a5, a2
-	addi	s10, ra, -7
-	slli	s10, s10, 2
-	add	s10, s10, a1
 	andi	a7, t0, 31
 	srai	t5, t0, 8
 	lw	a0, 16(sp)
 	sll	a0, a0, a7
 	addi	a7, a7, 2
-	sw	t5, 56(sp)
-	li	t6, 255
+	sw	t5, 44(sp)
 .Lvmcu_paired_strip_block:
-	lw	t0, 44(sp)
+	lw	t0, 32(sp)
 	sub	t1, a5, a2
 	bgeu	t1, t0, .Lvmcu_paired_strip_eight
-	lw	s8, 52(sp)
-	lw	s0, 56(sp)
+	lw	s8, 40(sp)
+	lw	s0, 44(sp)
 	mv	s1, s0
 	mv	s2, s0
 	mv	s3, s0
@@ -550,8 +550,8 @@ vmcu_paired_strip:
 
 	/* Eight pixels of 5 x 5 taps. */
 .Lvmcu_paired_strip_eight:
-	lw	s8, 52(sp)
-	lw	s0, 56(sp)
+	lw	s8, 40(sp)
+	lw	s0, 44(sp)
 	mv	s1, s0
 	mv	s2, s0
 	mv	s3, s0
@@ -662,7 +662,7 @@ vmcu_paired_strip:
 	add	a1, a1, s11
 	bne	s8, s9, .Lvmcu_paired_strip_eight_row
 	addi	s10, s10, 32
-	lw	a4, 32(sp)
+	lw	a4, 24(sp)
 	li	t6, 255
 	li	t4, 1
 	j	.Lvmcu_paired_strip_bytes
@@ -740,23 +740,23 @@ vmcu_paired_strip:
 	lw	t0, 0(sp)
 	addi	t0, t0, -1
 	sw	t0, 0(sp)
-	lw	a0, 48(sp)
+	lw	a0, 36(sp)
 	bgtz	t0, .Lvmcu_paired_strip_channel
 .Lvmcu_paired_strip_done:
 	.cfi_remember_state
-	lw	ra, 60(sp)
-	lw	s0, 64(sp)
-	lw	s1, 68(sp)
-	lw	s2, 72(sp)
-	lw	s3, 76(sp)
-	lw	s4, 80(sp)
-	lw	s5, 84(sp)
-	lw	s6, 88(sp)
-	lw	s7, 92(sp)
-	lw	s8, 96(sp)
-	lw	s9, 100(sp)
-	lw	s10, 104(sp)
-	lw	s11, 108(sp)
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
 	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra

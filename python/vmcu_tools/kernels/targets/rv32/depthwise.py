@@ -17,13 +17,12 @@ from ..portable.strips import STRIP, all_strips
 from . import requant
 from .frame import leave, save
 
-# Words on the stack: of all channels, then of a channel. ROW: bytes of a row of the tile; SPAN: of
-# the output; WIDE: bytes of the output from which on there is code for eight pixels.
-(LANES, X, OUT, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, WIDE, *OF_CHANNEL) = (
-    range(0, 4 * 15, 4)
-)
+# Words on the stack: of all channels, then of a channel. X: the first column, minus taps that the
+# largest window would have before it; SPAN: bytes of the output; WIDE: from how many of them on
+# there is code for eight pixels; KIND: negative for larger windows.
+LANES, X, OUT, SPAN, HALF, KIND, ENTRY, SIZE, WIDE, *OF_CHANNEL = range(0, 4 * 12, 4)
 NEXT, FIRST, BIAS_AT = OF_CHANNEL
-WORDS = 15
+WORDS = 12
 # Of all windows.
 SUM, PRODUCT, FACTOR, SHIFT, CONSTANT = "t6", "t5", "a6", "a7", "a0"
 COLUMN, BYTE, STEP = "a1", "a2", "a3"
@@ -60,7 +59,7 @@ def start() -> Iterator[str]:
     yield note("Arguments, and bytes of a channel in the stream.")
     for register, place in (("a1", X), ("a2", OUT), ("a3", LANES)):
         yield f"sw {register}, {place}(sp)"
-    yield f"sw a5, {PITCH}(sp)"
+    yield f"mv {STEP}, a5"
     yield "mul t0, a4, a5"
     yield f"sw t0, {SPAN}(sp)"
     yield "slli a6, a6, 1"
@@ -71,28 +70,36 @@ def start() -> Iterator[str]:
     yield "addi t2, t2, 11"
     yield "andi t2, t2, -4"
     yield f"sw t2, {SIZE}(sp)"
-    yield note("Larger windows: bytes of a row, and where code for it is.")
-    yield "addi t2, a4, -1"
-    yield "mul t2, t2, t1"
-    yield "add t2, t2, t0"
-    yield "slli t2, t2, 2"
-    yield f"sw t2, {ROW}(sp)"
-    yield "sub t1, t0, t1"
-    yield f"sw t1, {KIND}(sp)"
-    yield f"sw t0, {TAPS_AT}(sp)"
+    yield "sub t3, t0, t1"
+    yield f"sw t3, {KIND}(sp)"
+    yield f"li t2, {kind(TAPS[1], STRIDES[-1])}"
+    yield "bltu t3, t2, <channel>"
+    yield note("Larger windows: bytes of a row, the first column, and where code for a row is.")
+    yield f"mv {ROW_TAPS}, t0"
+    yield f"addi {ROW_BYTES}, a4, -1"
+    yield f"mul {ROW_BYTES}, {ROW_BYTES}, t1"
+    yield f"add {ROW_BYTES}, {ROW_BYTES}, t0"
+    yield f"slli {ROW_BYTES}, {ROW_BYTES}, 2"
+    yield f"addi t0, t0, -{LARGEST}"
+    yield "slli t0, t0, 2"
+    yield "add t0, t0, a1"
+    yield f"sw t0, {X}(sp)"
     *others, last = [(taps, stride) for taps in TAPS[1:] for stride in STRIDES]
     for taps, stride in others:
-        yield f"lla t3, <row_{taps}_{stride}>"
+        yield f"lla {BEGIN}, <row_{taps}_{stride}>"
         if (taps, stride) == (len(FIVE), 1):
             yield f"slli t4, a5, {len(EIGHT).bit_length() - 1}"
         else:
             yield "li t4, -1"
         yield f"li t2, {kind(taps, stride)}"
-        yield "beq t1, t2, <chosen>"
-    yield "lla t3, <row_{}_{}>".format(*last)
+        yield "beq t3, t2, <chosen>"
+    yield "lla {}, <row_{}_{}>".format(BEGIN, *last)
     yield "<chosen>:"
-    yield f"sw t3, {ENTRY}(sp)"
+    yield f"sw {BEGIN}, {ENTRY}(sp)"
     yield f"sw t4, {WIDE}(sp)"
+    yield f"li {LIMIT}, 255"
+    yield "li t0, -1"
+    yield f"sw t0, {KIND}(sp)"
     yield note("A channel, unless it is for another requantiser.")
     yield "<channel>:"
     yield "lw t0, 0(a0)"
@@ -104,10 +111,8 @@ def start() -> Iterator[str]:
     yield f"lw {FACTOR}, -4(t1)"
     yield f"lw {BYTE}, {OUT}(sp)"
     yield f"lw {COLUMN}, {X}(sp)"
-    yield f"lw {STEP}, {PITCH}(sp)"
     yield f"lw t1, {KIND}(sp)"
-    yield "li t2, 3"
-    yield "bgeu t1, t2, <larger>"
+    yield "bltz t1, <larger>"
 
 
 def constants(bias: str) -> Iterator[str]:
@@ -270,22 +275,16 @@ def started(sums: Sequence[str]) -> Iterator[str]:
 def larger() -> Iterator[str]:
     yield note("Larger windows: four pixels at a time, row by row.")
     yield "<larger>:"
-    yield f"lw {BEGIN}, {ENTRY}(sp)"
-    yield f"lw {ROW_TAPS}, {TAPS_AT}(sp)"
+    yield f"mv {TOP}, {COLUMN}"
     yield f"addi {STREAM}, {ROW_TAPS}, {4 - LARGEST}"
     yield f"add {STREAM}, {STREAM}, a0"
     yield f"sw {STREAM}, {FIRST}(sp)"
     yield f"mul {ROWS_END}, {ROW_TAPS}, {ROW_TAPS}"
     yield f"add {ROWS_END}, {ROWS_END}, {STREAM}"
-    yield f"lw {ROW_BYTES}, {ROW}(sp)"
     yield f"lw {OUT_END}, {SPAN}(sp)"
     yield f"add {OUT_END}, {OUT_END}, {BYTE}"
-    yield f"addi {TOP}, {ROW_TAPS}, -{LARGEST}"
-    yield f"slli {TOP}, {TOP}, 2"
-    yield f"add {TOP}, {TOP}, {COLUMN}"
     yield from constants(PRODUCT)
     yield f"sw {PRODUCT}, {BIAS_AT}(sp)"
-    yield f"li {LIMIT}, 255"
     yield "<block>:"
     yield f"lw t0, {WIDE}(sp)"
     yield f"sub t1, {OUT_END}, {BYTE}"
