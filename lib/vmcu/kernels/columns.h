@@ -97,7 +97,8 @@ VMCU_APART void vmcu_paired_rows(const struct vmcu_strip_job *job, int8_t *to,
 			continue;
 		}
 		x += c;
-		if (first == count && lanes == 4 && (((uintptr_t)x | (uintptr_t)pitch) & 3U) == 0U) {
+		if (first == count && lanes == 4 &&
+		    (((uintptr_t)x | (uintptr_t)pitch) & 3U) == 0U) {
 			for (int8_t *at = to; at < to + count * step; at += step, x += pitch) {
 				*(vmcu_pair_t *)(void *)at = *(const vmcu_pair_t *)(const void *)x;
 			}
