@@ -65,29 +65,49 @@ VMCU_CALLED void vmcu_paired_fours(const struct vmcu_strip_job *job, const uint8
 VMCU_APART void vmcu_paired_pixels(int8_t *to, int32_t step, const int8_t *x, int32_t pitch,
 				   int32_t count, int32_t lanes)
 {
-	if (lanes < 4) {
-		for (; count > 0; count--, to += step, x += pitch) {
+	for (; count > 0; count--, to += step, x += pitch) {
+		if (lanes < 4) {
 			for (int32_t i = 0; i < lanes; i++) {
 				to[i] = x[i];
 			}
-		}
-	} else if ((((uintptr_t)x | (uintptr_t)pitch) & 3U) == 0U) {
-		for (; count >= 2; count -= 2, to += 2 * step, x += 2 * pitch) {
-			*(vmcu_pair_t *)(void *)to = *(const vmcu_pair_t *)(const void *)x;
-			*(vmcu_pair_t *)(void *)(to + step) =
-				*(const vmcu_pair_t *)(const void *)(x + pitch);
-		}
-		if (count > 0) {
-			*(vmcu_pair_t *)(void *)to = *(const vmcu_pair_t *)(const void *)x;
-		}
-	} else {
-		for (; count > 0; count--, to += step, x += pitch) {
+		} else {
 			const int8_t a = x[0], b = x[1], c = x[2], d = x[3];
 
 			to[0] = a;
 			to[1] = b;
 			to[2] = c;
 			to[3] = d;
+		}
+	}
+}
+
+/* Up to four channels, from @a c on, of `count` pixels of all rows under a strip. */
+VMCU_APART void vmcu_paired_rows(const struct vmcu_strip_job *job, int8_t *to,
+				 const struct vmcu_band_row *row, int32_t c, int32_t count,
+				 int32_t lanes)
+{
+	const struct vmcu_band_row *const end = row + job->p->window.kernel_h;
+	const int32_t pitch = job->pitch, step = 4 * job->phase, down = 4 * job->row;
+
+	for (; row != end; row++, to += down) {
+		const int32_t first = vmcu_min(row->split, count);
+		const int8_t *x = row->x;
+
+		if (x == NULL) {
+			continue;
+		}
+		x += c;
+		if (first == count && lanes == 4 &&
+		    (((uintptr_t)x | (uintptr_t)pitch) & 3U) == 0U) {
+			for (int8_t *at = to; at < to + count * step; at += step, x += pitch) {
+				*(vmcu_pair_t *)(void *)at = *(const vmcu_pair_t *)(const void *)x;
+			}
+			continue;
+		}
+		vmcu_paired_pixels(to, step, x, pitch, first, lanes);
+		if (first < count) {
+			vmcu_paired_pixels(to + first * step, step, row->behind + first * pitch + c,
+					   pitch, count - first, lanes);
 		}
 	}
 }

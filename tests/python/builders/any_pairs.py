@@ -134,7 +134,8 @@ VMCU_APART const uint8_t *vmcu_paired_strip(const uint8_t *stream, const int8_t 
 PLANES = """
 VMCU_APART bool vmcu_strip_words(struct vmcu_strip_block *block, bool again)
 {
-	const int32_t taps = (block->taps == 0) ? 3 : block->taps;
+	const int32_t square = (block->taps == 0) ? 3 : 5;
+	const int32_t taps = (block->taps > 0) ? block->taps : square;
 	const int32_t stride = (block->even > block->odd) ? 1 : 2;
 
 	for (;; again = true) {

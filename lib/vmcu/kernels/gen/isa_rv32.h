@@ -55,22 +55,44 @@ VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 	*t = (vmcu_lane_t)value;
 }
 
+/* `count` taps of pixel `lane` from k on, of bytes that are `step` apart. */
+VMCU_APART void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+			      const int8_t *x, int32_t step, int32_t count)
+{
+	if (pixels == 1) {
+		int8_t *to = (int8_t *)t + k;
+
+		for (; count > 0; count--, x += step) {
+			*to++ = *x;
+		}
+		return;
+	}
+	t += k * pixels + lane;
+	if ((lane & 1) == 0) {
+		for (; count > 0; count--, x += step, t += pixels) {
+			*t = *x;
+		}
+		return;
+	}
+	for (; count > 0; count--, x += step, t += pixels) {
+		*t = (vmcu_lane_t)(*x + (t[-1] >> 15));
+	}
+}
+
 /* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
 VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				   const int8_t *x, int32_t count)
 {
-	for (int32_t i = 0; i < count; i++) {
-		vmcu_lane_put(t, pixels, lane, k + i, x[i]);
-	}
+	vmcu_lane_run(t, pixels, lane, k, x, 1, count);
 }
 
 /* All of the fours that have any of `count` taps, the same `value`. */
 VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				  int32_t value, int32_t count)
 {
-	for (int32_t i = 0; i < ((count + 3) & ~3); i++) {
-		vmcu_lane_put(t, pixels, lane, k + i, value);
-	}
+	const int8_t byte = (int8_t)value;
+
+	vmcu_lane_run(t, pixels, lane, k, &byte, 0, (count + 3) & ~3);
 }
 
 /* `count` taps of each of 4 pixels, `pitch` bytes apart. */
@@ -352,23 +374,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		for (int32_t c = 0; c < channels; c += 4) {
 			const int32_t lanes = vmcu_min(4, channels - c);
 
-			for (int32_t r = 0; r < taps; r++) {
-				int8_t *to = (int8_t *)(tile + begin * across + r * job.row);
-				const int32_t first = vmcu_min(rows[r].split, count);
-
-				if (rows[r].x == NULL) {
-					continue;
-				}
-
-				const int8_t *x = rows[r].x + c;
-
-				vmcu_paired_pixels(to, 4 * across, x, channels, first, lanes);
-				if (first < count) {
-					vmcu_paired_pixels(to + first * 4 * across, 4 * across,
-							   rows[r].behind + first * channels + c,
-							   channels, count - first, lanes);
-				}
-			}
+			vmcu_paired_rows(&job, (int8_t *)(tile + begin * across), rows, c, count, lanes);
 			vmcu_tile_done();
 			fours(&job, &w, out + x * channels + c, lanes);
 		}

@@ -19,93 +19,98 @@
 	.type vmcu_paired_strip, %function
 vmcu_paired_strip:
 	.cfi_startproc
-	addi	sp, sp, -128
-	.cfi_def_cfa_offset	128
-	sw	ra, 64(sp)
+	addi	sp, sp, -112
+	.cfi_def_cfa_offset	112
+	sw	ra, 48(sp)
 	.cfi_offset	ra, -64
-	sw	s0, 68(sp)
+	sw	s0, 52(sp)
 	.cfi_offset	s0, -60
-	sw	s1, 72(sp)
+	sw	s1, 56(sp)
 	.cfi_offset	s1, -56
-	sw	s2, 76(sp)
+	sw	s2, 60(sp)
 	.cfi_offset	s2, -52
-	sw	s3, 80(sp)
+	sw	s3, 64(sp)
 	.cfi_offset	s3, -48
-	sw	s4, 84(sp)
+	sw	s4, 68(sp)
 	.cfi_offset	s4, -44
-	sw	s5, 88(sp)
+	sw	s5, 72(sp)
 	.cfi_offset	s5, -40
-	sw	s6, 92(sp)
+	sw	s6, 76(sp)
 	.cfi_offset	s6, -36
-	sw	s7, 96(sp)
+	sw	s7, 80(sp)
 	.cfi_offset	s7, -32
-	sw	s8, 100(sp)
+	sw	s8, 84(sp)
 	.cfi_offset	s8, -28
-	sw	s9, 104(sp)
+	sw	s9, 88(sp)
 	.cfi_offset	s9, -24
-	sw	s10, 108(sp)
+	sw	s10, 92(sp)
 	.cfi_offset	s10, -20
-	sw	s11, 112(sp)
+	sw	s11, 96(sp)
 	.cfi_offset	s11, -16
 
 	/* Arguments, and bytes of a channel in the stream. */
 	sw	a1, 4(sp)
 	sw	a2, 8(sp)
 	sw	a3, 0(sp)
-	sw	a4, 12(sp)
-	sw	a5, 24(sp)
+	mv	a3, a5
 	mul	t0, a4, a5
-	sw	t0, 16(sp)
+	sw	t0, 12(sp)
 	slli	a6, a6, 1
-	sw	a6, 20(sp)
+	sw	a6, 16(sp)
 	lbu	t0, 0(a7)
 	lbu	t1, 1(a7)
 	mul	t2, t0, t0
 	addi	t2, t2, 11
 	andi	t2, t2, -4
-	sw	t2, 44(sp)
-
-	/* Larger windows: bytes of a row, and where code for it is. */
-	addi	t2, a4, -1
-	mul	t2, t2, t1
-	add	t2, t2, t0
-	slli	t2, t2, 2
-	sw	t2, 40(sp)
-	sub	t1, t0, t1
-	sw	t1, 32(sp)
-	sw	t0, 28(sp)
-	lla	t3, .Lvmcu_paired_strip_row_5_1
-	li	t4, 8
-	li	t2, 4
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_5_2
-	li	t4, 2047
+	sw	t2, 28(sp)
+	sub	t3, t0, t1
+	sw	t3, 20(sp)
 	li	t2, 3
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_7_1
-	li	t4, 2047
+	bltu	t3, t2, .Lvmcu_paired_strip_channel
+
+	/* Larger windows: bytes of a row, the first column, and where code for a row is. */
+	mv	ra, t0
+	addi	s11, a4, -1
+	mul	s11, s11, t1
+	add	s11, s11, t0
+	slli	s11, s11, 2
+	addi	t0, t0, -7
+	slli	t0, t0, 2
+	add	t0, t0, a1
+	sw	t0, 4(sp)
+	lla	a4, .Lvmcu_paired_strip_row_5_1
+	slli	t4, a5, 3
+	li	t2, 4
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_5_2
+	li	t4, -1
+	li	t2, 3
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_7_1
+	li	t4, -1
 	li	t2, 6
-	beq	t1, t2, .Lvmcu_paired_strip_chosen
-	lla	t3, .Lvmcu_paired_strip_row_7_2
+	beq	t3, t2, .Lvmcu_paired_strip_chosen
+	lla	a4, .Lvmcu_paired_strip_row_7_2
 .Lvmcu_paired_strip_chosen:
-	sw	t3, 36(sp)
-	sw	t4, 48(sp)
+	sw	a4, 24(sp)
+	sw	t4, 32(sp)
+	li	t6, 255
+	li	t0, -1
+	sw	t0, 20(sp)
 
 	/* A channel, unless it is for another requantiser. */
 .Lvmcu_paired_strip_channel:
 	lw	t0, 0(a0)
 	andi	t1, t0, 128
 	bnez	t1, .Lvmcu_paired_strip_done
-	lw	t1, 44(sp)
+	lw	t1, 28(sp)
 	add	t1, t1, a0
-	sw	t1, 52(sp)
+	sw	t1, 36(sp)
 	lw	a6, -4(t1)
 	lw	a2, 8(sp)
 	lw	a1, 4(sp)
-	lw	a3, 24(sp)
-	lw	t1, 32(sp)
-	li	t2, 3
-	bgeu	t1, t2, .Lvmcu_paired_strip_larger
+	lw	t1, 20(sp)
+	bltz	t1, .Lvmcu_paired_strip_larger
 
 	/* 3 x 3 taps: all weights are in registers. */
 	lb	s0, 4(a0)
@@ -119,12 +124,12 @@ vmcu_paired_strip:
 	lb	s8, 12(a0)
 	andi	a7, t0, 31
 	srai	a5, t0, 8
-	lw	a0, 20(sp)
+	lw	a0, 16(sp)
 	sll	a0, a0, a7
 	addi	a7, a7, 2
-	lw	a4, 16(sp)
+	lw	a4, 12(sp)
 	add	a4, a4, a2
-	lw	t0, 32(sp)
+	lw	t0, 20(sp)
 	li	t1, 1
 	beq	t0, t1, .Lvmcu_paired_strip_by_two
 
@@ -331,30 +336,26 @@ vmcu_paired_strip:
 
 	/* Larger windows: four pixels at a time, row by row. */
 .Lvmcu_paired_strip_larger:
-	lw	a4, 36(sp)
-	lw	ra, 28(sp)
+	mv	s10, a1
 	addi	s8, ra, -3
 	add	s8, s8, a0
-	sw	s8, 56(sp)
+	sw	s8, 40(sp)
 	mul	s9, ra, ra
 	add	s9, s9, s8
-	lw	s11, 40(sp)
 	lw	a5, 12(sp)
-	addi	s10, ra, -7
-	slli	s10, s10, 2
-	add	s10, s10, a1
+	add	a5, a5, a2
 	andi	a7, t0, 31
 	srai	t5, t0, 8
-	lw	a0, 20(sp)
+	lw	a0, 16(sp)
 	sll	a0, a0, a7
 	addi	a7, a7, 2
-	sw	t5, 60(sp)
-	li	t6, 255
+	sw	t5, 44(sp)
 .Lvmcu_paired_strip_block:
-	lw	t0, 48(sp)
-	bge	a5, t0, .Lvmcu_paired_strip_eight
-	lw	s8, 56(sp)
-	lw	s0, 60(sp)
+	lw	t0, 32(sp)
+	sub	t1, a5, a2
+	bgeu	t1, t0, .Lvmcu_paired_strip_eight
+	lw	s8, 40(sp)
+	lw	s0, 44(sp)
 	mv	s1, s0
 	mv	s2, s0
 	mv	s3, s0
@@ -549,8 +550,8 @@ vmcu_paired_strip:
 
 	/* Eight pixels of 5 x 5 taps. */
 .Lvmcu_paired_strip_eight:
-	lw	s8, 56(sp)
-	lw	s0, 60(sp)
+	lw	s8, 40(sp)
+	lw	s0, 44(sp)
 	mv	s1, s0
 	mv	s2, s0
 	mv	s3, s0
@@ -661,7 +662,7 @@ vmcu_paired_strip:
 	add	a1, a1, s11
 	bne	s8, s9, .Lvmcu_paired_strip_eight_row
 	addi	s10, s10, 32
-	lw	a4, 36(sp)
+	lw	a4, 24(sp)
 	li	t6, 255
 	li	t4, 1
 	j	.Lvmcu_paired_strip_bytes
@@ -686,8 +687,7 @@ vmcu_paired_strip:
 .Lvmcu_paired_strip_store_0:
 	sb	t5, 0(a2)
 	add	a2, a2, a3
-	addi	a5, a5, -1
-	beqz	a5, .Lvmcu_paired_strip_next
+	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s1, 2
 	mulh	t5, t5, a6
 	srai	s1, s1, 31
@@ -700,8 +700,7 @@ vmcu_paired_strip:
 .Lvmcu_paired_strip_store_1:
 	sb	t5, 0(a2)
 	add	a2, a2, a3
-	addi	a5, a5, -1
-	beqz	a5, .Lvmcu_paired_strip_next
+	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s2, 2
 	mulh	t5, t5, a6
 	srai	s2, s2, 31
@@ -714,8 +713,7 @@ vmcu_paired_strip:
 .Lvmcu_paired_strip_store_2:
 	sb	t5, 0(a2)
 	add	a2, a2, a3
-	addi	a5, a5, -1
-	beqz	a5, .Lvmcu_paired_strip_next
+	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s3, 2
 	mulh	t5, t5, a6
 	srai	s3, s3, 31
@@ -728,9 +726,8 @@ vmcu_paired_strip:
 .Lvmcu_paired_strip_store_3:
 	sb	t5, 0(a2)
 	add	a2, a2, a3
-	addi	a5, a5, -1
 	bnez	t4, .Lvmcu_paired_strip_more
-	bgtz	a5, .Lvmcu_paired_strip_block
+	bne	a2, a5, .Lvmcu_paired_strip_block
 
 	/* The next channel, if there is one. */
 .Lvmcu_paired_strip_next:
@@ -743,24 +740,24 @@ vmcu_paired_strip:
 	lw	t0, 0(sp)
 	addi	t0, t0, -1
 	sw	t0, 0(sp)
-	lw	a0, 52(sp)
+	lw	a0, 36(sp)
 	bgtz	t0, .Lvmcu_paired_strip_channel
 .Lvmcu_paired_strip_done:
 	.cfi_remember_state
-	lw	ra, 64(sp)
-	lw	s0, 68(sp)
-	lw	s1, 72(sp)
-	lw	s2, 76(sp)
-	lw	s3, 80(sp)
-	lw	s4, 84(sp)
-	lw	s5, 88(sp)
-	lw	s6, 92(sp)
-	lw	s7, 96(sp)
-	lw	s8, 100(sp)
-	lw	s9, 104(sp)
-	lw	s10, 108(sp)
-	lw	s11, 112(sp)
-	addi	sp, sp, 128
+	lw	ra, 48(sp)
+	lw	s0, 52(sp)
+	lw	s1, 56(sp)
+	lw	s2, 60(sp)
+	lw	s3, 64(sp)
+	lw	s4, 68(sp)
+	lw	s5, 72(sp)
+	lw	s6, 76(sp)
+	lw	s7, 80(sp)
+	lw	s8, 84(sp)
+	lw	s9, 88(sp)
+	lw	s10, 92(sp)
+	lw	s11, 96(sp)
+	addi	sp, sp, 112
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0

@@ -17,13 +17,12 @@ from ..portable.strips import STRIP, all_strips
 from . import requant
 from .frame import leave, save
 
-# Words on the stack: of all channels, then of a channel. ROW: bytes of a row of the tile; SPAN: of
-# the output; WIDE: from how many pixels on there is code for eight.
-(LANES, X, OUT, PIXELS, SPAN, HALF, PITCH, TAPS_AT, KIND, ENTRY, ROW, SIZE, WIDE, *OF_CHANNEL) = (
-    range(0, 4 * 16, 4)
-)
+# Words on the stack: of all channels, then of a channel. X: the first column, minus taps that the
+# largest window would have before it; SPAN: bytes of the output; WIDE: from how many of them on
+# there is code for eight pixels; KIND: negative for larger windows.
+LANES, X, OUT, SPAN, HALF, KIND, ENTRY, SIZE, WIDE, *OF_CHANNEL = range(0, 4 * 12, 4)
 NEXT, FIRST, BIAS_AT = OF_CHANNEL
-WORDS = 16
+WORDS = 12
 # Of all windows.
 SUM, PRODUCT, FACTOR, SHIFT, CONSTANT = "t6", "t5", "a6", "a7", "a0"
 COLUMN, BYTE, STEP = "a1", "a2", "a3"
@@ -37,7 +36,7 @@ SUMS, EVEN, ODD = (
     ("t0", "t1", "t2", "t3"),
     ("s4", "s5", "s6", "s7"),
 )
-WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, LEFT = (
+WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, OUT_END = (
     *("t4", "t6", "s8", "s9", "s10", "s11", "ra", "a4", "a5"),
 )
 LARGEST = max(TAPS)
@@ -47,8 +46,6 @@ EIGHT = (*SUMS, *ODD)
 FIVE = (*EVEN, WEIGHT)
 BYTES = (LIMIT, BEGIN)
 MORE = WEIGHT
-# More than pixels of a strip.
-NEVER = 2047
 
 
 def kind(taps: int, stride: int) -> int:
@@ -60,9 +57,9 @@ def start() -> Iterator[str]:
     """Returns where the first channel is that was not computed."""
     yield from save(WORDS)
     yield note("Arguments, and bytes of a channel in the stream.")
-    for register, place in (("a1", X), ("a2", OUT), ("a3", LANES), ("a4", PIXELS)):
+    for register, place in (("a1", X), ("a2", OUT), ("a3", LANES)):
         yield f"sw {register}, {place}(sp)"
-    yield f"sw a5, {PITCH}(sp)"
+    yield f"mv {STEP}, a5"
     yield "mul t0, a4, a5"
     yield f"sw t0, {SPAN}(sp)"
     yield "slli a6, a6, 1"
@@ -73,26 +70,36 @@ def start() -> Iterator[str]:
     yield "addi t2, t2, 11"
     yield "andi t2, t2, -4"
     yield f"sw t2, {SIZE}(sp)"
-    yield note("Larger windows: bytes of a row, and where code for it is.")
-    yield "addi t2, a4, -1"
-    yield "mul t2, t2, t1"
-    yield "add t2, t2, t0"
-    yield "slli t2, t2, 2"
-    yield f"sw t2, {ROW}(sp)"
-    yield "sub t1, t0, t1"
-    yield f"sw t1, {KIND}(sp)"
-    yield f"sw t0, {TAPS_AT}(sp)"
+    yield "sub t3, t0, t1"
+    yield f"sw t3, {KIND}(sp)"
+    yield f"li t2, {kind(TAPS[1], STRIDES[-1])}"
+    yield "bltu t3, t2, <channel>"
+    yield note("Larger windows: bytes of a row, the first column, and where code for a row is.")
+    yield f"mv {ROW_TAPS}, t0"
+    yield f"addi {ROW_BYTES}, a4, -1"
+    yield f"mul {ROW_BYTES}, {ROW_BYTES}, t1"
+    yield f"add {ROW_BYTES}, {ROW_BYTES}, t0"
+    yield f"slli {ROW_BYTES}, {ROW_BYTES}, 2"
+    yield f"addi t0, t0, -{LARGEST}"
+    yield "slli t0, t0, 2"
+    yield "add t0, t0, a1"
+    yield f"sw t0, {X}(sp)"
     *others, last = [(taps, stride) for taps in TAPS[1:] for stride in STRIDES]
     for taps, stride in others:
-        wide = len(EIGHT) if (taps, stride) == (len(FIVE), 1) else NEVER
-        yield f"lla t3, <row_{taps}_{stride}>"
-        yield f"li t4, {wide}"
+        yield f"lla {BEGIN}, <row_{taps}_{stride}>"
+        if (taps, stride) == (len(FIVE), 1):
+            yield f"slli t4, a5, {len(EIGHT).bit_length() - 1}"
+        else:
+            yield "li t4, -1"
         yield f"li t2, {kind(taps, stride)}"
-        yield "beq t1, t2, <chosen>"
-    yield "lla t3, <row_{}_{}>".format(*last)
+        yield "beq t3, t2, <chosen>"
+    yield "lla {}, <row_{}_{}>".format(BEGIN, *last)
     yield "<chosen>:"
-    yield f"sw t3, {ENTRY}(sp)"
+    yield f"sw {BEGIN}, {ENTRY}(sp)"
     yield f"sw t4, {WIDE}(sp)"
+    yield f"li {LIMIT}, 255"
+    yield "li t0, -1"
+    yield f"sw t0, {KIND}(sp)"
     yield note("A channel, unless it is for another requantiser.")
     yield "<channel>:"
     yield "lw t0, 0(a0)"
@@ -104,10 +111,8 @@ def start() -> Iterator[str]:
     yield f"lw {FACTOR}, -4(t1)"
     yield f"lw {BYTE}, {OUT}(sp)"
     yield f"lw {COLUMN}, {X}(sp)"
-    yield f"lw {STEP}, {PITCH}(sp)"
     yield f"lw t1, {KIND}(sp)"
-    yield "li t2, 3"
-    yield "bgeu t1, t2, <larger>"
+    yield "bltz t1, <larger>"
 
 
 def constants(bias: str) -> Iterator[str]:
@@ -270,24 +275,20 @@ def started(sums: Sequence[str]) -> Iterator[str]:
 def larger() -> Iterator[str]:
     yield note("Larger windows: four pixels at a time, row by row.")
     yield "<larger>:"
-    yield f"lw {BEGIN}, {ENTRY}(sp)"
-    yield f"lw {ROW_TAPS}, {TAPS_AT}(sp)"
+    yield f"mv {TOP}, {COLUMN}"
     yield f"addi {STREAM}, {ROW_TAPS}, {4 - LARGEST}"
     yield f"add {STREAM}, {STREAM}, a0"
     yield f"sw {STREAM}, {FIRST}(sp)"
     yield f"mul {ROWS_END}, {ROW_TAPS}, {ROW_TAPS}"
     yield f"add {ROWS_END}, {ROWS_END}, {STREAM}"
-    yield f"lw {ROW_BYTES}, {ROW}(sp)"
-    yield f"lw {LEFT}, {PIXELS}(sp)"
-    yield f"addi {TOP}, {ROW_TAPS}, -{LARGEST}"
-    yield f"slli {TOP}, {TOP}, 2"
-    yield f"add {TOP}, {TOP}, {COLUMN}"
+    yield f"lw {OUT_END}, {SPAN}(sp)"
+    yield f"add {OUT_END}, {OUT_END}, {BYTE}"
     yield from constants(PRODUCT)
     yield f"sw {PRODUCT}, {BIAS_AT}(sp)"
-    yield f"li {LIMIT}, 255"
     yield "<block>:"
     yield f"lw t0, {WIDE}(sp)"
-    yield f"bge {LEFT}, t0, <eight>"
+    yield f"sub t1, {OUT_END}, {BYTE}"
+    yield "bgeu t1, t0, <eight>"
     yield from started(SUMS)
     yield f"jr {BEGIN}"
     for stride in STRIDES:
@@ -309,10 +310,9 @@ def larger() -> Iterator[str]:
     yield "<bytes>:"
     for pixel, acc in enumerate(SUMS):
         yield from stored(acc, str(pixel), LIMIT)
-        yield f"addi {LEFT}, {LEFT}, -1"
-        yield from [f"beqz {LEFT}, <next>"] * (pixel < len(SUMS) - 1)
+        yield from [f"beq {BYTE}, {OUT_END}, <next>"] * (pixel < len(SUMS) - 1)
     yield f"bnez {MORE}, <more>"
-    yield f"bgtz {LEFT}, <block>"
+    yield f"bne {BYTE}, {OUT_END}, <block>"
 
 
 def code() -> Iterator[str]:
@@ -387,23 +387,7 @@ for (int32_t done = 0; done < columns; done += p->steps) {
 	for (int32_t c = 0; c < channels; c += 4) {
 		const int32_t lanes = vmcu_min(4, channels - c);
 
-		for (int32_t r = 0; r < taps; r++) {
-			int8_t *to = (int8_t *)(tile + begin * across + r * job.row);
-			const int32_t first = vmcu_min(rows[r].split, count);
-
-			if (rows[r].x == NULL) {
-				continue;
-			}
-
-			const int8_t *x = rows[r].x + c;
-
-			vmcu_paired_pixels(to, 4 * across, x, channels, first, lanes);
-			if (first < count) {
-				vmcu_paired_pixels(to + first * 4 * across, 4 * across,
-						   rows[r].behind + first * channels + c,
-						   channels, count - first, lanes);
-			}
-		}
+		vmcu_paired_rows(&job, (int8_t *)(tile + begin * across), rows, c, count, lanes);
 		vmcu_tile_done();
 		fours(&job, &w, out + x * channels + c, lanes);
 	}
