@@ -118,8 +118,8 @@ def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) 
 class LstmStep(Op):
     """weights int8 (units, 4, inputs) and recurrent (units, 4, units), by GATES; offsets int32
     (units, 4), their biases; factors of the gates' sums by the input and by what units gave,
-    FixedPoint of four each; of the products that make up the cell, and of what a unit gives. clip: largest cell;
-    tanh: multiplier and shift of a cell; zero: of what units give.
+    FixedPoint of four each; of the products that make up the cell, and of what a unit gives. clip:
+    largest cell; tanh: multiplier and shift of a cell; zero: of what units give.
     """
 
     exact = True
