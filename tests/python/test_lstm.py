@@ -50,6 +50,15 @@ def lstm(m: TfliteModel, x: int, inputs: int, steps: int, units: int, **given: A
     return m.op("UNIDIRECTIONAL_SEQUENCE_LSTM", ins, out, "UnidirectionalSequenceLSTM", **options)
 
 
+def single(m: TfliteModel, **given: Any) -> tuple[list[int], list[int]]:
+    """One of them alone."""
+    steps, inputs, units = (int(n) for n in m.rng.integers(1, 6, 3))
+    given.setdefault("timeMajor", bool(m.rng.integers(2)))
+    given.setdefault("cellClip", 0.5 * float(m.rng.integers(0, 3)))
+    x = m.activation((steps, 1, inputs) if given["timeMajor"] else (1, steps, inputs))
+    return [x], [lstm(m, x, inputs, steps, units, **given)]
+
+
 def network(seed: int, path: Path, **given: Any) -> Path:
     """One or two of them, and at times a dense layer behind."""
     m = TfliteModel(seed)

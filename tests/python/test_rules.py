@@ -4,6 +4,7 @@ hold against a runtime. What is met is what importers read of those files, no li
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import test_lstm
+import test_svdf
 import test_tflite_batch
 import test_tflite_litert
 import test_tflite_ops
@@ -61,6 +64,7 @@ REFUSED_TFLITE: dict[tuple[str, str], Any] = {
     ("STRIDED_SLICE", "EllipsisMask"): 1,
     ("STRIDED_SLICE", "NewAxisMask"): 1,
     ("TRANSPOSE_CONV", "FusedActivationFunction"): 1,
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", "FusedActivationFunction"): 1,
 }
 # Options with more than two values, all of which have to be met.
 _PADDINGS = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}
@@ -101,6 +105,9 @@ def tflite_models_of_tests(path: Path) -> Iterator[tuple[TfliteModel, Path]]:
         for seed in range(SEEDS):
             m = TfliteModel(seed)
             yield m, m.save(path, *case(m))
+    for case, seed in itertools.product((test_lstm.single, test_svdf.single), range(SEEDS)):
+        m = TfliteModel(seed)
+        yield m, m.save(path, *case(m))
     for case in test_tflite_batch.CASES.values():
         for is_open in (False, True):
             m = TfliteModel()

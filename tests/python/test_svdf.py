@@ -48,6 +48,13 @@ def svdf(
     )
 
 
+def single(m: TfliteModel) -> tuple[list[int], list[int]]:
+    """One of them alone."""
+    width, units, rank, memory = (int(n) for n in m.rng.integers(1, 6, 4))
+    x = m.activation((1, width))
+    return [x], [svdf(m, x, width, units, rank, memory)]
+
+
 def network(seed: int, path: Path, **wrong: object) -> Path:
     """Some of them, with dense layers between."""
     m = TfliteModel(seed)

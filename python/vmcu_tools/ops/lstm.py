@@ -116,17 +116,17 @@ def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) 
 
 @dataclass(frozen=True, eq=False)
 class LstmStep(Op):
-    """weights int8 (units, 4, inputs) and recurrent (units, 4, units), by GATES; bias int32
-    (units, 4); factors of the gates' sums by the input and by what units gave, FixedPoint of four
-    each; of the products that make up the cell, and of what a unit gives. clip: largest cell;
-    tanh: multiplier and shift of a cell; zero: of what units give.
+    """weights int8 (units, 4, inputs) and recurrent (units, 4, units), by GATES; offsets int32
+    (units, 4), their biases; factors of the gates' sums by the input and by what units gave,
+    FixedPoint of four each; of the products that make up the cell, and of what a unit gives. clip:
+    largest cell; tanh: multiplier and shift of a cell; zero: of what units give.
     """
 
     exact = True
 
     weights: np.ndarray
     recurrent: np.ndarray
-    bias: np.ndarray
+    offsets: np.ndarray
     by_input: FixedPoint
     by_hidden: FixedPoint
     kept: FixedPoint
@@ -146,7 +146,7 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         # As a byte first: it is kept less its zero point, and may have gone around.
         hidden = (state[:, 2] + np.int64(op.zero)).astype(np.int8).astype(np.int64) - op.zero
         sums = [
-            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ x + op.bias))),
+            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ x + op.offsets))),
             _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ hidden))),
         ]
         gates = _int16(sums[0] + sums[1])
@@ -172,9 +172,6 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         found[:, 2] = 0
         return found.reshape(shape)
 
-    def biases(self) -> None:
-        """Sums are those of the runtime, within 16 bits behind their factor."""
-
     @property
     def macs(self) -> int:
         return self.op.weights.size + self.op.recurrent.size
@@ -194,7 +191,7 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         weights = np.concatenate([op.weights, op.recurrent], axis=2).swapaxes(1, 2)
         totals = [part.astype(np.int64).sum(axis=2) for part in (op.weights, op.recurrent)]
         zeros = self.ins[0].zero_point, op.zero
-        biases = np.stack([wrap_int32(op.bias - zeros[0] * totals[0]), -zeros[1] * totals[1]], 1)
+        biases = np.stack([wrap_int32(op.offsets - zeros[0] * totals[0]), -zeros[1] * totals[1]], 1)
         by_gate = (op.by_input, op.by_hidden)
         factors = {
             name: _factor(by_gate[number // len(GATES)], number % len(GATES))
