@@ -363,6 +363,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		const int32_t count = vmcu_min(wide, t->width - pixel) - begin;
 		/* Words of a tile from a column to the next, and from a row to the next. */
 		const int32_t across = (taps == 3) ? taps : 1;
+		int8_t *const to = (int8_t *)(tile + begin * across);
 
 		job.phase = across;
 		job.row = (taps == 3) ? 1 : wide;
@@ -374,7 +375,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		for (int32_t c = 0; c < channels; c += 4) {
 			const int32_t lanes = vmcu_min(4, channels - c);
 
-			vmcu_paired_rows(&job, (int8_t *)(tile + begin * across), rows, c, count, lanes);
+			vmcu_paired_rows(&job, to, rows, c, count, lanes);
 			vmcu_tile_done();
 			fours(&job, &w, out + x * channels + c, lanes);
 		}
