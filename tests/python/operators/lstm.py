@@ -11,7 +11,7 @@ from vmcu_tools.quant import FixedPoint
 
 
 def layer(b: Builder) -> Tensor:
-    inputs, units = b.pick(1, 3, 8, 21), b.pick(1, 2, 7, 20)
+    inputs, units = b.pick(1, 3, 8, 13), b.pick(1, 2, 7, 10)
     x, state = b.input((1, 1, inputs)), b.input((1, 1, UNIT * units))
 
     def weights(count: int) -> np.ndarray:
