@@ -38,8 +38,6 @@ NETWORKS = ((AnyNetwork, 3), (AnyNetwork, 10), (EveryNetwork, 22), (EveryNetwork
 LAYERS = 8
 # Layers of a kind, for what a board of 256 KB has room for.
 MOST = 4
-# Bytes of a container that is left out if others have its kernels.
-LARGE = 6 << 10
 # By the names of their plans: one reads an input that is not in the pool, one has kernels among its
 # parameters.
 NOT_IN_CONTAINERS = {"elsewhere": "vmcu_fetch", "recomputed": "vmcu_recomputed"}
@@ -58,12 +56,10 @@ class Built:
 def built(target: str = DEFAULT) -> Iterator[Built]:
     missing = declared(target).difference(NOT_IN_CONTAINERS.values())
     for name, plan in plans(MOST, target):
-        if name in NOT_IN_CONTAINERS:
-            continue
-        one = packed(name, plan)
-        more = name.startswith("edge") or len(one.image) > LARGE
-        if not more or kernels_of(plan) & missing:
-            yield one
+        if name not in NOT_IN_CONTAINERS and (
+            not name.startswith("edge") or kernels_of(plan) & missing
+        ):
+            yield packed(name, plan)
             missing -= kernels_of(plan)
     if missing:
         raise ValueError(f"no container here has the kernel {', '.join(sorted(missing))}")
