@@ -227,6 +227,11 @@ class Port:
     half_away: bool = False
     below: int = 0
 
+    @property
+    def is_numbers(self) -> bool:
+        """True if its tensor holds the bytes of int32."""
+        return self.dtype in ("int32", "int64")
+
 
 @dataclass(frozen=True)
 class Recurrence:

@@ -66,7 +66,7 @@ def _port(label: str, port: Port) -> PortText:
     return PortText(
         f"VMCU_MODEL_{label.upper()}",
         f"{comment(port.name)}: {port.dtype} [{shape}] in the file",
-        port.dtype in ("int32", "int64"),
+        port.is_numbers,
     )
 
 

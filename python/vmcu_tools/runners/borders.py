@@ -26,7 +26,7 @@ def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
 
 def _value_bytes(port: Port) -> int:
     """Bytes in memory of one value of an input."""
-    return NUMBER_BYTES if port.dtype in ("int32", "int64") else 1
+    return NUMBER_BYTES if port.is_numbers else 1
 
 
 def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
@@ -62,7 +62,7 @@ def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """Values of an input or output in the order of the file's axes as int8 (H, W, C): int8 as it
     is, real values quantised as the file's runtime does it, the bytes of numbers."""
     tensor = graph.tensors[port.tensor]
-    if port.dtype in ("int32", "int64"):
+    if port.is_numbers:
         return data.astype("<i4").ravel().view(np.int8).reshape(tensor.shape)
     order = ["hwc".index(axis) for axis in port.layout[1:]]
     data = data.reshape([tensor.shape[axis] for axis in order]).transpose(np.argsort(order))
@@ -83,7 +83,7 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     it has them."""
     tensor = graph.tensors[port.tensor]
     values: np.ndarray = np.asarray(data, np.int8).reshape(tensor.shape)
-    if port.dtype in ("int32", "int64"):
+    if port.is_numbers:
         return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
     if port.dtype == "uint8":
         values = (values.astype(np.int16) + UINT8_OFFSET).astype(np.uint8)

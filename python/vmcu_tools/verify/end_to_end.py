@@ -171,8 +171,8 @@ def _border(
     between = _steps(theirs[:drawn], np.roll(theirs[:drawn], 1, axis=0), tensor, port)
     mean, usual = float((off[:drawn] ** 2).mean()), float((between**2).mean())
     of_differing = float((off**2).sum()) / max(1, int(np.count_nonzero(off > ROUNDING)))
-    near = mean <= FAR * usual or (of_differing <= NEAR**2 and not _is_index(port))
-    vector = max(shape, default=1) == ours.shape[1] > 1 and not _is_index(port)
+    near = mean <= FAR * usual or (of_differing <= NEAR**2 and not port.is_numbers)
+    vector = max(shape, default=1) == ours.shape[1] > 1 and not port.is_numbers
     agreeing = _same_top(ours, theirs) if vector else 0
     differing = int(np.count_nonzero(off > (ROUNDING if exact else HALF + ROUNDING)))
     return Border(
@@ -187,13 +187,9 @@ def _border(
     )
 
 
-def _is_index(port: Port) -> bool:
-    return port.dtype in ("int32", "int64")
-
-
 def _steps(ours: np.ndarray, theirs: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
     """How far values are from each other, in steps of the output; 1 for any two indices."""
-    if _is_index(port):
+    if port.is_numbers:
         other: np.ndarray = np.not_equal(ours, theirs).astype(np.float64)
         return other
     off: np.ndarray = ours.astype(np.float64) - theirs

@@ -24,7 +24,11 @@ from .ops import Importer, rule
 # Places of the operator's 24 inputs.
 _WEIGHTS, _RECURRENT, _BIASES = range(1, 5), range(5, 9), range(12, 16)
 _HIDDEN, _CELL, _INPUTS = 18, 19, 24
-_OTHERS = {9: "peepholes", 16: "a projection", 20: "layer normalisation"}
+_OTHERS = {
+    "peepholes": range(9, 12),
+    "a projection": range(16, 18),
+    "layer normalisation": range(20, 24),
+}
 _GATE, _UNIT_SCALE = 2.0**-12, 2.0**-15
 MOST_STEPS = 200
 _PLAIN = "convert a Keras LSTM with its default options"
@@ -37,11 +41,9 @@ _PLAIN = "convert a Keras LSTM with its default options"
 )
 def _lstm(importer: Importer, op: FileOp) -> None:
     require(len(op.inputs) == _INPUTS, f"{len(op.inputs)} inputs instead of {_INPUTS}", _PLAIN)
-    for first, what in _OTHERS.items():
-        given = any(op.inputs[place] >= 0 for place in range(first, min(first + 4, _INPUTS)))
-        given = given and not (first == 16 and max(op.inputs[16:18]) < 0)
-        given = given and not (first == 9 and max(op.inputs[9:12]) < 0)
-        require(not given, f"an LSTM with {what}", _PLAIN)
+    for what, places in _OTHERS.items():
+        absent = all(op.inputs[place] < 0 for place in places)
+        require(absent, f"an LSTM with {what}", _PLAIN)
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     options = op.options(tflite.UnidirectionalSequenceLSTMOptions)
     activation = options.FusedActivationFunction()
