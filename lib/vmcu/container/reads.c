@@ -146,6 +146,7 @@ static uint32_t step_of(const struct replay *r)
 
 	switch (r->kernel->reads) {
 	case VMCU_READS_WINDOW:
+	case VMCU_READS_ATTENDED:
 		return w->stride_h;
 	case VMCU_READS_PIXEL:
 	case VMCU_READS_PADDED:

@@ -77,8 +77,8 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 	}
 }
 
-VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
-				  int8_t *dst, int32_t channels)
+VMCU_SMALL void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
+					int8_t *dst, int32_t channels)
 {
 	const int32_t top = vmcu_maximum(src, channels);
 	uint64_t sum = 0;
@@ -122,5 +122,5 @@ void vmcu_softmax_tflite(const struct vmcu_call *call)
 
 void vmcu_softmax_onnx(const struct vmcu_call *call)
 {
-	softmax_row(call, onnx_pixel);
+	softmax_row(call, vmcu_softmax_onnx_pixel);
 }

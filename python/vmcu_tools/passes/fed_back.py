@@ -173,7 +173,7 @@ def key(name: str, words: set[str]) -> tuple[str, ...]:
     parts = [part for part in re.split(r"[^a-z0-9]+", name) if part]
     step = FIRST if words is PAST_WORDS else LAST
     shorter = [match[1] if (match := step.match(part)) else part for part in parts]
-    if parts == shorter:
+    if parts == shorter or words & set(parts):
         return tuple(part for part in parts if part not in words)
     return tuple(shorter)
 

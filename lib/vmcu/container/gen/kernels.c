@@ -256,12 +256,12 @@ const struct vmcu_kernel vmcu_attention_kernel = {
 	.name = "vmcu_attention",
 	.run = vmcu_attention,
 	.check = vmcu_check_attention,
-	.bytes = 36U,
-	.pointers = 1U,
-	.behind = 4U,
-	.native = offsetof(struct vmcu_attention_params, scores),
+	.bytes = 80U,
+	.pointers = 4U,
+	.behind = 0U,
+	.native = offsetof(struct vmcu_attention_params, window),
 	.size = sizeof(struct vmcu_attention_params),
-	.reads = VMCU_READS_ALL,
+	.reads = VMCU_READS_ATTENDED,
 };
 
 extern const struct vmcu_kernel vmcu_average_pool_kernel;
@@ -743,15 +743,6 @@ const struct vmcu_kernel vmcu_matmul_kernel = {
 	.run = vmcu_matmul,
 	.check = vmcu_check_matmul,
 	.bytes = 16U,
-	.reads = VMCU_READS_ALL,
-};
-
-extern const struct vmcu_kernel vmcu_matmul_chain_kernel;
-const struct vmcu_kernel vmcu_matmul_chain_kernel = {
-	.name = "vmcu_matmul_chain",
-	.run = vmcu_matmul_chain,
-	.check = vmcu_check_matmul_chain,
-	.bytes = 32U,
 	.reads = VMCU_READS_ALL,
 };
 

@@ -35,6 +35,32 @@ struct vmcu_arg_max_params {
  */
 void vmcu_arg_max(const struct vmcu_call *call);
 
+struct vmcu_attention_params {
+	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
+	struct vmcu_product scores;
+	struct vmcu_product output;
+	const uint32_t *exp;              /**< as of struct vmcu_softmax_params */
+	const int8_t *table;              /**< a score's byte plus 128: the score; NULL: as it is */
+	const int8_t *score_bias;         /**< added to scores; NULL: nothing */
+	const struct vmcu_float_sum *sum; /**< how; NULL without @a score_bias */
+	uint32_t gain;                    /**< as of softmax; 0: vmcu_softmax_tflite() */
+	uint16_t bias_head;               /**< bytes of it from a head to the next, 0: one for all */
+	uint16_t bias_row;                /**< bytes of it from a row to the next, 0: one for all */
+	uint16_t heads;                   /**< of input 0 and of the output */
+	uint16_t sharing;                 /**< heads that share keys and values */
+	int8_t weight_zero;
+};
+
+/**
+ * @brief Computes attention: softmax of queries times keys, times values, for each head.
+ *
+ * A row of input 0 has a query for each head, rows of inputs 1 and 2 have keys and values. Row y
+ * sees those rows of its window that are there; all others have scores of 0 and are not added.
+ * For each head, ascending: reads its query and all keys and values that it sees, then writes.
+ * Scratch memory: a byte for each row of the window.
+ */
+void vmcu_attention(const struct vmcu_call *call);
+
 /**
  * Operations of vmcu_binary() on two values a and b without their zero points. A "term" is such a
  * value, shifted left and multiplied by the factor of its operand.
@@ -433,7 +459,6 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_lookup) \
 	entry(vmcu_lstm) \
 	entry(vmcu_matmul) \
-	entry(vmcu_matmul_chain) \
 	entry(vmcu_matmul_transposed) \
 	entry(vmcu_max_pool) \
 	entry(vmcu_move) \

@@ -807,20 +807,6 @@ VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *
 }
 #endif
 
-/* Turns a kept row of scores into weights. */
-VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_call *call, int8_t *row, int32_t count)
-{
-	const struct vmcu_attention_params *p = vmcu_params(call);
-	const struct vmcu_softmax_params softmax = {
-		.exp = vmcu_constants(call, p->stream),
-		.output_zero = INT8_MIN,
-		.act_min = INT8_MIN,
-		.act_max = INT8_MAX,
-	};
-
-	vmcu_softmax_tflite_pixel(&softmax, row, row, count);
-}
-
 /* Starts the sums of four channels at one value. */
 VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)
 {
