@@ -6,8 +6,10 @@
 
 #include "gen/isa.h"
 
-/** Sums that values are added up in at a time. */
-#define LANES 4
+/** Channels of values that are added up side by side. */
+#define LANES    4
+/** Keys that a query meets at a time. */
+#define TOGETHER 4
 
 /** Keys or values of a head as one query sees them. */
 struct seen {
@@ -55,6 +57,53 @@ static int32_t inside(const struct seen *s)
 	return vmcu_min(s->count, s->rows->height - s->first);
 }
 
+/** Scores of a query and @a rows keys that are side by side; @a start: where sums do. */
+VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int8_t *key,
+			   int8_t *line, int32_t rows, int32_t start)
+{
+	const struct vmcu_product *q = &job->p->scores;
+	const bool on_line =
+		vmcu_requant_is_float(q->is_float != 0U) && (q->shift & VMCU_LINE_SHIFT) != 0;
+	const struct vmcu_line constants =
+		vmcu_line(q->multiplier, on_line ? q->shift : 1, q->output_zero);
+	const int32_t pitch = job->keys.rows->channels;
+	const int32_t left = job->depth & 3;
+	const int32_t zero = q->x_zero;
+	const int8_t *const end = query + job->depth - left;
+
+	while (rows > 0) {
+		/* Where there are fewer, one of them again and again. */
+		const int32_t some = (rows >= TOGETHER) ? TOGETHER : 1;
+		const int32_t next = (rows >= TOGETHER) ? pitch : 0;
+		const int8_t *x = query;
+		const int8_t *y = key;
+		int32_t sums[TOGETHER];
+		int32_t acc[TOGETHER] = {start, start, start, start};
+
+		for (; x != end; x += 4, y += 4) {
+			vmcu_dot_row_4(&acc[0], x, y, zero);
+			vmcu_dot_row_4(&acc[1], x, y + next, zero);
+			vmcu_dot_row_4(&acc[2], x, y + 2 * next, zero);
+			vmcu_dot_row_4(&acc[3], x, y + 3 * next, zero);
+		}
+		if (left == 0 && on_line && some == TOGETHER) {
+			line[0] = vmcu_saturate8(vmcu_on_line(constants, acc[0]));
+			line[1] = vmcu_saturate8(vmcu_on_line(constants, acc[1]));
+			line[2] = vmcu_saturate8(vmcu_on_line(constants, acc[2]));
+			line[3] = vmcu_saturate8(vmcu_on_line(constants, acc[3]));
+		} else {
+			__builtin_memcpy(sums, acc, sizeof(sums));
+			for (int32_t i = 0; left != 0 && i < TOGETHER; i++, y += next) {
+				sums[i] = vmcu_product_row(sums[i], x, y, left, zero);
+			}
+			vmcu_product_store(q, sums, line, some);
+		}
+		line += some;
+		key += some * pitch;
+		rows -= some;
+	}
+}
+
 /** The scores of a query, before they are bytes of softmax. */
 static void score(const struct job *job, const int8_t *query)
 {
@@ -65,41 +114,87 @@ static void score(const struct job *job, const int8_t *query)
 	int32_t at = outside(&job->keys);
 	const int8_t *key;
 
-	vmcu_product_store(q, &nothing, job->line, 1);
-	for (int32_t i = job->keys.count - 1; i > 0; i--) {
-		if (i < at || i >= stop) {
-			job->line[i] = job->line[0];
-		}
+	if (stop - at < job->keys.count) {
+		vmcu_product_store(q, &nothing, job->line, 1);
+		__builtin_memset(job->line, job->line[0], (size_t)job->keys.count);
 	}
 	while (at < stop) {
-		const int32_t end = at + side_by_side(&job->keys, at, stop, &key);
+		const int32_t rows = side_by_side(&job->keys, at, stop, &key);
 
-		for (; at < end; at++, key += job->keys.rows->channels) {
-			const int32_t acc =
-				vmcu_product_row(start, query, key, job->depth, q->x_zero);
-
-			vmcu_product_store(q, &acc, &job->line[at], 1);
-		}
+		score_rows(job, query, key, job->line + at, rows, start);
+		at += rows;
 	}
 }
 
-/** What softmax is of: scores by the table, with the bias of their row and head. */
+/** Adds the bias of its row and head to a line of scores. */
+VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
+			 const struct vmcu_float_sum *sum)
+{
+	/* Apart from what the line's bytes may be the same as. */
+	const int32_t a_scale = sum->a_scale;
+	const int32_t b_scale = sum->b_scale;
+	const int32_t rest = sum->bias;
+	const int32_t fraction = sum->fraction;
+	const int32_t shift = sum->shift;
+	int8_t *const end = job->line + job->keys.count;
+
+	for (int8_t *x = job->line; x != end; x++, bias++) {
+		const int32_t total = *x * a_scale + *bias * b_scale + rest;
+
+		*x = vmcu_saturate8(vmcu_near_half(total, fraction)
+					    ? vmcu_float_sum_exact(sum, *x, *bias)
+					    : total >> shift);
+	}
+}
+
+/** What softmax is of: scores by the table, with the bias. */
 static void adjust(const struct vmcu_call *call, const struct job *job, int32_t head)
 {
 	const struct vmcu_attention_params *p = job->p;
 	const int8_t *table = vmcu_constants(call, p->table);
 	const int8_t *bias = vmcu_constants(call, p->score_bias);
-	const struct vmcu_float_sum *sum = vmcu_constants(call, p->sum);
+	int8_t *x = job->line;
+	int8_t *const end = x + ((p->table != NULL) ? job->keys.count : 0);
 
-	for (int32_t i = 0; p->table != NULL && i < job->keys.count; i++) {
-		job->line[i] = table[job->line[i] - INT8_MIN];
+	while (x != end) {
+		const int8_t score = table[*x - INT8_MIN];
+
+		*x++ = score;
 	}
-	if (p->score_bias == NULL || !vmcu_requant_is_float(true)) {
-		return;
+	if (p->score_bias != NULL && vmcu_requant_is_float(true)) {
+		bias += head * p->bias_head + call->y * p->bias_row;
+		add_bias(job, bias, vmcu_constants(call, p->sum));
 	}
-	bias += head * p->bias_head + call->y * p->bias_row;
-	for (int32_t i = 0; i < job->keys.count; i++) {
-		job->line[i] = vmcu_saturate8(vmcu_float_sum_of(sum, job->line[i], bias[i]));
+}
+
+/** Adds rows times weights to two fours of sums, and where there are fewer channels to one. */
+VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, int32_t lanes)
+{
+	const int32_t zero = job->p->output.x_zero;
+	const int32_t pitch = job->values.rows->channels;
+	const int32_t stop = inside(&job->values);
+	int32_t at = outside(&job->values);
+	const int8_t *value;
+
+	while (at < stop) {
+		const int32_t rows = side_by_side(&job->values, at, stop, &value);
+		const int8_t *x = job->line + at;
+		const int8_t *const end = x + rows;
+
+		at += rows;
+		value += channel;
+		if (lanes < 2 * LANES) {
+			vmcu_product_columns(sums, x, value, rows, pitch, lanes, zero);
+			continue;
+		}
+		int32_t acc[2 * LANES];
+
+		__builtin_memcpy(acc, sums, sizeof(acc));
+		for (; x != end; x++, value += pitch) {
+			vmcu_dot_column_4(&acc[0], x, value, zero);
+			vmcu_dot_column_4(&acc[LANES], x, value + LANES, zero);
+		}
+		__builtin_memcpy(sums, acc, sizeof(acc));
 	}
 }
 
@@ -108,24 +203,20 @@ static void add_up(const struct job *job, int8_t *out)
 {
 	const struct vmcu_product *q = &job->p->output;
 	const int32_t begin = outside(&job->values);
-	const int32_t stop = inside(&job->values);
-	const int32_t start = vmcu_product_start(job->line + begin, stop - begin, q->x_zero,
-						 q->y_zero);
-	const int8_t *value;
+	const int32_t start = vmcu_product_start(job->line + begin, inside(&job->values) - begin,
+						 q->x_zero, q->y_zero);
+	int32_t lanes;
 
-	for (int32_t c = 0; c < job->width; c += LANES) {
-		const int32_t lanes = vmcu_min(job->width - c, LANES);
-		int32_t acc[LANES] = {start, start, start, start};
-		int32_t at = begin;
+	for (int32_t c = 0; c < job->width; c += lanes) {
+		int32_t sums[2 * LANES];
 
-		while (at < stop) {
-			const int32_t rows = side_by_side(&job->values, at, stop, &value);
-
-			vmcu_product_columns(acc, job->line + at, value + c, rows,
-					     job->values.rows->channels, lanes, q->x_zero);
-			at += rows;
+		lanes = job->width - c;
+		lanes = (lanes >= 2 * LANES) ? 2 * LANES : vmcu_min(lanes, LANES);
+		for (int32_t i = 0; i < 2 * LANES; i++) {
+			sums[i] = start;
 		}
-		vmcu_product_store(q, acc, out + c, lanes);
+		add_rows(sums, job, c, lanes);
+		vmcu_product_store(q, sums, out + c, lanes);
 	}
 }
 
@@ -142,7 +233,7 @@ static struct seen seen(const struct vmcu_call *call, uint16_t input)
 	};
 }
 
-VMCU_SMALL void vmcu_attention(const struct vmcu_call *call)
+void vmcu_attention(const struct vmcu_call *call)
 {
 	const struct vmcu_attention_params *p = vmcu_params(call);
 	const struct vmcu_softmax_params softmax = {
