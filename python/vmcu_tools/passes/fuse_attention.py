@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor, Window
+from ..ops import bind
 from ..ops.attention import MOST_HEADS, MOST_ROWS, Attention
 from ..ops.binary import Binary
-from ..ops.lookup import Lookup
 from ..ops.matmul import MatMul
 from ..ops.move import Move
 from ..ops.pad import Pad
@@ -149,10 +149,10 @@ def _scores(graph: Graph, node: Node) -> _Scores | None:
         return None
     found = _Scores(last, softmax)
     for step, index in steps[1:-1]:
-        op = step.op
-        if isinstance(op, Lookup):
+        op, table = step.op, _table(graph, step)
+        if table is not None:
             later = found.table
-            found.table = op.table if later is None else later[op.table.astype(int) - INT8_MIN]
+            found.table = table if later is None else later[table.astype(int) - INT8_MIN]
             continue
         sums = isinstance(op, Binary) and op.kind == "float_sum" and not _bounded(step)
         if not sums or found.table is not None or found.bias is not None:
@@ -161,6 +161,23 @@ def _scores(graph: Graph, node: Node) -> _Scores | None:
         whole = np.broadcast_to(op.constant, graph.tensors[step.outputs[0]].shape)
         found.bias, found.sum = whole.ravel()[index], op.sum
     return found if not _bounded(steps[0][0]) else None
+
+
+def _table(graph: Graph, node: Node) -> np.ndarray | None:
+    """What an op makes of each byte, int8 (256,), if that is the same everywhere."""
+    op = node.op
+    if isinstance(op, Binary):
+        assert op.constant is not None
+        if op.constant.min() < op.constant.max():
+            return None
+        op = replace(op, constant=op.constant.ravel()[:1].reshape(1, 1, 1))
+    elif not op.elementwise:
+        return None
+    every = np.arange(INT8_MIN, INT8_MAX + 1).astype(np.int8).reshape(1, 1, -1)
+    ends = (*node.inputs, *node.outputs)
+    tensors = {name: replace(graph.tensors[name], shape=every.shape) for name in ends}
+    layer = bind(replace(graph, tensors=tensors), replace(node, op=op))
+    return layer.rows([every], 0, 1).ravel()
 
 
 def _behind(graph: Graph, name: str) -> Iterator[tuple[Node, np.ndarray]]:
