@@ -6,8 +6,6 @@
 
 #define GATES 4
 
-/** Channels of a unit. */
-#define UNIT 3
 /** Of the table, the last entry. */
 #define LAST 255
 
@@ -72,10 +70,9 @@ static int32_t gate_sum(const int32_t *inputs, const int32_t *units,
 	return sum_16(scaled_16(*inputs, by_input), scaled_16(*units, by_hidden));
 }
 
-/** A unit's step, gates in the order input, forget, cell, output; @a src and @a dst are its three
- * bytes before and behind it. */
-static void step(const struct job *job, const int8_t *w, const int32_t *biases, const int8_t *src,
-		 int8_t *dst)
+/** A unit's step, gates in the order input, forget, cell, output: what it gives. @a cell: its own
+ * cell, which becomes the next one. */
+static int32_t step(const struct job *job, const int8_t *w, const int32_t *biases, int32_t *cell)
 {
 	const struct vmcu_lstm_params *p = job->p;
 	int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
@@ -92,48 +89,63 @@ static void step(const struct job *job, const int8_t *w, const int32_t *biases, 
 		tanh_of(job->table, 3 * gate_sum(&x[2], &h[2], &p->cell_input, &p->cell_hidden));
 	const int32_t shown =
 		sigmoid(job->table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
-	const int32_t before =
-		(int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
-	int32_t cell = sum_16(scaled_16(staying * before, &p->kept),
-			      scaled_16(entering * shape, &p->taken));
+	const int32_t next = sum_16(scaled_16(staying * *cell, &p->kept),
+				    scaled_16(entering * shape, &p->taken));
 
-	cell = (cell > p->clip) ? p->clip : (cell < -p->clip) ? -p->clip : cell;
+	*cell = (next > p->clip) ? p->clip : (next < -p->clip) ? -p->clip : next;
 	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
 	const int32_t seen =
-		tanh_of(job->table, (cell * p->tanh_multiplier + half) >> p->tanh_shift);
+		tanh_of(job->table, (*cell * p->tanh_multiplier + half) >> p->tanh_shift);
 	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);
 
-	dst[0] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
-	dst[1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
-	dst[2] = (int8_t)(uint8_t)(vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX) - p->zero);
+	return vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX);
+}
+
+/** The state before a call; NULL for none. */
+static const int8_t *state_before(const struct vmcu_call *call)
+{
+	const struct vmcu_tensor *state = vmcu_call_input(call, 1);
+
+	if (state != vmcu_call_output(call)) {
+		return vmcu_row(call->pool, state, 0U);
+	}
+	return (call->y == 0U) ? NULL : vmcu_row(call->pool, state, call->y - 1U);
 }
 
 VMCU_SMALL void vmcu_lstm(const struct vmcu_call *call)
 {
 	const struct vmcu_lstm_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
-	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 1), 0, 0);
-	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), 0, 0);
+	const int8_t *src = state_before(call);
+	int8_t *dst = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 	int8_t *hidden = call->scratch;
+	const int32_t less = (vmcu_call_input(call, 1) == vmcu_call_output(call)) ? 0 : p->zero;
 	const struct job job = {
 		.p = p,
 		.table = vmcu_constants(call, p->sigmoid),
-		.x = vmcu_pixel(call->pool, in, 0, 0),
+		.x = vmcu_row(call->pool, in, call->y),
 		.hidden = hidden,
 		.inputs = in->channels,
-		.units = vmcu_call_output(call)->channels / UNIT,
+		.units = vmcu_call_output(call)->channels,
 	};
 	const int8_t *w = vmcu_constants(call, p->weights);
 	const int32_t *biases = vmcu_constants(call, p->biases);
 
 	for (int32_t unit = 0; unit < job.units; unit++) {
-		hidden[unit] = (int8_t)(uint8_t)(src[unit * UNIT + 2] + p->zero);
+		hidden[unit] = (src == NULL) ? p->zero : (int8_t)(uint8_t)(src[unit] + less);
 	}
 	for (int32_t unit = 0; unit < job.units; unit++) {
-		step(&job, w, biases, src, dst);
+		const int32_t at = job.units + 2 * unit;
+		int32_t cell = 0;
+
+		if (src != NULL) {
+			cell = (int16_t)(uint16_t)((uint8_t)src[at] |
+						   (uint32_t)(uint8_t)src[at + 1] << 8);
+		}
+		dst[unit] = (int8_t)(uint8_t)(step(&job, w, biases, &cell) - less);
+		dst[at] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
+		dst[at + 1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
 		w += GATES * (job.inputs + job.units);
 		biases += 2 * GATES;
-		src += UNIT;
-		dst += UNIT;
 	}
 }

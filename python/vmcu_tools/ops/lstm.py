@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step of a long short-term memory, as TensorFlow Lite Micro computes it with int8 inputs and
+"""A long short-term memory, step by step, as TensorFlow Lite Micro computes it with int8 inputs and
 an int16 cell (kernels/lstm_eval.h).
 
-The state has three channels for each unit: the two bytes of its cell, the least significant one
-first, and what it gives, less its zero point. Order of access: what all units gave is read first.
-Then, unit by unit, ascending: all of the input and the unit's cell are read, and its three bytes
-written.
+A row of the output is the state after a step, in three columns of a byte for each unit: the first
+has the units' outputs, the other two their cells, the least significant byte first. The layer reads
+the row before, of one of two inputs. If that is its own output, the rows are steps of a stream that
+begins with zeros. If it is another tensor, there is one step, and what units give is kept less its
+zero point, so that zeros are the state of a first call.
+
+Order of access: what all units gave is read first. Then, unit by unit, ascending: all of the input
+and the unit's cell are read, and its three bytes written.
 """
 
 from __future__ import annotations
@@ -16,15 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
-from ..quant import FixedPoint, wrap_int32
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, wrap_int32
 from .kernel_type import KernelType
 from .layer import NEVER, Layer
+from .reach import Reach
 from .values import Array, CStruct, Kernel, Struct
 
 # Gates in the order of the weights: what enters, what stays, the new cell, what is shown.
 GATES = ("input", "forget", "cell", "output")
-# Bytes of a unit's state.
-UNIT = 3
+# Columns of a state.
+COLUMNS = 3
 MOST_UNITS, MOST_INPUTS = 4096, 16384
 # No cell is larger.
 NO_CLIP = 1 << 15
@@ -48,31 +53,32 @@ PARAMS = CStruct(
 """,
     declares="""
 /**
- * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
- * output the state behind it. Gates: input, forget, cell, output.
+ * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
- * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
+ * state before. If it is the output, its row before is read, zeros in front of the first; else it
+ * has one row, and what units give is less its zero point in both.
+ *
+ * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);
 """,
 )
-_UNITS = "vmcu_check_output(c)->channels / 3U"
+_UNITS = "vmcu_check_output(c)->channels"
 KERNEL = KernelType(
     "vmcu_lstm",
     PARAMS,
     "vmcu_check_inputs(c, 2U) && vmcu_check_calls(c)",
     "vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1)",
-    *(
-        f"{tensor}->{axis} == 1U"
-        for tensor in ("vmcu_check_input(c, 0)", "vmcu_check_input(c, 1)", "vmcu_check_output(c)")
-        for axis in ("height", "width")
-    ),
+    "vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height",
+    "vmcu_check_input(c, 1)->height == vmcu_check_output(c)->height",
     "vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels",
-    "vmcu_check_output(c)->channels % 3U == 0U",
+    "vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 3U",
+    "vmcu_check_output(c)->width == 3U",
     f"{_UNITS} <= {MOST_UNITS}U && vmcu_check_input(c, 0)->channels <= {MOST_INPUTS}U",
     f"vmcu_check_scratch(c, {_UNITS})",
+    reads="CARRIED",
     limits={
         "clip": (0, NO_CLIP),
         "tanh_multiplier": (0, 3 << 12),
@@ -138,16 +144,33 @@ class LstmStep(Op):
 
 
 class LstmStepLayer(Layer[LstmStep], op=LstmStep):
+    @property
+    def goes_on(self) -> bool:
+        """True if the row before is of its own output."""
+        return self.ins[1].name == self.out.name
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        made: list[np.ndarray] = []
+        for y in range(y0, y1):
+            before = data[1][max(y - 1, 0)] if not self.goes_on or y else np.zeros(0, np.int8)
+            made.append(self._step(data[0][y].ravel(), made[-1] if made else before))
+        return np.stack(made)
+
+    def _step(self, x: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The state int8 (3, units) behind a step, of the one before; of nothing in the first."""
         op, table = self.op, sigmoids()
-        x = data[0].ravel().astype(np.int64) - self.ins[0].zero_point
-        state = np.ascontiguousarray(data[1]).reshape(-1, UNIT)
-        cell = state[:, :2].copy().view("<i2").ravel().astype(np.int64)
-        # As a byte first: it is kept less its zero point, and may have gone around.
-        hidden = (state[:, 2] + np.int64(op.zero)).astype(np.int8).astype(np.int64) - op.zero
+        units, less = len(op.weights), 0 if self.goes_on else op.zero
+        flat = np.ascontiguousarray(before).ravel()
+        cell = np.zeros(units, np.int64)
+        hidden = np.full(units, op.zero - less, np.int8)
+        if flat.size:
+            hidden, cell = flat[:units], flat[units:].view("<i2").astype(np.int64)
+        # As a byte first: what is less its zero point may have gone around.
+        given = (hidden + np.int64(less)).astype(np.int8).astype(np.int64) - op.zero
+        taken = x.astype(np.int64) - self.ins[0].zero_point
         sums = [
-            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ x + op.offsets))),
-            _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ hidden))),
+            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ taken + op.offsets))),
+            _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ given))),
         ]
         gates = _int16(sums[0] + sums[1])
         entering, staying, shown = (logistic(gates[:, n], table) for n in (0, 1, 3))
@@ -155,34 +178,72 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         parts = op.kept.apply(staying * cell), op.taken.apply(entering * new)
         cell = np.clip(_int16(_int16(parts[0]) + _int16(parts[1])), -op.clip, op.clip)
         given = op.given.apply(tanh(cell, table, *op.tanh) * shown) + op.zero
-        made = np.empty((len(cell), UNIT), np.int8)
-        made[:, :2] = cell.astype("<i2")[:, None].view(np.int8)
-        made[:, 2] = (np.clip(given, -128, 127) - op.zero).astype(np.int8)
-        return made.reshape(1, 1, -1)
+        hidden = (np.clip(given, INT8_MIN, INT8_MAX) - less).astype(np.int8)
+        return np.concatenate([hidden, cell.astype("<i2").view(np.int8)]).reshape(COLUMNS, units)
 
     def input_rows(self, index: int, y: int) -> range:
-        return range(1)
+        if index and self.goes_on:
+            return range(max(y - 1, 0), y)
+        return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        above = int(index == 1 and self.goes_on)
+        return Reach((1, 0), (above, 0), (-above, self.ins[index].shape[1] - 1))
+
+    @property
+    def by_rows(self) -> bool:
+        return self.goes_on
+
+    @property
+    def apart(self) -> int:
+        """The first row has none before it."""
+        return 1
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.out.shape[2]
+
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        if index == 0:
+            return np.full(self.ins[0].shape[1:], self.ticks_per_row - 1, np.int64)
+        found = self._units()
+        found[0] = 0
+        return found
+
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        return self._units()
+
+    def _units(self) -> np.ndarray:
+        """The tick of each byte's unit, int64 (3, units)."""
+        units = np.arange(self.out.shape[2])
+        return np.concatenate([units, np.repeat(units, 2)]).reshape(COLUMNS, -1)
 
     def last_reads(self, index: int) -> np.ndarray:
-        shape = self.ins[index].shape
-        if index == 0:
-            return np.full(shape, self.out.bytes - UNIT, np.int64)
-        found = np.full((self.out.bytes // UNIT, UNIT), NEVER, np.int64)
-        found[:, :2] = np.arange(len(found))[:, None] * UNIT
-        found[:, 2] = 0
-        return found.reshape(shape)
+        ticks = self.reads_in_call(index, 0, COLUMNS)
+        assert ticks is not None
+        turns = np.arange(self.out.shape[0]) + int(index == 1 and self.goes_on)
+        found: np.ndarray = ticks + (turns * self.ticks_per_row)[:, None, None]
+        if index == 1 and self.goes_on:
+            found[-1] = NEVER
+        return found
+
+    def writes(self) -> np.ndarray:
+        turns = np.arange(self.out.shape[0]) * self.ticks_per_row
+        found: np.ndarray = self._units() + turns[:, None, None]
+        return found
 
     @property
     def macs(self) -> int:
-        return self.op.weights.size + self.op.recurrent.size
+        return self.out.shape[0] * (self.op.weights.size + self.op.recurrent.size)
 
     @property
     def scratch_bytes(self) -> int:
-        return self.out.bytes // UNIT
+        return self.out.shape[2]
 
     @property
     def weight_bytes(self) -> int:
-        return self.macs + 8 * len(self.op.weights) * 4 + 512
+        weights = self.op.weights.size + self.op.recurrent.size
+        return weights + 8 * len(self.op.weights) * 4 + 512
 
     @property
     def kernel(self) -> Kernel:

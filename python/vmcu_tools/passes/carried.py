@@ -43,6 +43,20 @@ def prepared(graph: Graph) -> Graph:
     return optimize(join_branches(graph), all_channels=True)
 
 
+def goes_on(graph: Graph) -> bool:
+    """True if all of a call's rows can follow those of the call before. Where layers carry their
+    own rows, padding is of the file and comes in each call."""
+    if not graph.inputs:
+        return False
+    rows = graph.tensors[graph.inputs[0].tensor].shape[0]
+    try:
+        found = carried(prepared(graph), rows, 2)
+    except UserError:
+        return False
+    padded = any(bind(found, node).reach(0).before[0] for node in found.nodes)
+    return not (padded and found.carries)
+
+
 def _taller(tensor: Tensor, calls: int) -> Tensor:
     height, width, channels = tensor.shape
     return replace(tensor, shape=(height * calls, width, channels))

@@ -263,9 +263,10 @@ class _Tracer:
         return made_by(self.order.at[number], grid, out if sums else None)
 
     def _needs(self, number: int) -> Steps:
+        # Whoever reads its own row before may write over it: it is needed up to that call.
         return needed_by(
             [
-                (self.order.at[reader], self.stage.grids[reader], feed)
+                (self.order.at[reader] - (reader == number), self.stage.grids[reader], feed)
                 for reader, feed in self.readers[number]
             ]
         )

@@ -243,11 +243,13 @@ struct vmcu_lstm_params {
 };
 
 /**
- * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
- * output the state behind it. Gates: input, forget, cell, output.
+ * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
- * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
+ * state before. If it is the output, its row before is read, zeros in front of the first; else it
+ * has one row, and what units give is less its zero point in both.
+ *
+ * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);
