@@ -41,7 +41,7 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	const int8_t *weights;   /**< by unit, all inputs and units, and gate */
+	const int8_t *weights;   /**< by unit, of inputs, then of units: four, or what is left, by gate */
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 """
@@ -248,8 +248,7 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
     @property
     def kernel(self) -> Kernel:
         op = self.op
-        # Four gates side by side for each tap.
-        weights = np.concatenate([op.weights, op.recurrent], axis=2).swapaxes(1, 2)
+        weights = np.concatenate([_in_fours(op.weights), _in_fours(op.recurrent)], axis=1)
         totals = [part.astype(np.int64).sum(axis=2) for part in (op.weights, op.recurrent)]
         zeros = self.ins[0].zero_point, op.zero
         biases = np.stack([wrap_int32(op.offsets - zeros[0] * totals[0]), -zeros[1] * totals[1]], 1)
@@ -269,6 +268,15 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
             tanh_shift=op.tanh[1],
             zero=op.zero,
         )
+
+
+def _in_fours(weights: np.ndarray) -> np.ndarray:
+    """int8 (units, 4, count) as (units, 4 * count): four of each gate after the other, at the end
+    what is left of each."""
+    units, gates, count = weights.shape
+    whole = count // 4 * 4
+    fours = weights[:, :, :whole].reshape(units, gates, -1, 4).swapaxes(1, 2)
+    return np.concatenate([fours.reshape(units, -1), weights[:, :, whole:].reshape(units, -1)], 1)
 
 
 def _int16(values: np.ndarray) -> np.ndarray:

@@ -222,7 +222,7 @@ struct vmcu_lookup_params {
 void vmcu_lookup(const struct vmcu_call *call);
 
 struct vmcu_lstm_params {
-	const int8_t *weights;   /**< by unit, all inputs and units, and gate */
+	const int8_t *weights;   /**< by unit, of inputs, then of units: four, or what is left, by gate */
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 	struct vmcu_factor input_input;
