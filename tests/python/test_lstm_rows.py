@@ -54,6 +54,29 @@ def test_a_row_is_a_step(steps: int, target: str, tmp_path: Path) -> None:
         assert found.passed and not any(one.differing for one in found.judged)
 
 
+def all_rows(m: TfliteModel) -> tuple[int, int]:
+    x = m.activation((1, 4, INPUTS))
+    return x, lstm(m, x, INPUTS, 4, UNITS)
+
+
+def last_row(m: TfliteModel) -> tuple[int, int]:
+    x, rows = all_rows(m)
+    places = [m.constant(np.array(at, np.int32)) for at in ([0, 3, 0], [1, 4, UNITS], [1, 1, 1])]
+    out = m.like(rows, (1, UNITS))
+    options = {"shrinkAxisMask": 2}
+    return x, m.op("STRIDED_SLICE", [rows, *places], out, "StridedSlice", **options)
+
+
+@pytest.mark.parametrize("target", ["host:sanitize", "host+container", "qemu:m0", "qemu:m55"])
+def test_the_last_row(target: str, tmp_path: Path) -> None:
+    """Of all steps; others are not kept."""
+    m = TfliteModel(2)
+    x, out = last_row(m)
+    plan = compile_model(m.save(tmp_path / "net.tflite", [x], [out]))
+    assert not plan.graph.recurs and plan.pool_bytes < INPUTS + 3 * UNITS + 2 * UNITS + 20 + 4
+    assert stream.verify(plan, target, 60, 1).passed
+
+
 @pytest.mark.parametrize("loaded", [False, True])
 def test_states_in_c(loaded: bool, tmp_path: Path) -> None:
     check_states(classifier(tmp_path, 1, 3, 2), tmp_path, loaded)
@@ -117,19 +140,6 @@ def test_rows_that_are_read_are_named(tmp_path: Path) -> None:
         assert named == set(np.flatnonzero(read).tolist()), index
 
 
-def all_rows(m: TfliteModel) -> tuple[int, int]:
-    x = m.activation((1, 4, INPUTS))
-    return x, lstm(m, x, INPUTS, 4, UNITS)
-
-
-def last_row(m: TfliteModel) -> tuple[int, int]:
-    x, rows = all_rows(m)
-    places = [m.constant(np.array(at, np.int32)) for at in ([0, 3, 0], [1, 4, UNITS], [1, 1, 1])]
-    out = m.like(rows, (1, UNITS))
-    options = {"shrinkAxisMask": 2}
-    return x, m.op("STRIDED_SLICE", [rows, *places], out, "StridedSlice", **options)
-
-
 def beside_svdf(m: TfliteModel) -> tuple[int, int]:
     x = m.activation((1, INPUTS))
     shape = m.constant(np.array([1, 1, 5], np.int32))
@@ -152,7 +162,7 @@ def padded_rows(m: TfliteModel) -> tuple[int, int]:
     return x, flat(m, lstm(m, rows, 5, 4, UNITS), 4 * UNITS, 3)
 
 
-@pytest.mark.parametrize("network", [all_rows, last_row, beside_svdf, padded_rows])
+@pytest.mark.parametrize("network", [all_rows, beside_svdf, padded_rows])
 def test_steps_that_are_nodes(network, tmp_path: Path) -> None:
     """Where the rows of a model cannot go on, and where padding would be that of a first call."""
     m = TfliteModel(2)

@@ -10,9 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Tensor
+from ..graph import Graph, Node, Tensor, Window
 from ..ops import Layer, bind
+from ..ops.max_pooling import MaxPool2D
+from ..ops.move import Move
 from . import optimize
 from .join_branches import join_branches
 
@@ -53,7 +57,7 @@ def goes_on(graph: Graph) -> bool:
         found = carried(prepared(graph), rows, 2)
     except UserError:
         return False
-    padded = any(bind(found, node).reach(0).before[0] for node in found.nodes)
+    padded = any(bind(found, node).reach(0).before[0] > 0 for node in found.nodes)
     return not (padded and found.carries)
 
 
@@ -65,6 +69,11 @@ def _taller(tensor: Tensor, calls: int) -> Tensor:
 def _over_calls(graph: Graph, node: Node) -> Node:
     """The node where every call's rows follow those of the call before."""
     layer = bind(graph, node)
+    row = _row_taken(layer)
+    if row is not None:
+        # A window of one row, so far down.
+        window = Window(stride=(layer.ins[0].shape[0], 1), pad=(-row, 0, 0, 0))
+        return replace(node, op=MaxPool2D(window))
     if not layer.by_rows or not _starts_with_zeros(layer):
         raise UserError(_stays(graph, node, "the rows depend on their position in a call"))
     here, given = layer.out.shape[0], layer.ins[0].shape[0]
@@ -76,6 +85,22 @@ def _over_calls(graph: Graph, node: Node) -> Node:
     op: Any = node.op
     window = replace(op.window, stride=(given, op.window.stride[1]))
     return replace(node, op=replace(op, window=window))
+
+
+def _row_taken(layer: Layer[Any]) -> int | None:
+    """Which row of its input a layer copies, and nothing else; None if it does not."""
+    (_, *row), image = layer.out.shape, layer.ins[0].shape
+    op = layer.op
+    if not isinstance(op, Move) or layer.out.shape[0] != 1 or tuple(row) != image[1:]:
+        return None
+    index = op.index.ravel()
+    return int(index[0]) // len(index) if _is_row(index) else None
+
+
+def _is_row(index: np.ndarray) -> bool:
+    """True if bytes are those of a row, in order."""
+    start = int(index[0])
+    return start % len(index) == 0 and np.array_equal(index, start + np.arange(len(index)))
 
 
 def _starts_with_zeros(layer: Layer[Any]) -> bool:
