@@ -229,6 +229,21 @@ VMCU_SMALL bool vmcu_check_shift(int32_t shift)
 	return shift >= -31 && shift <= 30;
 }
 
+VMCU_SMALL bool vmcu_check_shifts(const struct vmcu_check *c, const int32_t *offset, uint32_t count)
+{
+	const int32_t *shifts = vmcu_check_at(c, offset);
+
+	if (!vmcu_check_array(c, offset, count, sizeof(*shifts))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!vmcu_check_shift(shifts[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /** See SHIFTS of kernels/integer_scale.py. */
 #define LINE_SHIFT_MAX 22
 

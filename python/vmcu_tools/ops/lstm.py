@@ -14,16 +14,14 @@ and the unit's cell are read, and its three bytes written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph import Op
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, wrap_int32
+from .carrying import CarryingLayer
 from .kernel_type import KernelType
-from .layer import NEVER, Layer
-from .reach import Reach
 from .values import Array, CStruct, Kernel, Struct
 
 # Gates in the order of the weights: what enters, what stays, the new cell, what is shown.
@@ -41,7 +39,8 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	const int8_t *weights;   /**< by unit, of inputs, then of units: four, or what is left, by gate */
+	/** by unit, of inputs, then of units: four taps, or what is left of them, by gate */
+	const int8_t *weights;
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 """
@@ -143,31 +142,18 @@ class LstmStep(Op):
     zero: int
 
 
-class LstmStepLayer(Layer[LstmStep], op=LstmStep):
-    @property
-    def goes_on(self) -> bool:
-        """True if the row before is of its own output."""
-        return self.ins[1].name == self.out.name
-
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        made: list[np.ndarray] = []
-        for y in range(y0, y1):
-            before = data[1][max(y - 1, 0)] if not self.goes_on or y else np.zeros(0, np.int8)
-            made.append(self._step(data[0][y].ravel(), made[-1] if made else before))
-        return np.stack(made)
-
-    def _step(self, x: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """The state int8 (3, units) behind a step, of the one before; of nothing in the first."""
+class LstmStepLayer(CarryingLayer[LstmStep], op=LstmStep):
+    def step(self, x: np.ndarray, before: np.ndarray | None) -> np.ndarray:
         op, table = self.op, sigmoids()
         units, less = len(op.weights), 0 if self.goes_on else op.zero
-        flat = np.ascontiguousarray(before).ravel()
         cell = np.zeros(units, np.int64)
         hidden = np.full(units, op.zero - less, np.int8)
-        if flat.size:
+        if before is not None:
+            flat = np.ascontiguousarray(before).ravel()
             hidden, cell = flat[:units], flat[units:].view("<i2").astype(np.int64)
         # As a byte first: what is less its zero point may have gone around.
         given = (hidden + np.int64(less)).astype(np.int8).astype(np.int64) - op.zero
-        taken = x.astype(np.int64) - self.ins[0].zero_point
+        taken = x.ravel().astype(np.int64) - self.ins[0].zero_point
         sums = [
             _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ taken + op.offsets))),
             _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ given))),
@@ -181,56 +167,13 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         hidden = (np.clip(given, INT8_MIN, INT8_MAX) - less).astype(np.int8)
         return np.concatenate([hidden, cell.astype("<i2").view(np.int8)]).reshape(COLUMNS, units)
 
-    def input_rows(self, index: int, y: int) -> range:
-        if index and self.goes_on:
-            return range(max(y - 1, 0), y)
-        return range(y, y + 1)
-
-    def reach(self, index: int) -> Reach:
-        above = int(index == 1 and self.goes_on)
-        return Reach((1, 0), (above, 0), (-above, self.ins[index].shape[1] - 1))
-
     @property
-    def by_rows(self) -> bool:
-        return self.goes_on
-
-    @property
-    def apart(self) -> int:
-        """The first row has none before it."""
-        return 1
-
-    @property
-    def ticks_per_row(self) -> int:
-        return self.out.shape[2]
-
-    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
-        if index == 0:
-            return np.full(self.ins[0].shape[1:], self.ticks_per_row - 1, np.int64)
-        found = self._units()
-        found[0] = 0
-        return found
-
-    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
-        return self._units()
-
-    def _units(self) -> np.ndarray:
-        """The tick of each byte's unit, int64 (3, units)."""
+    def unit_ticks(self) -> tuple[np.ndarray, np.ndarray]:
         units = np.arange(self.out.shape[2])
-        return np.concatenate([units, np.repeat(units, 2)]).reshape(COLUMNS, -1)
-
-    def last_reads(self, index: int) -> np.ndarray:
-        ticks = self.reads_in_call(index, 0, COLUMNS)
-        assert ticks is not None
-        turns = np.arange(self.out.shape[0]) + int(index == 1 and self.goes_on)
-        found: np.ndarray = ticks + (turns * self.ticks_per_row)[:, None, None]
-        if index == 1 and self.goes_on:
-            found[-1] = NEVER
-        return found
-
-    def writes(self) -> np.ndarray:
-        turns = np.arange(self.out.shape[0]) * self.ticks_per_row
-        found: np.ndarray = self._units() + turns[:, None, None]
-        return found
+        written = np.concatenate([units, np.repeat(units, 2)]).reshape(COLUMNS, -1)
+        read = written.copy()
+        read[0] = 0
+        return read, written
 
     @property
     def macs(self) -> int:

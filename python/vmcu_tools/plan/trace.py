@@ -295,6 +295,10 @@ def needed_by(all_readers: Iterable[tuple[np.ndarray, Grid, Feed]]) -> Steps:
             if pixels[-1] != feed.height * feed.width:
                 pixels = pixels.copy()
                 pixels[-1] = feed.height * feed.width
+            if feed.before[0] < 0:
+                # Rows in front of the first that it reads are never needed.
+                times = np.append(-1, times)
+                pixels = np.append(-feed.before[0] * feed.width, pixels)
             readers.append(Steps(times, pixels))
     if len(readers) <= 1:
         return readers[0] if readers else NEVER

@@ -380,6 +380,39 @@ const struct vmcu_kernel vmcu_dense_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+#if defined(VMCU_STREAMS)
+VMCU_SMALL static bool check_dense_by_rows(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_by_rows_params *p = c->params;
+
+	return p->rows >= 1U &&
+	       p->rows <= 200U &&
+	       vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 1) == vmcu_check_output(c) &&
+	       vmcu_check_output(c)->width == 6U &&
+	       vmcu_check_output(c)->channels <= 1024U && (uint32_t)vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels <= 4096U &&
+	       vmcu_check_shifts(c, p->shifts, vmcu_check_output(c)->channels) &&
+	       vmcu_check_array(c, p->weights, p->rows * vmcu_check_output(c)->channels * ((uint32_t)vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels), sizeof(*p->weights)) &&
+	       vmcu_check_array(c, p->begins, vmcu_check_output(c)->channels, sizeof(*p->begins)) &&
+	       vmcu_check_array(c, p->multipliers, vmcu_check_output(c)->channels, sizeof(*p->multipliers));
+}
+
+extern const struct vmcu_kernel vmcu_dense_by_rows_kernel;
+const struct vmcu_kernel vmcu_dense_by_rows_kernel = {
+	.name = "vmcu_dense_by_rows",
+	.run = vmcu_dense_by_rows,
+	.check = check_dense_by_rows,
+	.bytes = 24U,
+	.pointers = 4U,
+	.behind = 16U,
+	.native = offsetof(struct vmcu_dense_by_rows_params, rows),
+	.size = sizeof(struct vmcu_dense_by_rows_params),
+	.reads = VMCU_READS_CARRIED,
+};
+#endif
+
 VMCU_SMALL static bool check_depthwise_3_1(const struct vmcu_check *c)
 {
 	return vmcu_check_depthwise(c, &packing, 3U, 1U, 20U);
