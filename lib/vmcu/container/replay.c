@@ -48,6 +48,9 @@ static bool finds(const struct replay *r, const struct run *out, uint16_t i, boo
 	if (r->kernel->reads == VMCU_READS_PIXEL || r->kernel->reads == VMCU_READS_ATTENDED) {
 		return vmcu_replay_follows(r, out, inputs[i]);
 	}
+	if (r->kernel->reads == VMCU_READS_CARRIED) {
+		return vmcu_replay_carries(r, out, inputs[i]);
+	}
 	if (r->kernel->reads == VMCU_READS_NONE) {
 		return true;
 	}

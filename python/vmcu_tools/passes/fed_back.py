@@ -21,7 +21,7 @@ from ..ops.lookup import Lookup
 from ..ops.move import Move
 from ..ops.pad import Pad
 from ..quant import INT8_MAX, INT8_MIN
-from .carried import carried, prepared
+from .carried import goes_on
 from .rewrite import free_name, same_quantisation
 from .turned import turned
 
@@ -75,17 +75,7 @@ def _keeping(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
     if any(isinstance(fit, str) for fit in fits):
         return _computed(graph, pairs)
     kept = _without(upright, fits, pairs)
-    return kept if _goes_on(kept) else _computed(graph, pairs)
-
-
-def _goes_on(graph: Graph) -> bool:
-    """True if all of a call's rows can follow those of the call before, as rings need it."""
-    rows = graph.tensors[graph.inputs[0].tensor].shape[0]
-    try:
-        carried(prepared(graph), rows, 2)
-    except UserError:
-        return False
-    return True
+    return kept if goes_on(kept) else _computed(graph, pairs)
 
 
 def recurs(graph: Graph) -> bool:

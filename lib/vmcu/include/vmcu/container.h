@@ -57,6 +57,7 @@ enum vmcu_reads {
 	VMCU_READS_JOINED,   /**< the pixels inside the output, see vmcu_concat() */
 	VMCU_READS_BACK,     /**< the pixels of the hop's window, see vmcu_look_back() */
 	VMCU_READS_RECALLED, /**< from the second hop on, those that it writes: vmcu_recall() */
+	VMCU_READS_CARRIED,  /**< its row; of its own output the row before: vmcu_lstm() */
 	VMCU_READS_NONE,     /**< no pixels, see vmcu_hop_count() */
 };
 

@@ -83,6 +83,12 @@ def computes_states(model: FileModel) -> bool:
     return bool(model.begins) or any(op.op in _COMPUTED for op in model.ops)
 
 
+def states_go_on(model: FileModel) -> bool:
+    """True if its only states are those of layers whose steps can be rows that go on and on."""
+    own = (index for op in model.ops if op.op in _COMPUTED for index in op.inputs)
+    return not model.begins and set(model.states) <= {model.tensors[index].name for index in own}
+
+
 def _kept(model: FileModel, once: FileModel) -> FileModel:
     """The model without its variables: all of them rows that are padding in a first call, or
     computed."""

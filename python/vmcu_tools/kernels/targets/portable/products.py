@@ -87,6 +87,20 @@ def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> Non
 
 @define(
     "Dot",
+    OPERANDS,
+    "\n".join(
+        f"acc[{n}] = vmcu_mac(acc[{n}], x[{i}], y[{WIDE * n + i}]);"
+        for i in range(4)
+        for n in range(WIDE)
+    ),
+)
+def dot_rows_4(m: Machine, acc: np.ndarray, x: Place, y: Ram) -> None:
+    """Four taps times four rows of four taps, one row after the other."""
+    acc += m.load(y).reshape(WIDE, -1) @ m.load(x)
+
+
+@define(
+    "Dot",
     f"{OPERANDS}, int32_t x_zero",
     "const int32_t tap = x[0] - x_zero;\n\n"
     + "\n".join(f"acc[{n}] = vmcu_mac(acc[{n}], tap, y[{n}]);" for n in range(WIDE)),
