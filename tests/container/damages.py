@@ -56,7 +56,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         *(("window.kernel_h", 0), ("window.stride_h", 2), ("window.pad_top", -1)),
         *(("window.dilation_h", 0), ("window.kernel_w", 2), ("window.pad_left", 1)),
         *(("heads", 0), ("heads", 9999), ("sharing", 0), ("sharing", 7), ("table", AWAY)),
-        *(("score_bias", AWAY), ("bias_head", 65535), ("bias_row", 65535), ("sum", AWAY)),
+        *(("score_bias", AWAY), ("bias_head", 65535), ("sum", AWAY)),
     ),
     "vmcu_average_pool": (*WINDOW, ("rescale", 9), ("count_padding", 2)),
     "vmcu_average_pool_sum": (

@@ -162,10 +162,12 @@ static bool bias_fits(const struct vmcu_check *c, const struct vmcu_attention_pa
 			     (uint64_t)(vmcu_check_output(c)->height - 1U) * p->bias_row +
 			     p->window.kernel_h;
 
-	return p->score_bias == NULL ||
-	       (end < UINT32_MAX && vmcu_check_array(c, p->score_bias, (uint32_t)end, 1U) &&
-		vmcu_check_array(c, p->sum, 1U, sizeof(*p->sum)) && (uintptr_t)p->sum % 8U == 0U &&
-		vmcu_check_float_sum(vmcu_check_at(c, p->sum)));
+	if (p->score_bias == NULL) {
+		return p->sum == NULL && p->bias_head == 0U && p->bias_row == 0U;
+	}
+	return end < UINT32_MAX && vmcu_check_array(c, p->score_bias, (uint32_t)end, 1U) &&
+	       vmcu_check_array(c, p->sum, 1U, sizeof(*p->sum)) && (uintptr_t)p->sum % 8U == 0U &&
+	       vmcu_check_float_sum(vmcu_check_at(c, p->sum));
 }
 
 VMCU_SMALL bool vmcu_check_attention(const struct vmcu_check *c)

@@ -31,13 +31,13 @@ assert WINDOW and PRODUCT
 PARAMS = CStruct(
     "vmcu_attention_params",
     """
-	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
-	struct vmcu_product scores;
-	struct vmcu_product output;
 	const uint32_t *exp;              /**< as of struct vmcu_softmax_params */
 	const int8_t *table;              /**< a score's byte plus 128: the score; NULL: as it is */
 	const int8_t *score_bias;         /**< added to scores; NULL: nothing */
 	const struct vmcu_float_sum *sum; /**< how; NULL without @a score_bias */
+	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
+	struct vmcu_product scores;
+	struct vmcu_product output;
 	uint32_t gain;                    /**< as of softmax; 0: vmcu_softmax_tflite() */
 	uint16_t bias_head;               /**< bytes of it from a head to the next, 0: one for all */
 	uint16_t bias_row;                /**< bytes of it from a row to the next, 0: one for all */
