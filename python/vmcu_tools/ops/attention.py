@@ -90,7 +90,7 @@ class Attention(Op):
 
 
 class AttentionLayer(Layer[Attention], op=Attention):
-    rates = Rates(call=900, mac=5.6, byte=65, floating=65)
+    rates = Rates(call=900, mac=7.5, byte=95, floating=0)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return np.stack([self._row(data, y) for y in range(y0, y1)])

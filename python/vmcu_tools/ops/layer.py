@@ -242,7 +242,7 @@ class Layer(ABC, Generic[OpT]):
         """Rows of its own from which on no input is read in front of its first row; of a layer that
         works by_rows."""
         reaches = (self.reach(index) for index in range(len(self.ins)))
-        return max(-(-reach.before[0] // reach.stride[0]) for reach in reaches)
+        return max(-(-reach.before[0] // max(reach.stride[0], 1)) for reach in reaches)
 
     @property
     def apart(self) -> int:

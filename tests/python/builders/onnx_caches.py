@@ -58,10 +58,8 @@ class Step:
         y = m.qdq(m.node("MatMul", [y, values]), m.stated(0.05, 1))
         y = m.node("Reshape", [y, m.constant(np.array([1, 1, self.asked]))])
         y = self._dense(m, y, self.asked, self.width)
-        size = self.tokens - 1
+        size = self.tokens if self.sliced_first else self.tokens - 1
         shape = (1, self.heads, size, self.depth) if self.by_heads else (1, size, self.width)
-        if self.sliced_first:
-            shape = tuple(self.tokens if n == size else n for n in shape)
         past, kind = (TensorProto.FLOAT, shape), TensorProto.FLOAT
         for made, name in (
             (y, "y"),
