@@ -47,16 +47,16 @@ class Sequence:
             picked = m.constant(np.arange(self.heads) // self.sharing)
             keys, values = (m.node("Gather", [one, picked], axis=1) for one in (keys, values))
         keys = m.node("Transpose", [keys], perm=[0, 1, 3, 2])
-        y = m.qdq(m.node("MatMul", [query, keys]), m.stated(0.06, -5))
+        y = m.qdq(m.node("MatMul", [query, keys]), m.stated(0.0613, -5))
         if self.scale:
-            y = m.qdq(m.node("Mul", [y, m.constant(np.float32(0.5))]), m.stated(0.03, -5))
+            y = m.qdq(m.node("Mul", [y, m.constant(np.float32(0.5))]), m.stated(0.0311, -5))
         if self.mask:
             ahead = np.triu(np.full((self.tokens, self.tokens), -6.0, np.float32), 1)
             far = m.qdq(m.constant(ahead[None, None]), m.stated(0.05, 120))
-            y = m.qdq(m.node("Add", [y, far]), m.stated(0.06, 40))
+            y = m.qdq(m.node("Add", [y, far]), m.stated(0.0587, 40))
         scores = y
         y = m.qdq(m.node("Softmax", [y], axis=-1), m.stated(1 / 256, -128))
-        y = m.qdq(m.node("MatMul", [y, values]), m.stated(0.03, 2))
+        y = m.qdq(m.node("MatMul", [y, values]), m.stated(0.0297, 2))
         y = m.node("Transpose", [y], perm=[0, 2, 1, 3])
         y = m.node("Reshape", [y, m.constant(np.array([1, self.tokens, self.width]))])
         kind = (TensorProto.FLOAT, None)
