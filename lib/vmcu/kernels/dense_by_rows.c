@@ -38,7 +38,7 @@ VMCU_SMALL void vmcu_dense_by_rows(const struct vmcu_call *call)
 	int8_t *out = vmcu_output_start(call);
 
 	for (uint32_t c = 0; c < channels; c++, w += taps) {
-		const uint32_t place = SUMS * channels + sizeof(int32_t) * c;
+		const uint32_t place = SUMS * channels + (uint32_t)sizeof(int32_t) * c;
 		int32_t sum = begins[c];
 
 		if (number != 0U) {

@@ -96,8 +96,7 @@ VMCU_CALLED int32_t step(const struct vmcu_lstm_params *p, const uint16_t *table
 
 	*cell = (next > p->clip) ? p->clip : (next < -p->clip) ? -p->clip : next;
 	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
-	const int32_t seen =
-		tanh_of(table, (*cell * p->tanh_multiplier + half) >> p->tanh_shift);
+	const int32_t seen = tanh_of(table, (*cell * p->tanh_multiplier + half) >> p->tanh_shift);
 	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);
 
 	return vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX);

@@ -88,7 +88,8 @@ class CarryingLayer(Layer[OpT]):
         return np.where(ticks < 0, NEVER, found)
 
     def writes(self) -> np.ndarray:
-        return self.unit_ticks[1] + self._starts(0)
+        found: np.ndarray = self.unit_ticks[1] + self._starts(0)
+        return found
 
     def _starts(self, later: int) -> np.ndarray:
         """The first tick of each row, or of rows further down, int64 (H, 1, 1)."""

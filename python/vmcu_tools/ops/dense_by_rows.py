@@ -110,7 +110,7 @@ class DenseByRowsLayer(CarryingLayer[DenseByRows], op=DenseByRows):
 
     @property
     def macs(self) -> int:
-        return self.out.shape[0] * self.op.weights[0].size
+        return self.out.shape[0] * int(self.op.weights[0].size)
 
     @property
     def weight_bytes(self) -> int:

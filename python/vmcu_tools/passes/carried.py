@@ -56,7 +56,7 @@ def prepared(graph: Graph) -> Graph:
 def goes_on(graph: Graph) -> bool:
     """True if all of a call's rows can follow those of the call before. Where layers carry their
     own rows, padding is of the file and comes in each call."""
-    if not graph.inputs:
+    if not graph.inputs or graph.recurs:
         return False
     rows = graph.tensors[graph.inputs[0].tensor].shape[0]
     try:

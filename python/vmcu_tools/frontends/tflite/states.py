@@ -85,8 +85,8 @@ def computes_states(model: FileModel) -> bool:
 
 def states_go_on(model: FileModel) -> bool:
     """True if its only states are those of layers whose steps can be rows that go on and on."""
-    own = (index for op in model.ops if op.op in _COMPUTED for index in op.inputs)
-    return not model.begins and set(model.states) <= {model.tensors[index].name for index in own}
+    others = _OWN.keys() - _COMPUTED
+    return not model.begins and all(op.op not in others for op in model.ops)
 
 
 def _kept(model: FileModel, once: FileModel) -> FileModel:
