@@ -67,6 +67,15 @@ def test_forms(op: str, both: bool, begins: bool, biased: bool, batch_first: boo
     expect_the_same(Cell(op, both=both, begins=begins, biased=biased, given=given))
 
 
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_several_sequences(op: str, steps: int, batch_first: bool) -> None:
+    given = {"layout": 1} if batch_first else {}
+    for more in ({"both": True}, {"begins": True}, {"both": True, "begins": True}):
+        expect_the_same(Cell(op, steps, given=given, batch=3, **more))
+
+
 GIVEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("GRU", {"linear_before_reset": 1}, {}),
     ("GRU", {"linear_before_reset": 1, "direction": "reverse"}, {"begins": True}),

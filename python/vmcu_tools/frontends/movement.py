@@ -7,12 +7,17 @@ place, with numpy; the result says for each output element where it comes from.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..graph import Op
+from ..graph import Op, Shape, Tensor
 from ..ops.move import Move
 from ..ops.reshape import Reshape
-from .common import UnsupportedError, require
+from .common import GraphBuilder, present, require
+
+# Numbers in the tables of one rearrangement, four bytes each.
+MAX_PLACES = 1 << 16
 
 
 def file_index(shape: tuple[int, ...]) -> np.ndarray:
@@ -20,20 +25,62 @@ def file_index(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64).reshape(shape)
 
 
-def move(index: np.ndarray, size: int) -> Op:
+def move(index: np.ndarray, size: int) -> Op | None:
     """The op that takes byte index[y, x, c] of `size` bytes for each output byte (H, W, C).
 
-    A Reshape where nothing moves. Raises UnsupportedError for what Move cannot say.
+    A Reshape where nothing moves, None for what Move cannot say in this shape.
     """
     if index.size == size and np.array_equal(index.ravel(), np.arange(size)):
         return Reshape()
-    op = Move.of(index)
-    if op is None:
-        raise UnsupportedError(
-            "this rearrangement of elements is not supported",
-            "split it into simpler steps",
-        )
-    return op
+    return Move.of(index)
+
+
+def rearranged(builder: GraphBuilder, x: Tensor, index: np.ndarray) -> tuple[Tensor, Op]:
+    """The op that takes byte index[y, x, c] of `x` for each output byte (H, W, C), and its input:
+    `x`, or all of its bytes in their new order under another shape.
+
+    Raises UnsupportedError if that needs larger tables than a device may hold.
+    """
+    builder.spend(index.size)
+    op = move(index, x.bytes)
+    if op is not None:
+        return x, op
+    shape = _loops(index.ravel())
+    reason = f"this order of {index.size:,} elements needs more than {MAX_PLACES:,} offsets"
+    op = Move.of(index.reshape(shape)) if sum(shape) <= MAX_PLACES else None
+    op = present(op, reason, "rearrange smaller tensors")
+    name = f"{x.name}/order {len(builder.nodes)}"
+    other = builder.add_tensor(Tensor(name, shape, x.scale, x.zero_point))
+    builder.add_node(name, op, [x.name], name)
+    return other, Reshape()
+
+
+def _loops(flat: np.ndarray) -> Shape:
+    """(H, W, C) of fewest tables in which Move can say the order `flat`, int64 (elements,)."""
+    found = len(flat), 1, 1
+    for inner in _divisors(len(flat)):
+        if not _repeats(flat, inner):
+            continue
+        starts = flat[::inner]
+        for middle in _divisors(len(starts)):
+            shape = len(starts) // middle, middle, inner
+            if sum(shape) < sum(found) and _repeats(starts, middle):
+                found = shape
+    return found
+
+
+def _repeats(flat: np.ndarray, count: int) -> bool:
+    """Whether each `count` neighbours are the first ones, moved on."""
+    rows = flat.reshape(-1, count)
+    steps = rows[0] - rows[0, 0]
+    return all(
+        bool((part - part[:, :1] == steps).all()) for part in (rows[:2], rows)
+    )
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
 
 
 def depth_to_space(index: np.ndarray, block: int, column_first: bool = False) -> np.ndarray:

@@ -27,7 +27,7 @@ ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), 
 KNOWN = {one.lower(): one for one in ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus")}
 # So that a step has 30 nodes at most, see MAX_NODES.
 MOST_STEPS = 100
-_FIXED = "export it for one sequence of a fixed length, batch 1"
+_FIXED = "export it for sequences of a fixed length and a fixed batch"
 
 
 @dataclass
@@ -65,8 +65,7 @@ class _Unroller:
         self.at = self.prefix = next(name for name in self.outputs if name)
         self.batch_first = bool(self.given.get("layout", 0))
         require(len(shape) == 3 and min(shape) > 0, "the input has no fixed shape", _FIXED)
-        self.steps, batch = shape[int(self.batch_first)], shape[1 - int(self.batch_first)]
-        require(batch == 1, f"batch size {batch}", _FIXED)
+        self.steps, self.batch = shape[int(self.batch_first)], shape[1 - int(self.batch_first)]
         many = f"{self.steps} steps, at most {MOST_STEPS} are possible"
         require(self.steps <= MOST_STEPS, many, "give it shorter sequences, and keep its state")
         self._check_lengths(constants)
@@ -78,26 +77,26 @@ class _Unroller:
         self.activations = self._activations()
 
     def run(self) -> Unrolled:
-        x = self._add("Reshape", [self.inputs[0], self._ints("rows", self.steps, -1)], "x")
+        # Rows of the batch, step by step.
+        x = self.inputs[0]
+        if self.batch_first and self.batch > 1:
+            x = self._add("Transpose", [x], "x by step", perm=[1, 0, 2])
+        x = self._add("Reshape", [x, self._ints("rows", self.steps * self.batch, -1)], "x")
         sides = [self._direction(n, x) for n in range(len(self.directions))]
         hidden = [[step[0] for step in side] for side in sides]
         if self.outputs[0]:
             # By step: each direction's state at it.
             rows = [side[t] for t in range(self.steps) for side in hidden]
             joined = self._joined(rows, "y", "h")
-            order = (1, self.steps) if self.batch_first else (self.steps,)
-            places = (len(sides),) if self.batch_first else (len(sides), 1)
-            shape = self._ints("y shape", *order, *places, self.size)
-            self._output("Reshape", [joined, shape], self.outputs[0])
+            shape = (self.steps, len(sides), self.batch, self.size)
+            self._output(joined, shape, (2, 0, 1, 3), self.outputs[0])
         for place, name in enumerate(self.outputs[1:3]):
             if name:
                 # The last step that is computed.
                 ways = zip(sides, self.directions, strict=True)
                 ends = [side[0 if way < 0 else -1] for side, way in ways]
                 joined = self._joined([end[place] for end in ends], f"end {place}", "hc"[place])
-                first = (1, len(sides)) if self.batch_first else (len(sides), 1)
-                shape = self._ints(f"end shape {place}", *first, self.size)
-                self._output("Reshape", [joined, shape], name)
+                self._output(joined, (len(sides), self.batch, self.size), (1, 0, 2), name)
         return self.found
 
     def _direction(self, number: int, x: str) -> list[tuple[str, str]]:
@@ -125,9 +124,9 @@ class _Unroller:
 
     def _begin(self, place: int, number: int, role: str) -> str:
         """The state before the first step: an input of the node, or zeros."""
-        name, shape = self.inputs[place], self._ints("state", 1, self.size)
+        name, shape = self.inputs[place], self._ints("state", self.batch, self.size)
         if not name:
-            return self._constant(f"{role} begins", np.zeros((1, self.size), np.float32))
+            return self._constant(f"{role} begins", np.zeros((self.batch, self.size), np.float32))
         axis = 1 if self.batch_first else 0
         if len(self.directions) > 1:
             picked = self._constant(f"pick {place}", np.array(number))
@@ -185,7 +184,8 @@ class _Unroller:
         """The input in this step."""
         if self.steps == 1:
             return x
-        bounds = (self._ints(f"at {n}", n) for n in (self.step, self.step + 1, 0))
+        ends = (self.step * self.batch, (self.step + 1) * self.batch, 0)
+        bounds = (self._ints(f"at {n}", n) for n in ends)
         made = self._now("Slice", [x, *bounds], "x")
         self._like("x", x, self.inputs[0])
         return made
@@ -234,8 +234,17 @@ class _Unroller:
         self.found.nodes.append(helper.make_node(op, ins, [made], made, **more))
         return made
 
-    def _output(self, op: str, ins: list[str], name: str) -> None:
-        self.found.nodes.append(helper.make_node(op, ins, [name], name))
+    def _output(
+        self, joined: str, shape: tuple[int, ...], order: tuple[int, ...], name: str
+    ) -> None:
+        """An output of the node: `joined` in this shape; order: of its axes, batch in front."""
+        if self.batch_first and self.batch > 1:
+            steps = self._add("Reshape", [joined, self._ints(f"{name} steps", *shape)], f"{name} steps")
+            self.found.nodes.append(helper.make_node("Transpose", [steps], [name], name, perm=order))
+            return
+        ordered = [shape[axis] for axis in order] if self.batch_first else shape
+        inputs = [joined, self._ints(f"{name} shape", *ordered)]
+        self.found.nodes.append(helper.make_node("Reshape", inputs, [name], name))
 
     def _joined(self, rows: list[str], name: str, role: str) -> str:
         """States of several steps or directions, all of one scale."""

@@ -28,6 +28,7 @@ class Cell:
     peepholes: bool = False
     given: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+    batch: int = 1
 
     @property
     def batch_first(self) -> bool:
@@ -55,11 +56,13 @@ class Cell:
             attributes["direction"] = "bidirectional"
         outputs = ["y", *(f"{state}n" for state in self.states)]
         node = helper.make_node(self.op, names, outputs, "cell", **attributes)
-        x = (1, self.steps, self.inputs) if self.batch_first else (self.steps, 1, self.inputs)
-        state = (1, ways, self.size) if self.batch_first else (ways, 1, self.size)
-        y = (1, self.steps, ways) if self.batch_first else (self.steps, ways, 1)
+        x = (self.steps, self.batch, self.inputs)
+        y, state = (self.steps, ways, self.batch, self.size), (ways, self.batch, self.size)
+        if self.batch_first:
+            x, state = (x[1], x[0], x[2]), (state[1], state[0], state[2])
+            y = (y[2], y[0], y[1], y[3])
         ins = {"x": x} | ({f"{s}0": state for s in self.states} if self.begins else {})
-        outs = {"y": (*y, self.size)} | {f"{s}n": state for s in self.states}
+        outs = {"y": y} | {f"{s}n": state for s in self.states}
         infos = [
             [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in sides.items()]
             for sides in (ins, outs)

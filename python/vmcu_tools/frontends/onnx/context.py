@@ -15,7 +15,7 @@ from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
 from ..common import GraphBuilder, UnsupportedError, by_operator, present, require
-from ..movement import file_index, move
+from ..movement import file_index, rearranged
 from .curves import REQUANTISE, check_steps, clamp_range, table_of, tabulated
 from .file import FileModel, FileNode
 from .values import (
@@ -205,17 +205,16 @@ class Context:
 
     def arranged(self, x: Activation, laid: np.ndarray) -> Tensor:
         """`x` with the file's elements in the order `laid`, (H, W, C) of row-major indices."""
-        self.builder.spend(laid.size)
         index = places(x).ravel()[laid]
-        kind = move(index, x.tensor.bytes)
-        if isinstance(kind, Reshape) and x.tensor.shape == index.shape:
-            return x.tensor
         key = (x.tensor.name, index.shape, index.tobytes())
         if key not in self._arranged:
+            source, kind = rearranged(self.builder, x.tensor, index)
+            if source is x.tensor and isinstance(kind, Reshape) and source.shape == index.shape:
+                return x.tensor
             name = f"{x.tensor.name}/{sum(k[0] == x.tensor.name for k in self._arranged)}"
             shape = index.shape[0], index.shape[1], index.shape[2]
             out = self.builder.add_tensor(Tensor(name, shape, x.tensor.scale, x.tensor.zero_point))
-            self.builder.add_node(name, kind, [x.tensor.name], name)
+            self.builder.add_node(name, kind, [source.name], name)
             self._arranged[key] = out
         return self._arranged[key]
 
@@ -240,7 +239,6 @@ class Context:
         """`x` after an operator that only rearranges: `index` holds, in the shape of the result
         in the file, the row-major place of each element in x."""
         require(index.size > 0, "the output is empty")
-        self.builder.spend(index.size)
         shape = tuple(int(d) for d in index.shape)
         if is_image(shape) and is_image(x.shape) and x.order is None:
             laid = channels_last(shape)
@@ -248,14 +246,14 @@ class Context:
             laid = file_index(shape)
             laid = laid.reshape(matrices(shape) if len(shape) > 3 else tensor_shape(shape, None))
         order, memory = arrangement(shape, laid)
-        source = places(x).ravel()[index.ravel()[laid]]
-        kind = move(source, x.tensor.bytes)
+        places_in = places(x).ravel()[index.ravel()[laid]]
+        source, kind = rearranged(self.builder, x.tensor, places_in)
         return Pending(
             node.outputs[output],
             node.name,
             shape,
             order,
-            (x.tensor,),
+            (source,),
             lambda out, low, high: replace(kind, act_min=low, act_max=high),
             x.dtype,
             (x.tensor.scale, x.tensor.zero_point),

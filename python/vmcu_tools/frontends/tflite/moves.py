@@ -15,7 +15,7 @@ from ...ops.concat import Concat
 from ...ops.pad import Pad
 from ...quant import INT8_MIN
 from ..common import KEEP_QUANTISATION, require
-from ..movement import file_index, move
+from ..movement import file_index, rearranged
 from .arrays import CONSTRAINTS, MOVERS, axis_of
 from .file import FileOp, FileTensor
 from .ops import FOLD_CONSTANT, SAME_SCALE, Importer, rule
@@ -45,8 +45,8 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
     require(same, "the input and output have different scales or zero points", KEEP_QUANTISATION)
     fits = index.size == out.bytes
     require(fits, f"the output is {out.shape} in the file but computes {list(index.shape)}")
-    importer.builder.spend(index.size)
-    importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
+    source, kind = rearranged(importer.builder, x, index.reshape(out.shape))
+    importer.emit(op, kind, [source], out.shape, output)
 
 
 @rule(*_OTHERS, constraints={op: f"{CONSTRAINTS[op]}; {SAME_SCALE}" for op in _OTHERS})

@@ -30,7 +30,7 @@ from ..common import (
     require,
     same_padding,
 )
-from ..movement import file_index, move
+from ..movement import file_index, rearranged
 from .file import FileModel, FileOp, FileTensor
 from .shapes import image_shape, place_of
 
@@ -143,12 +143,11 @@ class Importer:
     def arranged(self, x: Tensor, index: np.ndarray, shape: Shape, name: str) -> Tensor:
         """`x` with its bytes in another order and under another shape, as a tensor of its own.
         index: the source of each byte, of as many elements as `shape` has."""
-        self.builder.spend(index.size)
-        kind = move(index.reshape(shape), x.bytes)
-        if isinstance(kind, Reshape) and x.shape == shape:
+        source, kind = rearranged(self.builder, x, index.reshape(shape))
+        if source is x and isinstance(kind, Reshape) and x.shape == shape:
             return x
         result = self.builder.add_tensor(Tensor(name, shape, x.scale, x.zero_point))
-        self.builder.add_node(name, kind, [x.name], name)
+        self.builder.add_node(name, kind, [source.name], name)
         return result
 
     def move_derived(self, op: FileOp, found: Derived, index: np.ndarray, output: int = 0) -> None:
