@@ -138,12 +138,13 @@ VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 	const int32_t shift = sum->shift;
 	int8_t *const end = job->line + job->keys.count;
 
-	for (int8_t *x = job->line; x != end; x++, bias++) {
+	for (int8_t *x = job->line; x != end; x++) {
 		const int32_t total = *x * a_scale + *bias * b_scale + rest;
 
 		*x = vmcu_saturate8(vmcu_near_half(total, fraction)
 					    ? vmcu_float_sum_exact(sum, *x, *bias)
 					    : total >> shift);
+		bias++;
 	}
 }
 

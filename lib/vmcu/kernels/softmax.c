@@ -89,7 +89,7 @@ struct shares {
 VMCU_APART struct shares shares_of(uint64_t sum, uint32_t gain)
 {
 	int32_t shift = vmcu_min(__builtin_clz(gain) + 31, 46);
-	uint64_t multiplier = ((uint64_t)gain << shift) / sum;
+	uint64_t multiplier = ((uint64_t)gain << shift) / ((sum == 0U) ? 1U : sum);
 
 	while ((multiplier >> 32) != 0U) {
 		multiplier >>= 1;

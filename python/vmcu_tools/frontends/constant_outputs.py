@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Port, Tensor
+from ..graph import Op, Port, Tensor
 from ..ops.binary import Binary
 from ..ops.move import Move
 from ..ops.requantize import Requantize
@@ -21,7 +21,9 @@ def write(builder: GraphBuilder, tensor: Tensor, values: np.ndarray) -> None:
     the least byte, to which a byte of the first input is bounded."""
     require(len(builder.inputs) > 0, "a constant output of a model without inputs", _UNREAD)
     source = builder.tensors[builder.inputs[0].tensor]
-    steps = (("pick", Move.of(np.zeros((1, 1, 1), np.int64))), ("least", _LEAST))
+    pick = Move.of(np.zeros((1, 1, 1), np.int64))
+    assert pick is not None
+    steps: tuple[tuple[str, Op], ...] = (("pick", pick), ("least", _LEAST))
     for part, op in steps:
         out = builder.add_tensor(Tensor(f"{tensor.name}/{part}", (1, 1, 1), tensor.scale, INT8_MIN))
         builder.add_node(tensor.name, op, [source.name], out.name)
