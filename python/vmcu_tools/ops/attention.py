@@ -3,11 +3,12 @@
 how well they fit, and those of the third are added up accordingly.
 
 Order of access: head by head, ascending: reads the head's part of the row that asks and of all
-rows that it sees, then writes its part of the output.
+keys that it sees; then, some channels after the others, reads those of all values and writes them.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from .values import Array, CStruct, Kernel, Struct, StructArray, Value
 from .window import WINDOW, window_rows, window_values
 
 MOST_HEADS, MOST_ROWS = 256, 4096
+# Channels of values that are added up side by side, see lib/vmcu/kernels/attention.c.
+TOGETHER = 8
 assert WINDOW and PRODUCT
 PARAMS = CStruct(
     "vmcu_attention_params",
@@ -38,11 +41,11 @@ PARAMS = CStruct(
 	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
 	struct vmcu_product scores;
 	struct vmcu_product output;
-	uint32_t gain;                    /**< as of softmax; 0: vmcu_softmax_tflite() */
-	uint16_t bias_head;               /**< bytes of it from a head to the next, 0: one for all */
-	uint16_t bias_row;                /**< bytes of it from a row to the next, 0: one for all */
-	uint16_t heads;                   /**< of input 0 and of the output */
-	uint16_t sharing;                 /**< heads that share keys and values */
+	uint32_t gain;      /**< as of softmax; 0: vmcu_softmax_tflite() */
+	uint16_t bias_head; /**< bytes of it from a head to the next, 0: one for all */
+	uint16_t bias_row;  /**< bytes of it from a row to the next, 0: one for all */
+	uint16_t heads;     /**< of input 0 and of the output */
+	uint16_t sharing;   /**< heads that share keys and values */
 	int8_t weight_zero;
 """,
     declares="""
@@ -51,7 +54,8 @@ PARAMS = CStruct(
  *
  * A row of input 0 has a query for each head, rows of inputs 1 and 2 have keys and values. Row y
  * sees those rows of its window that are there; all others have scores of 0 and are not added.
- * For each head, ascending: reads its query and all keys and values that it sees, then writes.
+ * For each head, ascending: reads its query and all keys that it sees. Then for each eight
+ * channels, then four, then the rest: reads them of all values, then writes them.
  * Scratch memory: a byte for each row of the window.
  */
 void vmcu_attention(const struct vmcu_call *call);
@@ -138,43 +142,56 @@ class AttentionLayer(Layer[Attention], op=Attention):
     def reach(self, index: int) -> Reach:
         return Reach.shifted() if index == 0 else Reach.window(self.op.window)
 
-    @property
-    def ticks_per_row(self) -> int:
-        return self.op.heads
-
-    def writes(self) -> np.ndarray:
-        return self._by_head(self.out.shape, self.op.heads)
-
-    def _by_head(self, shape: tuple[int, ...], heads: int, sharing: int = 1) -> np.ndarray:
-        """The tick of the last head that has a byte of a row, where row y is read by call y."""
-        height, _, channels = shape
-        head = (np.arange(channels) // (channels // heads) + 1) * sharing - 1
-        rows = np.arange(height, dtype=np.int64)[:, None, None] * self.ticks_per_row
-        found: np.ndarray = rows + head
+    @functools.cached_property
+    def _groups(self) -> np.ndarray:
+        """By channel of a head's values, the how manieth of those that are added up together."""
+        channels = np.arange(self.out.shape[2] // self.op.heads)
+        eights = len(channels) // TOGETHER * TOGETHER
+        behind = (channels - eights) // (TOGETHER // 2) + eights // TOGETHER
+        found: np.ndarray = np.where(channels < eights, channels // TOGETHER, behind)
         return found
 
+    @property
+    def _ticks(self) -> int:
+        """Of a head."""
+        return int(self._groups[-1]) + 1
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.op.heads * self._ticks
+
+    def writes(self) -> np.ndarray:
+        rows = np.arange(self.out.shape[0], dtype=np.int64)[:, None, None] * self.ticks_per_row
+        found: np.ndarray = rows + self._in_row(self._groups, 1)
+        return found
+
+    def _in_row(self, groups: np.ndarray, sharing: int) -> np.ndarray:
+        """By channel of a row of heads, each of which so many share, the tick of the last of
+        these; groups: by channel of one of them."""
+        heads = np.arange(self.op.heads // sharing, dtype=np.int64) * sharing + sharing - 1
+        found: np.ndarray = (heads[:, None] * self._ticks + groups).ravel()
+        return found
+
+    def _read(self, index: int) -> np.ndarray:
+        """By channel of an input's row, the tick of its last read while a row is made."""
+        heads = self.op.heads // (self.op.sharing if index else 1)
+        first = np.zeros(self.ins[index].shape[2] // heads, np.int64)
+        return self._in_row(self._groups if index == 2 else first, self.op.heads // heads)
+
     def last_reads(self, index: int) -> np.ndarray:
-        if index == 0:
-            return self._by_head(self.ins[0].shape, self.op.heads)
-        tensor, sharing = self.ins[index], self.op.sharing
-        last = np.full(tensor.shape[0], NEVER, np.int64)
+        last = np.full(self.ins[index].shape[0], NEVER, np.int64)
         for y in range(self.out.shape[0]):
             seen = self.input_rows(index, y)
             last[seen.start : seen.stop] = y
-        heads = self._by_head((1, *tensor.shape[1:]), self.op.heads // sharing, sharing)
-        found: np.ndarray = last[:, None, None] * self.ticks_per_row + heads
+        found: np.ndarray = last[:, None, None] * self.ticks_per_row + self._read(index)
         found[last < 0] = NEVER
         return found
 
     def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
-        sharing = self.op.sharing if index else 1
-        one = (1, *self.ins[index].shape[1:])
-        found: np.ndarray = self._by_head(one, self.op.heads // sharing, sharing)[0]
-        return found
+        return self._read(index)[None]
 
     def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
-        found: np.ndarray = self._by_head((1, *self.out.shape[1:]), self.op.heads)[0]
-        return found
+        return self._in_row(self._groups, 1)[None]
 
     @property
     def by_rows(self) -> bool:

@@ -43,11 +43,11 @@ struct vmcu_attention_params {
 	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
 	struct vmcu_product scores;
 	struct vmcu_product output;
-	uint32_t gain;                    /**< as of softmax; 0: vmcu_softmax_tflite() */
-	uint16_t bias_head;               /**< bytes of it from a head to the next, 0: one for all */
-	uint16_t bias_row;                /**< bytes of it from a row to the next, 0: one for all */
-	uint16_t heads;                   /**< of input 0 and of the output */
-	uint16_t sharing;                 /**< heads that share keys and values */
+	uint32_t gain;      /**< as of softmax; 0: vmcu_softmax_tflite() */
+	uint16_t bias_head; /**< bytes of it from a head to the next, 0: one for all */
+	uint16_t bias_row;  /**< bytes of it from a row to the next, 0: one for all */
+	uint16_t heads;     /**< of input 0 and of the output */
+	uint16_t sharing;   /**< heads that share keys and values */
 	int8_t weight_zero;
 };
 
@@ -56,7 +56,8 @@ struct vmcu_attention_params {
  *
  * A row of input 0 has a query for each head, rows of inputs 1 and 2 have keys and values. Row y
  * sees those rows of its window that are there; all others have scores of 0 and are not added.
- * For each head, ascending: reads its query and all keys and values that it sees, then writes.
+ * For each head, ascending: reads its query and all keys that it sees. Then for each eight
+ * channels, then four, then the rest: reads them of all values, then writes them.
  * Scratch memory: a byte for each row of the window.
  */
 void vmcu_attention(const struct vmcu_call *call);
