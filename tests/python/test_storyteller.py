@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,9 @@ SAMPLE = paths.root() / "samples" / "storyteller"
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("onnxruntime")
+    # Other samples and benchmarks have scripts of these names, too.
+    for path in SAMPLE.glob("*.py"):
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
     monkeypatch.syspath_prepend(str(SAMPLE))
     return importlib.import_module("train")
 
