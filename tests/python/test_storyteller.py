@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,13 +18,16 @@ SAMPLE = paths.root() / "samples" / "storyteller"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     pytest.importorskip("onnxruntime")
     # Other samples and benchmarks have scripts of these names, too.
-    for path in SAMPLE.glob("*.py"):
-        monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    names = [path.stem for path in SAMPLE.glob("*.py")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(SAMPLE))
-    return importlib.import_module("train")
+    yield importlib.import_module("train")
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def numbers(name: str) -> list[int]:
