@@ -136,14 +136,16 @@ VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 	const int32_t rest = sum->bias;
 	const int32_t fraction = sum->fraction;
 	const int32_t shift = sum->shift;
-	int8_t *const end = job->line + job->keys.count;
+	int8_t *x = job->line;
+	int8_t *const end = x + job->keys.count;
 
-	for (int8_t *x = job->line; x != end; x++) {
+	while (x != end) {
 		const int32_t total = *x * a_scale + *bias * b_scale + rest;
 
 		*x = vmcu_saturate8(vmcu_near_half(total, fraction)
 					    ? vmcu_float_sum_exact(sum, *x, *bias)
 					    : total >> shift);
+		x++;
 		bias++;
 	}
 }
@@ -191,9 +193,10 @@ VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, 
 		int32_t acc[2 * LANES];
 
 		__builtin_memcpy(acc, sums, sizeof(acc));
-		for (; x != end; x++, value += pitch) {
+		for (; x != end; x++) {
 			vmcu_dot_column_4(&acc[0], x, value, zero);
 			vmcu_dot_column_4(&acc[LANES], x, value + LANES, zero);
+			value += pitch;
 		}
 		__builtin_memcpy(sums, acc, sizeof(acc));
 	}
