@@ -105,19 +105,14 @@ static bool is_product(const struct vmcu_product *q)
 	return (q->is_float != 0U) ? vmcu_check_line(q->shift) : vmcu_check_shift(q->shift);
 }
 
-/** True if inputs are matrices that the kernels may go through, @a count of them. */
-static bool matrices(const struct vmcu_check *c, uint32_t count)
+/** True if both inputs are matrices that the kernels may go through. */
+static bool matrices(const struct vmcu_check *c)
 {
-	if (!vmcu_check_inputs(c, count) || !vmcu_check_calls(c)) {
-		return false;
-	}
-	for (uint16_t i = 0; i < count; i++) {
-		if (!vmcu_check_rows(c, i) ||
-		    vmcu_check_input(c, i)->height != vmcu_check_output(c)->height) {
-			return false;
-		}
-	}
-	return c->layer->columns == c->layer->width &&
+	return vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) && vmcu_check_rows(c, 0) &&
+	       vmcu_check_rows(c, 1) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 1)->height == vmcu_check_output(c)->height &&
+	       c->layer->columns == c->layer->width &&
 	       vmcu_check_input(c, 0)->width == vmcu_check_output(c)->width;
 }
 
@@ -125,7 +120,7 @@ VMCU_SMALL bool vmcu_check_matmul(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
-	return matrices(c, 2U) && is_product(&p->product) &&
+	return matrices(c) && is_product(&p->product) &&
 	       vmcu_check_input(c, 1)->width >= vmcu_check_input(c, 0)->channels &&
 	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels;
 }
@@ -134,7 +129,7 @@ VMCU_SMALL bool vmcu_check_matmul_transposed(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
-	return matrices(c, 2U) && is_product(&p->product) &&
+	return matrices(c) && is_product(&p->product) &&
 	       vmcu_check_input(c, 1)->width == vmcu_check_output(c)->channels &&
 	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels;
 }

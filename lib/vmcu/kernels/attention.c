@@ -6,10 +6,10 @@
 
 #include "gen/isa.h"
 
-/** Channels of values that are added up side by side. */
-#define LANES    4
+/** Channels of values that are added up side by side: twice as many, see ops/attention.py. */
+#define LANES 4
 /** Keys that a query meets at a time. */
-#define TOGETHER 4
+#define KEYS  4
 
 /** Keys or values of a head as one query sees them. */
 struct seen {
@@ -73,12 +73,12 @@ VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int
 
 	while (rows > 0) {
 		/* Where there are fewer, one of them again and again. */
-		const int32_t some = (rows >= TOGETHER) ? TOGETHER : 1;
-		const int32_t next = (rows >= TOGETHER) ? pitch : 0;
+		const int32_t some = (rows >= KEYS) ? KEYS : 1;
+		const int32_t next = (rows >= KEYS) ? pitch : 0;
 		const int8_t *x = query;
 		const int8_t *y = key;
-		int32_t sums[TOGETHER];
-		int32_t acc[TOGETHER] = {start, start, start, start};
+		int32_t sums[KEYS];
+		int32_t acc[KEYS] = {start, start, start, start};
 
 		for (; x != end; x += 4, y += 4) {
 			vmcu_dot_row_4(&acc[0], x, y, zero);
@@ -86,14 +86,14 @@ VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int
 			vmcu_dot_row_4(&acc[2], x, y + 2 * next, zero);
 			vmcu_dot_row_4(&acc[3], x, y + 3 * next, zero);
 		}
-		if (left == 0 && on_line && some == TOGETHER) {
+		if (left == 0 && on_line && some == KEYS) {
 			line[0] = vmcu_saturate8(vmcu_on_line(constants, acc[0]));
 			line[1] = vmcu_saturate8(vmcu_on_line(constants, acc[1]));
 			line[2] = vmcu_saturate8(vmcu_on_line(constants, acc[2]));
 			line[3] = vmcu_saturate8(vmcu_on_line(constants, acc[3]));
 		} else {
 			__builtin_memcpy(sums, acc, sizeof(sums));
-			for (int32_t i = 0; left != 0 && i < TOGETHER; i++, y += next) {
+			for (int32_t i = 0; left != 0 && i < KEYS; i++, y += next) {
 				sums[i] = vmcu_product_row(sums[i], x, y, left, zero);
 			}
 			vmcu_product_store(q, sums, line, some);

@@ -88,7 +88,7 @@ struct shares {
 /** Of a sum that is at least as large as @a gain / 2^16. */
 VMCU_APART struct shares shares_of(uint64_t sum, uint32_t gain)
 {
-	int32_t shift = vmcu_min(__builtin_clz(gain) + 31, 46);
+	int32_t shift = vmcu_min(__builtin_clz(gain | 1U) + 31, 46);
 	uint64_t multiplier = ((uint64_t)gain << shift) / ((sum == 0U) ? 1U : sum);
 
 	while ((multiplier >> 32) != 0U) {

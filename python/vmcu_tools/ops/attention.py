@@ -20,7 +20,7 @@ from ..quant import INT8_MAX, INT8_MIN, FloatSum, Requant, requantize, wrap_int3
 from .add import FLOAT_SUM
 from .kernel_type import KernelType
 from .layer import NEVER, Layer
-from .product import PRODUCT, scale_fields
+from .product import PRODUCT, product_fields
 from .rates import Rates
 from .reach import Reach
 from .softmax import Softmax
@@ -28,8 +28,8 @@ from .values import Array, CStruct, Kernel, Struct, StructArray, Value
 from .window import WINDOW, window_rows, window_values
 
 MOST_HEADS, MOST_ROWS = 256, 4096
-# Channels of values that are added up side by side, see lib/vmcu/kernels/attention.c.
-TOGETHER = 8
+# Channels of values that are added up side by side, where there are as many; else half of them.
+SIDE_BY_SIDE = 8
 assert WINDOW and PRODUCT
 PARAMS = CStruct(
     "vmcu_attention_params",
@@ -146,9 +146,9 @@ class AttentionLayer(Layer[Attention], op=Attention):
     def _groups(self) -> np.ndarray:
         """By channel of a head's values, the how manieth of those that are added up together."""
         channels = np.arange(self.out.shape[2] // self.op.heads)
-        eights = len(channels) // TOGETHER * TOGETHER
-        behind = (channels - eights) // (TOGETHER // 2) + eights // TOGETHER
-        found: np.ndarray = np.where(channels < eights, channels // TOGETHER, behind)
+        eights = len(channels) // SIDE_BY_SIDE * SIDE_BY_SIDE
+        behind = (channels - eights) // (SIDE_BY_SIDE // 2) + eights // SIDE_BY_SIDE
+        found: np.ndarray = np.where(channels < eights, channels // SIDE_BY_SIDE, behind)
         return found
 
     @property
@@ -231,24 +231,14 @@ class AttentionLayer(Layer[Attention], op=Attention):
             fields["bias_row"] = seen if rows > 1 else 0
         limits = (op.scores_zero, INT8_MIN, INT8_MAX)
         last = (self.out.zero_point, op.act_min, op.act_max)
-        depth = self.ins[0].shape[2] // op.heads
+        zeros, depth = (op.weight_zero, values), self.ins[0].shape[2] // op.heads
         return KERNEL(
             window=Struct("", dict(window)),
-            scores=_product(op.scores, (query, keys), limits, depth),
-            output=_product(op.requant, (op.weight_zero, values), last, op.window.kernel[0]),
+            scores=Struct("", dict(product_fields(op.scores, (query, keys), limits, depth))),
+            output=Struct("", dict(product_fields(op.requant, zeros, last, op.window.kernel[0]))),
             gain=op.softmax.gain if op.softmax.exact_shares else 0,
             heads=op.heads,
             sharing=op.sharing,
             weight_zero=op.weight_zero,
             **fields,
         )
-
-
-def _product(
-    requant: Requant, zeros: tuple[int, int], output: tuple[int, int, int], depth: int
-) -> Struct:
-    """struct vmcu_product; output: zero point, least and largest byte; depth: terms of a sum."""
-    names = ("output_zero", "act_min", "act_max")
-    fields: dict[str, Value] = dict(scale_fields(requant, output[0], depth))
-    fields |= {"x_zero": zeros[0], "y_zero": zeros[1], **dict(zip(names, output, strict=True))}
-    return Struct("", fields)

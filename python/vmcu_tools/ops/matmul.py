@@ -11,13 +11,14 @@ import numpy as np
 
 from ..graph import Op
 from ..kernels.programs import PROGRAMS
-from ..quant import Requant
+from ..quant import Requant, requantize, wrap_int32
 from .kernel_type import KernelType
-from .layer import Binding
-from .product import ProductLayer
+from .layer import Binding, ProgramLayer
+from .product import PRODUCT, product_fields
+from .rates import Rates
 from .values import CStruct
 
-PARAMS = CStruct("vmcu_matmul_params", "struct vmcu_product product;")
+PARAMS = CStruct("vmcu_matmul_params", f"struct {PRODUCT.name} product;")
 KernelType("vmcu_matmul", PARAMS, check="vmcu_check_matmul(c)")
 KernelType("vmcu_matmul_transposed", PARAMS, check="vmcu_check_matmul_transposed(c)")
 
@@ -33,17 +34,28 @@ class MatMul(Op):
     transposed: bool = False
 
 
-class MatMulLayer(ProductLayer[MatMul], op=MatMul):
+class MatMulLayer(ProgramLayer[MatMul], op=MatMul):
+    can_descend = False
+    rates = Rates(call=900, mac=5.6, byte=65, floating=65)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        a, b = self.centred(data, y0, y1)
-        return self.finish(a @ (b.swapaxes(1, 2) if self.op.transposed else b), self.op.requant)
+        op, zero = self.op, self.out.zero_point
+        pairs = zip(self.ins, data, strict=True)
+        a, b = (values[y0:y1].astype(np.int64) - tensor.zero_point for tensor, values in pairs)
+        acc = wrap_int32(a @ (b.swapaxes(1, 2) if op.transposed else b))
+        return requantize(acc, op.requant, zero, op.act_min, op.act_max)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
 
     @functools.cached_property
     def binding(self) -> Binding:
         zeros = self.ins[0].zero_point, self.ins[1].zero_point
+        output = self.out.zero_point, self.op.act_min, self.op.act_max
+        fields = product_fields(self.op.requant, zeros, output, self.ins[0].shape[2])
         name = "vmcu_matmul_transposed" if self.op.transposed else "vmcu_matmul"
-        return Binding(PROGRAMS[name], self.product("product", self.op.requant, zeros))
+        return Binding(PROGRAMS[name], {f"product.{key}": n for key, n in fields.items()})
 
     @property
-    def between(self) -> int:
-        return self.out.shape[2]
+    def macs(self) -> int:
+        return self.ins[0].bytes * self.out.shape[2]

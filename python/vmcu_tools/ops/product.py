@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers share that multiply activations with each other."""
+"""Constants of products of two activations, which layers share."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from ..kernels.integer_scale import integer_scale
-from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
-from .layer import OpT, ProgramLayer
-from .rates import Rates
+from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant
 from .values import CStruct, factor_of
 
 PRODUCT = CStruct(
@@ -30,51 +26,11 @@ def scale_fields(requant: Requant, zero: int, depth: int) -> dict[str, int]:
     return {"multiplier": multiplier, "shift": shift, "is_float": 0}
 
 
-class ProductLayer(ProgramLayer[OpT]):
-    """Output row y depends on row y of every input: they are the matrices of a batch."""
-
-    can_descend = False
-    rates = Rates(call=900, mac=5.6, byte=65, floating=65)
-
-    def input_rows(self, index: int, y: int) -> range:
-        return range(y, y + 1)
-
-    def centred(self, data: Sequence[np.ndarray], y0: int, y1: int) -> list[np.ndarray]:
-        """q - zero_point of rows y0 .. y1-1 of every input, int64."""
-        pairs = zip(self.ins, data, strict=True)
-        return [values[y0:y1].astype(np.int64) - tensor.zero_point for tensor, values in pairs]
-
-    def finish(self, acc: np.ndarray, requant: Requant) -> np.ndarray:
-        """Accumulators to the output's int8."""
-        zero = self.out.zero_point
-        return requantize(wrap_int32(acc), requant, zero, self.op.act_min, self.op.act_max)
-
-    def product(
-        self, name: str, requant: Requant, zeros: tuple[int, int], output: int | None = None
-    ) -> dict[str, int]:
-        """struct vmcu_product; `output`: the zero point of a kept line, None for the output."""
-        zero = self.out.zero_point if output is None else output
-        values = {
-            **scale_fields(requant, zero, self.ins[0].shape[2]),
-            "x_zero": zeros[0],
-            "y_zero": zeros[1],
-            "output_zero": zero,
-            "act_min": self.op.act_min if output is None else INT8_MIN,
-            "act_max": self.op.act_max if output is None else INT8_MAX,
-        }
-        return {f"{name}.{key}": value for key, value in values.items()}
-
-    @property
-    def macs(self) -> int:
-        """Of products by input 1 and, if there is one, input 2."""
-        height, lines, depth = self.ins[0].shape
-        return height * lines * (depth * self.between + self.between * self.last_columns)
-
-    @property
-    def between(self) -> int:
-        """Columns of the first product."""
-        return self.ins[1].shape[2]
-
-    @property
-    def last_columns(self) -> int:
-        return self.ins[2].shape[2] if len(self.ins) > 2 else 0
+def product_fields(
+    requant: Requant, zeros: tuple[int, int], output: tuple[int, int, int], depth: int
+) -> dict[str, int]:
+    """struct vmcu_product, of the zero points of both operands; output: its zero point, least and
+    largest byte; depth: terms of a sum."""
+    fields = scale_fields(requant, output[0], depth)
+    fields |= dict(zip(("x_zero", "y_zero"), zeros, strict=True))
+    return fields | dict(zip(("output_zero", "act_min", "act_max"), output, strict=True))

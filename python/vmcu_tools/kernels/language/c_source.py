@@ -14,7 +14,6 @@ from .ir import (
     LEFT,
     TAKEN,
     Do,
-    Kept,
     Let,
     Loop,
     Operand,
@@ -56,8 +55,6 @@ def argument(operand: Operand) -> str:
             return f"&{name}"
         case Tile():
             return "tile"
-        case Kept(at, _):
-            return c_text(Name("kept") + at)
         case Params(name):
             return f"&p->{name}"
         case Ram(moving=str(name)):
@@ -258,8 +255,6 @@ def function(program: Program) -> str:
         lines += wrap(declaration, "\t", 8)
     if uses(program.body, Tile):
         lines += ["\tvmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;"]
-    if uses(program.body, Kept):
-        lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = vmcu_constants(call, p->stream);")
     lines += [f"\t{declaration}" for declaration in points(program.body)]

@@ -20,7 +20,6 @@ from .ir import (
     LEFT,
     TAKEN,
     Do,
-    Kept,
     Loop,
     Operand,
     Params,
@@ -98,7 +97,6 @@ class Machine:
     tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     packing: Packing = WORDS
     cursor: int = 0
-    kept: dict[int, int] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
 
@@ -154,26 +152,16 @@ class Machine:
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
         return inside, places
 
-    def kept_at(self, kept: Kept) -> range:
-        at = evaluate(kept.at, self.names)
-        return range(at, at + evaluate(kept.count, self.names))
-
-    def load(self, ram: Ram | Kept, fill: int = 0) -> np.ndarray:
+    def load(self, ram: Ram, fill: int = 0) -> np.ndarray:
         """The bytes of an access as int64, `fill` in the padding."""
-        if isinstance(ram, Kept):
-            return np.array([self.kept[at] for at in self.kept_at(ram)], np.int64)
         where = self.locate(ram)
         values = np.full(where.inside.shape, fill, np.int64)
         values[where.inside] = self._data(ram.tensor)[tuple(where.places)]
         self.log.append(("r", ram.tensor, where.places))
         return values
 
-    def store(self, ram: Ram | Kept, values: np.ndarray) -> None:
+    def store(self, ram: Ram, values: np.ndarray) -> None:
         """Values to an access of the output, cut to the tensor."""
-        if isinstance(ram, Kept):
-            narrow = np.ravel(values).astype(np.int8).tolist()
-            self.kept.update(zip(self.kept_at(ram), narrow, strict=True))
-            return
         where = self.locate(ram)
         kept = np.asarray(values).reshape(where.inside.shape)[where.inside]
         self.output[tuple(where.places)] = kept
@@ -261,7 +249,7 @@ def _operand(operand: Operand, machine: Machine) -> Any:
             head = f"p->{name}."
             values = machine.names.items()
             return {k.removeprefix(head): v for k, v in values if k.startswith(head)}
-        case Ram() | Stream() | Tile() | Kept():
+        case Ram() | Stream() | Tile():
             return operand
     return evaluate(operand, machine.names)
 

@@ -4,7 +4,7 @@
 A program computes columns of one output row. Its loops are spatial (over output pixels and
 channels) or reduce (over the taps of a sum); its statements are instructions on four kinds of
 memory: RAM (rows of tensors in the pool), flash (a constant stream that is read front to back),
-scratch (a tile, or bytes that are kept), and registers. The seven intrinsics of the vMCU paper
+scratch (a tile), and registers. The seven intrinsics of the vMCU paper
 (section 6) are the families of instructions: RegAlloc, RAMLoad, FlashLoad, Dot, RAMStore, RAMFree,
 Broadcast.
 """
@@ -77,15 +77,6 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """`count` bytes of scratch from `at` on: what a chain of kernels keeps of a row in between. A
-    program that keeps bytes has no tile."""
-
-    at: Expr
-    count: Expr
-
-
-@dataclass(frozen=True)
 class Params:
     """The struct of that name in the program's parameters; an instruction gets its address."""
 
@@ -100,7 +91,7 @@ class Registers:
     count: int
 
 
-Operand = Expr | Ram | Stream | Tile | Kept | Params | Registers
+Operand = Expr | Ram | Stream | Tile | Params | Registers
 
 
 @dataclass(frozen=True)

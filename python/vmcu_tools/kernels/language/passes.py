@@ -15,7 +15,6 @@ from typing import Any
 from .expr import Expr, Int, Name, Term, evaluate, names_in, substitute
 from .ir import (
     Do,
-    Kept,
     Loop,
     LoopKind,
     Point,
@@ -86,8 +85,6 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             row, pixel, channel = (substitute(e, values) for e in (o.row, o.pixel, o.channel))
             limit = None if o.limit is None else substitute(o.limit, values)
             return replace(o, row=row, pixel=pixel, channel=channel, axes=axes, limit=limit)
-        if isinstance(o, Kept):
-            return Kept(substitute(o.at, values), substitute(o.count, values))
         return substitute(o, values) if isinstance(o, Expr) else o
 
     def statement(stmt: Stmt) -> Stmt:

@@ -16,13 +16,12 @@ from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction
-from ...language.ir import Kept, Ram
+from ...language.ir import Ram
 from .registry import compound, define
 
 # Channels that are summed side by side where the second operand is read down its columns.
 WIDE = 4
 SEVERAL = {WIDE: "four channels", 1: "one channel"}
-Place = Ram | Kept
 OPERANDS = "int32_t *acc, const int8_t *x, const int8_t *y"
 
 
@@ -32,7 +31,7 @@ OPERANDS = "int32_t *acc, const int8_t *x, const int8_t *y"
     "start[0] = vmcu_product_start(x, count, x_zero, y_zero);",
 )
 def start_product(
-    m: Machine, start: np.ndarray, x: Place, count: int, x_zero: int, y_zero: int
+    m: Machine, start: np.ndarray, x: Ram, count: int, x_zero: int, y_zero: int
 ) -> None:
     """Where sums of products with these taps start, so that y needs no zero point."""
     start[0] = -y_zero * (m.load(x) - x_zero).sum()
@@ -43,7 +42,7 @@ def start_product(
     f"{OPERANDS}, int32_t count, int32_t x_zero",
     "acc[0] = vmcu_product_row(acc[0], x, y, count, x_zero);",
 )
-def dot_rows(m: Machine, acc: np.ndarray, x: Place, y: Ram, count: int, x_zero: int) -> None:
+def dot_rows(m: Machine, acc: np.ndarray, x: Ram, y: Ram, count: int, x_zero: int) -> None:
     """`count` taps times as many taps, summed."""
     acc += ((m.load(x) - x_zero) * m.load(y)).sum()
 
@@ -64,7 +63,7 @@ acc[3] = sums[3];
 def dot_columns(
     m: Machine,
     acc: np.ndarray,
-    x: Place,
+    x: Ram,
     y: Ram,
     count: int,
     pitch: int,
@@ -80,7 +79,7 @@ def dot_columns(
     f"{OPERANDS}, int32_t x_zero",
     "\n".join(f"acc[0] = vmcu_mac(acc[0], x[{i}] - x_zero, y[{i}]);" for i in range(4)),
 )
-def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
+def dot_row_4(m: Machine, acc: np.ndarray, x: Ram, y: Ram, x_zero: int) -> None:
     """Four taps times four taps, summed."""
     dot_rows.meaning(m, acc, x, y, 4, x_zero)
 
@@ -94,7 +93,7 @@ def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> Non
         for n in range(WIDE)
     ),
 )
-def dot_rows_4(m: Machine, acc: np.ndarray, x: Place, y: Ram) -> None:
+def dot_rows_4(m: Machine, acc: np.ndarray, x: Ram, y: Ram) -> None:
     """Four taps times four rows of four taps, one row after the other."""
     acc += m.load(y).reshape(WIDE, -1) @ m.load(x)
 
@@ -105,7 +104,7 @@ def dot_rows_4(m: Machine, acc: np.ndarray, x: Place, y: Ram) -> None:
     "const int32_t tap = x[0] - x_zero;\n\n"
     + "\n".join(f"acc[{n}] = vmcu_mac(acc[{n}], tap, y[{n}]);" for n in range(WIDE)),
 )
-def dot_column_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
+def dot_column_4(m: Machine, acc: np.ndarray, x: Ram, y: Ram, x_zero: int) -> None:
     """One tap times a row of four channels."""
     acc += (m.load(x) - x_zero) * m.load(y)
 
@@ -130,7 +129,7 @@ def _store_product(width: int) -> Instruction:
 
     @define("RAMStore", parameters, text, width, SEVERAL[width])
     def store_product(
-        m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place, lanes: int
+        m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Ram, lanes: int
     ) -> None:
         """Requantises and stores up to {what}."""
         constants = np.array([q["multiplier"]]), np.array([q["shift"]])
