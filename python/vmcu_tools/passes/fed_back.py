@@ -22,7 +22,7 @@ from ..ops.move import Move
 from ..ops.pad import Pad
 from ..quant import INT8_MAX, INT8_MIN
 from .carried import goes_on
-from .rewrite import free_name, same_quantisation
+from .rewrite import free_name, moved_from, same_quantisation
 from .turned import turned
 
 STATE_OPTION = "--state"
@@ -252,10 +252,10 @@ def _gets_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool
     places = np.arange(graph.tensors[name].bytes)
     while name not in (joined.name, new.name):
         maker = graph.producer(name)
-        if maker is None or not (isinstance(maker.op, Move) or maker.op.relabels):
+        found = moved_from(maker, places) if maker is not None else None
+        if maker is None or found is None:
             return False
-        if isinstance(maker.op, Move):
-            places = maker.op.index.ravel()[places]
+        places = found
         name = maker.inputs[0]
     start = graph.tensors[name].bytes - len(places)
     wanted = np.arange(start, start + len(places))

@@ -24,7 +24,14 @@ from ..ops.pad import Pad
 from ..ops.reshape import Reshape
 from ..ops.softmax import Softmax
 from ..quant import INT8_MAX, INT8_MIN, FloatSum
-from .rewrite import free_name, rewrite_nodes, same_quantisation, sole_consumer, with_nodes
+from .rewrite import (
+    free_name,
+    moved_from,
+    rewrite_nodes,
+    same_quantisation,
+    sole_consumer,
+    with_nodes,
+)
 
 
 def fuse_attention(graph: Graph) -> Graph:
@@ -188,11 +195,11 @@ def _behind(graph: Graph, name: str) -> Iterator[tuple[Node, np.ndarray]]:
         node = graph.producer(name)
         if node is None or sole_consumer(graph, name) is None:
             return
-        op = node.op
-        if isinstance(op, Move) or op.relabels:
+        op, arranged = node.op, moved_from(node, index)
+        if arranged is not None:
             if not same_quantisation(graph.tensors[node.inputs[0]], graph.tensors[name]):
                 return
-            index = op.index.ravel()[index] if isinstance(op, Move) else index
+            index = arranged
         elif len(index.ravel()) != graph.tensors[name].bytes:
             return
         else:
@@ -218,12 +225,12 @@ def _bytes(graph: Graph, name: str) -> _Bytes:
 
 def _back(graph: Graph, at: _Bytes) -> _Bytes:
     node = graph.producer(at.tensor)
-    while node is not None and (isinstance(node.op, Move) or node.op.relabels):
-        if not same_quantisation(graph.tensors[node.inputs[0]], graph.tensors[at.tensor]):
+    while node is not None:
+        index = moved_from(node, at.index)
+        name = node.inputs[0] if node.inputs else at.tensor
+        if index is None or not same_quantisation(graph.tensors[name], graph.tensors[at.tensor]):
             break
-        moved = isinstance(node.op, Move)
-        index = node.op.index.ravel()[at.index] if moved else at.index  # type: ignore[attr-defined]
-        at = _Bytes(node.inputs[0], index)
+        at = _Bytes(name, index)
         node = graph.producer(at.tensor)
     return at
 

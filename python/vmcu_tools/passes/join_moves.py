@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import Graph, Node
 from ..ops.move import Move
 from ..ops.reshape import Reshape
-from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
+from .rewrite import moved_from, rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 
 def join_moves(graph: Graph) -> Graph:
@@ -21,25 +21,19 @@ def _join(graph: Graph, node: Node) -> Graph | None:
     first = graph.producer(node.inputs[0]) if node.inputs else None
     if first is None or not any(isinstance(n.op, Move) for n in (node, first)):
         return None
-    if not all(isinstance(n.op, Move) or n.op.relabels for n in (node, first)):
+    out = graph.tensors[node.outputs[0]]
+    index = moved_from(node, np.arange(out.bytes).reshape(out.shape))
+    index = None if index is None else moved_from(first, index)
+    if index is None:
         return None
     source, middle = graph.tensors[first.inputs[0]], graph.tensors[node.inputs[0]]
     # A Move that others need stays, and nothing is won by reading around it.
     shared = sole_consumer(graph, middle.name) is not node and isinstance(first.op, Move)
     if shared or not same_quantisation(source, middle):
         return None
-    index = _index(graph, first).ravel()[_index(graph, node)]
     still = np.array_equal(index.ravel(), np.arange(source.bytes))
     op = Reshape() if still else Move.of(index)
     if op is None:
         return None
     joined = replace(node, op=op, inputs=first.inputs)
     return with_nodes(graph, [joined if other is node else other for other in graph.nodes])
-
-
-def _index(graph: Graph, node: Node) -> np.ndarray:
-    """The input byte of each output byte, (H, W, C)."""
-    if isinstance(node.op, Move):
-        return node.op.index
-    shape = graph.tensors[node.outputs[0]].shape
-    return np.arange(shape[0] * shape[1] * shape[2], dtype=np.int64).reshape(shape)

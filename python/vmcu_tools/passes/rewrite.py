@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ..graph import Graph, Node, Tensor
+from ..ops.move import Move
 
 # Returns the changed graph, or None if the node gives no reason for a change.
 Step = Callable[[Graph, Node], Graph | None]
@@ -44,6 +47,15 @@ def sole_consumer(graph: Graph, tensor: str) -> Node | None:
 
 def same_quantisation(a: Tensor, b: Tensor) -> bool:
     return (a.scale, a.zero_point) == (b.scale, b.zero_point)
+
+
+def moved_from(node: Node, index: np.ndarray) -> np.ndarray | None:
+    """Which bytes of its input a node has as bytes `index` of its output; None if it does more than
+    arrange bytes anew."""
+    if isinstance(node.op, Move):
+        found: np.ndarray = node.op.index.ravel()[index]
+        return found
+    return index if node.op.relabels else None
 
 
 def swept(graph: Graph) -> Graph:
