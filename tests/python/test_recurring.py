@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.onnx_states import Recurrent
+from clobbered import expect_refused
 from test_streams import check_states, vmcu
 from vmcu_tools import runners
 from vmcu_tools.compiler import compile_model
@@ -89,16 +90,8 @@ def test_nothing_is_written_over_a_state(tmp_path: Path) -> None:
     _, plan = built(tmp_path)
     VirtualMcu(plan).prove()
     (state, *_) = plan.graph.remembered.values()
-    there = plan.placements[state]
     others = [step.node.outputs[0] for step in plan.steps if step.node.kind != "Remember"]
-    for name in others:
-        one = plan.placements[name]
-        for base in (there.base + there.ring - 1, there.base - one.ring + 1):
-            if not 0 <= base <= plan.pool_bytes - one.ring:
-                continue
-            moved = {**plan.placements, name: replace(one, base=base)}
-            with pytest.raises(PlanError):
-                VirtualMcu(replace(plan, placements=moved)).prove()
+    expect_refused(plan, state, others)
 
 
 def test_rows_of_the_inputs_are_those_that_are_read(tmp_path: Path) -> None:
