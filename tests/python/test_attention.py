@@ -22,15 +22,16 @@ from vmcu_tools.planner.options import CompileOptions
 @dataclass(frozen=True)
 class Sequence:
     """Self-attention of `tokens` tokens. `sharing`: heads that have the same keys and values;
-    `mask`: one for all heads, later tokens are not seen; `turned`: keys are columns in the file's
-    product already; `seen`: the scores are an output."""
+    `masks`: so many are added, one behind the other, by which later tokens are not seen; `late`:
+    another scale behind them; `seen`: the scores are an output."""
 
     tokens: int = 9
     heads: int = 2
     depth: int = 4
     sharing: int = 1
     scale: bool = True
-    mask: bool = False
+    masks: int = 0
+    late: bool = False
     seen: bool = False
 
     @property
@@ -50,10 +51,12 @@ class Sequence:
         y = m.qdq(m.node("MatMul", [query, keys]), m.stated(0.0613, -5))
         if self.scale:
             y = m.qdq(m.node("Mul", [y, m.constant(np.float32(0.5))]), m.stated(0.0311, -5))
-        if self.mask:
+        for _ in range(self.masks):
             ahead = np.triu(np.full((self.tokens, self.tokens), -6.0, np.float32), 1)
             far = m.qdq(m.constant(ahead[None, None]), m.stated(0.05, 120))
             y = m.qdq(m.node("Add", [y, far]), m.stated(0.0587, 40))
+        if self.late:
+            y = m.qdq(m.node("Mul", [y, m.constant(np.float32(0.7))]), m.stated(0.0397, 21))
         scores = y
         y = m.qdq(m.node("Softmax", [y], axis=-1), m.stated(1 / 256, -128))
         y = m.qdq(m.node("MatMul", [y, values]), m.stated(0.0297, 2))
@@ -113,9 +116,9 @@ def fused(path: Path) -> list[Attention]:
 ONNX = {
     "plain": Sequence(),
     "scores as they are": Sequence(scale=False),
-    "mask": Sequence(mask=True),
+    "mask": Sequence(masks=1),
     "shared keys": Sequence(heads=4, sharing=2),
-    "all heads share": Sequence(heads=3, sharing=3, mask=True),
+    "all heads share": Sequence(heads=3, sharing=3, masks=1),
     "one head": Sequence(heads=1, depth=7),
     "odd depth": Sequence(tokens=5, depth=5, heads=3),
     "many tokens": Sequence(tokens=70, depth=8),
@@ -128,7 +131,7 @@ def test_onnx(case: str, tmp_path: Path) -> None:
     path = sequence.onnx(tmp_path / "sequence.onnx")
     (op,) = fused(path)
     assert (op.heads, op.sharing) == (sequence.heads, sequence.sharing)
-    assert (op.table is not None, op.score_bias is not None) == (sequence.scale, sequence.mask)
+    assert (op.table is not None, op.score_bias is not None) == (sequence.scale, sequence.masks > 0)
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "5", "--on", target]) == 0
 
@@ -146,6 +149,24 @@ def test_scores_are_never_whole(tmp_path: Path) -> None:
     sequence = Sequence(tokens=64, heads=4)
     plan = compile_model(sequence.onnx(tmp_path / "sequence.onnx"), CompileOptions())
     assert plan.pool_bytes < 5 * sequence.tokens * sequence.width < sequence.tokens**2 * 4
+
+
+def test_multiply_accumulates(tmp_path: Path) -> None:
+    """Those of both products."""
+    sequence = Sequence(tokens=7, heads=3, depth=5)
+    plan = compile_model(sequence.onnx(tmp_path / "sequence.onnx"), CompileOptions())
+    (macs,) = (
+        step.bind(plan.graph).macs for step in plan.steps if isinstance(step.node.op, Attention)
+    )
+    assert macs == 2 * 7 * 7 * 3 * 5
+
+
+@pytest.mark.parametrize("sequence", [Sequence(masks=2), Sequence(masks=1, late=True)], ids=str)
+def test_more_than_the_kernel_does(sequence: Sequence, tmp_path: Path) -> None:
+    """Between the products: they stay apart."""
+    path = sequence.onnx(tmp_path / "sequence.onnx")
+    assert fused(path) == []
+    assert main(["verify", str(path), "-n", "5"]) == 0
 
 
 def test_scores_that_others_see(tmp_path: Path) -> None:
