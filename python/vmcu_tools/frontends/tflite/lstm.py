@@ -74,6 +74,8 @@ def _emit(
     shape = (steps, COLUMNS, units)
     state = builder.add_tensor(Tensor(f"{out.name}/state", shape, out.scale, out.zero_point))
     builder.add_node(state.name, kind, [given.name, state.name], state.name)
+    # The first column of each row is what units give. The maximum of one pixel copies it, row by
+    # row, which a Move could not.
     importer.emit_as(op, MaxPool2D(Window(stride=(1, COLUMNS))), [state], (steps, 1, units))
 
 
