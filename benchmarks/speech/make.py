@@ -3,8 +3,8 @@
 
     python benchmarks/speech/make.py DIR
 
-enhancer.onnx has the layers of GTCRN (Rong et al., ICASSP 2024) and vad.onnx those of Silero VAD, at a
-smaller size. Weights are random, from a seed. One call is one spectral frame or one frame of
+enhancer.onnx has the layers of GTCRN (Rong et al., ICASSP 2024) and vad.onnx those of Silero VAD,
+at a smaller size. Weights are random, from a seed. One call is one spectral frame or one frame of
 samples; caches and hidden states are inputs and outputs, named as exporters name them. NAME.npz
 has calibration data: the states that ONNX Runtime computes over sums of sines in noise.
 """
@@ -24,19 +24,20 @@ from onnx import TensorProto, helper, numpy_helper
 
 RATE = 16_000
 OPSET = 17
-# Rows that a depthwise layer of the enhancer reads of the past: (kernel - 1) * dilation.
-DILATIONS = (1, 2, 5)
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Enhancer:
-    """bins: of a spectral frame; the lowest `low` go on as they are, the others become `bands`."""
+    """bins: of a spectral frame; the lowest `low` go on as they are, the others become `bands`.
+    dilations: of the encoder's depthwise layers along time, each of which keeps 2 * dilation rows.
+    layers: of GRUs along frequency and along time."""
 
     bins: int = 33
     low: int = 9
     bands: int = 8
     channels: int = 8
+    dilations: tuple[int, ...] = (1, 2, 5)
     layers: int = 2
 
     @property
@@ -157,12 +158,12 @@ class _EnhancerNetwork(Network):
         strided = {"strides": [1, 2], "pads": [0, 2, 0, 2]}
         skips = [self.slope(self.conv(x, 9, count, (1, 5), **strided))]
         skips.append(self.slope(self.conv(skips[0], count, count, (1, 5), group=2, **strided)))
-        for dilation in DILATIONS:
+        for dilation in size.dilations:
             skips.append(self.temporal(skips[-1], dilation))
         x = skips[-1]
         for _ in range(size.layers):
             x = self.dual_path(x, third)
-        for dilation in reversed(DILATIONS):
+        for dilation in reversed(size.dilations):
             x = self.temporal(self.add("Add", x, skips.pop()), dilation)
         x = self.add("Add", x, skips.pop())
         x = self.slope(self.transposed(x, count, count, second, group=2))
@@ -254,7 +255,9 @@ class _EnhancerNetwork(Network):
         halves = self.add("Split", x, np.array([half, half]), outputs=2, axis=2)
         made, ends = [], []
         for place, part in enumerate(halves):
-            y, end = self.recurrent("GRU", part, (half, units), *states[place : place + 1], both=both)
+            y, end = self.recurrent(
+                "GRU", part, (half, units), *states[place : place + 1], both=both
+            )
             if both:
                 turned = self.add("Transpose", y, perm=[0, 2, 1, 3])
                 made.append(self.add("Reshape", turned, np.array([0, 0, -1])))
@@ -269,17 +272,22 @@ class _EnhancerNetwork(Network):
         count = self.size.channels
         gain, offset = 0.1 * self.rng.normal(size=(2, width, count))
         made = self.add(
-            "LayerNormalization", self.dense(x, count, count), 1 + gain, offset, axis=2, epsilon=1e-8
+            "LayerNormalization",
+            self.dense(x, count, count),
+            1 + gain,
+            offset,
+            axis=2,
+            epsilon=1e-8,
         )
         return self.add("Add", self.reshape(other, 1, 1, width, count), made)
 
 
-def enhancer(size: Enhancer = Enhancer(), seed: int = 0) -> onnx.ModelProto:  # noqa: B008
+def enhancer(size: Enhancer = Enhancer(), seed: int = 0) -> onnx.ModelProto:
     """mix (1, bins, 1, 2) to enh, with a cache or a hidden state for each layer that keeps one."""
     return _EnhancerNetwork(size, seed).build()
 
 
-def detector(size: Detector = Detector(), seed: int = 0) -> onnx.ModelProto:  # noqa: B008
+def detector(size: Detector = Detector(), seed: int = 0) -> onnx.ModelProto:
     """input (1, samples) to output (1, 1), with the states h and c (1, 1, units) of an LSTM."""
     net = Network(seed)
     samples = net.input("input", 1, size.samples)

@@ -73,9 +73,7 @@ def _repeats(flat: np.ndarray, count: int) -> bool:
     """Whether each `count` neighbours are the first ones, moved on."""
     rows = flat.reshape(-1, count)
     steps = rows[0] - rows[0, 0]
-    return all(
-        bool((part - part[:, :1] == steps).all()) for part in (rows[:2], rows)
-    )
+    return all(bool((part - part[:, :1] == steps).all()) for part in (rows[:2], rows))
 
 
 def _divisors(number: int) -> list[int]:

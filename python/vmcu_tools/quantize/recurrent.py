@@ -239,8 +239,12 @@ class _Unroller:
     ) -> None:
         """An output of the node: `joined` in this shape; order: of its axes, batch in front."""
         if self.batch_first and self.batch > 1:
-            steps = self._add("Reshape", [joined, self._ints(f"{name} steps", *shape)], f"{name} steps")
-            self.found.nodes.append(helper.make_node("Transpose", [steps], [name], name, perm=order))
+            steps = self._add(
+                "Reshape", [joined, self._ints(f"{name} steps", *shape)], f"{name} steps"
+            )
+            self.found.nodes.append(
+                helper.make_node("Transpose", [steps], [name], name, perm=order)
+            )
             return
         ordered = [shape[axis] for axis in order] if self.batch_first else shape
         inputs = [joined, self._ints(f"{name} shape", *ordered)]
