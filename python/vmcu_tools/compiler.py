@@ -13,7 +13,7 @@ from .frontends import load, may_keep_state
 from .graph import Graph
 from .kernels.targets import named
 from .passes import optimize
-from .passes.carried import prepared
+from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.recurring import detached, optimized
 from .passes.turned import with_time
@@ -64,7 +64,10 @@ def compile_model(
 def _prepared(path: Path, options: CompileOptions) -> Graph:
     """The graph of a file after the passes, as its planner gets it."""
     planner = PLANNERS[options.planner]
-    graph = replace(fed_back(load(path), options.state), target=named(options.target).name)
+    graph = fed_back(load(path), options.state)
+    if graph.carries and not goes_on(graph):
+        graph = load(path, unrolled=True)
+    graph = replace(graph, target=named(options.target).name)
     if planner.as_written:
         return graph
     # What is constant in a first call is not in the next.

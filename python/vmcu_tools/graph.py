@@ -202,6 +202,11 @@ class Node:
         return type(self.op).__name__
 
     @property
+    def carries(self) -> bool:
+        """True if it reads its own output, of which a row is made from the row before."""
+        return not set(self.inputs).isdisjoint(self.outputs)
+
+    @property
     def operands(self) -> tuple[str, ...]:
         """The tensors that its values are made of, wherever they lie."""
         return (self.op.fetches,) if self.op.fetches else self.inputs
@@ -288,6 +293,11 @@ class Graph:
     def held(self) -> tuple[Port, ...]:
         """The inputs that a pool holds."""
         return tuple(port for port in self.inputs if port.tensor not in self.elsewhere)
+
+    @property
+    def carries(self) -> bool:
+        """True if one of its nodes does, see Node."""
+        return any(node.carries for node in self.nodes)
 
     @property
     def remembered(self) -> dict[str, str]:

@@ -51,7 +51,13 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     "vmcu_add": (("shift", 32), ("shift", -1), ("bias", -(1 << 31)), ("bias", (1 << 31) - 1)),
     "vmcu_add_exact": (("b.shift", -32),),
     "vmcu_add_float": (("sum.a", 1 << 60), ("sum.b", -1 << 60)),
-    "vmcu_attention": (*STREAM, ("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2)),
+    "vmcu_attention": (
+        *(("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2), ("exp", AWAY)),
+        *(("window.kernel_h", 0), ("window.stride_h", 2), ("window.pad_top", -1)),
+        *(("window.dilation_h", 0), ("window.kernel_w", 2), ("window.pad_left", 1)),
+        *(("heads", 0), ("heads", 9999), ("sharing", 0), ("sharing", 7), ("table", AWAY)),
+        *(("score_bias", AWAY), ("bias_head", 65535), ("sum", AWAY)),
+    ),
     "vmcu_average_pool": (*WINDOW, ("rescale", 9), ("count_padding", 2)),
     "vmcu_average_pool_sum": (
         *(("rescale", 9), ("layer.descending", 1), ("layer.scratch", 2), ("layer.scratch", POOL)),
@@ -72,7 +78,6 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     "vmcu_log_softmax_onnx": SOFTMAX,
     "vmcu_log_softmax_tflite": SOFTMAX,
     "vmcu_matmul": PRODUCT,
-    "vmcu_matmul_chain": (("first.shift", 31), ("second.shift", 31), ("layer.scratch", 2)),
     "vmcu_matmul_transposed": PRODUCT,
     "vmcu_move": (
         *(("run", 0), ("rows", AWAY), ("columns", AWAY), ("channels", AWAY)),

@@ -10,12 +10,11 @@ import numpy as np
 from random_graphs import Builder
 from vmcu_tools.graph import Graph, Shape, Tensor, Window
 from vmcu_tools.ops.add import Add
-from vmcu_tools.ops.attention import Attention
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fully_connected import FullyConnected
-from vmcu_tools.ops.matmul import MatMul, MatMulChain
+from vmcu_tools.ops.matmul import MatMul
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.quant import INT32_MAX, FixedPoint, FixedSum, FloatScale, Requant
 
@@ -127,18 +126,6 @@ def matmul(b: Builder, m: int, k: int, n: int, transposed: bool) -> Tensor:
     return b.node(MatMul(REQUANTS["fast"](1), transposed), inputs, (1, m, n))
 
 
-def chain(b: Builder, m: int, k: int, n: int, p: int, zero: int) -> Tensor:
-    op = MatMulChain(FixedPoint.of(np.array([0.004])), REQUANTS["negative"](1), zero)
-    inputs = [b.input((2, m, k)), b.input((2, k, n)), b.input((2, n, p))]
-    return b.node(op, inputs, (2, m, p))
-
-
-def attention(b: Builder, m: int, d: int, t: int, n: int) -> Tensor:
-    op = Attention(FixedPoint.of(np.array([0.01])), b.exponentials(31), REQUANTS["fast"](1))
-    inputs = [b.input((1, m, d)), b.input((1, t, d)), b.input((1, t, n))]
-    return b.node(op, inputs, (1, m, n))
-
-
 def _edges() -> dict[str, Callable[[Builder], Tensor]]:
     edges: dict[str, Callable[[Builder], Tensor]] = {}
     plain = {name: CONVOLUTIONS[name] for name in ("five channels", "1x1 of five channels")}
@@ -168,10 +155,6 @@ def _edges() -> dict[str, Callable[[Builder], Tensor]]:
     for m, k, n in ((1, 1, 1), (1, 3, 5), (3, 300, 4), (2, 5, 1)):
         edges[f"matmul {m} {k} {n}"] = lambda b, s=(m, k, n): matmul(b, *s, False)
         edges[f"matmul {m} {k} {n} transposed"] = lambda b, s=(m, k, n): matmul(b, *s, True)
-        edges[f"chain {m} {k} {n}"] = lambda b, s=(m, k, n): chain(b, *s, 3, -128)
-        edges[f"attention {m} {k} {n}"] = lambda b, s=(m, k, n): attention(b, *s, 3)
-    edges["chain of a long line"] = lambda b: chain(b, 2, 2, 301, 5, 127)
-    edges["attention over many keys"] = lambda b: attention(b, 2, 5, 301, 5)
     edges["dense huge bias"] = lambda b: dense(b, "fast", INT32_MAX - 5)
     edges["add of one scale"] = lambda b: add(b, 0.5, 0.5, 2.0**-19)
     edges["add of far scales"] = lambda b: add(b, 0.5, 0.0001, 2.0**-17)

@@ -12,14 +12,13 @@ from random_operators import OPERATORS
 from vmcu_tools.graph import Graph, Node, Tensor, Window
 from vmcu_tools.ops import Form, serves
 from vmcu_tools.ops.add import Add
-from vmcu_tools.ops.attention import Attention
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.log_softmax import LogSoftmaxSquaring
-from vmcu_tools.ops.matmul import MatMul, MatMulChain
+from vmcu_tools.ops.matmul import MatMul
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.pad import Pad
 from vmcu_tools.ops.requantize import Requantize
@@ -195,24 +194,6 @@ def matmul(b: Builder) -> Tensor:
     return b.node(op, inputs, (batch, m, n))
 
 
-def matmul_chain(b: Builder) -> Tensor:
-    batch, m, k = b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9)
-    n, p = b.pick(1, 2, 4, 7), b.pick(1, 3, 8, 9)
-    zero = int(b.rng.integers(-128, 128))
-    op = MatMulChain(b.product(k), b.product(n), zero, **b.limits())
-    inputs = [b.input((batch, m, k)), b.input((batch, k, n)), b.input((batch, n, p))]
-    return b.node(op, inputs, (batch, m, p))
-
-
-def attention(b: Builder) -> Tensor:
-    batch, m, d = b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9)
-    t, n = b.pick(1, 2, 5, 8), b.pick(1, 3, 8, 9)
-    table = b.exponentials(31)
-    op = Attention(b.product(d), table, b.factor(1 / 512, 1 / 64), **b.limits())
-    inputs = [b.input((batch, m, d)), b.input((batch, t, d)), b.input((batch, t, n))]
-    return b.node(op, inputs, (batch, m, n))
-
-
 LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "conv2d": conv2d,
     "pointwise": pointwise,
@@ -230,8 +211,6 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "softmax": softmax,
     "log_softmax_onnx": log_softmax_onnx,
     "matmul": matmul,
-    "matmul_chain": matmul_chain,
-    "attention": attention,
     **OPERATORS,
 }
 

@@ -18,8 +18,31 @@ from vmcu_tools.planner.options import CompileOptions
     ("by_heads", "same", "sliced_first"), list(itertools.product([False, True], repeat=3))
 )
 def test_every_spelling(by_heads: bool, same: bool, sliced_first: bool, tmp_path: Path) -> None:
-    path = Step(by_heads, same, sliced_first).save(tmp_path / "step.onnx")
+    """One cache that is read in place, if its scale stays."""
+    expect(Step(by_heads, same, sliced_first), tmp_path, rings=same)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(sharing=3),
+        Step(bias=True, heads=3),
+        Step(bias=True, sharing=2, by_heads=False),
+        Step(heads=1, depth=5, tokens=2),
+        Step(tokens=40, depth=8, sharing=2),
+    ],
+    ids=str,
+)
+def test_heads(step: Step, tmp_path: Path) -> None:
+    expect(step, tmp_path, rings=True)
+
+
+def expect(step: Step, folder: Path, rings: bool) -> None:
+    """The same bytes as ONNX Runtime on the host and the virtual MCU, and the cache once."""
+    path = step.save(folder / "step.onnx")
     plan = compile_model(path, CompileOptions(hop=1, state=None))
     assert plan.model.states == ("past_key", "past_value")
+    assert bool(plan.model.recurs) != rings
+    assert (plan.state[1] < 2 * (step.tokens + 3) * step.width + 40) or not rings
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "60", "--on", target]) == 0

@@ -105,6 +105,24 @@ def test_states_that_layers_compute(library: ctypes.CDLL, cells: int, tmp_path: 
     assert found[0] == -errno.EBADMSG
 
 
+def test_rows_made_of_the_row_before(library: ctypes.CDLL, tmp_path: Path) -> None:
+    """A replay takes them, and refuses such as another layer writes over."""
+    pytest.importorskip("tflite_micro")
+    from test_lstm_rows import classifier
+
+    plan = classifier(tmp_path, 6)
+    assert load(library, image_of(plan)) == load(library, image_of(plan), True) == (0, "")
+    outputs = [step.node.outputs[0] for step in plan.steps if step.node.carries]
+    assert len(outputs) == 2
+    others = [name for name in plan.placements if name not in outputs]
+    for name in outputs:
+        base = plan.placements[name].base
+        for other in others:
+            moved = {**plan.placements, other: replace(plan.placements[other], base=base)}
+            harmed = image_of(replace(plan, placements=moved))
+            assert load(library, harmed, True)[0] == -errno.EBADMSG, (name, other)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_boards(kind: type[Temporal]) -> None:
     (graph, hop), plan = drawn(kind, 1), plan_of(kind, 1)

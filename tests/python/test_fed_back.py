@@ -155,6 +155,7 @@ def test_a_file_without_states(tmp_path: Path) -> None:
         ("cache_in", "cache_out"),
         ("in_cache.3", "out_cache.3"),
         ("past_key", "present_key"),
+        ("past_k0", "present_k0"),
         ("past_key_values.0.key", "present.0.key"),
         ("prev_mem", "next_mem"),
         ("conv1/old", "conv1/new"),

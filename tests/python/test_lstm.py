@@ -125,4 +125,5 @@ def test_its_state_takes_three_bytes_a_unit(tmp_path: Path) -> None:
     x = m.activation((1, 1, 4))
     path = m.save(tmp_path / "net.tflite", [x], [lstm(m, x, 4, 1, 32)])
     plan = compile_model(path, CompileOptions(hop=1))
-    assert plan.state[1] <= 3 * 32 + 16
+    assert [plan.placements[name].ring for name in plan.kept] == [3 * 32]
+    assert plan.pool_bytes <= 3 * 32 + 32 + 4

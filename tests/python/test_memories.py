@@ -37,7 +37,7 @@ from vmcu_tools.runners.samples import make_samples
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
 # Their first input is loaded again for sums that the zero point of the other is multiplied with.
-TWICE = ("matmul", "matmul_chain")
+TWICE = ("matmul",)
 
 
 def regions(text: str) -> tuple[Region, ...]:

@@ -215,10 +215,11 @@ VMCU_SMALL bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_
 	const uint64_t across = (uint64_t)w->kernel_w * w->dilation_w;
 	const uint64_t limit = UINT32_C(1) << 20;
 
-	/* Kernels count rows, columns and bytes in int32. */
+	/* Kernels count rows, columns and bytes in int32. One row may be further down. */
 	return w->kernel_h != 0U && w->kernel_w != 0U && w->stride_h != 0U && w->stride_w != 0U &&
-	       w->dilation_h != 0U && w->dilation_w != 0U && w->pad_top >= 0 && w->pad_left >= 0 &&
-	       down < limit && across < limit && (uint64_t)out->height * w->stride_h < limit &&
+	       w->dilation_h != 0U && w->dilation_w != 0U &&
+	       (w->pad_top >= 0 || w->kernel_h == 1U) && w->pad_left >= 0 && down < limit &&
+	       across < limit && (uint64_t)out->height * w->stride_h < limit &&
 	       (uint64_t)out->width * w->stride_w < limit &&
 	       down * in->width * in->channels < INT32_MAX && across * in->channels < INT32_MAX;
 }
@@ -226,6 +227,21 @@ VMCU_SMALL bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_
 VMCU_SMALL bool vmcu_check_shift(int32_t shift)
 {
 	return shift >= -31 && shift <= 30;
+}
+
+VMCU_SMALL bool vmcu_check_shifts(const struct vmcu_check *c, const int32_t *offset, uint32_t count)
+{
+	const int32_t *shifts = vmcu_check_at(c, offset);
+
+	if (!vmcu_check_array(c, offset, count, sizeof(*shifts))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!vmcu_check_shift(shifts[i])) {
+			return false;
+		}
+	}
+	return true;
 }
 
 /** See SHIFTS of kernels/integer_scale.py. */

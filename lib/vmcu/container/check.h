@@ -113,6 +113,9 @@ static inline bool vmcu_check_bool(const bool *flag)
 /** True if the requantiser can shift so. */
 bool vmcu_check_shift(int32_t shift);
 
+/** True if a container has so many shifts, all of which the requantiser can shift by. */
+bool vmcu_check_shifts(const struct vmcu_check *c, const int32_t *offset, uint32_t count);
+
 /** True if a word of a float32 factor is a line's, or says that there is none. */
 bool vmcu_check_line(int32_t word);
 

@@ -193,7 +193,6 @@ VMCU_SMALL bool vmcu_check_transpose_conv(const struct vmcu_check *c)
 	const struct vmcu_transpose_conv_params *p = c->params;
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
-	const int32_t *shift = vmcu_check_at(c, p->shift);
 	uint64_t taps;
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) ||
@@ -209,14 +208,6 @@ VMCU_SMALL bool vmcu_check_transpose_conv(const struct vmcu_check *c)
 	if (p->scale != NULL) {
 		return vmcu_check_array(c, p->scale, out->channels, 4U);
 	}
-	if (!vmcu_check_array(c, p->multiplier, out->channels, 4U) ||
-	    !vmcu_check_array(c, p->shift, out->channels, 4U)) {
-		return false;
-	}
-	for (uint32_t i = 0; i < out->channels; i++) {
-		if (!vmcu_check_shift(shift[i])) {
-			return false;
-		}
-	}
-	return true;
+	return vmcu_check_array(c, p->multiplier, out->channels, 4U) &&
+	       vmcu_check_shifts(c, p->shift, out->channels);
 }

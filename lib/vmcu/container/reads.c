@@ -117,6 +117,18 @@ VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *o
 	return true;
 }
 
+VMCU_SMALL bool vmcu_replay_carries(const struct replay *r, const struct run *out, uint32_t tensor)
+{
+	const uint32_t back = (tensor == out->tensor) ? 1U : 0U;
+	const struct run row = {
+		.tensor = tensor,
+		.y = out->y - back,
+		.columns = r->model->tensors[tensor].width,
+	};
+
+	return out->y < back || vmcu_replay_visit(r, &row, false);
+}
+
 VMCU_SMALL bool vmcu_replay_looks_back(const struct replay *r, const struct run *out, uint16_t i)
 {
 	const uint16_t *inputs = vmcu_at(r->model->base, r->c.layer->inputs);
@@ -146,10 +158,12 @@ static uint32_t step_of(const struct replay *r)
 
 	switch (r->kernel->reads) {
 	case VMCU_READS_WINDOW:
+	case VMCU_READS_ATTENDED:
 		return w->stride_h;
 	case VMCU_READS_PIXEL:
 	case VMCU_READS_PADDED:
 	case VMCU_READS_JOINED:
+	case VMCU_READS_CARRIED:
 		return 1U;
 	default:
 		return 0U;

@@ -41,11 +41,15 @@ static bool finds(const struct replay *r, const struct run *out, uint16_t i, boo
 {
 	const uint16_t *inputs = vmcu_at(r->model->base, r->c.layer->inputs);
 
-	if (r->kernel->reads == VMCU_READS_WINDOW) {
+	if (r->kernel->reads == VMCU_READS_WINDOW ||
+	    (r->kernel->reads == VMCU_READS_ATTENDED && i > 0U)) {
 		return vmcu_replay_sees(r, out, inputs[i]);
 	}
-	if (r->kernel->reads == VMCU_READS_PIXEL) {
+	if (r->kernel->reads == VMCU_READS_PIXEL || r->kernel->reads == VMCU_READS_ATTENDED) {
 		return vmcu_replay_follows(r, out, inputs[i]);
+	}
+	if (r->kernel->reads == VMCU_READS_CARRIED) {
+		return vmcu_replay_carries(r, out, inputs[i]);
 	}
 	if (r->kernel->reads == VMCU_READS_NONE) {
 		return true;

@@ -51,6 +51,8 @@ bool vmcu_replay_follows(const struct replay *r, const struct run *out, uint32_t
 /** Of an input, number @a i, that lies in its output. */
 bool vmcu_replay_contains(const struct replay *r, const struct run *out, uint32_t tensor,
 			  uint16_t i);
+/** Its row, of its own output the row before. */
+bool vmcu_replay_carries(const struct replay *r, const struct run *out, uint32_t tensor);
 /** Of the window of the hop that is replayed, or of input 1 the number of that hop. */
 bool vmcu_replay_looks_back(const struct replay *r, const struct run *out, uint16_t i);
 /** @} */

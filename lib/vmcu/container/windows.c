@@ -139,25 +139,46 @@ VMCU_SMALL bool vmcu_check_matmul_transposed(const struct vmcu_check *c)
 	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels;
 }
 
-VMCU_SMALL bool vmcu_check_matmul_chain(const struct vmcu_check *c)
+/** True if inputs and output have the parts that heads read and write, in rows of one pixel. */
+static bool heads_fit(const struct vmcu_check *c, const struct vmcu_attention_params *p)
 {
-	const struct vmcu_matmul_chain_params *p = c->params;
+	const struct vmcu_tensor *query = vmcu_check_input(c, 0);
+	const struct vmcu_tensor *keys = vmcu_check_input(c, 1);
+	const struct vmcu_tensor *values = vmcu_check_input(c, 2);
+	const struct vmcu_tensor *out = vmcu_check_output(c);
 
-	return matrices(c, 3U) && is_product(&p->first) && is_product(&p->second) &&
-	       vmcu_check_input(c, 1)->width >= vmcu_check_input(c, 0)->channels &&
-	       vmcu_check_input(c, 2)->width >= vmcu_check_input(c, 1)->channels &&
-	       vmcu_check_input(c, 2)->channels == vmcu_check_output(c)->channels &&
-	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->channels);
+	return p->heads != 0U && p->sharing != 0U && p->heads % p->sharing == 0U &&
+	       query->width == 1U && keys->width == 1U && values->width == 1U && out->width == 1U &&
+	       query->height == out->height && keys->height == values->height &&
+	       query->channels % p->heads == 0U && out->channels % p->heads == 0U &&
+	       keys->channels == query->channels / p->sharing &&
+	       values->channels == out->channels / p->sharing;
+}
+
+/** True if the bias has what is added to all scores, and there is a way to add it. */
+static bool bias_fits(const struct vmcu_check *c, const struct vmcu_attention_params *p)
+{
+	const uint64_t end = (uint64_t)(p->heads - 1U) * p->bias_head +
+			     (uint64_t)(vmcu_check_output(c)->height - 1U) * p->bias_row +
+			     p->window.kernel_h;
+
+	if (p->score_bias == NULL) {
+		return p->sum == NULL && p->bias_head == 0U && p->bias_row == 0U;
+	}
+	return end < UINT32_MAX && vmcu_check_array(c, p->score_bias, (uint32_t)end, 1U) &&
+	       vmcu_check_array(c, p->sum, 1U, sizeof(*p->sum)) && (uintptr_t)p->sum % 8U == 0U &&
+	       vmcu_check_float_sum(vmcu_check_at(c, p->sum));
 }
 
 VMCU_SMALL bool vmcu_check_attention(const struct vmcu_check *c)
 {
 	const struct vmcu_attention_params *p = c->params;
+	const struct vmcu_window *w = &p->window;
 
-	return matrices(c, 3U) && is_product(&p->scores) && is_product(&p->output) &&
-	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels &&
-	       vmcu_check_input(c, 2)->width >= vmcu_check_input(c, 1)->width &&
-	       vmcu_check_input(c, 2)->channels == vmcu_check_output(c)->channels &&
-	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->width) &&
-	       vmcu_check_exponentials(c, p->stream);
+	return vmcu_check_inputs(c, 3U) && vmcu_check_calls(c) && heads_fit(c, p) &&
+	       w->kernel_h != 0U && w->stride_h <= 1U && w->dilation_h == 1U && w->pad_top >= 0 &&
+	       w->kernel_w == 1U && w->dilation_w == 1U && w->pad_left == 0 &&
+	       is_product(&p->scores) && is_product(&p->output) &&
+	       vmcu_check_scratch(c, w->kernel_h) && vmcu_check_exponentials(c, p->exp) &&
+	       (p->table == NULL || vmcu_check_array(c, p->table, 256U, 1U)) && bias_fits(c, p);
 }

@@ -84,17 +84,10 @@ static int32_t prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 
 static int32_t float_sum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	const struct vmcu_float_sum *s = p->sum;
-	const int32_t x = a + p->a_zero;
-	const int32_t y = b + p->b_zero;
-	int32_t sum;
-
 	if (!vmcu_requant_is_float(true)) {
 		return 0;
 	}
-	sum = x * s->a_scale + y * s->b_scale + s->bias;
-	sum = vmcu_near_half(sum, s->fraction) ? vmcu_float_sum_exact(s, x, y) : sum >> s->shift;
-	return sum - p->output_zero;
+	return vmcu_float_sum_of(p->sum, a + p->a_zero, b + p->b_zero) - p->output_zero;
 }
 
 /** A product whose factor is no line, see kernels/integer_scale.py, but a float32. */

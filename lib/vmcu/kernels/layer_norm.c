@@ -8,7 +8,7 @@
 #include "support.h"
 
 /** Fractional bits of a normalised value. */
-#define Z_BITS    16
+#define Z_BITS    22
 /** The root is taken of a number of 47 or 48 bits. */
 #define ROOT_BITS 48
 

@@ -6,8 +6,6 @@
 
 #define GATES 4
 
-/** Channels of a unit. */
-#define UNIT 3
 /** Of the table, the last entry. */
 #define LAST 255
 
@@ -55,16 +53,6 @@ static int32_t tanh_of(const uint16_t *table, int32_t x)
 	return ((x >= 0) ? found - middle + (1 << 7) : middle - found + (1 << 7) - 1) >> 8;
 }
 
-/** What the gates of a unit are made of. */
-struct job {
-	const struct vmcu_lstm_params *p;
-	const uint16_t *table;
-	const int8_t *x;      /**< input */
-	const int8_t *hidden; /**< what all units gave */
-	int32_t inputs;
-	int32_t units;
-};
-
 /** A gate's sum, of what the inputs and the units make of it. */
 static int32_t gate_sum(const int32_t *inputs, const int32_t *units,
 			const struct vmcu_factor *by_input, const struct vmcu_factor *by_hidden)
@@ -72,68 +60,91 @@ static int32_t gate_sum(const int32_t *inputs, const int32_t *units,
 	return sum_16(scaled_16(*inputs, by_input), scaled_16(*units, by_hidden));
 }
 
-/** A unit's step, gates in the order input, forget, cell, output; @a src and @a dst are its three
- * bytes before and behind it. */
-static void step(const struct job *job, const int8_t *w, const int32_t *biases, const int8_t *src,
-		 int8_t *dst)
+/** Adds taps times a unit's weights to the sums of its gates: four taps of each gate after the
+ * other, at the end what is left. Returns where the weights go on. */
+VMCU_APART const int8_t *add_gates(int32_t *sums, const int8_t *x, const int8_t *w, int32_t taps)
 {
-	const struct vmcu_lstm_params *p = job->p;
-	int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
-	int32_t h[GATES] = {biases[4], biases[5], biases[6], biases[7]};
+	int32_t acc[GATES] = {sums[0], sums[1], sums[2], sums[3]};
+	const int8_t *const end = x + (taps & ~3);
 
-	vmcu_product_columns(x, job->x, w, job->inputs, GATES, GATES, 0);
-	vmcu_product_columns(h, job->hidden, w + GATES * job->inputs, job->units, GATES, GATES, 0);
-
-	const int32_t entering =
-		sigmoid(job->table, gate_sum(&x[0], &h[0], &p->input_input, &p->input_hidden));
-	const int32_t staying =
-		sigmoid(job->table, gate_sum(&x[1], &h[1], &p->forget_input, &p->forget_hidden));
-	const int32_t shape =
-		tanh_of(job->table, 3 * gate_sum(&x[2], &h[2], &p->cell_input, &p->cell_hidden));
-	const int32_t shown =
-		sigmoid(job->table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
-	const int32_t before =
-		(int16_t)(uint16_t)((uint8_t)src[0] | (uint32_t)(uint8_t)src[1] << 8);
-	int32_t cell = sum_16(scaled_16(staying * before, &p->kept),
-			      scaled_16(entering * shape, &p->taken));
-
-	cell = (cell > p->clip) ? p->clip : (cell < -p->clip) ? -p->clip : cell;
-	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
-	const int32_t seen =
-		tanh_of(job->table, (cell * p->tanh_multiplier + half) >> p->tanh_shift);
-	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);
-
-	dst[0] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
-	dst[1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
-	dst[2] = (int8_t)(uint8_t)(vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX) - p->zero);
+	for (; x != end; x += 4, w += 4 * GATES) {
+		vmcu_dot_rows_4(acc, x, w);
+	}
+	__builtin_memcpy(sums, acc, sizeof(acc));
+	taps &= 3;
+	for (int32_t n = 0; taps != 0 && n < GATES; n++, w += taps) {
+		sums[n] = vmcu_product_row(sums[n], x, w, taps, 0);
+	}
+	return w;
 }
 
-VMCU_SMALL void vmcu_lstm(const struct vmcu_call *call)
+/** A unit's step from the sums of its gates, input, forget, cell, output, by inputs and by units:
+ * what it gives. @a cell: its own cell, which becomes the next one. */
+VMCU_CALLED int32_t step(const struct vmcu_lstm_params *p, const uint16_t *table, const int32_t *x,
+			 const int32_t *h, int32_t *cell)
+{
+	const int32_t entering =
+		sigmoid(table, gate_sum(&x[0], &h[0], &p->input_input, &p->input_hidden));
+	const int32_t staying =
+		sigmoid(table, gate_sum(&x[1], &h[1], &p->forget_input, &p->forget_hidden));
+	const int32_t shape =
+		tanh_of(table, 3 * gate_sum(&x[2], &h[2], &p->cell_input, &p->cell_hidden));
+	const int32_t shown =
+		sigmoid(table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
+	const int32_t next = sum_16(scaled_16(staying * *cell, &p->kept),
+				    scaled_16(entering * shape, &p->taken));
+
+	*cell = (next > p->clip) ? p->clip : (next < -p->clip) ? -p->clip : next;
+	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
+	const int32_t seen = tanh_of(table, (*cell * p->tanh_multiplier + half) >> p->tanh_shift);
+	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);
+
+	return vmcu_saturate(given, p->zero, INT8_MIN, INT8_MAX);
+}
+
+/** A unit's cell, as a state has it. */
+static int32_t cell_of(const int8_t *bytes)
+{
+	return (int16_t)(uint16_t)((uint8_t)bytes[0] | (uint32_t)(uint8_t)bytes[1] << 8);
+}
+
+/** The state before a call; NULL for none. */
+static const int8_t *state_before(const struct vmcu_call *call)
+{
+	const struct vmcu_tensor *state = vmcu_call_input(call, 1);
+
+	if (state != vmcu_call_output(call)) {
+		return vmcu_row(call->pool, state, 0U);
+	}
+	return (call->y == 0U) ? NULL : vmcu_row(call->pool, state, call->y - 1U);
+}
+
+void vmcu_lstm(const struct vmcu_call *call)
 {
 	const struct vmcu_lstm_params *p = vmcu_params(call);
-	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
-	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 1), 0, 0);
-	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), 0, 0);
-	int8_t *hidden = call->scratch;
-	const struct job job = {
-		.p = p,
-		.table = vmcu_constants(call, p->sigmoid),
-		.x = vmcu_pixel(call->pool, in, 0, 0),
-		.hidden = hidden,
-		.inputs = in->channels,
-		.units = vmcu_call_output(call)->channels / UNIT,
-	};
+	const uint16_t *table = vmcu_constants(call, p->sigmoid);
 	const int8_t *w = vmcu_constants(call, p->weights);
 	const int32_t *biases = vmcu_constants(call, p->biases);
+	const int32_t inputs = vmcu_call_input(call, 0)->channels;
+	const int32_t units = vmcu_call_output(call)->channels;
+	const int32_t less = (vmcu_call_input(call, 1) == vmcu_call_output(call)) ? 0 : p->zero;
+	const int8_t *input = vmcu_input_row(call, 0, call->y);
+	const int8_t *src = state_before(call);
+	int8_t *dst = vmcu_output_start(call);
+	int8_t *hidden = call->scratch;
 
-	for (int32_t unit = 0; unit < job.units; unit++) {
-		hidden[unit] = (int8_t)(uint8_t)(src[unit * UNIT + 2] + p->zero);
+	for (int32_t unit = 0; unit < units; unit++) {
+		hidden[unit] = (src == NULL) ? p->zero : (int8_t)(uint8_t)(src[unit] + less);
 	}
-	for (int32_t unit = 0; unit < job.units; unit++) {
-		step(&job, w, biases, src, dst);
-		w += GATES * (job.inputs + job.units);
-		biases += 2 * GATES;
-		src += UNIT;
-		dst += UNIT;
+	for (int32_t unit = 0; unit < units; unit++, biases += 2 * GATES) {
+		int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
+		int32_t h[GATES] = {biases[4], biases[5], biases[6], biases[7]};
+		int32_t cell = (src == NULL) ? 0 : cell_of(&src[units + 2 * unit]);
+
+		w = add_gates(x, input, w, inputs);
+		w = add_gates(h, hidden, w, units);
+		dst[unit] = (int8_t)(uint8_t)(step(p, table, x, h, &cell) - less);
+		dst[units + 2 * unit] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
+		dst[units + 2 * unit + 1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
 	}
 }

@@ -77,10 +77,41 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 	}
 }
 
-VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
-				  int8_t *dst, int32_t channels)
+/** How parts of a sum become steps of the output. */
+struct shares {
+	uint64_t sum;
+	uint32_t gain;
+	uint32_t multiplier; /**< gain / sum times 2^(16 + shift), cut */
+	int32_t shift;
+};
+
+/** Of a sum that is at least as large as @a gain / 2^16. */
+VMCU_APART struct shares shares_of(uint64_t sum, uint32_t gain)
+{
+	int32_t shift = vmcu_min(__builtin_clz(gain) + 31, 46);
+	uint64_t multiplier = ((uint64_t)gain << shift) / ((sum == 0U) ? 1U : sum);
+
+	while ((multiplier >> 32) != 0U) {
+		multiplier >>= 1;
+		shift--;
+	}
+	/* Tables begin with 2^23, so that this is more than enough. */
+	return (struct shares){sum, gain, (uint32_t)multiplier, (shift > 17) ? shift - 16 : 1};
+}
+
+/** round(part * gain / sum / 2^16), ties upwards. */
+VMCU_APART int32_t exact_share(const struct shares *s, uint32_t part)
+{
+	return (int32_t)((2U * (uint64_t)part * s->gain + (s->sum << 16)) / (s->sum << 17));
+}
+
+void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+			     int32_t channels)
 {
 	const int32_t top = vmcu_maximum(src, channels);
+	const struct vmcu_softmax_params own = *p;
+	const int8_t *const end = src + channels;
+	struct shares shares;
 	uint64_t sum = 0;
 
 #if defined(VMCU_VECTORS)
@@ -88,15 +119,25 @@ VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int
 		sum = vaddlvaq_u32(sum, exponentials(p, top, src + c, vctp32q(channels - c)));
 	}
 #else
-	for (int32_t c = 0; c < channels; c++) {
-		sum += p->exp[(uint8_t)(top - src[c])];
+	for (const int8_t *x = src; x != end; x++) {
+		sum += own.exp[(uint8_t)(top - *x)];
 	}
 #endif
-	for (int32_t c = 0; c < channels; c++) {
-		const uint64_t share = (uint64_t)p->exp[(uint8_t)(top - src[c])] * p->gain;
+	shares = shares_of(sum, own.gain);
+	const uint32_t multiplier = shares.multiplier;
+	const int32_t shift = shares.shift;
+	const uint32_t half = (uint32_t)1 << (shift - 1);
 
-		dst[c] = vmcu_saturate((int32_t)((2U * share + (sum << 16)) / (sum << 17)),
-				       p->output_zero, p->act_min, p->act_max);
+	while (src != end) {
+		const uint32_t part = own.exp[(uint8_t)(top - *src++)];
+		const uint64_t product = (uint64_t)part * multiplier;
+		int32_t share = (int32_t)(((uint32_t)(product >> 32) + half) >> shift);
+
+		/* The multiplier lacks less than one, and rarely is that enough for a carry. */
+		if ((uint32_t)product + part < part) {
+			share = exact_share(&shares, part);
+		}
+		*dst++ = vmcu_saturate(share, own.output_zero, own.act_min, own.act_max);
 	}
 }
 
@@ -122,5 +163,5 @@ void vmcu_softmax_tflite(const struct vmcu_call *call)
 
 void vmcu_softmax_onnx(const struct vmcu_call *call)
 {
-	softmax_row(call, onnx_pixel);
+	softmax_row(call, vmcu_softmax_onnx_pixel);
 }

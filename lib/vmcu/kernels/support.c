@@ -155,8 +155,7 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 	return (const uint8_t *)&constants[2 * channels];
 }
 
-VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero,
-				      int32_t y_zero)
+int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)
 {
 	int32_t sum = 0;
 

@@ -109,6 +109,14 @@ VMCU_INLINE bool vmcu_near_half(int32_t sum, int32_t fraction)
 	return ((uint32_t)sum & (uint32_t)fraction) == 0U;
 }
 
+/** vmcu_float_sum_exact(), in integers where they do. */
+VMCU_INLINE int32_t vmcu_float_sum_of(const struct vmcu_float_sum *s, int32_t a, int32_t b)
+{
+	const int32_t sum = a * s->a_scale + b * s->b_scale + s->bias;
+
+	return vmcu_near_half(sum, s->fraction) ? vmcu_float_sum_exact(s, a, b) : sum >> s->shift;
+}
+
 /** The int8 output of a pooling window whose taps sum up to @a sum. */
 int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count);
 

@@ -19,13 +19,12 @@ def run(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     }
     for node in graph.nodes:
         layer = bind(graph, node)
+        values[layer.out.name] = np.empty(layer.out.shape, np.int8)
         data = [values[name] for name in node.operands]
-        # Blocks of rows bound the memory that the gathered taps take.
+        # Blocks of rows bound the memory that the gathered taps take; of its own output a layer
+        # sees the rows before.
         block = max(1, (1 << 24) // max(1, layer.macs // max(1, layer.height)))
-        values[layer.out.name] = np.concatenate(
-            [
-                layer.rows(data, y, min(y + block, layer.height))
-                for y in range(0, layer.height, block)
-            ]
-        )
+        for y in range(0, layer.height, block):
+            stop = min(y + block, layer.height)
+            values[layer.out.name][y:stop] = layer.rows(data, y, stop)
     return values

@@ -53,9 +53,10 @@ def check_turns(
         (last, rest), (first, more) = (
             divmod(int(count), -(-layer.width // layer.columns)) for count in counts
         )
-        rows, reach = last - first, layer.reach(0)
+        rows = last - first
         expect(rows > 0 and rest == more == 0, f"layer {number} starts over within a row")
-        below = first * reach.stride[0] >= reach.before[0]
+        reaches = [layer.reach(index) for index in range(len(layer.ins))]
+        below = all(first * reach.stride[0] >= reach.before[0] for reach in reaches)
         below = below and first >= layer.apart
         expect(below, f"layer {number} starts over in front of its first row")
         moved = [(layer.out.name, rows * layer.out.row_bytes)]

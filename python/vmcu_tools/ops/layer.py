@@ -238,6 +238,13 @@ class Layer(ABC, Generic[OpT]):
         return False
 
     @property
+    def rows_ahead(self) -> int:
+        """Rows of its own from which on no input is read in front of its first row; of a layer that
+        works by_rows."""
+        reaches = (self.reach(index) for index in range(len(self.ins)))
+        return max(-(-reach.before[0] // max(reach.stride[0], 1)) for reach in reaches)
+
+    @property
     def apart(self) -> int:
         """Rows at its beginning, padding aside, that never come again where it goes on for ever."""
         return 0

@@ -14,8 +14,8 @@ from .pixelwise import PixelwiseLayer
 from .rates import Rates
 from .values import Array, CStruct, Kernel
 
-# z has 16 fractional bits. The root is taken of a number of 47 or 48 bits, so it has 24.
-Z_BITS = 16
+# z has 22 fractional bits. The root is taken of a number of 47 or 48 bits, so it has 24.
+Z_BITS = 22
 ROOT_BITS = 48
 PARAMS = CStruct(
     "vmcu_layer_norm_params",

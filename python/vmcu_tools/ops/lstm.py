@@ -1,30 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step of a long short-term memory, as TensorFlow Lite Micro computes it with int8 inputs and
+"""A long short-term memory, step by step, as TensorFlow Lite Micro computes it with int8 inputs and
 an int16 cell (kernels/lstm_eval.h).
 
-The state has three channels for each unit: the two bytes of its cell, the least significant one
-first, and what it gives, less its zero point. Order of access: what all units gave is read first.
-Then, unit by unit, ascending: all of the input and the unit's cell are read, and its three bytes
-written.
+A row of the output is the state after a step, in three columns of a byte for each unit: the first
+has the units' outputs, the other two their cells, the least significant byte first. The layer reads
+the row before, of one of two inputs. If that is its own output, the rows are steps of a stream that
+begins with zeros. If it is another tensor, there is one step, and what units give is kept less its
+zero point, so that zeros are the state of a first call.
+
+Order of access: what all units gave is read first. Then, unit by unit, ascending: all of the input
+and the unit's cell are read, and its three bytes written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph import Op
-from ..quant import FixedPoint, wrap_int32
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, wrap_int32
+from .carrying import CarryingLayer
 from .kernel_type import KernelType
-from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
 
 # Gates in the order of the weights: what enters, what stays, the new cell, what is shown.
 GATES = ("input", "forget", "cell", "output")
-# Bytes of a unit's state.
-UNIT = 3
+# Columns of a state.
+COLUMNS = 3
 MOST_UNITS, MOST_INPUTS = 4096, 16384
 # No cell is larger.
 NO_CLIP = 1 << 15
@@ -36,7 +39,8 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	const int8_t *weights;   /**< by unit, all inputs and units, and gate */
+	/** by unit, of inputs, then of units: four taps, or what is left of them, by gate */
+	const int8_t *weights;
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 """
@@ -48,31 +52,32 @@ PARAMS = CStruct(
 """,
     declares="""
 /**
- * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
- * output the state behind it. Gates: input, forget, cell, output.
+ * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
- * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
+ * state before. If it is the output, its row before is read, zeros in front of the first; else it
+ * has one row, and what units give is less its zero point in both.
+ *
+ * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);
 """,
 )
-_UNITS = "vmcu_check_output(c)->channels / 3U"
+_UNITS = "vmcu_check_output(c)->channels"
 KERNEL = KernelType(
     "vmcu_lstm",
     PARAMS,
     "vmcu_check_inputs(c, 2U) && vmcu_check_calls(c)",
     "vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1)",
-    *(
-        f"{tensor}->{axis} == 1U"
-        for tensor in ("vmcu_check_input(c, 0)", "vmcu_check_input(c, 1)", "vmcu_check_output(c)")
-        for axis in ("height", "width")
-    ),
+    "vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height",
+    "vmcu_check_input(c, 1)->height == vmcu_check_output(c)->height",
     "vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels",
-    "vmcu_check_output(c)->channels % 3U == 0U",
+    "vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 3U",
+    "vmcu_check_output(c)->width == 3U",
     f"{_UNITS} <= {MOST_UNITS}U && vmcu_check_input(c, 0)->channels <= {MOST_INPUTS}U",
     f"vmcu_check_scratch(c, {_UNITS})",
+    reads="CARRIED",
     limits={
         "clip": (0, NO_CLIP),
         "tanh_multiplier": (0, 3 << 12),
@@ -137,17 +142,21 @@ class LstmStep(Op):
     zero: int
 
 
-class LstmStepLayer(Layer[LstmStep], op=LstmStep):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+class LstmStepLayer(CarryingLayer[LstmStep], op=LstmStep):
+    def step(self, x: np.ndarray, before: np.ndarray | None) -> np.ndarray:
         op, table = self.op, sigmoids()
-        x = data[0].ravel().astype(np.int64) - self.ins[0].zero_point
-        state = np.ascontiguousarray(data[1]).reshape(-1, UNIT)
-        cell = state[:, :2].copy().view("<i2").ravel().astype(np.int64)
-        # As a byte first: it is kept less its zero point, and may have gone around.
-        hidden = (state[:, 2] + np.int64(op.zero)).astype(np.int8).astype(np.int64) - op.zero
+        units, less = len(op.weights), 0 if self.goes_on else op.zero
+        cell = np.zeros(units, np.int64)
+        hidden = np.full(units, op.zero - less, np.int8)
+        if before is not None:
+            flat = np.ascontiguousarray(before).ravel()
+            hidden, cell = flat[:units], flat[units:].view("<i2").astype(np.int64)
+        # As a byte first: what is less its zero point may have gone around.
+        given = (hidden + np.int64(less)).astype(np.int8).astype(np.int64) - op.zero
+        taken = x.ravel().astype(np.int64) - self.ins[0].zero_point
         sums = [
-            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ x + op.offsets))),
-            _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ hidden))),
+            _int16(op.by_input.apply(wrap_int32(op.weights.astype(np.int64) @ taken + op.offsets))),
+            _int16(op.by_hidden.apply(wrap_int32(op.recurrent.astype(np.int64) @ given))),
         ]
         gates = _int16(sums[0] + sums[1])
         entering, staying, shown = (logistic(gates[:, n], table) for n in (0, 1, 3))
@@ -155,40 +164,34 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
         parts = op.kept.apply(staying * cell), op.taken.apply(entering * new)
         cell = np.clip(_int16(_int16(parts[0]) + _int16(parts[1])), -op.clip, op.clip)
         given = op.given.apply(tanh(cell, table, *op.tanh) * shown) + op.zero
-        made = np.empty((len(cell), UNIT), np.int8)
-        made[:, :2] = cell.astype("<i2")[:, None].view(np.int8)
-        made[:, 2] = (np.clip(given, -128, 127) - op.zero).astype(np.int8)
-        return made.reshape(1, 1, -1)
+        hidden = (np.clip(given, INT8_MIN, INT8_MAX) - less).astype(np.int8)
+        return np.concatenate([hidden, cell.astype("<i2").view(np.int8)]).reshape(COLUMNS, units)
 
-    def input_rows(self, index: int, y: int) -> range:
-        return range(1)
-
-    def last_reads(self, index: int) -> np.ndarray:
-        shape = self.ins[index].shape
-        if index == 0:
-            return np.full(shape, self.out.bytes - UNIT, np.int64)
-        found = np.full((self.out.bytes // UNIT, UNIT), NEVER, np.int64)
-        found[:, :2] = np.arange(len(found))[:, None] * UNIT
-        found[:, 2] = 0
-        return found.reshape(shape)
+    @property
+    def unit_ticks(self) -> tuple[np.ndarray, np.ndarray]:
+        units = np.arange(self.out.shape[2])
+        written = np.concatenate([units, np.repeat(units, 2)]).reshape(COLUMNS, -1)
+        read = written.copy()
+        read[0] = 0
+        return read, written
 
     @property
     def macs(self) -> int:
-        return self.op.weights.size + self.op.recurrent.size
+        return self.out.shape[0] * (self.op.weights.size + self.op.recurrent.size)
 
     @property
     def scratch_bytes(self) -> int:
-        return self.out.bytes // UNIT
+        return self.out.shape[2]
 
     @property
     def weight_bytes(self) -> int:
-        return self.macs + 8 * len(self.op.weights) * 4 + 512
+        weights = self.op.weights.size + self.op.recurrent.size
+        return weights + 8 * len(self.op.weights) * 4 + 512
 
     @property
     def kernel(self) -> Kernel:
         op = self.op
-        # Four gates side by side for each tap.
-        weights = np.concatenate([op.weights, op.recurrent], axis=2).swapaxes(1, 2)
+        weights = np.concatenate([_in_fours(op.weights), _in_fours(op.recurrent)], axis=1)
         totals = [part.astype(np.int64).sum(axis=2) for part in (op.weights, op.recurrent)]
         zeros = self.ins[0].zero_point, op.zero
         biases = np.stack([wrap_int32(op.offsets - zeros[0] * totals[0]), -zeros[1] * totals[1]], 1)
@@ -208,6 +211,15 @@ class LstmStepLayer(Layer[LstmStep], op=LstmStep):
             tanh_shift=op.tanh[1],
             zero=op.zero,
         )
+
+
+def _in_fours(weights: np.ndarray) -> np.ndarray:
+    """int8 (units, 4, count) as (units, 4 * count): four of each gate after the other, at the end
+    what is left of each."""
+    units, gates, count = weights.shape
+    whole = count // 4 * 4
+    fours = weights[:, :, :whole].reshape(units, gates, -1, 4).swapaxes(1, 2)
+    return np.concatenate([fours.reshape(units, -1), weights[:, :, whole:].reshape(units, -1)], 1)
 
 
 def _int16(values: np.ndarray) -> np.ndarray:

@@ -13,12 +13,15 @@ from .drop_dead import drop_dead
 from .drop_noops import drop_noops
 from .flatten_dense import flatten_dense
 from .fuse_activation import fuse_activation
+from .fuse_attention import fuse_attention
 from .join_moves import join_moves
 from .join_tables import join_tables
 from .leave_out_constants import leave_out_constants
 from .relabel_borders import relabel_borders
 
 PASSES = (
+    # Before a Reshape between heads and a dense layer is part of the latter.
+    fuse_attention,
     *(drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense),
     *(relabel_borders, drop_dead),
 )

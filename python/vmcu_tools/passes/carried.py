@@ -10,11 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Tensor
+from ..graph import Graph, Node, Tensor, Window
 from ..ops import Layer, bind
+from ..ops.conv2d import Conv2D
+from ..ops.dense_by_rows import COLUMNS as SUM_COLUMNS
+from ..ops.dense_by_rows import MOST_BYTES, MOST_CHANNELS, MOST_ROWS, DenseByRows
+from ..ops.max_pooling import MaxPool2D
+from ..ops.move import Move
+from ..quant import FixedPoint, wrap_int32
 from . import optimize
 from .join_branches import join_branches
+from .rewrite import free_name
 
 
 def carried(graph: Graph, hop: int, calls: int) -> Graph:
@@ -33,6 +42,7 @@ def carried(graph: Graph, hop: int, calls: int) -> Graph:
         reason = "the output has several rows, but a call computes one"
     if reason:
         raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
+    graph = _by_rows(graph)
     nodes = tuple(_over_calls(graph, node) for node in graph.nodes)
     tensors = {name: _taller(tensor, calls) for name, tensor in graph.tensors.items()}
     return replace(graph, tensors=tensors, nodes=nodes, hop=hop)
@@ -43,9 +53,62 @@ def prepared(graph: Graph) -> Graph:
     return optimize(join_branches(graph), all_channels=True)
 
 
+def goes_on(graph: Graph) -> bool:
+    """True if all of a call's rows can follow those of the call before. Where layers carry their
+    own rows, padding is of the file and comes in each call."""
+    if not graph.inputs or graph.recurs:
+        return False
+    rows = graph.tensors[graph.inputs[0].tensor].shape[0]
+    try:
+        found = carried(prepared(graph), rows, 2)
+    except UserError:
+        return False
+    padded = any(bind(found, node).reach(0).before[0] > 0 for node in found.nodes)
+    return not (padded and found.carries)
+
+
 def _taller(tensor: Tensor, calls: int) -> Tensor:
     height, width, channels = tensor.shape
     return replace(tensor, shape=(height * calls, width, channels))
+
+
+def _by_rows(graph: Graph) -> Graph:
+    """With nodes that take rows as they come in place of such as read all of a call, where others
+    carry rows: the copy of a row, and sums of a dense layer, which take less time than those."""
+    if not graph.carries:
+        return graph
+    tensors, nodes = dict(graph.tensors), []
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        rows, row, sums = layer.ins[0].shape[0], _row_taken(layer), _summed(layer)
+        name, columns = node.inputs[0], 1
+        if sums is not None:
+            out, row = layer.out, rows - 1
+            name, columns = free_name(graph, f"{out.name}/sums"), SUM_COLUMNS
+            tensors[name] = replace(out, name=name, shape=(rows, columns, out.shape[2]))
+            nodes.append(Node(f"{node.name}/sums", sums, (node.inputs[0], name), (name,)))
+        if row is not None:
+            # A window of one row, so far down.
+            window = Window(stride=(rows, columns), pad=(-row, 0, 0, 0))
+            node = replace(node, op=MaxPool2D(window), inputs=(name,))
+        nodes.append(node)
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
+
+
+def _summed(layer: Layer[Any]) -> DenseByRows | None:
+    """The op that sums up a dense layer row by row, where that saves bytes; None if none can."""
+    op, given, channels = layer.op, layer.ins[0], layer.out.shape[2]
+    if not isinstance(op, Conv2D) or not isinstance(op.requant, FixedPoint):
+        return None
+    rows, row_bytes = given.shape[0], given.row_bytes
+    whole = op.window == Window(given.shape[:2]) and op.groups == 1
+    few = rows <= MOST_ROWS and channels <= MOST_CHANNELS and row_bytes <= MOST_BYTES
+    if not whole or not few or (rows - 1) * row_bytes <= SUM_COLUMNS * channels:
+        return None
+    totals = op.weights.astype(np.int64).reshape(channels, -1).sum(axis=1)
+    weights = op.weights.reshape(channels, rows, row_bytes).swapaxes(0, 1)
+    begin = wrap_int32(op.bias - given.zero_point * totals)
+    return DenseByRows(weights, begin, op.requant, act_min=op.act_min, act_max=op.act_max)
 
 
 def _over_calls(graph: Graph, node: Node) -> Node:
@@ -62,6 +125,22 @@ def _over_calls(graph: Graph, node: Node) -> Node:
     op: Any = node.op
     window = replace(op.window, stride=(given, op.window.stride[1]))
     return replace(node, op=replace(op, window=window))
+
+
+def _row_taken(layer: Layer[Any]) -> int | None:
+    """Which row of its input a layer copies, and nothing else; None if it does not."""
+    (_, *row), image = layer.out.shape, layer.ins[0].shape
+    op = layer.op
+    if not isinstance(op, Move) or layer.out.shape[0] != 1 or tuple(row) != image[1:]:
+        return None
+    index = op.index.ravel()
+    return int(index[0]) // len(index) if _is_row(index) else None
+
+
+def _is_row(index: np.ndarray) -> bool:
+    """True if bytes are those of a row, in order."""
+    start = int(index[0])
+    return start % len(index) == 0 and np.array_equal(index, start + np.arange(len(index)))
 
 
 def _starts_with_zeros(layer: Layer[Any]) -> bool:

@@ -21,7 +21,7 @@ from ..ops.lookup import Lookup
 from ..ops.move import Move
 from ..ops.pad import Pad
 from ..quant import INT8_MAX, INT8_MIN
-from .carried import carried, prepared
+from .carried import goes_on
 from .rewrite import free_name, same_quantisation
 from .turned import turned
 
@@ -39,10 +39,12 @@ FIRST, LAST = re.compile(r"^([a-z]+)0$"), re.compile(r"^([a-z]+)n$")
 
 @dataclass(frozen=True)
 class _Fit:
-    """Where a state goes: the concatenation that has it in front, of which it has `rows` rows."""
+    """Where a state goes: the concatenation that has it in front, of which it has `rows` rows, and
+    the node, if there is one, that cuts off the state's first rows before."""
 
     join: Node
     rows: int
+    cut: Node | None = None
 
 
 def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
@@ -73,17 +75,7 @@ def _keeping(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
     if any(isinstance(fit, str) for fit in fits):
         return _computed(graph, pairs)
     kept = _without(upright, fits, pairs)
-    return kept if _goes_on(kept) else _computed(graph, pairs)
-
-
-def _goes_on(graph: Graph) -> bool:
-    """True if all of a call's rows can follow those of the call before, as rings need it."""
-    rows = graph.tensors[graph.inputs[0].tensor].shape[0]
-    try:
-        carried(prepared(graph), rows, 2)
-    except UserError:
-        return False
-    return True
+    return kept if goes_on(kept) else _computed(graph, pairs)
 
 
 def recurs(graph: Graph) -> bool:
@@ -173,7 +165,7 @@ def key(name: str, words: set[str]) -> tuple[str, ...]:
     parts = [part for part in re.split(r"[^a-z0-9]+", name) if part]
     step = FIRST if words is PAST_WORDS else LAST
     shorter = [match[1] if (match := step.match(part)) else part for part in parts]
-    if parts == shorter:
+    if parts == shorter or words & set(parts):
         return tuple(part for part in parts if part not in words)
     return tuple(shorter)
 
@@ -215,18 +207,34 @@ def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
     state, last = graph.tensors[ahead.tensor], graph.tensors[behind.tensor]
     if not same_quantisation(state, last):
         return "their scales or zero points differ"
-    readers = graph.consumers(state.name)
+    cut, front = _only_last_rows(graph, state)
+    readers = graph.consumers(front.name)
     join = readers[0] if len(readers) == 1 else None
     op = join.op if join is not None else None
     if join is None or not isinstance(op, Concat) or op.axis != 0:
         return f"'{ahead.name}' is not concatenated in front of new rows"
-    if len(join.inputs) != 2 or join.inputs[0] != state.name or join.inputs[1] == state.name:
+    if len(join.inputs) != 2 or join.inputs[0] != front.name or join.inputs[1] == front.name:
         return f"'{ahead.name}' is not concatenated in front of new rows"
     if any(table is not None for table in op.tables):
         return "the scale or zero point differs from that of the new rows"
     if not _gets_last_rows(graph, join, ahead, behind):
         return f"'{behind.name}' is not the last {state.shape[0]} rows"
-    return _Fit(join, state.shape[0])
+    return _Fit(join, front.shape[0], cut)
+
+
+def _only_last_rows(graph: Graph, state: Tensor) -> tuple[Node | None, Tensor]:
+    """What leaves out the first rows of a state, if that is all that is done with it, and what is
+    left."""
+    readers = graph.consumers(state.name)
+    node = readers[0] if len(readers) == 1 else None
+    if node is None or not isinstance(node.op, Move):
+        return None, state
+    rest = graph.tensors[node.outputs[0]]
+    last = np.arange(state.bytes)[-rest.bytes :]
+    whole = rest.shape[1:] == state.shape[1:] and same_quantisation(state, rest)
+    if not whole or not np.array_equal(node.op.index.ravel(), last):
+        return None, state
+    return node, rest
 
 
 def _unlike(ahead: Port, behind: Port) -> str:
@@ -263,7 +271,9 @@ def _in_file(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
 def _without(graph: Graph, fits: Sequence[_Fit | str], pairs: Sequence[tuple[Port, Port]]) -> Graph:
     """The graph of a first call."""
     pads = {id(fit.join): fit.rows for fit in fits if isinstance(fit, _Fit)}
-    nodes = tuple(_padded(graph, node, pads.get(id(node), 0)) for node in graph.nodes)
+    cuts = {id(fit.cut) for fit in fits if isinstance(fit, _Fit)}
+    left = (node for node in graph.nodes if id(node) not in cuts)
+    nodes = tuple(_padded(graph, node, pads.get(id(node), 0)) for node in left)
     ins, outs = ({port.name for port in side} for side in zip(*pairs, strict=True))
     return replace(
         graph,

@@ -62,21 +62,30 @@ def optimized(graph: Graph) -> Graph:
     )
 
 
+# Slot j of a sliding cache is always as many tokens back, whatever the position is.
+_POSITIONS = (
+    "export a step whose one input is the token: in place of positions and masks, slide the caches "
+    "and add a constant for each slot to the scores"
+)
+
+
 def recurring(graph: Graph, hop: int, calls: int) -> Graph:
     """The graph for so many calls, each of which takes the `hop` rows of the graph's input.
 
     Raises UserError where it cannot go on from call to call.
     """
     rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
-    reason = ""
+    reason, remedy = "", "leave out --hop, or export it otherwise"
     if len(graph.inputs) != 1:
         reason = f"the model has {len(graph.inputs)} inputs besides its states, not one"
+        if any(port.below for port in graph.inputs):
+            remedy = _POSITIONS
     elif hop != rows:
         reason = f"the model keeps state and needs {rows} rows a call, not {hop}"
     elif not graph.outputs:
         reason = "the model has no output besides its states"
     if reason:
-        raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
+        raise UserError(Problem(reason, remedy, graph.origin))
     return _Maker(graph, hop, calls).run()
 
 

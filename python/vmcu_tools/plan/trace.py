@@ -263,9 +263,10 @@ class _Tracer:
         return made_by(self.order.at[number], grid, out if sums else None)
 
     def _needs(self, number: int) -> Steps:
+        # Whoever reads its own row before may write over it: it is needed up to that call.
         return needed_by(
             [
-                (self.order.at[reader], self.stage.grids[reader], feed)
+                (self.order.at[reader] - (reader == number), self.stage.grids[reader], feed)
                 for reader, feed in self.readers[number]
             ]
         )
@@ -294,6 +295,10 @@ def needed_by(all_readers: Iterable[tuple[np.ndarray, Grid, Feed]]) -> Steps:
             if pixels[-1] != feed.height * feed.width:
                 pixels = pixels.copy()
                 pixels[-1] = feed.height * feed.width
+            if feed.before[0] < 0:
+                # Rows in front of the first that it reads are never needed.
+                times = np.append(-1, times)
+                pixels = np.append(-feed.before[0] * feed.width, pixels)
             readers.append(Steps(times, pixels))
     if len(readers) <= 1:
         return readers[0] if readers else NEVER

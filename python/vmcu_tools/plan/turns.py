@@ -20,7 +20,7 @@ from .schedule import stage_at
 @dataclass(frozen=True)
 class Turns:
     """By layer: `rows` of its own until its rings are where they were; from row `starts` on it sees
-    no padding in front of the first row of its input; for `every` so many rows of the input it has
+    no padding in front of the first row of an input; for `every` so many rows of the input it has
     one. `source`: rows of the streamed input until its own ring is where it was."""
 
     rows: tuple[int, ...]
@@ -41,8 +41,7 @@ def turns_of(plan: Plan) -> Turns:
     for step in plan.stages[0]:
         layer = step.bind(plan.graph)
         rows.append(_rows(plan, layer))
-        reach = layer.reach(0)
-        starts.append(max(-(-reach.before[0] // reach.stride[0]), layer.apart))
+        starts.append(max(layer.rows_ahead, layer.apart))
         every[layer.out.name] = every[layer.ins[0].name] * layer.reach(0).stride[0]
     outs = tuple(every[step.node.outputs[0]] for step in plan.stages[0])
     ring = plan.placements[source.name].ring

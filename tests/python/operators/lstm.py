@@ -6,13 +6,13 @@ from __future__ import annotations
 import numpy as np
 from random_builder import Builder
 from vmcu_tools.graph import Tensor
-from vmcu_tools.ops.lstm import UNIT, LstmStep
+from vmcu_tools.ops.lstm import COLUMNS, LstmStep
 from vmcu_tools.quant import FixedPoint
 
 
 def layer(b: Builder) -> Tensor:
     inputs, units = b.pick(1, 3, 8, 13), b.pick(1, 2, 7, 10)
-    x, state = b.input((1, 1, inputs)), b.input((1, 1, UNIT * units))
+    x, state = b.input((1, 1, inputs)), b.input((1, COLUMNS, units))
 
     def weights(count: int) -> np.ndarray:
         return b.rng.integers(-128, 128, (units, 4, count)).astype(np.int8)

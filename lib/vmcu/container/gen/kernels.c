@@ -256,12 +256,12 @@ const struct vmcu_kernel vmcu_attention_kernel = {
 	.name = "vmcu_attention",
 	.run = vmcu_attention,
 	.check = vmcu_check_attention,
-	.bytes = 36U,
-	.pointers = 1U,
-	.behind = 4U,
-	.native = offsetof(struct vmcu_attention_params, scores),
+	.bytes = 80U,
+	.pointers = 4U,
+	.behind = 16U,
+	.native = offsetof(struct vmcu_attention_params, window),
 	.size = sizeof(struct vmcu_attention_params),
-	.reads = VMCU_READS_ALL,
+	.reads = VMCU_READS_ATTENDED,
 };
 
 extern const struct vmcu_kernel vmcu_average_pool_kernel;
@@ -379,6 +379,39 @@ const struct vmcu_kernel vmcu_dense_kernel = {
 	.size = sizeof(struct vmcu_mac_params),
 	.reads = VMCU_READS_WINDOW,
 };
+
+#if defined(VMCU_STREAMS)
+VMCU_SMALL static bool check_dense_by_rows(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_by_rows_params *p = c->params;
+
+	return p->rows >= 1U &&
+	       p->rows <= 200U &&
+	       vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 1) == vmcu_check_output(c) &&
+	       vmcu_check_output(c)->width == 6U &&
+	       vmcu_check_output(c)->channels <= 1024U && (uint32_t)vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels <= 4096U &&
+	       vmcu_check_shifts(c, p->shifts, vmcu_check_output(c)->channels) &&
+	       vmcu_check_array(c, p->weights, p->rows * vmcu_check_output(c)->channels * ((uint32_t)vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels), sizeof(*p->weights)) &&
+	       vmcu_check_array(c, p->begins, vmcu_check_output(c)->channels, sizeof(*p->begins)) &&
+	       vmcu_check_array(c, p->multipliers, vmcu_check_output(c)->channels, sizeof(*p->multipliers));
+}
+
+extern const struct vmcu_kernel vmcu_dense_by_rows_kernel;
+const struct vmcu_kernel vmcu_dense_by_rows_kernel = {
+	.name = "vmcu_dense_by_rows",
+	.run = vmcu_dense_by_rows,
+	.check = check_dense_by_rows,
+	.bytes = 24U,
+	.pointers = 4U,
+	.behind = 16U,
+	.native = offsetof(struct vmcu_dense_by_rows_params, rows),
+	.size = sizeof(struct vmcu_dense_by_rows_params),
+	.reads = VMCU_READS_CARRIED,
+};
+#endif
 
 VMCU_SMALL static bool check_depthwise_3_1(const struct vmcu_check *c)
 {
@@ -698,16 +731,13 @@ VMCU_SMALL static bool check_lstm(const struct vmcu_check *c)
 	       p->tanh_shift <= 15 &&
 	       vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) &&
 	       vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
-	       vmcu_check_input(c, 0)->height == 1U &&
-	       vmcu_check_input(c, 0)->width == 1U &&
-	       vmcu_check_input(c, 1)->height == 1U &&
-	       vmcu_check_input(c, 1)->width == 1U &&
-	       vmcu_check_output(c)->height == 1U &&
-	       vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 1)->height == vmcu_check_output(c)->height &&
 	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels &&
-	       vmcu_check_output(c)->channels % 3U == 0U &&
-	       vmcu_check_output(c)->channels / 3U <= 4096U && vmcu_check_input(c, 0)->channels <= 16384U &&
-	       vmcu_check_scratch(c, vmcu_check_output(c)->channels / 3U) &&
+	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 3U &&
+	       vmcu_check_output(c)->width == 3U &&
+	       vmcu_check_output(c)->channels <= 4096U && vmcu_check_input(c, 0)->channels <= 16384U &&
+	       vmcu_check_scratch(c, vmcu_check_output(c)->channels) &&
 	       vmcu_check_shift(p->input_input.shift) &&
 	       vmcu_check_shift(p->forget_input.shift) &&
 	       vmcu_check_shift(p->cell_input.shift) &&
@@ -719,8 +749,8 @@ VMCU_SMALL static bool check_lstm(const struct vmcu_check *c)
 	       vmcu_check_shift(p->kept.shift) &&
 	       vmcu_check_shift(p->taken.shift) &&
 	       vmcu_check_shift(p->given.shift) &&
-	       vmcu_check_array(c, p->weights, 4U * (vmcu_check_output(c)->channels / 3U) * (vmcu_check_input(c, 0)->channels + vmcu_check_output(c)->channels / 3U), sizeof(*p->weights)) &&
-	       vmcu_check_array(c, p->biases, 8U * (vmcu_check_output(c)->channels / 3U), sizeof(*p->biases)) &&
+	       vmcu_check_array(c, p->weights, 4U * (vmcu_check_output(c)->channels) * (vmcu_check_input(c, 0)->channels + vmcu_check_output(c)->channels), sizeof(*p->weights)) &&
+	       vmcu_check_array(c, p->biases, 8U * (vmcu_check_output(c)->channels), sizeof(*p->biases)) &&
 	       vmcu_check_array(c, p->sigmoid, 256U, sizeof(*p->sigmoid));
 }
 
@@ -734,7 +764,7 @@ const struct vmcu_kernel vmcu_lstm_kernel = {
 	.behind = 12U,
 	.native = offsetof(struct vmcu_lstm_params, input_input),
 	.size = sizeof(struct vmcu_lstm_params),
-	.reads = VMCU_READS_ALL,
+	.reads = VMCU_READS_CARRIED,
 };
 
 extern const struct vmcu_kernel vmcu_matmul_kernel;
@@ -743,15 +773,6 @@ const struct vmcu_kernel vmcu_matmul_kernel = {
 	.run = vmcu_matmul,
 	.check = vmcu_check_matmul,
 	.bytes = 16U,
-	.reads = VMCU_READS_ALL,
-};
-
-extern const struct vmcu_kernel vmcu_matmul_chain_kernel;
-const struct vmcu_kernel vmcu_matmul_chain_kernel = {
-	.name = "vmcu_matmul_chain",
-	.run = vmcu_matmul_chain,
-	.check = vmcu_check_matmul_chain,
-	.bytes = 32U,
 	.reads = VMCU_READS_ALL,
 };
 

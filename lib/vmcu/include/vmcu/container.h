@@ -52,10 +52,12 @@ enum vmcu_reads {
 	VMCU_READS_ALL,      /**< possibly all pixels */
 	VMCU_READS_PIXEL,    /**< the pixels that it writes; a single row or column is repeated */
 	VMCU_READS_WINDOW,   /**< the pixels of its window, the first member of its parameters */
+	VMCU_READS_ATTENDED, /**< of input 0 the pixels that it writes, else as VMCU_READS_WINDOW */
 	VMCU_READS_PADDED,   /**< the pixels inside the output, see vmcu_pad() */
 	VMCU_READS_JOINED,   /**< the pixels inside the output, see vmcu_concat() */
 	VMCU_READS_BACK,     /**< the pixels of the hop's window, see vmcu_look_back() */
 	VMCU_READS_RECALLED, /**< from the second hop on, those that it writes: vmcu_recall() */
+	VMCU_READS_CARRIED,  /**< its row; of its own output the row before: vmcu_lstm() */
 	VMCU_READS_NONE,     /**< no pixels, see vmcu_hop_count() */
 };
 

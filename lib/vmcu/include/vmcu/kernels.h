@@ -365,9 +365,15 @@ void vmcu_softmax_tflite(const struct vmcu_call *call);
 void vmcu_softmax_onnx(const struct vmcu_call *call);
 /** @} */
 
-/** @brief Computes one pixel of vmcu_softmax_tflite(). @a src and @a dst can be the same. */
+/**
+ * @brief Computes one pixel. @a src and @a dst can be the same.
+ * @{
+ */
 void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
 			       int32_t channels);
+void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+			     int32_t channels);
+/** @} */
 
 /** Parameters of a product of two activations: sums of (x - x_zero)(y - y_zero), requantised. */
 struct vmcu_product {
@@ -396,35 +402,6 @@ struct vmcu_matmul_params {
 void vmcu_matmul(const struct vmcu_call *call);
 void vmcu_matmul_transposed(const struct vmcu_call *call);
 /** @} */
-
-struct vmcu_matmul_chain_params {
-	struct vmcu_product first;
-	struct vmcu_product second;
-};
-
-/**
- * @brief Multiplies three matrices: (M, K) by (K, N) by (N, P).
- *
- * For each line: reads it and the second matrix, stores N bytes in scratch memory, then multiplies
- * these by the third matrix as vmcu_matmul() does. Whole inputs.
- */
-void vmcu_matmul_chain(const struct vmcu_call *call);
-
-/** @a stream is the table vmcu_softmax_params::exp for vmcu_softmax_tflite(). */
-struct vmcu_attention_params {
-	const void *stream;
-	struct vmcu_product scores;
-	struct vmcu_product output;
-};
-
-/**
- * @brief Computes self-attention: softmax of queries (M, D) by keys (T, D) transposed, by values
- * (T, N).
- *
- * For each query: reads it and all keys, stores T bytes in scratch memory, then multiplies these by
- * the values as vmcu_matmul() does. Whole inputs.
- */
-void vmcu_attention(const struct vmcu_call *call);
 
 /** @} */
 

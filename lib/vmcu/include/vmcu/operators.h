@@ -35,6 +35,33 @@ struct vmcu_arg_max_params {
  */
 void vmcu_arg_max(const struct vmcu_call *call);
 
+struct vmcu_attention_params {
+	const uint32_t *exp;              /**< as of struct vmcu_softmax_params */
+	const int8_t *table;              /**< a score's byte plus 128: the score; NULL: as it is */
+	const int8_t *score_bias;         /**< added to scores; NULL: nothing */
+	const struct vmcu_float_sum *sum; /**< how; NULL without @a score_bias */
+	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
+	struct vmcu_product scores;
+	struct vmcu_product output;
+	uint32_t gain;      /**< as of softmax; 0: vmcu_softmax_tflite() */
+	uint16_t bias_head; /**< bytes of it from a head to the next, 0: one for all */
+	uint16_t bias_row;  /**< bytes of it from a row to the next, 0: one for all */
+	uint16_t heads;     /**< of input 0 and of the output */
+	uint16_t sharing;   /**< heads that share keys and values */
+	int8_t weight_zero;
+};
+
+/**
+ * @brief Computes attention: softmax of queries times keys, times values, for each head.
+ *
+ * A row of input 0 has a query for each head, rows of inputs 1 and 2 have keys and values. Row y
+ * sees those rows of its window that are there; all others have scores of 0 and are not added.
+ * For each head, ascending: reads its query and all keys that it sees. Then for each eight
+ * channels, then four, then the rest: reads them of all values, then writes them.
+ * Scratch memory: a byte for each row of the window.
+ */
+void vmcu_attention(const struct vmcu_call *call);
+
 /**
  * Operations of vmcu_binary() on two values a and b without their zero points. A "term" is such a
  * value, shifted left and multiplied by the factor of its operand.
@@ -93,6 +120,27 @@ struct vmcu_cum_sum_params {
  * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
  */
 void vmcu_cum_sum(const struct vmcu_call *call);
+
+struct vmcu_dense_by_rows_params {
+	const int8_t *weights;      /**< by row of a call, channel and byte of the row */
+	const int32_t *begins;      /**< sums before the first row, by channel */
+	const int32_t *multipliers; /**< by channel, see struct vmcu_factor */
+	const int32_t *shifts;
+	uint16_t rows; /**< of a call */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Adds a row of input 0 to the sums of a dense layer over all rows of a call. Input 1 is the
+ * output, whose row before has the sums so far.
+ *
+ * Output rows have the results so far, then the sums, int32, then the number of the row in its
+ * call. Reads the number in the row before. Then for each channel, ascending: reads all of the row
+ * of input 0 and the channel's sum, then writes its result and its sum. Writes the number last.
+ */
+void vmcu_dense_by_rows(const struct vmcu_call *call);
 
 struct vmcu_embedding_params {
 	const int8_t *table; /**< rows * the output's channels */
@@ -222,7 +270,8 @@ struct vmcu_lookup_params {
 void vmcu_lookup(const struct vmcu_call *call);
 
 struct vmcu_lstm_params {
-	const int8_t *weights;   /**< by unit, all inputs and units, and gate */
+	/** by unit, of inputs, then of units: four taps, or what is left of them, by gate */
+	const int8_t *weights;
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
 	struct vmcu_factor input_input;
@@ -243,11 +292,13 @@ struct vmcu_lstm_params {
 };
 
 /**
- * @brief Computes a step of an LSTM: input 0 has one pixel, input 1 is the state before it, the
- * output the state behind it. Gates: input, forget, cell, output.
+ * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Three channels of a state are a unit: its cell, an int16, and what it gives, less its zero point.
- * Reads the latter of all units first. Then for each unit, ascending: reads all of input 0 and the
+ * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
+ * state before. If it is the output, its row before is read, zeros in front of the first; else it
+ * has one row, and what units give is less its zero point in both.
+ *
+ * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);
@@ -433,7 +484,6 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_lookup) \
 	entry(vmcu_lstm) \
 	entry(vmcu_matmul) \
-	entry(vmcu_matmul_chain) \
 	entry(vmcu_matmul_transposed) \
 	entry(vmcu_max_pool) \
 	entry(vmcu_move) \
@@ -452,6 +502,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 
 /** Applies a macro to each kernel that containers with state can use too. */
 #define VMCU_STREAM_KERNELS(entry) \
+	entry(vmcu_dense_by_rows) \
 	entry(vmcu_hop_count) \
 	entry(vmcu_look_back) \
 	entry(vmcu_recall) \

@@ -41,6 +41,7 @@
 #define VMCU_OWN_STORE_STRIP_7_2
 #define VMCU_OWN_ALL_STRIPS
 #define VMCU_OWN_DOT_ROW_4
+#define VMCU_OWN_DOT_ROWS_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
 
@@ -785,6 +786,28 @@ VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, 
 
 	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16(a), zeros), vmcu_sxtb16(b), acc[0]);
 	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
+}
+
+/* Four taps times four rows of four taps, one row after the other. */
+VMCU_INLINE void vmcu_dot_rows_4(int32_t *acc, const int8_t *x, const int8_t *y)
+{
+	const uint32_t taps = vmcu_load32(x);
+	const uint32_t even = vmcu_sxtb16(taps);
+	const uint32_t odd = vmcu_sxtb16_odd(taps);
+	uint32_t word;
+
+	word = vmcu_load32(y + 0);
+	acc[0] = vmcu_smlad(even, vmcu_sxtb16(word), acc[0]);
+	acc[0] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[0]);
+	word = vmcu_load32(y + 4);
+	acc[1] = vmcu_smlad(even, vmcu_sxtb16(word), acc[1]);
+	acc[1] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[1]);
+	word = vmcu_load32(y + 8);
+	acc[2] = vmcu_smlad(even, vmcu_sxtb16(word), acc[2]);
+	acc[2] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[2]);
+	word = vmcu_load32(y + 12);
+	acc[3] = vmcu_smlad(even, vmcu_sxtb16(word), acc[3]);
+	acc[3] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[3]);
 }
 
 /* One tap times a row of four channels. */

@@ -794,6 +794,29 @@ VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, 
 }
 #endif
 
+#ifndef VMCU_OWN_DOT_ROWS_4
+/* Four taps times four rows of four taps, one row after the other. */
+VMCU_INLINE void vmcu_dot_rows_4(int32_t *acc, const int8_t *x, const int8_t *y)
+{
+	acc[0] = vmcu_mac(acc[0], x[0], y[0]);
+	acc[1] = vmcu_mac(acc[1], x[0], y[4]);
+	acc[2] = vmcu_mac(acc[2], x[0], y[8]);
+	acc[3] = vmcu_mac(acc[3], x[0], y[12]);
+	acc[0] = vmcu_mac(acc[0], x[1], y[1]);
+	acc[1] = vmcu_mac(acc[1], x[1], y[5]);
+	acc[2] = vmcu_mac(acc[2], x[1], y[9]);
+	acc[3] = vmcu_mac(acc[3], x[1], y[13]);
+	acc[0] = vmcu_mac(acc[0], x[2], y[2]);
+	acc[1] = vmcu_mac(acc[1], x[2], y[6]);
+	acc[2] = vmcu_mac(acc[2], x[2], y[10]);
+	acc[3] = vmcu_mac(acc[3], x[2], y[14]);
+	acc[0] = vmcu_mac(acc[0], x[3], y[3]);
+	acc[1] = vmcu_mac(acc[1], x[3], y[7]);
+	acc[2] = vmcu_mac(acc[2], x[3], y[11]);
+	acc[3] = vmcu_mac(acc[3], x[3], y[15]);
+}
+#endif
+
 #ifndef VMCU_OWN_DOT_COLUMN_4
 /* One tap times a row of four channels. */
 VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
@@ -806,20 +829,6 @@ VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *
 	acc[3] = vmcu_mac(acc[3], tap, y[3]);
 }
 #endif
-
-/* Turns a kept row of scores into weights. */
-VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_call *call, int8_t *row, int32_t count)
-{
-	const struct vmcu_attention_params *p = vmcu_params(call);
-	const struct vmcu_softmax_params softmax = {
-		.exp = vmcu_constants(call, p->stream),
-		.output_zero = INT8_MIN,
-		.act_min = INT8_MIN,
-		.act_max = INT8_MAX,
-	};
-
-	vmcu_softmax_tflite_pixel(&softmax, row, row, count);
-}
 
 /* Starts the sums of four channels at one value. */
 VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)

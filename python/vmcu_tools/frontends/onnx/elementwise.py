@@ -19,7 +19,7 @@ from ...ops.binary import Binary
 from ...ops.requantize import Requantize
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
-from ..common import KEEP_QUANTISATION, fixed_sum, present, require
+from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_sum, present, require
 from ..movement import file_index
 from .arithmetic import Operator, as_int8, binary_op, table_of_integers
 from .channels import broadcast, by_element, narrowed, per_channel
@@ -238,10 +238,28 @@ def _operand(context: Context, x: Activation, index: np.ndarray, laid: np.ndarra
     return context.arranged(x, narrowed(index.ravel()[laid]))
 
 
+def _aligned(
+    context: Context,
+    shape: tuple[int, ...],
+    a: tuple[Activation, np.ndarray],
+    b: tuple[Activation, np.ndarray],
+) -> tuple[np.ndarray, Tensor, Tensor]:
+    """How the result lies in memory, and both operands in that layout: that of the first operand
+    of the result's shape, else that of the second, if a Move cannot bring the second there."""
+    guides = [x for x, _ in (a, b) if x.shape == shape] or [b[0]]
+    for guide in guides:
+        laid = _laid(shape, guide)
+        try:
+            return laid, _operand(context, *a, laid), _operand(context, *b, laid)
+        except UnsupportedError:
+            if guide is guides[-1]:
+                raise
+    raise AssertionError("there is a guide")
+
+
 def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
     shape, index_a, index_b = broadcast(a.shape, b.shape)
-    laid = _laid(shape, a if a.shape == shape else b)
-    first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
+    laid, first, second = _aligned(context, shape, (a, index_a), (b, index_b))
     order, memory = arrangement(shape, laid)
     same = first.shape == second.shape == memory
     operator = Operator.of(node, a)

@@ -47,7 +47,7 @@ def _normalised(
     largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        bits = min(16, 29 - math.ceil(math.log2(largest / out.scale)))
+        bits = min(22, 29 - math.ceil(math.log2(largest / out.scale)))
         require(bits >= 1, "the factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
         spread, fraction = _fixed(epsilon * count * count / tensor.scale**2, count)

@@ -129,13 +129,21 @@ def _match(reader: _Reader, node: NodeProto) -> _Match | None:
     if node.op_type == "Div":
         return _divided(reader, *node.input)
     for value, factor in (node.input, list(node.input)[::-1]):
-        inverse = reader.node(factor, "Reciprocal", "Div")
-        if inverse is None or (inverse.op_type == "Div" and reader.number(inverse.input[0]) != 1):
-            continue
-        found = _divided(reader, value, inverse.input[-1])
+        found = _multiplied(reader, value, factor)
         if found is not None:
             return found
     return None
+
+
+def _multiplied(reader: _Reader, value: str, factor: str) -> _Match | None:
+    """value * factor as a normalisation, if the factor is an inverse."""
+    power = reader.node(factor, "Pow")
+    if power is not None and reader.number(power.input[1]) == -0.5:
+        return _over_root(reader, value, power.input[0])
+    inverse = reader.node(factor, "Reciprocal", "Div")
+    if inverse is None or (inverse.op_type == "Div" and reader.number(inverse.input[0]) != 1):
+        return None
+    return _divided(reader, value, inverse.input[-1])
 
 
 def _divided(reader: _Reader, value: str, divisor: str) -> _Match | None:
@@ -146,7 +154,12 @@ def _divided(reader: _Reader, value: str, divisor: str) -> _Match | None:
         one = base == value and len(axes) == 1
         return _Match("LpNormalization", value, axes, 0.0) if one else None
     root = reader.node(divisor, "Sqrt")
-    added = reader.with_constant(root.input[0], "Add") if root else None
+    return None if root is None else _over_root(reader, value, root.input[0])
+
+
+def _over_root(reader: _Reader, value: str, total: str) -> _Match | None:
+    """value / sqrt(total) as a normalisation, total being a mean square and an epsilon."""
+    added = reader.with_constant(total, "Add")
     if added is None:
         return None
     variance, epsilon = added

@@ -35,7 +35,7 @@ from .kinds import Kind, kind_of
 from .offline import offsets_of
 from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
-from .states import own_states, read
+from .states import own_states, read, states_go_on
 
 # What fills RULES.
 import_modules(__package__)
@@ -49,9 +49,10 @@ INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32", "INT32": "int32"}
 
 
-def load(path: Path) -> Graph:
-    """The graph of a .tflite file; UserError with all its problems."""
+def load(path: Path, unrolled: bool = False) -> Graph:
+    """The graph of a .tflite file; UserError with all its problems. unrolled: see FileModel."""
     model = read(path)
+    model = replace(model, unrolled=unrolled or not states_go_on(model))
     kind = kind_of(model)
     with parsing(str(path)):
         if kind is None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """UNIDIRECTIONAL_SEQUENCE_LSTM, step by step (TensorFlow Lite Micro, kernels/lstm_eval_common.cc).
 
-The file's two states become one that layers compute, see ops/lstm.py; all steps share weights.
+The file's two states become one, see ops/lstm.py, of which each step is a row that goes on from the
+one before, in the next call too. In a model whose rows cannot go on, steps are nodes that share
+weights, and the last one's state is that of the next call.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ import math
 import numpy as np
 import tflite
 
-from ...graph import Recurrence, Tensor
+from ...graph import Recurrence, Tensor, Window
 from ...ops.concat import Concat
 from ...ops.lookup import Lookup
-from ...ops.lstm import MOST_INPUTS, MOST_UNITS, NO_CLIP, UNIT, LstmStep
+from ...ops.lstm import COLUMNS, MOST_INPUTS, MOST_UNITS, NO_CLIP, LstmStep
+from ...ops.max_pooling import MaxPool2D
 from ...ops.move import Move
 from ...quant import INT8_MAX, INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, fixed_point, require
@@ -56,28 +59,36 @@ def _lstm(importer: Importer, op: FileOp) -> None:
     many = f"{steps} steps, at most {MOST_STEPS} are possible"
     require(steps <= MOST_STEPS, many, "convert it for fewer steps: it keeps its state")
     kind = _step(importer, op, x, shape[2], options)
-    units = len(kind.weights)
-    _emit(importer, op, kind, x, out, (steps, shape[2], units))
+    require(out.bytes == steps * len(kind.weights), f"the output is {out.shape} in the file")
+    emit = _emit_unrolled if importer.model.unrolled else _emit
+    emit(importer, op, kind, x, out, steps)
 
 
 def _emit(
-    importer: Importer,
-    op: FileOp,
-    kind: LstmStep,
-    x: Tensor,
-    out: Tensor,
-    sizes: tuple[int, int, int],
+    importer: Importer, op: FileOp, kind: LstmStep, x: Tensor, out: Tensor, steps: int
 ) -> None:
-    """All steps, of so many inputs and units."""
-    steps, inputs, units = sizes
-    builder = importer.builder
-    require(out.bytes == steps * units, f"the output is {out.shape} in the file")
+    """A row for each step, which is made from the row before."""
+    builder, units = importer.builder, len(kind.weights)
+    inputs = x.bytes // steps
+    given = importer.arranged(x, np.arange(x.bytes), (steps, 1, inputs), f"{out.name}/input")
+    shape = (steps, COLUMNS, units)
+    state = builder.add_tensor(Tensor(f"{out.name}/state", shape, out.scale, out.zero_point))
+    builder.add_node(state.name, kind, [given.name, state.name], state.name)
+    importer.emit_as(op, MaxPool2D(Window(stride=(1, COLUMNS))), [state], (steps, 1, units))
 
-    def tensor(name: str, channels: int) -> Tensor:
-        return builder.add_tensor(Tensor(f"{out.name}/{name}", (1, 1, channels), 1.0, 0))
 
-    first = state = tensor("state", UNIT * units)
-    given = Move.of(np.arange(UNIT - 1, UNIT * units, UNIT).reshape(1, 1, -1))
+def _emit_unrolled(
+    importer: Importer, op: FileOp, kind: LstmStep, x: Tensor, out: Tensor, steps: int
+) -> None:
+    """A node for each step, which makes the state behind it from the one before."""
+    builder, units = importer.builder, len(kind.weights)
+    inputs = x.bytes // steps
+
+    def tensor(name: str, columns: int) -> Tensor:
+        return builder.add_tensor(Tensor(f"{out.name}/{name}", (1, columns, units), 1.0, 0))
+
+    first = state = tensor("state", COLUMNS)
+    given = Move.of(np.arange(units).reshape(1, 1, -1))
     assert given is not None
     parts = []
     for step in range(steps):
@@ -85,10 +96,10 @@ def _emit(
         if steps > 1:
             index = np.arange(step * inputs, (step + 1) * inputs)
             row = importer.arranged(x, index, (1, 1, inputs), f"{out.name}/input {step}")
-        behind = tensor(f"state {step}", UNIT * units)
+        behind = tensor(f"state {step}", COLUMNS)
         builder.add_node(behind.name, kind, [row.name, state.name], behind.name)
         state = behind
-        parts.append(tensor(f"output {step}", units))
+        parts.append(tensor(f"output {step}", 1))
         builder.add_node(parts[-1].name, given, [state.name], parts[-1].name)
     builder.recurs.append(Recurrence(first.name, state.name, 0))
     # What a unit gives is kept less its zero point, as a byte that may have gone around.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of activations: matrix product, chain of two, self-attention.
+"""Products of activations: matrix product, chain of two.
 
 A matrix is one row of a tensor, a line of the matrix a pixel of it; the rows of a tensor are a
 batch. What lies between two products of a chain is one line, and it lives in scratch only.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Kept, Params, Program, Ram, Registers
+from ..language.ir import Axis, Params, Program, Ram, Registers
 from ..targets.portable import products as isa
 
 # A stretch of a line: from a channel on, so many of them.
@@ -81,28 +81,4 @@ def matmul(transposed: bool) -> Program:
     return k.program()
 
 
-def matmul_chain() -> Program:
-    summary = "Product of three matrices, line by line; a line of the first product is kept."
-    k = begin("vmcu_matmul_chain", "vmcu_matmul_chain_params", 3, summary)
-    with k.spatial("x", Name("out_w")) as x:
-        line = line_of(0, x)
-        times_columns(k, "first", line, Name("in0_c"), 1, Kept)
-        k.ram_free(line(Int(0), Name("in0_c")))
-        times_columns(k, "second", Kept, Name("in1_c"), 2, line_of("output", x))
-    return k.program()
-
-
-def attention() -> Program:
-    summary = "Softmax of queries times keys, times values, query by query; the weights are kept."
-    k = begin("vmcu_attention", "vmcu_attention_params", 3, summary)
-    count = Name("in1_w")
-    with k.spatial("x", Name("out_w")) as x:
-        query = line_of(0, x)
-        times_rows(k, "scores", query, Name("in0_c"), 1, Kept)
-        k.ram_free(query(Int(0), Name("in0_c")))
-        k.do(isa.softmax_kept, Name("call"), Kept(Int(0), count), count)
-        times_columns(k, "output", Kept, count, 2, line_of("output", x))
-    return k.program()
-
-
-PROGRAMS = [matmul(False), matmul(True), matmul_chain(), attention()]
+PROGRAMS = [matmul(False), matmul(True)]

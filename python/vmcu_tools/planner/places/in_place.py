@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...ops import Layer
-from ...plan.calls import Feed, led
+from ...plan.calls import READY, STREAMED, Feed, led
 from ...plan.schedule import Stage
 from ...plan.trace import Home, Steps, Trace, trace_of
 
@@ -120,7 +120,7 @@ class _Sharing:
         layer's input `index`; None if that cannot be, or saves nothing."""
         trace, feed = self.trace, self.stage.feeds[number][index]
         source = feed.producer
-        if source < 0 or self.stage.kept[source]:
+        if source in (READY, STREAMED, number) or self.stage.kept[source]:
             return None
         if not may_follow(self.stage.layers[number], index):
             return None

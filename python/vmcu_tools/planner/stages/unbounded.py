@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from ...errors import Problem, UserError
 from ...graph import Graph
-from ...ops import Form, bind
+from ...ops import Form, Layer, bind
 from ...passes.moving import endless_part, moving
 from ...passes.option import HOP_OPTION
 from ...passes.turned import turned
@@ -55,9 +56,14 @@ def _enough(graph: Graph, hop: int) -> int:
         # Layers of one call see nothing of the others.
         return 4
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
-    layers = (bind(graph, node) for node in graph.nodes)
-    seen = sum(sum(layer.reach(0).before[:1] + layer.reach(0).after[:1]) + 1 for layer in layers)
+    seen = sum(_rows_seen(bind(graph, node)) for node in graph.nodes)
     return (seen if graph.states else -(-height // max(hop, 1))) + 3
+
+
+def _rows_seen(layer: Layer[Any]) -> int:
+    """The most rows of an input that one row is made of, about."""
+    reaches = (layer.reach(index) for index in range(len(layer.ins)))
+    return max(reach.before[0] + reach.after[0] for reach in reaches) + 1
 
 
 def _cuts(graph: Graph) -> list[Cut]:

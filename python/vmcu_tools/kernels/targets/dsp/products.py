@@ -7,7 +7,7 @@ second operand: SMLABB and SMLABT meet its halves with one tap of the first.
 
 from __future__ import annotations
 
-from ..portable.products import dot_column_4, dot_row_4
+from ..portable.products import WIDE, dot_column_4, dot_row_4, dot_rows_4
 
 HELPERS = {
     "halves": r"""
@@ -61,4 +61,21 @@ acc[2] = vmcu_smlabt(tap, even, acc[2]);
 acc[3] = vmcu_smlabt(tap, odd, acc[3]);
 """
 
-OWN = {dot_row_4: DOT_ROW, dot_column_4: DOT_COLUMN}
+DOT_ROWS = "\n".join(
+    [
+        "const uint32_t taps = vmcu_load32(x);",
+        "const uint32_t even = vmcu_sxtb16(taps);",
+        "const uint32_t odd = vmcu_sxtb16_odd(taps);",
+        "uint32_t word;",
+        "",
+        *(
+            f"""\
+word = vmcu_load32(y + {4 * n});
+acc[{n}] = vmcu_smlad(even, vmcu_sxtb16(word), acc[{n}]);
+acc[{n}] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[{n}]);"""
+            for n in range(WIDE)
+        ),
+    ]
+)
+
+OWN = {dot_row_4: DOT_ROW, dot_rows_4: DOT_ROWS, dot_column_4: DOT_COLUMN}

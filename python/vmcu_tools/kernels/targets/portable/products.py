@@ -17,7 +17,6 @@ from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction
 from ...language.ir import Kept, Ram
-from ...softmax import softmax_tflite
 from .registry import compound, define
 
 # Channels that are summed side by side where the second operand is read down its columns.
@@ -88,6 +87,20 @@ def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> Non
 
 @define(
     "Dot",
+    OPERANDS,
+    "\n".join(
+        f"acc[{n}] = vmcu_mac(acc[{n}], x[{i}], y[{WIDE * n + i}]);"
+        for i in range(4)
+        for n in range(WIDE)
+    ),
+)
+def dot_rows_4(m: Machine, acc: np.ndarray, x: Place, y: Ram) -> None:
+    """Four taps times four rows of four taps, one row after the other."""
+    acc += m.load(y).reshape(WIDE, -1) @ m.load(x)
+
+
+@define(
+    "Dot",
     f"{OPERANDS}, int32_t x_zero",
     "const int32_t tap = x[0] - x_zero;\n\n"
     + "\n".join(f"acc[{n}] = vmcu_mac(acc[{n}], tap, y[{n}]);" for n in range(WIDE)),
@@ -95,27 +108,6 @@ def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> Non
 def dot_column_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
     """One tap times a row of four channels."""
     acc += (m.load(x) - x_zero) * m.load(y)
-
-
-@define(
-    "Call",
-    "const struct vmcu_call *call, int8_t *row, int32_t count",
-    """
-const struct vmcu_attention_params *p = vmcu_params(call);
-const struct vmcu_softmax_params softmax = {
-	.exp = vmcu_constants(call, p->stream),
-	.output_zero = INT8_MIN,
-	.act_min = INT8_MIN,
-	.act_max = INT8_MAX,
-};
-
-vmcu_softmax_tflite_pixel(&softmax, row, row, count);
-""",
-)
-def softmax_kept(m: Machine, call: int, row: Kept, count: int) -> None:
-    """Turns a kept row of scores into weights."""
-    table = np.frombuffer(m.stream, np.uint32)
-    m.store(row, softmax_tflite(m.load(row), table))
 
 
 def _broadcast(width: int) -> Instruction:

@@ -1,0 +1,275 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <stddef.h>
+
+#include "gen/isa.h"
+
+/** Channels of values that are added up side by side. */
+#define LANES    4
+/** Keys that a query meets at a time. */
+#define TOGETHER 4
+
+/** Keys or values of a head as one query sees them. */
+struct seen {
+	const struct vmcu_pool *pool;
+	const struct vmcu_tensor *rows;
+	int32_t first;   /**< row of the tensor where the window begins */
+	int32_t count;   /**< rows of the window */
+	int32_t channel; /**< where the head's begin in a row */
+};
+
+/** A head of a row. */
+struct job {
+	const struct vmcu_attention_params *p;
+	struct seen keys;
+	struct seen values;
+	int32_t depth; /**< of a query and a key */
+	int32_t width; /**< of a value */
+	int8_t *line;  /**< a score, then a weight, for each row of the window */
+};
+
+/**
+ * Rows of the window from row @a at of it on that are inside the tensor and side by side, at
+ * least one; @a x is the first.
+ */
+static int32_t side_by_side(const struct seen *s, int32_t at, int32_t stop, const int8_t **x)
+{
+	const uint32_t y = (uint32_t)(s->first + at);
+	const int8_t *found = vmcu_pixel(s->pool, s->rows, y, 0U);
+	const int32_t rows = vmcu_unsplit(s->rows, y, 0U, stop - at);
+	const uint32_t bytes = (uint32_t)rows * s->rows->channels;
+
+	*x = found + s->channel;
+	return vmcu_straight(s->pool, s->rows, vmcu_place(s->rows, y, 0U), found, bytes) ? rows : 1;
+}
+
+/** Rows of the window in front of the tensor's first. */
+static int32_t outside(const struct seen *s)
+{
+	return (s->first < 0) ? vmcu_min(-s->first, s->count) : 0;
+}
+
+/** Where the rows of the window that are there end. */
+static int32_t inside(const struct seen *s)
+{
+	return vmcu_min(s->count, s->rows->height - s->first);
+}
+
+/** Scores of a query and @a rows keys that are side by side; @a start: where sums do. */
+VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int8_t *key,
+			   int8_t *line, int32_t rows, int32_t start)
+{
+	const struct vmcu_product *q = &job->p->scores;
+	const bool on_line =
+		vmcu_requant_is_float(q->is_float != 0U) && (q->shift & VMCU_LINE_SHIFT) != 0;
+	const struct vmcu_line constants =
+		vmcu_line(q->multiplier, on_line ? q->shift : 1, q->output_zero);
+	const int32_t pitch = job->keys.rows->channels;
+	const int32_t left = job->depth & 3;
+	const int32_t zero = q->x_zero;
+	const int8_t *const end = query + job->depth - left;
+
+	while (rows > 0) {
+		/* Where there are fewer, one of them again and again. */
+		const int32_t some = (rows >= TOGETHER) ? TOGETHER : 1;
+		const int32_t next = (rows >= TOGETHER) ? pitch : 0;
+		const int8_t *x = query;
+		const int8_t *y = key;
+		int32_t sums[TOGETHER];
+		int32_t acc[TOGETHER] = {start, start, start, start};
+
+		for (; x != end; x += 4, y += 4) {
+			vmcu_dot_row_4(&acc[0], x, y, zero);
+			vmcu_dot_row_4(&acc[1], x, y + next, zero);
+			vmcu_dot_row_4(&acc[2], x, y + 2 * next, zero);
+			vmcu_dot_row_4(&acc[3], x, y + 3 * next, zero);
+		}
+		if (left == 0 && on_line && some == TOGETHER) {
+			line[0] = vmcu_saturate8(vmcu_on_line(constants, acc[0]));
+			line[1] = vmcu_saturate8(vmcu_on_line(constants, acc[1]));
+			line[2] = vmcu_saturate8(vmcu_on_line(constants, acc[2]));
+			line[3] = vmcu_saturate8(vmcu_on_line(constants, acc[3]));
+		} else {
+			__builtin_memcpy(sums, acc, sizeof(sums));
+			for (int32_t i = 0; left != 0 && i < TOGETHER; i++, y += next) {
+				sums[i] = vmcu_product_row(sums[i], x, y, left, zero);
+			}
+			vmcu_product_store(q, sums, line, some);
+		}
+		line += some;
+		key += some * pitch;
+		rows -= some;
+	}
+}
+
+/** The scores of a query, before they are bytes of softmax. */
+static void score(const struct job *job, const int8_t *query)
+{
+	const struct vmcu_product *q = &job->p->scores;
+	const int32_t start = vmcu_product_start(query, job->depth, q->x_zero, q->y_zero);
+	const int32_t stop = inside(&job->keys);
+	const int32_t nothing = 0;
+	int32_t at = outside(&job->keys);
+	const int8_t *key;
+
+	if (stop - at < job->keys.count) {
+		vmcu_product_store(q, &nothing, job->line, 1);
+		__builtin_memset(job->line, job->line[0], (size_t)job->keys.count);
+	}
+	while (at < stop) {
+		const int32_t rows = side_by_side(&job->keys, at, stop, &key);
+
+		score_rows(job, query, key, job->line + at, rows, start);
+		at += rows;
+	}
+}
+
+/** Adds the bias of its row and head to a line of scores. */
+VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
+			 const struct vmcu_float_sum *sum)
+{
+	/* Apart from what the line's bytes may be the same as. */
+	const int32_t a_scale = sum->a_scale;
+	const int32_t b_scale = sum->b_scale;
+	const int32_t rest = sum->bias;
+	const int32_t fraction = sum->fraction;
+	const int32_t shift = sum->shift;
+	int8_t *x = job->line;
+	int8_t *const end = x + job->keys.count;
+
+	while (x != end) {
+		const int32_t total = *x * a_scale + *bias * b_scale + rest;
+
+		*x = vmcu_saturate8(vmcu_near_half(total, fraction)
+					    ? vmcu_float_sum_exact(sum, *x, *bias)
+					    : total >> shift);
+		x++;
+		bias++;
+	}
+}
+
+/** What softmax is of: scores by the table, with the bias. */
+static void adjust(const struct vmcu_call *call, const struct job *job, int32_t head)
+{
+	const struct vmcu_attention_params *p = job->p;
+	const int8_t *table = vmcu_constants(call, p->table);
+	const int8_t *bias = vmcu_constants(call, p->score_bias);
+	int8_t *x = job->line;
+	int8_t *const end = x + ((p->table != NULL) ? job->keys.count : 0);
+
+	while (x != end) {
+		const int8_t score = table[*x - INT8_MIN];
+
+		*x++ = score;
+	}
+	if (p->score_bias != NULL && vmcu_requant_is_float(true)) {
+		bias += head * p->bias_head + call->y * p->bias_row;
+		add_bias(job, bias, vmcu_constants(call, p->sum));
+	}
+}
+
+/** Adds rows times weights to two fours of sums, and where there are fewer channels to one. */
+VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, int32_t lanes)
+{
+	const int32_t zero = job->p->output.x_zero;
+	const int32_t pitch = job->values.rows->channels;
+	const int32_t stop = inside(&job->values);
+	int32_t at = outside(&job->values);
+	const int8_t *value;
+
+	while (at < stop) {
+		const int32_t rows = side_by_side(&job->values, at, stop, &value);
+		const int8_t *x = job->line + at;
+		const int8_t *const end = x + rows;
+
+		at += rows;
+		value += channel;
+		if (lanes < 2 * LANES) {
+			vmcu_product_columns(sums, x, value, rows, pitch, lanes, zero);
+			continue;
+		}
+		int32_t acc[2 * LANES];
+
+		__builtin_memcpy(acc, sums, sizeof(acc));
+		for (; x != end; x++) {
+			vmcu_dot_column_4(&acc[0], x, value, zero);
+			vmcu_dot_column_4(&acc[LANES], x, value + LANES, zero);
+			value += pitch;
+		}
+		__builtin_memcpy(sums, acc, sizeof(acc));
+	}
+}
+
+/** Values times weights. */
+static void add_up(const struct job *job, int8_t *out)
+{
+	const struct vmcu_product *q = &job->p->output;
+	const int32_t begin = outside(&job->values);
+	const int32_t start = vmcu_product_start(job->line + begin, inside(&job->values) - begin,
+						 q->x_zero, q->y_zero);
+	int32_t lanes;
+
+	for (int32_t c = 0; c < job->width; c += lanes) {
+		int32_t sums[2 * LANES];
+
+		lanes = job->width - c;
+		lanes = (lanes >= 2 * LANES) ? 2 * LANES : vmcu_min(lanes, LANES);
+		for (int32_t i = 0; i < 2 * LANES; i++) {
+			sums[i] = start;
+		}
+		add_rows(sums, job, c, lanes);
+		vmcu_product_store(q, sums, out + c, lanes);
+	}
+}
+
+static struct seen seen(const struct vmcu_call *call, uint16_t input)
+{
+	const struct vmcu_attention_params *p = vmcu_params(call);
+	const struct vmcu_window *w = &p->window;
+
+	return (struct seen){
+		.pool = call->pool,
+		.rows = vmcu_call_input(call, input),
+		.first = call->y * w->stride_h - w->pad_top,
+		.count = w->kernel_h,
+	};
+}
+
+void vmcu_attention(const struct vmcu_call *call)
+{
+	const struct vmcu_attention_params *p = vmcu_params(call);
+	const struct vmcu_softmax_params softmax = {
+		.exp = vmcu_constants(call, p->exp),
+		.gain = p->gain,
+		.output_zero = p->weight_zero,
+		.act_min = INT8_MIN,
+		.act_max = INT8_MAX,
+	};
+	const int8_t *query = vmcu_input_row(call, 0, call->y);
+	int8_t *out = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, 0U);
+	struct job job = {
+		.p = p,
+		.keys = seen(call, 1),
+		.values = seen(call, 2),
+		.depth = vmcu_call_input(call, 0)->channels / p->heads,
+		.width = vmcu_call_output(call)->channels / p->heads,
+		.line = call->scratch,
+	};
+
+	for (int32_t head = 0; head < p->heads; head++) {
+		job.keys.channel = head / p->sharing * job.depth;
+		job.values.channel = head / p->sharing * job.width;
+		score(&job, query);
+		adjust(call, &job, head);
+		if (p->gain != 0U) {
+			vmcu_softmax_onnx_pixel(&softmax, job.line, job.line, job.keys.count);
+		} else {
+			vmcu_softmax_tflite_pixel(&softmax, job.line, job.line, job.keys.count);
+		}
+		add_up(&job, out);
+		query += job.depth;
+		out += job.width;
+	}
+}
