@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
+from builders.tflite_models import TfliteModel
 from onnx import TensorProto
 from vmcu_tools import runners
 from vmcu_tools.cli import main
@@ -217,3 +218,49 @@ def test_a_stream_of_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert main(["verify", str(path), "-n", "60", *words]) == 0
     np.save(tmp_path / "x.npy", np.random.default_rng(2).integers(0, ROWS, (1, 40)))
     assert main(["run", str(path), "--hop", "1", "--input", str(tmp_path / "x.npy")]) == 0
+
+
+def of_micro(
+    folder: Path, op: str, shape: tuple[int, ...], axis: int = 0, scale: float = 0.05
+) -> Path:
+    """A .tflite file of one operator, whose table has the scale 0.05, and a RELU behind it."""
+    m = TfliteModel(5)
+    values = m.rng.integers(-128, 128, (ROWS, DEPTH)).astype(np.int8)
+    table = m.constant(values, scales=[0.05], zero_point=3)
+    ids = m.activation(shape, dtype=np.int32)
+    y = m.activation((*shape, DEPTH), scale, 3)
+    if op == "GATHER":
+        m.op(op, [table, ids], y, "Gather", axis=axis, batchDims=0)
+    else:
+        m.op(op, [ids, table], y)
+    z = m.like(y, (*shape, DEPTH))
+    m.op("RELU", [y], z)
+    return m.save(folder / "ids.tflite", [ids], [z])
+
+
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [("EMBEDDING_LOOKUP", (5,)), *(("GATHER", one) for one in [(), (7,), (1, 5), (2, 3)])],
+)
+def test_numbers_of_tflite(tmp_path: Path, op: str, shape: tuple[int, ...]) -> None:
+    """Every byte is TensorFlow Lite Micro's."""
+    path = of_micro(tmp_path, op, shape)
+    (port,) = load(path).inputs
+    assert port.dtype == "int32" and port.below == ROWS
+    for target in ("virtual", "host"):
+        assert main(["verify", str(path), "-n", "20", "--on", target]) == 0
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "more", "said"),
+    [
+        ("EMBEDDING_LOOKUP", (2, 3), {}, r"row numbers of the shape \[2, 3\], not 1-D"),
+        ("GATHER", (5,), {"axis": 1}, "another axis than the first"),
+        ("GATHER", (5,), {"scale": 0.06}, "different scales or zero points"),
+    ],
+)
+def test_numbers_of_tflite_that_are_refused(
+    tmp_path: Path, op: str, shape: tuple[int, ...], more: dict[str, float], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        load(of_micro(tmp_path, op, shape, **more))

@@ -127,6 +127,7 @@ ELSEWHERE = {
     "results/own": "test_paper.py::test_the_page_has_the_figures_of_the_own_networks",
     "results/table-3": "test_orders.py::test_the_page_has_the_figures_of_now",
     "streaming/hops": "test_streams.py::test_figures_are_those_of_the_page",
+    "streaming/speech": "test_speech.py::test_the_page_has_the_detectors_figures",
 }
 
 # Why no test computes a table again.

@@ -27,9 +27,13 @@ FILES = max(4, CASE_COUNT // 40)
 def near_zero(graph: Graph, seed: int) -> list[np.ndarray]:
     """Values of which many are equal and a third are zero: ties, and quotients of nothing."""
     rng = np.random.default_rng(seed)
-    tensors = [graph.tensors[port.tensor] for port in graph.inputs]
-    steps = (t.zero_point + rng.integers(-1, 2, t.shape) for t in tensors)
-    return [np.clip(values, -128, 127).astype(np.int8) for values in steps]
+    found = []
+    for port, numbers in zip(graph.inputs, random_inputs(graph, seed), strict=True):
+        tensor = graph.tensors[port.tensor]
+        steps = tensor.zero_point + rng.integers(-1, 2, tensor.shape)
+        values = np.clip(steps, -128, 127).astype(np.int8)
+        found.append(numbers if port.below else values)
+    return found
 
 
 def assert_equal(path: Path, seed: int) -> int:

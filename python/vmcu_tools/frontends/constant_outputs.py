@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Op, Port, Tensor
+from ..graph import Port, Tensor
 from ..ops.binary import Binary
 from ..ops.move import Move
 from ..ops.requantize import Requantize
@@ -21,9 +21,7 @@ def write(builder: GraphBuilder, tensor: Tensor, values: np.ndarray) -> None:
     the least byte, to which a byte of the first input is bounded."""
     require(len(builder.inputs) > 0, "a constant output of a model without inputs", _UNREAD)
     source = builder.tensors[builder.inputs[0].tensor]
-    pick = Move.of(np.zeros((1, 1, 1), np.int64))
-    assert pick is not None
-    steps: tuple[tuple[str, Op], ...] = (("pick", pick), ("least", _LEAST))
+    steps = (("pick", _FIRST), ("least", _LEAST))
     for part, op in steps:
         out = builder.add_tensor(Tensor(f"{tensor.name}/{part}", (1, 1, 1), tensor.scale, INT8_MIN))
         builder.add_node(tensor.name, op, [source.name], out.name)
@@ -33,6 +31,7 @@ def write(builder: GraphBuilder, tensor: Tensor, values: np.ndarray) -> None:
     builder.add_node(tensor.name, greatest, [source.name], tensor.name)
 
 
+_FIRST = Move(*(np.zeros(1, np.int64) for _ in range(3)))
 _LEAST = Requantize(None, act_min=INT8_MIN, act_max=INT8_MIN)
 
 

@@ -176,7 +176,7 @@ These constraints apply to every operator:
 - Weights, biases and all other parameters are constant. Biases are int32; in .onnx, also float.
 - All shapes are fixed and have at most 8 dimensions. A tensor has at most 8 MiB.
 - Convolutions and pooling require batch size 1.
-- A data movement (Transpose, Slice, Gather) must be one copy with three nested loops.
+- A data movement (Transpose, Slice, Gather) needs at most 65,536 offsets.
 - A function must have a number as its result for each of the 256 input values.
 
 A dash means that an operator has no other constraints.

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from vmcu_tools.graph import Graph
+from vmcu_tools.runners.samples import random_values
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
@@ -47,18 +48,20 @@ def own(name: str) -> Path:
 
 
 def random_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
-    """Uniform int8 values for every graph input."""
+    """Uniform int8 values for every graph input, or the numbers that it takes."""
     rng = np.random.default_rng(seed)
-    shapes = [graph.tensors[port.tensor].shape for port in graph.inputs]
-    return [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    shapes = [(port, graph.tensors[port.tensor].shape) for port in graph.inputs]
+    return [random_values(rng, port, shape) for port, shape in shapes]
 
 
 def extreme_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
     """As random_inputs(), but a half of the values are the least or the largest there are."""
     dice = np.random.default_rng(seed)
     return [
-        np.where(
+        values
+        if port.below
+        else np.where(
             dice.random(values.shape) < 0.5, values, dice.choice([-128, 127], values.shape)
         ).astype(np.int8)
-        for values in random_inputs(graph, seed)
+        for port, values in zip(graph.inputs, random_inputs(graph, seed), strict=True)
     ]

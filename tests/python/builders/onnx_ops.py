@@ -173,6 +173,14 @@ def _least(m: OnnxModel) -> int:
     return int(np.iinfo(m.dtype).min)
 
 
+def reversed_axes(m: OnnxModel, x: str, scale: float) -> tuple[str, float]:
+    """Five axes of more than one element, which three loops cannot copy."""
+    _, channels, height, width = IMAGE
+    parts = m.constant(np.array([2, channels // 2, height, 2, width // 2]))
+    y = m.node("Transpose", [m.node("Reshape", [x, parts])], perm=[4, 3, 1, 2, 0])
+    return m.node("Reshape", [y, m.constant(np.array(IMAGE))]), scale
+
+
 def shuffle(groups: int) -> Layer:
     """Channel shuffle, as ShuffleNet has it."""
 
@@ -275,6 +283,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "resize linear relu": (IMAGE, rescaled(resize("linear", [1, 1, 1.5, 1.5]), 0.4, relu=True)),
     "transpose to conv": (IMAGE, then_conv(unary("Transpose", perm=[0, 2, 1, 3]), 7)),
     "shuffle": (IMAGE, shuffle(3)),
+    "reversed axes": (IMAGE, then_conv(reversed_axes, 6)),
     "mean of columns": (IMAGE, reduce("ReduceMean", [3], 0.6)),
     "mean of channels": (IMAGE, reduce("ReduceMean", [1], 0.6)),
     "mean of all": (IMAGE, reduce("ReduceMean", [1, 2, 3], 0.3, 0)),

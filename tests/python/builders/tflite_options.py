@@ -113,6 +113,15 @@ def gathered(m: TfliteModel):
     return [x], [y]
 
 
+def embedded(m: TfliteModel):
+    rows, channels, count = (draw(m, 1, 9) for _ in range(3))
+    values = m.rng.integers(-128, 128, (rows, channels)).astype(np.int8)
+    table = m.constant(values, scales=[0.05], zero_point=3)
+    ids, y = m.activation((count,), dtype=np.int32), m.activation((count, channels), 0.05, 3)
+    m.op("EMBEDDING_LOOKUP", [ids, table], y)
+    return [ids], [y]
+
+
 def looked_up(name: str, kind: str = "", **options) -> Case:
     """An operator with an int8 kernel in LiteRT alone, on what is above zero."""
 
@@ -244,6 +253,7 @@ CASES: dict[str, Case] = {
     "CONCATENATION from the end": from_the_end,
     "PACK from the end": packed,
     "GATHER from the end": gathered,
+    "EMBEDDING_LOOKUP": embedded,
     "RESHAPE": reshape((1, 4, 6), (1, 2, 3, 4)),
     "RELU_N1_TO_1": cut,
     "GELU": looked_up("GELU", "Gelu", approximate=False),

@@ -104,7 +104,7 @@ def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShap
     return context.reshape(value, node, to)
 
 
-@rule("Transpose", constraints="permutations that three nested loops can copy")
+@rule("Transpose", constraints="one index for each axis")
 def _transpose(context: Context, node: FileNode, args: Args) -> Value:
     value = args[0]
     shape = file_shape(value)

@@ -116,7 +116,11 @@ def _strided_slice(
     return x[tuple(cut)]
 
 
-@mover("GATHER", "constant indices, none negative; batch_dims 0")
+@mover(
+    "GATHER",
+    "constant indices, none negative; or an int32 model input and a constant int8 table, 2-D; "
+    "batch_dims 0",
+)
 def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     options = op.options(tflite.GatherOptions)
     require(options.BatchDims() == 0, "batch dimensions are not supported")

@@ -27,6 +27,7 @@ from ..common import (
     unexpected,
 )
 from .constants import computed
+from .embedding import is_numbers, numbers
 from .file import FileModel, FileOp, FileTensor
 from .float import TABULATED, float_operator, is_float
 from .fold import fold
@@ -45,7 +46,7 @@ NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"
 FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
-_DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
+_DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32", "INT32": "int32"}
 
 
 def load(path: Path, unrolled: bool = False) -> Graph:
@@ -215,6 +216,9 @@ class _Borders:
                     continue
                 inner = quantisers[0].outputs[0]
                 self.skipped_outputs.add(inner)
+            if is_numbers(self.model, index):
+                self._port(self.builder.inputs, tensor, partial(numbers, self.importer, index))
+                continue
             self._port(self.builder.inputs, tensor, partial(self.importer.activation, inner))
 
     @staticmethod

@@ -17,6 +17,7 @@ from ...quant import INT8_MIN
 from ..common import KEEP_QUANTISATION, require
 from ..movement import file_index, rearranged
 from .arrays import CONSTRAINTS, MOVERS, axis_of
+from .embedding import embedded
 from .file import FileOp, FileTensor
 from .ops import FOLD_CONSTANT, SAME_SCALE, Importer, rule
 from .shapes import place_of
@@ -51,6 +52,9 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
 
 @rule(*_OTHERS, constraints={op: f"{CONSTRAINTS[op]}; {SAME_SCALE}" for op in _OTHERS})
 def _moved(importer: Importer, op: FileOp) -> None:
+    if op.op == "GATHER" and op.inputs[1] in importer.numbers:
+        embedded(importer, op)
+        return
     x, index = importer.activation(op.inputs[0]), file_index(importer.shape(op.inputs[0]))
     others = [
         importer.constant(op, place, ("INT32", "INT64"), what).data

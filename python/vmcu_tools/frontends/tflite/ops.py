@@ -80,6 +80,8 @@ class Importer:
     done: set[FileOp] = field(default_factory=set)
     # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
     indices: dict[int, Tensor] = field(default_factory=dict)
+    # Graph inputs that are numbers of a table's rows, see embedding.py.
+    numbers: dict[int, Tensor] = field(default_factory=dict)
 
     def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
         """Input `place` of `op`, which must be a constant of one of the given types."""

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantises the networks of make.py, runs them call by call and prints what a call needs.
+
+    python benchmarks/speech/run.py [NETWORK...] [--write FILE]
+
+RAM is the pool, with the state in it. Instructions and cycles are those of a call on an emulated
+Cortex-M4. Of 100 calls each is compared with ONNX Runtime, which is given its states by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "benchmarks" / name) for name in ("paper", "speech")]
+
+from make import NETWORKS, calibration, frames_of  # noqa: E402
+from manifests import GCC, QEMU, Behind  # noqa: E402
+from pages import Table, put  # noqa: E402
+from vmcu_tools.bench import stream  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
+from vmcu_tools.quantize.calibration import quantize_and_judge  # noqa: E402
+from vmcu_tools.report.model import hop_of  # noqa: E402
+from vmcu_tools.verify.stream import verify  # noqa: E402
+
+NAME = "speech"
+CALLS = 100
+COLUMNS = ("network", "states", "RAM", "of it state", "MACs", "instructions", "cycles")
+COLUMNS += ("output, dB", "bytes that differ", "at most, steps")
+
+
+def row(name: str) -> tuple[str, ...]:
+    """A line of the table."""
+    model = NETWORKS[name]()
+    found = calibration(model, frames_of(model, 2 * CALLS, 1))
+    samples = [{key: array[n] for key, array in found.items()} for n in range(2 * CALLS)]
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "float.onnx", Path(folder) / f"{name}.onnx"
+        source.write_bytes(model.SerializeToString())
+        quality = quantize_and_judge(source, target, samples)
+        plan = compile_model(target, CompileOptions(state=None))
+        checked = verify(plan, "host", CALLS, 0)
+    kept = hop_of(plan)
+    assert kept is not None and checked.passed
+    counted = stream.bench(plan, name, "qemu:m4")
+    against = next(one for one in checked.judged if not one.strict)
+    output = model.graph.output[0].name
+    decibel = next(one.signal_to_noise for one in quality.layers if one.tensor == output)
+    figures = (len(plan.model.recurs), plan.pool_bytes, kept.state_bytes, counted.macs)
+    costs = (round(counted.instructions), round(counted.cycles or 0))
+    words = [f"{figure:,}" for figure in (*figures, *costs)]
+    differing = f"{against.differing:,} of {against.bytes:,}"
+    return name, *words, f"{decibel:.1f}", differing, f"{against.largest}"
+
+
+def table(names: Sequence[str]) -> Table:
+    rows = tuple(row(name) for name in names)
+    return Table("Speech networks, a call", COLUMNS, rows, behind=Behind(tools=(GCC, QEMU)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join(NETWORKS))
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    args = parser.parse_args(arguments)
+    command = "python benchmarks/speech/run.py --write doc/streaming.md"
+    block = table(args.networks or list(NETWORKS)).markdown(command)
+    print(block)
+    if args.write:
+        put(args.write, NAME, block, Behind(tools=(GCC, QEMU)))
+
+
+if __name__ == "__main__":
+    main()
