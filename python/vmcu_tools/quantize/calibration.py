@@ -26,6 +26,7 @@ from ..oracle.base import one_line, required
 from .alike import of_states, shared
 from .functions import take_apart
 from .leftovers import quantise_leftovers
+from .norms import spell_norms
 from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 from .samples import Samples, load_model, read_samples
@@ -139,6 +140,7 @@ def _quantize(
         )
         quantised = onnx.load(result)
         quantise_leftovers(quantised, partial(measure, folded))
+        spell_norms(quantised)
         join_functions(quantised.graph)
         found: bytes = quantised.SerializeToString()
         result.write_bytes(found)

@@ -934,6 +934,32 @@ const struct vmcu_kernel vmcu_resize_kernel = {
 	.reads = VMCU_READS_ALL,
 };
 
+VMCU_SMALL static bool check_rms_norm(const struct vmcu_check *c)
+{
+	const struct vmcu_rms_norm_params *p = c->params;
+
+	return p->epsilon >= 813694976 &&
+	       p->epsilon <= 1317011456 &&
+	       p->scale >= 813694976 &&
+	       p->scale <= 1317011456 &&
+	       vmcu_check_alike(c, 1U) &&
+	       vmcu_check_output(c)->channels <= 256U &&
+	       vmcu_check_array(c, p->gain, vmcu_check_output(c)->channels, sizeof(*p->gain));
+}
+
+extern const struct vmcu_kernel vmcu_rms_norm_kernel;
+const struct vmcu_kernel vmcu_rms_norm_kernel = {
+	.name = "vmcu_rms_norm",
+	.run = vmcu_rms_norm,
+	.check = check_rms_norm,
+	.bytes = 16U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_rms_norm_params, epsilon),
+	.size = sizeof(struct vmcu_rms_norm_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_softmax_onnx(const struct vmcu_check *c)
 {
 	const struct vmcu_softmax_params *p = c->params;

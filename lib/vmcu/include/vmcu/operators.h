@@ -376,6 +376,24 @@ struct vmcu_resize_params {
 /** @brief Interpolates linearly. For each byte, ascending: reads four taps, then writes. */
 void vmcu_resize(const struct vmcu_call *call);
 
+struct vmcu_rms_norm_params {
+	const int32_t *gain; /**< float32 bits, one for each channel */
+	int32_t epsilon;     /**< float32 bits, addend of the mean square */
+	int32_t scale;       /**< float32 bits, of the output */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Divides the channels of each pixel by the root of their mean square. Then multiplies by
+ * a gain. Each step rounds as float32 does.
+ *
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes.
+ */
+void vmcu_rms_norm(const struct vmcu_call *call);
+
 struct vmcu_table_mean_params {
 	const int32_t *table; /**< 256 values for the inputs -128 to 127, in output steps */
 	struct vmcu_window window;
@@ -493,6 +511,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_requantize) \
 	entry(vmcu_reshape) \
 	entry(vmcu_resize) \
+	entry(vmcu_rms_norm) \
 	entry(vmcu_softmax_onnx) \
 	entry(vmcu_softmax_tflite) \
 	entry(vmcu_table_mean) \

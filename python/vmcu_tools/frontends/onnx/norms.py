@@ -5,27 +5,30 @@ are normalised together become the channels of a pixel."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...graph import Op, Tensor
 from ...ops.layer_norm import LayerNorm
+from ...ops.rms_norm import RmsNorm, fits
 from ..common import KEEP_QUANTISATION, present, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Activation, Args, Pending, Value, arrangement, laid_out, matrices
+from .values import Activation, Args, Pending, Rescaled, Value, arrangement, laid_out, matrices
 
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """float64 gain and offset, one for every `run` neighbours in memory, and the real epsilon."""
+    """float64 gain and offset, one for every `run` neighbours in memory; the real epsilon, and the
+    scale that the input is read with."""
 
     gain: np.ndarray
     offset: np.ndarray
     epsilon: float
+    scale: float
     centred: bool = True
     run: int = 1
 
@@ -47,10 +50,12 @@ def _normalised(
     largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if (exact := _exact(factors, count, out.scale)) is not None:
+            return replace(exact, act_min=act_min, act_max=act_max)
         bits = min(22, 29 - math.ceil(math.log2(largest / out.scale)))
         require(bits >= 1, "the factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
-        spread, fraction = _fixed(epsilon * count * count / tensor.scale**2, count)
+        spread, fraction = _fixed(epsilon * count * count / factors.scale**2, count)
         return LayerNorm(
             np.rint(factors.gain * unit).astype(np.int32),
             np.rint(factors.offset * unit).astype(np.int32),
@@ -68,6 +73,17 @@ def _normalised(
     return Pending(
         name, node.name, x.shape, order, inputs, make, x.dtype, memory=memory, natural=natural
     )
+
+
+def _exact(factors: _Factors, count: int, scale: float) -> RmsNorm | None:
+    """The norm as float32 computes it, if the order of its sum makes no difference: of integers, or
+    of those times a power of two; scale: of the output."""
+    if factors.centred or factors.run != 1 or factors.offset.any():
+        return None
+    gain = factors.gain.astype(np.float32)
+    epsilon = factors.epsilon / factors.scale**2
+    exact = math.frexp(factors.scale)[0] == 0.5 and fits(count, gain, epsilon, scale)
+    return RmsNorm(gain, epsilon) if exact else None
 
 
 def _bounds(factors: _Factors, count: int) -> tuple[float, int]:
@@ -125,12 +141,14 @@ def _factor(
     constraints="constant factors; at most 65,535 elements per group; one output",
 )
 def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
-    x = context.activation(args[0])
+    given = args[0]
+    x = given.activation if isinstance(given, Rescaled) else context.activation(given)
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     shape = x.shape[axis:]
     gain, offset = _factor(context, args, 1, shape, 1), _factor(context, args, 2, shape, 0)
     centred = node.op == "LayerNormalization"
-    factors = _Factors(gain.ravel(), offset.ravel(), _epsilon(node), centred)
+    scale = given.scale if isinstance(given, Rescaled) else x.tensor.scale
+    factors = _Factors(gain.ravel(), offset.ravel(), _epsilon(node), scale, centred)
     return _normalised(context, node, x, _lines(x, axis), factors)
 
 
@@ -171,7 +189,7 @@ def _grouped(
         # GroupNormalization had a factor for each group up to opset 20.
         gain, offset = (np.repeat(array.ravel(), channels // groups) for array in (gain, offset))
     gain, offset = (array.astype(np.float64).ravel() for array in (gain, offset))
-    factors = _Factors(gain, offset, _epsilon(node), True, run)
+    factors = _Factors(gain, offset, _epsilon(node), x.tensor.scale, True, run)
     return _normalised(context, node, x, file_index(x.shape).reshape(groups, 1, -1), factors)
 
 
@@ -186,4 +204,6 @@ def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
     turned = np.moveaxis(file_index(x.shape), axis, -1)
     rows = laid_out(x) if at_hand else turned.reshape(matrices(turned.shape))
     gain = np.full(count, 1 / math.sqrt(count))
-    return _normalised(context, node, x, rows, _Factors(gain, np.zeros(count), 0.0, False))
+    return _normalised(
+        context, node, x, rows, _Factors(gain, np.zeros(count), 0.0, x.tensor.scale, False)
+    )

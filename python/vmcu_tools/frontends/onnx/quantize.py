@@ -16,7 +16,10 @@ from ..common import (
 )
 from .context import Context, rule
 from .file import FileNode
-from .values import Activation, Args, Constant, QuantConstant, Real, Value
+from .values import Activation, Args, Constant, QuantConstant, Real, Rescaled, Value
+
+# Operators that divide by the root of a mean square: any scale of their input cancels out.
+SCALE_FREE = ("RMSNormalization", "SimplifiedLayerNormalization")
 
 
 @rule(
@@ -78,7 +81,20 @@ def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
     )
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
-    return dequantise(args[0], scale, zero_point, node.attributes.get("axis", 1))
+    value = args[0]
+    if isinstance(value, Activation) and _scale_does_not_matter(context, node):
+        stated = quantisation(scale, zero_point)
+        if stated[1:] == (value.tensor.zero_point, value.dtype):
+            return Rescaled(value, stated[0])
+    return dequantise(value, scale, zero_point, node.attributes.get("axis", 1))
+
+
+def _scale_does_not_matter(context: Context, node: FileNode) -> bool:
+    """Whether all that read a node are operators that give the same for any scale."""
+    name = node.outputs[0]
+    readers = [other for other in context.model.nodes if name in other.inputs]
+    ends = any(value.name == name for value in context.model.outputs)
+    return bool(readers) and not ends and all(reader.op in SCALE_FREE for reader in readers)
 
 
 def dequantise(

@@ -101,6 +101,15 @@ class Real:
 
 
 @dataclass(frozen=True, eq=False)
+class Rescaled:
+    """An activation that is read with another scale than it was written with. Only operators that
+    give the same for any scale read it."""
+
+    activation: Activation
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
 class Curve:
     """A float function of one activation's value: real float32 (256,) for q = -128 .. 127.
 
@@ -174,7 +183,9 @@ class Failed:
     """The output of a node that could not be imported; its consumers are passed over."""
 
 
-Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatInput | Pending
+Value = (
+    Constant | QuantConstant | Activation | Real | Rescaled | Curve | Indices | FloatInput | Pending
+)
 # The values of a node's inputs; None: absent.
 Args = Sequence[Value | None]
 

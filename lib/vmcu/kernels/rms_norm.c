@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <vmcu/operators.h>
+#include <vmcu/requant.h>
+
+#include "support.h"
+
+/** A float32 above zero: @a mantissa, 2^23 to 2^24, times 2^exponent. */
+struct real {
+	uint32_t mantissa;
+	int32_t exponent;
+};
+
+/** What the channels of a pixel are divided by. */
+struct divisor {
+	struct real root;
+	struct real scale;
+	int32_t inverse; /**< of both, 23 bits */
+};
+
+static struct real real_of(int32_t bits)
+{
+	return (struct real){
+		.mantissa = ((uint32_t)bits & 0x7fffffU) | 0x800000U,
+		.exponent = (int32_t)(((uint32_t)bits >> 23) & 0xffU) - 150,
+	};
+}
+
+/** The float32 nearest to x * 2^exponent, and to what is a little @a more; @a x has 25 to 62 bits.
+ */
+static struct real nearest(uint64_t x, bool more, int32_t exponent)
+{
+	struct real found = {.exponent = exponent - 1};
+
+	found.mantissa = vmcu_to_24_bits((x << 1) | (more ? 1U : 0U), &found.exponent);
+	return found;
+}
+
+/** a * 2^exponent / b; @a a is at least b / 2^30 and below 2^62. */
+static struct real quotient(uint64_t a, int32_t exponent, struct real b)
+{
+	const uint64_t found = a / b.mantissa;
+
+	return nearest(found, found * b.mantissa != a, exponent - b.exponent);
+}
+
+static struct real sum(struct real a, struct real b)
+{
+	const struct real most = (a.exponent >= b.exponent) ? a : b;
+	const struct real least = (a.exponent >= b.exponent) ? b : a;
+	const int32_t drop = most.exponent - least.exponent;
+	const uint64_t shifted = (uint64_t)least.mantissa << 32;
+	const uint64_t added = (drop < 64) ? shifted >> drop : 0U;
+	const bool more = drop >= 64 || added << drop != shifted;
+
+	return nearest(((uint64_t)most.mantissa << 32) + added, more, most.exponent - 32);
+}
+
+static struct real square_root(struct real x)
+{
+	/* An even exponent, and 25 or 26 bits of the root. */
+	const int32_t up = 26 + (int32_t)((uint32_t)x.exponent & 1U);
+	const uint64_t square = (uint64_t)x.mantissa << up;
+	uint64_t left = square;
+	uint64_t root = 0;
+
+	for (uint64_t bit = UINT64_C(1) << 50; bit != 0U; bit >>= 2) {
+		if (left >= root + bit) {
+			left -= root + bit;
+			root = (root >> 1) + bit;
+		} else {
+			root >>= 1;
+		}
+	}
+	return nearest(root, left != 0U, (x.exponent - up) / 2);
+}
+
+static struct divisor measure(const struct vmcu_rms_norm_params *p, const int8_t *src,
+			      int32_t channels)
+{
+	struct divisor found = {.scale = real_of(p->scale)};
+	uint32_t squares = 0;
+	struct real mean;
+	uint64_t both;
+
+	for (int32_t c = 0; c < channels; c++) {
+		const int32_t value = src[c] - p->input_zero;
+
+		squares += (uint32_t)(value * value);
+	}
+	mean = real_of(p->epsilon);
+	if (squares != 0U) {
+		const struct real count = {.mantissa = (uint32_t)channels};
+
+		mean = sum(quotient((uint64_t)squares << 38, -38, count), mean);
+	}
+	found.root = square_root(mean);
+	both = (uint64_t)found.root.mantissa * found.scale.mantissa;
+	found.inverse = (int32_t)((UINT64_C(1) << 53) / (both >> 16));
+	return found;
+}
+
+/** @a value, not 0, over the root, times the gain, over the scale. */
+VMCU_SMALL static int32_t scaled(const struct divisor *by, uint32_t value, struct real gain)
+{
+	const struct real normal = quotient((uint64_t)value << 54, -54, by->root);
+	const struct real product = nearest((uint64_t)normal.mantissa * gain.mantissa, false,
+					    normal.exponent + gain.exponent);
+	const struct real found =
+		quotient((uint64_t)product.mantissa << 30, product.exponent - 30, by->scale);
+
+	return vmcu_to_integer(found.mantissa, found.exponent);
+}
+
+/** The same for any @a value: by one product, unless that is near a half. */
+static int32_t magnitude_of(const struct divisor *by, int32_t value, struct real gain)
+{
+	const int64_t product = (int64_t)(value * by->inverse) * ((int64_t)gain.mantissa << 7);
+	const uint32_t found = (uint32_t)((uint64_t)product >> 32);
+	/* Of `found`, what its factors and the roundings of float32 change at most. */
+	const uint32_t noise = (found >> 20) + 2U;
+	const int32_t drop = 44 + by->root.exponent + by->scale.exponent - gain.exponent;
+	uint32_t half;
+
+	if (value == 0 || drop > 31) {
+		return 0;
+	}
+	if (drop < 10) {
+		return VMCU_SCALE_LIMIT;
+	}
+	half = UINT32_C(1) << (drop - 1);
+	if ((found + half - noise) >> drop == (found + half + noise) >> drop) {
+		return (int32_t)((found + half) >> drop);
+	}
+	return scaled(by, (uint32_t)value, gain);
+}
+
+void vmcu_rms_norm(const struct vmcu_call *call)
+{
+	VMCU_OWN_PARAMS(vmcu_rms_norm_params, p, call);
+	const struct vmcu_tensor *out = vmcu_call_output(call);
+	const int32_t channels = out->channels;
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+
+	VMCU_OWN_POINTER(call, p, gain);
+	for (int32_t x = 0; x < call->columns; x++) {
+		const struct divisor by = measure(p, src, channels);
+
+		for (int32_t c = 0; c < channels; c++) {
+			const int32_t value = src[c] - p->input_zero;
+			const int32_t magnitude = (value < 0) ? -value : value;
+			const int32_t found = magnitude_of(&by, magnitude, real_of(p->gain[c]));
+			const bool negative = (value < 0) != (p->gain[c] < 0);
+
+			dst[c] = vmcu_saturate(negative ? -found : found, p->output_zero, p->act_min,
+					       p->act_max);
+		}
+		src += channels;
+		dst += channels;
+	}
+}
