@@ -89,6 +89,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         *(("rescale", 2), ("factor.shift", 31), ("rows", AWAY), ("columns", AWAY)),
         *(("rows[0]", 9999), ("columns[1]", -1)),
     ),
+    "vmcu_rms_norm": (("gain", AWAY), ("epsilon", 0), ("epsilon", -1), ("scale", 0x7F800000)),
     "vmcu_softmax_onnx": SOFTMAX,
     "vmcu_softmax_tflite": SOFTMAX,
     "vmcu_transpose_conv": (

@@ -15,7 +15,7 @@ from builders.onnx_models import OnnxModel
 from onnx import TensorProto
 from vmcu_tools.cli import main
 from vmcu_tools.frontends import load
-from vmcu_tools.ops.layer_norm import LayerNorm
+from vmcu_tools.ops.rms_norm import RmsNorm
 
 FLOAT = TensorProto.FLOAT
 WIDTH, TOKENS, HEADS, KEY_HEADS, DEPTH = 16, 6, 4, 2, 4
@@ -157,7 +157,7 @@ def quantised(folder: Path, m: OnnxModel, y: str) -> Path:
 def test_from_float_to_the_device(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Right in every byte but those of a normalisation, and near the float model."""
+    """Right in every byte, and near the float model."""
     opset, build = CASES[case]
     m = OnnxModel(opset=opset)
     path = quantised(tmp_path, m, build(m))
@@ -169,9 +169,9 @@ def test_from_float_to_the_device(
     capsys.readouterr()
     assert main(["verify", str(path), "-n", "20"]) == 0
     said = capsys.readouterr().out
-    assert case.startswith("rms") or re.search(r"0 of [\d,]+ values differ", said)
-    norms = [node for node in load(path).nodes if isinstance(node.op, LayerNorm)]
-    assert len(norms) == case.startswith("rms") and not any(n.op.centred for n in norms)
+    assert re.search(r"0 of [\d,]+ values differ", said)
+    norms = [node for node in load(path).nodes if isinstance(node.op, RmsNorm)]
+    assert len(norms) == case.startswith("rms")
 
 
 def test_a_position_is_no_second_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,7 +190,7 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
     "bare layer norm": (SEQUENCE, bare_norm(""), {"LayerNorm"}, {"Binary", "Lookup"}),
     "layer norm times a tensor": (SEQUENCE, bare_norm("Mul"), {"LayerNorm", "Binary"}, set()),
     "layer norm and a tensor": (SEQUENCE, bare_norm("Add"), {"LayerNorm", "Add"}, set()),
-    "rms norm": (SEQUENCE, rms_norm, {"LayerNorm"}, {"Binary", "Lookup"}),
+    "rms norm": (SEQUENCE, rms_norm, {"RmsNorm"}, {"Binary", "Lookup"}),
     "unit length": (IMAGE, unit_length, {"LayerNorm"}, {"Binary", "Lookup"}),
     **{
         f"unit length by {squares}, {guard}": (

