@@ -15,6 +15,7 @@ from .kernels.targets import named
 from .passes import optimize
 from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
+from .passes.joined_inputs import joined_inputs
 from .passes.recurring import detached, optimized
 from .passes.turned import with_time
 from .plan.plan import Plan
@@ -73,10 +74,11 @@ def _prepared(path: Path, options: CompileOptions) -> Graph:
     # What is constant in a first call is not in the next.
     whole = planner.original is not None or bool(graph.states)
     if graph.recurs:
-        graph = optimized(graph)
+        graph = optimized(joined_inputs(graph))
     else:
         graph = optimize(graph, all_channels=whole)
-        graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
+        if graph.states:
+            graph = joined_inputs(detached(graph)) if recurs(graph) else prepared(graph)
     return with_time(graph, options.hop, options.time) if options.hop else graph
 
 
@@ -89,4 +91,7 @@ def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
         return 0
     if graph is None or not graph.states or not graph.inputs:
         return 0
-    return graph.tensors[graph.inputs[0].tensor].shape[0]
+    ahead = {name for name, _ in graph.fed}
+    given = [port for port in graph.inputs if port.name not in ahead]
+    # Several of them are one row.
+    return graph.tensors[given[0].tensor].shape[0] if len(given) == 1 else 1

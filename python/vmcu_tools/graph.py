@@ -249,6 +249,16 @@ class Recurrence:
     begin: int
 
 
+@dataclass(frozen=True)
+class RowField:
+    """An input of the file that is a field of the only input's row, from byte `first` on. Passes
+    may have left out the tensor."""
+
+    port: Port
+    tensor: Tensor
+    first: int
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
@@ -266,8 +276,8 @@ class Graph:
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
     names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
-    compute anew. `dropped`: names of the file's outputs that are float constants, which the graph
-    does not have.
+    compute anew. `fields`: the file's inputs where they are one row. `dropped`: names of the file's
+    outputs that are float constants, which the graph does not have.
     """
 
     name: str
@@ -287,6 +297,7 @@ class Graph:
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
     recurs: tuple[Recurrence, ...] = ()
+    fields: tuple[RowField, ...] = ()
     dropped: tuple[str, ...] = ()
 
     @property

@@ -174,24 +174,33 @@ def test_from_float_to_the_device(
     assert len(norms) == case.startswith("rms")
 
 
-def test_a_position_is_no_second_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A step with a cache has one input; the message says what to export in place of another."""
+def test_position_and_mask_are_fields_of_a_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each call takes a token, its position and a mask that grows; the header says where."""
     m = OnnxModel(opset=17)
     angles = m.node("Gather", [real(m, 20, DEPTH), "position"])
-    word = m.node("Gather", [real(m, 20, DEPTH), "token"])
+    word = m.node("Gather", [real(m, 30, DEPTH), "token"])
     key = m.node("Reshape", [m.node("Mul", [word, angles]), ints(m, 1, 1, 1, DEPTH)])
     every = m.node("Concat", ["past_key", key], axis=2)
     m.node("Slice", [every, *(ints(m, n) for n in (1, 99, 2))])
     m.nodes[-1].output[0] = "present_key"
     y = m.node("MatMul", [key, m.node("Transpose", [every], perm=[0, 1, 3, 2])])
+    y = m.node("Add", [y, "mask"])
     ids = TensorProto.INT64, (1, 1)
-    inputs = {"token": ids, "position": ids, "past_key": (FLOAT, (1, 1, 7, DEPTH))}
+    inputs = {"token": ids, "position": ids, "mask": (FLOAT, (1, 8))}
+    inputs["past_key"] = FLOAT, (1, 1, 7, DEPTH)
     path, data, result = (tmp_path / name for name in ("f.onnx", "data.npz", "int8.onnx"))
     onnx.save(m.proto(inputs, dict.fromkeys((y, "present_key"), (FLOAT, None))), path)
     past = m.rng.normal(size=(16, 1, 7, DEPTH)).astype(np.float32)
     count = np.arange(16).reshape(16, 1)
-    np.savez(data, token=count, position=count, past_key=past)
+    mask = np.where(np.arange(8) < 8 - count, -8, 0).astype(np.float32)
+    np.savez(data, token=count, position=count, past_key=past, mask=mask)
     assert main(["quantize", str(path), "--calibration", str(data), "-o", str(result)]) == 0
-    assert main(["build", str(result), "-o", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert "2 inputs besides its states" in said and "add a constant for each slot" in said
+    assert main(["build", str(result), "-o", str(tmp_path)]) == 0
+    header = (tmp_path / "int8.h").read_text()
+    firsts = re.findall(r"FIELD(\d)_FIRST (\d+)", header)
+    assert firsts == [("0", "0"), ("1", "4"), ("2", "8")] and "position, int32" in header
+    capsys.readouterr()
+    assert main(["verify", str(result), "--hop", "1", "-n", "100"]) == 0
+    assert "0 of 100 hops differ from the file's own runtime" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError, Problem, UserError
-from ..graph import EXCHANGED, Port
+from ..graph import EXCHANGED, Port, RowField
 from ..kernels.targets import named
 from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
@@ -114,6 +114,19 @@ class IoRow:
     width: int
     channels: int
     bytes: int
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """An input that is a field of a row, from byte `first` on."""
+
+    macro: str
+    name: str
+    dtype: str
+    first: int
+    bytes: int
+    scale: str
+    zero_point: int
 
 
 def _flags(port: Port) -> str:
@@ -253,6 +266,7 @@ class _Emitter:
             "streamed": self.plan.input_streamed,
             "stream": self.stream,
             "elsewhere": bool(self.graph.elsewhere),
+            "fields": [self._field(n, one) for n, one in enumerate(self.graph.fields)],
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
@@ -329,6 +343,18 @@ class _Emitter:
             if splits_calls(self.plan, layer, operand(layer, index)):
                 found |= 1 << (index - OUTPUT)
         return found
+
+    def _field(self, number: int, field: RowField) -> FieldRow:
+        dtype = field.port.dtype if field.port.is_numbers else "int8"
+        return FieldRow(
+            macro=f"VMCU_MODEL_{self.name.upper()}_FIELD{number}",
+            name=comment(field.port.name),
+            dtype=dtype.replace("64", "32"),
+            first=field.first,
+            bytes=field.tensor.bytes,
+            scale=f"{np.float32(field.tensor.scale)}f",
+            zero_point=field.tensor.zero_point,
+        )
 
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]

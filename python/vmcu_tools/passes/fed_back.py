@@ -154,8 +154,8 @@ def recognised(graph: Graph) -> list[tuple[Port, Port]]:
     found = [pair for pair in found if not _unlike(*pair)]
     _, fits = _fitting(graph, found)
     rings = [pair for pair, fit in zip(found, fits, strict=True) if not isinstance(fit, str)]
-    alone = len(graph.inputs) - len(found) == 1 and len(graph.outputs) > len(found)
-    return found if alone else rings
+    more = len(graph.inputs) > len(found) and len(graph.outputs) > len(found)
+    return found if more else rings
 
 
 def key(name: str, words: set[str]) -> tuple[str, ...]:

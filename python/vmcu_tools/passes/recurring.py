@@ -62,13 +62,6 @@ def optimized(graph: Graph) -> Graph:
     )
 
 
-# Slot j of a sliding cache is always as many tokens back, whatever the position is.
-_POSITIONS = (
-    "export a step whose one input is the token: in place of positions and masks, slide the caches "
-    "and add a constant for each slot to the scores"
-)
-
-
 def recurring(graph: Graph, hop: int, calls: int) -> Graph:
     """The graph for so many calls, each of which takes the `hop` rows of the graph's input.
 
@@ -76,10 +69,8 @@ def recurring(graph: Graph, hop: int, calls: int) -> Graph:
     """
     rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
     reason, remedy = "", "leave out --hop, or export it otherwise"
-    if len(graph.inputs) != 1:
-        reason = f"the model has {len(graph.inputs)} inputs besides its states, not one"
-        if any(port.below for port in graph.inputs):
-            remedy = _POSITIONS
+    if not graph.inputs:
+        reason = "the model has no input besides its states"
     elif hop != rows:
         reason = f"the model keeps state and needs {rows} rows a call, not {hop}"
     elif not graph.outputs:

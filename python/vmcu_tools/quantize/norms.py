@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -77,7 +78,7 @@ def _spelled(
     title = node.output[0]
 
     def constant(what: str, value: np.ndarray | float, kind: type = np.float32) -> str:
-        array = np.array(value, kind)
+        array: np.ndarray = np.array(value, kind)
         graph.initializer.append(numpy_helper.from_array(array, f"{title}/{what}"))
         return f"{title}/{what}"
 
@@ -85,7 +86,7 @@ def _spelled(
     addend = constant("addend", epsilon / given.scale**2)
     whole = f"{title}/integers"
     axes = [constant("axes", np.array([-1]), np.int64)] if later else []
-    given_axes = {} if later else {"ReduceMean": {"axes": [-1]}}
+    attributes: dict[str, Any] = {} if later else {"ReduceMean": {"axes": [-1]}}
     steps = (
         ("DequantizeLinear", [given.source, constant("one", 1), given.zero_point], whole),
         ("Mul", [whole, whole], f"{title}/squares"),
@@ -96,6 +97,6 @@ def _spelled(
         ("Mul", [f"{title}/normal", constant("gain", gain)], title),
     )
     return [
-        helper.make_node(op, inputs, [name], name, **given_axes.get(op, {}))
+        helper.make_node(op, inputs, [name], name, **attributes.get(op, {}))
         for op, inputs, name in steps
     ]

@@ -91,6 +91,9 @@ def facts(report: ModelReport) -> list[str]:
         )
     if report.input_streamed:
         found.append("You push the input row by row: vmcu_push_row().")
+    if report.fields:
+        fields = ", then ".join(f"{size:,} of '{name}'" for name, size in report.fields)
+        found.append(f"The bytes of a row are {fields}.")
     if report.input_elsewhere:
         found.append("The input is not in the pool: vmcu_set_input() sets its address.")
     if report.rotation_step:

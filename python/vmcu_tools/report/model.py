@@ -110,8 +110,9 @@ class ModelReport:
     `memories`: where there are several pools.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
     `pool_bytes` has for that. `hop`: where the window moves; all multiply-accumulates but the
-    file's are of a hop. `peak_step`: the layer that needs the most bytes of the pool, -1 while the
-    caller writes the input; `peak`: why it does."""
+    file's are of a hop. `fields`: inputs that are one row, with their bytes. `peak_step`: the
+    layer that needs the most bytes of the pool, -1 while the caller writes the input; `peak`: why
+    it does."""
 
     model: str
     planner: str
@@ -125,6 +126,7 @@ class ModelReport:
     left_out: int
     solve_seconds: float
     input_streamed: bool
+    fields: tuple[tuple[str, int], ...]
     input_elsewhere: bool
     steps: tuple[StepReport, ...]
     tensors: tuple[TensorReport, ...]
@@ -176,6 +178,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),
         input_streamed=plan.input_streamed,
+        fields=tuple((one.port.name, one.tensor.bytes) for one in plan.model.fields),
         input_elsewhere=bool(graph.elsewhere),
         steps=tuple(steps),
         tensors=tensors,

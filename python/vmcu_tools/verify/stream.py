@@ -7,15 +7,15 @@ computes all of it; it keeps nothing. Where the file has variables, it gets the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from .. import oracle, runners
 from ..errors import Problem, UserError
-from ..graph import Graph
+from ..graph import Graph, Port, Tensor
 from ..machine import reference
 from ..oracle import whole
 from ..passes.moving import moving
@@ -98,10 +98,25 @@ def against(said: str, strict: bool, found: np.ndarray, wanted: Sequence[np.ndar
 def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
     """Rows for so many hops, int8 (rows, W, C): spells of noise, of silence and of clipping."""
     tensor = graph.tensors[graph.inputs[0].tensor]
-    count = tensor.shape[0] + (hops - 1) * hop
     rng = np.random.default_rng(seed)
-    if graph.inputs[0].below:
-        return random_values(rng, graph.inputs[0], (count, *tensor.shape[1:]))
+    if graph.fields:
+        every = [_calls_of(rng, one.port, one.tensor, hops) for one in graph.fields]
+        return np.concatenate([rows.reshape(hops, 1, -1) for rows in every], axis=2)
+    count = tensor.shape[0] + (hops - 1) * hop
+    return _rows(rng, graph.inputs[0], tensor, count)
+
+
+def _calls_of(rng: np.random.Generator, port: Port, tensor: Tensor, calls: int) -> np.ndarray:
+    """What an input is given by so many calls, int8 (calls, H * W, C)."""
+    height, width, channels = tensor.shape
+    flat = replace(tensor, shape=(1, height * width, channels))
+    return _rows(rng, port, flat, calls)
+
+
+def _rows(rng: np.random.Generator, port: Port, tensor: Tensor, count: int) -> np.ndarray:
+    """int8 (count, W, C)."""
+    if port.below:
+        return random_values(rng, port, (count, *tensor.shape[1:]))
     rows = rng.integers(INT8_MIN, INT8_MAX + 1, (count, *tensor.shape[1:]))
     for number, start in enumerate(range(0, count, SPELL)):
         spell = rows[start : start + SPELL]
@@ -161,16 +176,26 @@ class _State:
             zeros = np.full(tensor.shape, tensor.zero_point, np.int8)
             self.held[port.name] = to_file(zeros, file, port)
 
-    def before(self, given: np.ndarray) -> list[np.ndarray]:
+    def before(self, given: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """All inputs of a call."""
         states = self.outs.values()
-        return [self.held[p.name] if p.name in states else given for p in self.file.inputs]
+        return [(self.held if p.name in states else given)[p.name] for p in self.file.inputs]
 
     def after(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a call that are no state."""
         named = {port.name: one for port, one in zip(self.file.outputs, values, strict=True)}
         self.held |= {ahead: named[behind] for behind, ahead in self.outs.items()}
         return [one for name, one in named.items() if name not in self.outs]
+
+
+def _given(window: np.ndarray, graph: Graph, file: Graph) -> dict[str, np.ndarray]:
+    """What a window int8 (H, W, C) is in the file, by input."""
+    if not graph.fields:
+        port = graph.inputs[0]
+        return {port.name: to_file(window, graph, port)}
+    bytes_of = np.split(window.ravel(), [one.first for one in graph.fields[1:]])
+    named = {one.port.name: part for one, part in zip(graph.fields, bytes_of, strict=True)}
+    return {p.name: to_file(named[p.name], file, p) for p in file.inputs if p.name in named}
 
 
 def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
@@ -185,7 +210,7 @@ def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
     exact = exact and theirs.equals(theirs.graph)
 
     def of_window(window: np.ndarray) -> np.ndarray:
-        values = state.after(run(state.before(to_file(window, graph, graph.inputs[0]))))
+        values = state.after(run(state.before(_given(window, graph, theirs.graph))))
         pairs = zip(values, graph.outputs, strict=True)
         found = [np.ravel(to_memory(one, graph, port)) for one, port in pairs]
         return np.concatenate(found).astype(np.int64)

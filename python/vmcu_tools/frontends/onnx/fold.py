@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ..common import PARSE_ERRORS, UnsupportedError, require
 from .context import Context
 from .file import FileNode
-from .values import Args, Constant, Curve, QuantConstant, Real, Value, operand
+from .values import Args, Constant, Curve, QuantConstant, Real, Rescaled, Value, operand
 
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
 FOLDED: tuple[str, ...] = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather")
@@ -91,6 +91,6 @@ def _shape(node: FileNode, args: Args) -> Constant:
     elif isinstance(value, QuantConstant):
         shape = value.ints.shape
     else:
-        shape = (value.activation if isinstance(value, (Real, Curve)) else value).shape
+        shape = (value.activation if isinstance(value, (Real, Rescaled, Curve)) else value).shape
     end = node.attributes.get("end", len(shape))
     return Constant(np.array(shape[node.attributes.get("start", 0) : end], np.int64))
