@@ -29,6 +29,7 @@ _UNSUPPORTED = {
     **dict.fromkeys(("LSTM", "GRU", "RNN"), ("a recurrent layer in float", REQUANTISE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
     "Attention": ("fused attention is not supported", REQUANTISE),
+    "RotaryEmbedding": ("rotary embeddings in float", REQUANTISE),
     **dict.fromkeys(
         ("Sum", "Mean"), ("sums of several tensors at once are not supported", REQUANTISE)
     ),
@@ -46,6 +47,8 @@ _TO_QCDQ = (
 )
 # What an input may pass that is numbers of rows.
 _KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+# Operators that pick rows, and which of their inputs are tables.
+_TABLES = {"Gather": slice(1), "RotaryEmbedding": slice(1, 3)}
 _FLOAT32 = "export the model with float32 inputs"
 
 
@@ -102,7 +105,8 @@ def _picks_rows(model: FileModel, name: str) -> bool:
     """True if an input is nothing but numbers of rows of constant tables."""
     readers = consumers(model, name, _KEEP_NUMBERS)
     return bool(readers) and all(
-        node.op == "Gather" and node.inputs[0] in model.constants for node in readers
+        node.op in _TABLES and model.constants.keys() >= {*node.inputs[_TABLES[node.op]]}
+        for node in readers
     )
 
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes in place of one, written one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, helper, numpy_helper
+
+
+class Steps:
+    """Names of tensors and constants begin with that of the replaced node's output."""
+
+    def __init__(self, graph: onnx.GraphProto, name: str):
+        self.graph, self.name = graph, name
+        self.nodes: list[NodeProto] = []
+
+    def add(self, op: str, inputs: Sequence[str], output: str = "", **given: Any) -> str:
+        """Returns the name of its output."""
+        made = output or f"{self.name}/{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [made], made, **given))
+        return made
+
+    def constant(self, what: str, array: np.ndarray | np.generic) -> str:
+        name = f"{self.name}/{what}"
+        if not any(tensor.name == name for tensor in self.graph.initializer):
+            self.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def ints(self, *values: int) -> str:
+        return self.constant("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def slice(self, x: str, axis: int, start: int, stop: int) -> str:
+        return self.add("Slice", [x, self.ints(start), self.ints(stop), self.ints(axis)])
