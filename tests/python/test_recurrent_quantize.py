@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import runpy
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_recurrent import Cell
+from drawn import seeds
 from onnx import helper
 from vmcu_tools import paths
 from vmcu_tools.cli import main
@@ -120,6 +122,28 @@ def test_int8(op: str, both: bool, tmp_path: Path) -> None:
     for name, array in wanted.items():
         error = np.abs(found[name] - array)
         assert error.max() < 0.15 and error.mean() < 0.03, name
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("seed", seeds(200, 3))
+def test_random_cells(
+    op: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each byte is ONNX Runtime's, over whole windows or call by call."""
+    rng = np.random.default_rng(seed)
+    steps, inputs, size = (int(rng.integers(1, n)) for n in (7, 20, 20))
+    begins, both, biased = (bool(rng.integers(2)) for _ in range(3))
+    given = {"linear_before_reset": int(rng.integers(2))} if op == "GRU" else {}
+    if op == "LSTM" and not both and rng.random() < 0.3:
+        given["input_forget"] = 1
+    peepholes = op == "LSTM" and bool(rng.integers(2))
+    cell = Cell(op, steps, inputs, size, both, begins, biased, peepholes, given, seed)
+    path = quantized(cell, tmp_path, 8)
+    options = ["-n", "30", "--seed", str(seed), "--on", "host" if seed < 3 else "virtual"]
+    capsys.readouterr()
+    assert main(["verify", str(path), *options]) == 0
+    shares = re.findall(r"([\d,]+) of [\d,]+ (?:values|hops) differ", capsys.readouterr().out)
+    assert shares and set(shares) == {"0"}
 
 
 @pytest.mark.parametrize("op", KINDS)
