@@ -134,8 +134,9 @@ class _Builder:
     ) -> None:
         size = self.layout.ring_bytes(tensor.name)
         whole = tensor.name in self.ports or self.layout.splits_rows(tensor.name)
+        align = SCRATCH_ALIGN if tensor.name in self.layout.graph.aligned else 1
         self.pieces.append(
-            Piece(tensor.name, size, tensor.row_bytes, ways, whole, scratch, floor=floor)
+            Piece(tensor.name, size, tensor.row_bytes, ways, whole, scratch, align, floor=floor)
         )
         self.placed.append(tensor.name)
         self.last[tensor.name] = self._last(tensor.name)

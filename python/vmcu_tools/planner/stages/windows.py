@@ -61,6 +61,7 @@ def _behind(tall: Graph, state: int) -> Graph:
         inputs=(held, *ports),
         outputs=(held, *tall.outputs, *made),
         elsewhere=frozenset(windows),
+        aligned=frozenset([STATE]),
         hop=0,
         endless=0,
     )
