@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...errors import PlanError
 from ...graph import Graph, Node, Port, Tensor
 from ...ops.fetch import Fetch
 from ...plan.plan import SCRATCH_ALIGN, Placement, Plan, Step
@@ -29,8 +30,7 @@ def planned(tall: Graph, front: Plan, options: CompileOptions) -> Plan:
     rest = _plan_of(_behind(tall, size), options)
     state = rest.placements[STATE].base
     if state % SCRATCH_ALIGN:
-        rest = _plan_of(_behind(tall, size + SCRATCH_ALIGN - 1), options)
-        state = -(-rest.placements[STATE].base // SCRATCH_ALIGN) * SCRATCH_ALIGN
+        raise PlanError(f"{STATE} begins at byte {state}, where no scratch can")
     return _joined(tall, front, rest, state)
 
 
