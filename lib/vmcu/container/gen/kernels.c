@@ -905,6 +905,30 @@ const struct vmcu_kernel vmcu_requantize_kernel = {
 	.reads = VMCU_READS_PIXEL,
 };
 
+VMCU_SMALL static bool check_requantize_wide(const struct vmcu_check *c)
+{
+	const struct vmcu_requantize_wide_params *p = c->params;
+
+	return p->input_bytes >= 1U &&
+	       p->input_bytes <= 2U &&
+	       p->output_bytes >= 1U &&
+	       p->output_bytes <= 4U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_input(c, 0)->channels % p->input_bytes == 0U &&
+	       vmcu_check_input(c, 0)->channels / p->input_bytes * p->output_bytes == vmcu_check_output(c)->channels &&
+	       vmcu_check_shift(p->factor.shift);
+}
+
+extern const struct vmcu_kernel vmcu_requantize_wide_kernel;
+const struct vmcu_kernel vmcu_requantize_wide_kernel = {
+	.name = "vmcu_requantize_wide",
+	.run = vmcu_requantize_wide,
+	.check = check_requantize_wide,
+	.bytes = 16U,
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_reshape(const struct vmcu_check *c)
 {
 	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
@@ -932,6 +956,29 @@ const struct vmcu_kernel vmcu_resize_kernel = {
 	.native = offsetof(struct vmcu_resize_params, factor),
 	.size = sizeof(struct vmcu_resize_params),
 	.reads = VMCU_READS_ALL,
+};
+
+VMCU_SMALL static bool check_softmax_int16(const struct vmcu_check *c)
+{
+	const struct vmcu_softmax_params *p = c->params;
+
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_output(c)->channels == 2U * vmcu_check_input(c, 0)->channels &&
+	       vmcu_check_exponentials(c, p->exp);
+}
+
+extern const struct vmcu_kernel vmcu_softmax_int16_kernel;
+const struct vmcu_kernel vmcu_softmax_int16_kernel = {
+	.name = "vmcu_softmax_int16",
+	.run = vmcu_softmax_int16,
+	.check = check_softmax_int16,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_softmax_params, gain),
+	.size = sizeof(struct vmcu_softmax_params),
+	.reads = VMCU_READS_PIXEL,
 };
 
 VMCU_SMALL static bool check_softmax_onnx(const struct vmcu_check *c)

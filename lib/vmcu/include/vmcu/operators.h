@@ -357,6 +357,29 @@ struct vmcu_recomputed_params {
  */
 void vmcu_recomputed(const struct vmcu_call *call);
 
+struct vmcu_requantize_wide_params {
+	struct vmcu_factor factor;
+	int16_t input_zero;
+	int16_t output_zero;
+	uint8_t input_bytes;  /**< of an element: 1 or 2 */
+	uint8_t output_bytes; /**< of an element: 1, 2 or 4 */
+};
+
+/**
+ * @brief Changes scale, zero point and width of elements, which are 1, 2 or 4 channels each.
+ *
+ * For each element, ascending: reads all bytes, then writes all, the least significant one first.
+ */
+void vmcu_requantize_wide(const struct vmcu_call *call);
+
+/**
+ * @brief Computes softmax over the channels of each pixel: int16 elements in two channels each.
+ *
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes
+ * two bytes, the least significant one first. The output has scale 2^-16 and zero point -2^15.
+ */
+void vmcu_softmax_int16(const struct vmcu_call *call);
+
 /**
  * @brief For each output index: two input indices and the weight of the second one in 1/1024.
  *
@@ -491,8 +514,10 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_pointwise) \
 	entry(vmcu_pointwise_narrow) \
 	entry(vmcu_requantize) \
+	entry(vmcu_requantize_wide) \
 	entry(vmcu_reshape) \
 	entry(vmcu_resize) \
+	entry(vmcu_softmax_int16) \
 	entry(vmcu_softmax_onnx) \
 	entry(vmcu_softmax_tflite) \
 	entry(vmcu_table_mean) \
