@@ -36,7 +36,7 @@ TILED = (*TILED, ("layer.scratch", POOL))
 CONV = (*WINDOW, *TILED, ("window.dilation_w", 3), ("depth", 7))
 SQUARE = (*WINDOW, *STREAM, ("steps", 0), ("steps", 9999), ("window.pad_left", 100))
 SQUARE = (*SQUARE, ("layer.scratch", POOL))
-SOFTMAX = (("exp[0]", 8191), ("exp[255]", 1 << 31))
+SOFTMAX = (("exp[0]", 65535), ("exp[255]", 1 << 31))
 PRODUCT = (("product.shift", 31),)
 # What a member must not be, by its type.
 OF_TYPE = {
@@ -85,10 +85,12 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     ),
     "vmcu_pointwise": (*TILED, ("packed", 1)),
     "vmcu_pointwise_narrow": (*TILED, ("packed", 1)),
+    "vmcu_requantize_wide": (("input_bytes", 3), ("output_bytes", 3)),
     "vmcu_resize": (
         *(("rescale", 2), ("factor.shift", 31), ("rows", AWAY), ("columns", AWAY)),
         *(("rows[0]", 9999), ("columns[1]", -1)),
     ),
+    "vmcu_softmax_int16": SOFTMAX,
     "vmcu_softmax_onnx": SOFTMAX,
     "vmcu_softmax_tflite": SOFTMAX,
     "vmcu_transpose_conv": (

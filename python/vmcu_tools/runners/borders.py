@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..graph import EXCHANGED, Graph, Port
+from ..graph import EXCHANGED, Graph, Port, Tensor
 from . import inputs
 
 UINT8_OFFSET = 128
@@ -53,9 +53,12 @@ def _time_of(port: Port, window: int) -> int:
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """Values of an input or output in the order of the file's axes as int8 (H, W, C): int8 as it
-    is, real values quantised as the file's runtime does it, the bytes of wider elements."""
+    is, real values quantised as the file's runtime does it, the bytes of wider elements. Of a port
+    that is int16 as well, all but int16 are real values."""
     tensor = graph.tensors[port.tensor]
     if port.is_wide:
+        if port.dtype == "int16" and data.dtype != np.int16:
+            data = _quantised(data, tensor, port)
         return data.astype(f"<i{port.element_bytes}").ravel().view(np.int8).reshape(tensor.shape)
     order = ["hwc".index(axis) for axis in port.layout[1:]]
     data = data.reshape([tensor.shape[axis] for axis in order]).transpose(np.argsort(order))
@@ -63,11 +66,17 @@ def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
         return data
     if port.dtype == data.dtype == np.uint8:
         return (data.astype(np.int16) - UINT8_OFFSET).astype(np.int8)
+    return _quantised(data, tensor, port).astype(np.int8)
+
+
+def _quantised(data: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
+    """Real values as elements of a port, float64."""
     with np.errstate(over="ignore"):
         scaled = data.astype(np.float32) / np.float32(tensor.scale)
     if port.half_away:
         scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
-    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
+    limits = np.iinfo(f"i{port.element_bytes}")
+    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, limits.min, limits.max)
     return found
 
 
