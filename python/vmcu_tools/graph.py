@@ -226,9 +226,9 @@ class Port:
 
     Types are "int8", "uint8", "float32", and those whose elements are several channels of the
     tensor, least significant byte first: "int16", and "int32" or "int64", both the bytes of an
-    int32, for quantised values, the result of ArgMax and the numbers of Embedding. `half_away`: real
-    values are quantised with ties away from zero, as TensorFlow Lite does, not to even. `below`:
-    numbers of an input are from 0 to this less one.
+    int32, for quantised values, the result of ArgMax and the numbers of Embedding. `half_away`:
+    real values are quantised with ties away from zero, as TensorFlow Lite does, not to even.
+    `below`: numbers of an input are from 0 to this less one.
     """
 
     tensor: str

@@ -133,7 +133,7 @@ def test_what_is_joined(takes: Checks) -> None:
         assert takes("concat", rows_of(some), "concat", {"axis": 1}) == (part.ring == 2)
 
 
-def exponentials(first: int = 1 << 13, last: int = INT32_MAX) -> bytes:
+def exponentials(first: int = 1 << 16, last: int = INT32_MAX) -> bytes:
     """A table, at 8."""
     return bytes(8) + struct.pack("<256I", first, *[last] * 255)
 
@@ -146,7 +146,7 @@ def test_tables_of_pixels(takes: Checks) -> None:
     for kernel, params in kinds:
         fields = {"exp": 8} | ({"scaled": 8} if params == "log_softmax_tflite" else {})
         tables = [(exponentials(), True), (exponentials()[:-1], False)]
-        tables += [(exponentials(8191), False), (exponentials(last=INT32_MAX + 1), False)]
+        tables += [(exponentials((1 << 16) - 1), False), (exponentials(last=INT32_MAX + 1), False)]
         for table, taken in tables:
             assert takes(kernel, rows_of(pair, table), params, fields) == taken
         other = rows_of([pair[0], whole(1, 2, 2)], exponentials())
@@ -260,6 +260,23 @@ def test_what_is_like_its_input(takes: Checks) -> None:
         if channels == 4:
             expect_limits(takes, "arg_max", one, "arg_max", {}, limits)
         assert takes("arg_max", one, "arg_max", {}) == (channels == 4)
+
+
+def test_elements_of_several_bytes(takes: Checks) -> None:
+    """As many of them in a pixel of the output as of the input, none of them cut."""
+    for given, made, source, out in itertools.product((1, 2), (1, 2, 4), range(1, 9), range(1, 17)):
+        one = rows_of([whole(2, 3, out), whole(2, 3, source)])
+        fields = {"input_bytes": given, "output_bytes": made}
+        right = source % given == 0 and source // given * made == out
+        assert takes("requantize_wide", one, "requantize_wide", fields) == right, (fields, one)
+    limits = {"input_bytes": {0: False, 2: True, 3: False}, "factor.shift": SHIFTS}
+    pair = rows_of([whole(2, 3, 4)] * 2)
+    fields = {"input_bytes": 2, "output_bytes": 2}
+    expect_limits(takes, "requantize_wide", pair, "requantize_wide", fields, limits)
+    for out in range(1, 9):
+        table = struct.pack("<256I", 1 << 16, *range(255))
+        one = rows_of([whole(2, 3, out), whole(2, 3, 3)], bytes(8) + table)
+        assert takes("softmax_int16", one, "softmax", {"exp": 8}) == (out == 6)
 
 
 def window(kernel: int = 1, pad: int = 0, stride: int = 1, dilation: int = 1) -> dict[str, int]:

@@ -79,7 +79,8 @@ def channels(values: np.ndarray, width: int) -> np.ndarray:
     """What elements() turns into `values`: int8, after a cut to the range of so many bytes."""
     dtype = np.dtype(f"<i{width}")
     limits = np.iinfo(dtype)
-    return np.clip(values, limits.min, limits.max).astype(dtype).view(np.int8)
+    found: np.ndarray = np.clip(values, limits.min, limits.max).astype(dtype).view(np.int8)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -361,7 +361,7 @@ def _dequantize(importer: Importer, op: FileOp) -> None:
 @rule(
     "QUANTIZE",
     constraints="of a model input, of an int8, uint8 or int16 tensor, or after float operators on "
-    "single elements of one int8 tensor; to int8, or from int8 or int16 to an int16 or int32 output",
+    "single elements of one int8 tensor; int16 and int32 only at the model's ends",
 )
 def _quantize(importer: Importer, op: FileOp) -> None:
     if wide.is_wide(importer.model, (*op.inputs, *op.outputs)):
