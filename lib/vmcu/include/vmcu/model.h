@@ -178,7 +178,7 @@ struct vmcu_io {
 	const char *name;
 	float scale;
 	int8_t zero_point; /**< 0 if it is none of int8: the model's header has it */
-	uint8_t flags; /**< VMCU_IO_..., for vmcu/convert.h only */
+	uint8_t flags;     /**< VMCU_IO_..., for vmcu/convert.h only */
 	uint16_t tensor;
 };
 
