@@ -75,6 +75,10 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         ("window.pad_top", 1),
     ),
     "vmcu_depthwise_any": (*WINDOW, *STREAM, ("groups", 0), ("run", 7), ("window.kernel_h", 40000)),
+    "vmcu_filter_int16": (
+        *(("window.kernel_h", 0), ("window.kernel_w", 2), ("window.pad_left", 1), ("rank", 7)),
+        ("weights", LAST),
+    ),
     "vmcu_log_softmax_onnx": SOFTMAX,
     "vmcu_log_softmax_tflite": SOFTMAX,
     "vmcu_matmul": PRODUCT,

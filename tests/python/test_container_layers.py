@@ -279,6 +279,20 @@ def test_elements_of_several_bytes(takes: Checks) -> None:
         assert takes("softmax_int16", one, "softmax", {"exp": 8}) == (out == 6)
 
 
+def test_int16_layers(takes: Checks) -> None:
+    """Of SVDF: elements are whole, and weights are there to the last byte."""
+    for out, given, less in itertools.product(range(1, 7), (1, 3), range(2)):
+        one = rows_of([whole(2, 3, out), whole(2, 3, given)], bytes(8 + out // 2 * given - less))
+        found = takes("dense_int16", one, "dense_int16", {"weights": 8})
+        assert found == (out % 2 == less == 0), (out, given)
+    taps = {"window": window(1) | {"kernel_h": 3}, "weights": 8, "bias": 8, "rank": 2}
+    for width, given, less in itertools.product((1, 2), (8, 12, 16), range(3)):
+        pair = [whole(1, width, 3), whole(3, width, given)]
+        one = rows_of(pair, bytes(8 + 2 * 3 * 2 * 3 - less))
+        found = takes("filter_int16", one, "filter_int16", taps)
+        assert found == (width == 1 and given == 12 and less == 0), (width, given, less)
+
+
 def window(kernel: int = 1, pad: int = 0, stride: int = 1, dilation: int = 1) -> dict[str, int]:
     pairs = {"kernel": kernel, "stride": stride, "dilation": dilation}
     found = {f"{name}_{axis}": value for name, value in pairs.items() for axis in "hw"}

@@ -6,19 +6,15 @@
 
 #include "support.h"
 
-VMCU_INLINE int32_t element(const int8_t *src, uint32_t bytes)
-{
-	return (bytes == 1U) ? src[0] : (int32_t)(src[1] * 256 + (uint8_t)src[0]);
-}
-
 /** Writes the element whose value is nearest to @a value. */
 VMCU_INLINE void store(int8_t *dst, int64_t value, uint32_t bytes)
 {
 	const int64_t limit = (int64_t)(UINT32_MAX >> (33U - 8U * bytes));
 	const int64_t within = (value > limit) ? limit : (value < -limit - 1) ? -limit - 1 : value;
+	const uint32_t bits = (uint32_t)within;
 
 	for (uint32_t i = 0; i < bytes; i++) {
-		dst[i] = (int8_t)(uint8_t)((uint64_t)within >> (8U * i));
+		dst[i] = (int8_t)(uint8_t)(bits >> (8U * i));
 	}
 }
 
@@ -31,7 +27,7 @@ VMCU_SMALL void vmcu_requantize_wide(const struct vmcu_call *call)
 	const uint32_t count = (uint32_t)call->columns * in->channels / p->input_bytes;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const int32_t x = element(src, p->input_bytes) - p->input_zero;
+		const int32_t x = ((p->input_bytes == 1U) ? src[0] : vmcu_int16(src)) - p->input_zero;
 		const int64_t scaled = vmcu_scaled(x, p->factor.multiplier, p->factor.shift);
 
 		store(dst, scaled + p->output_zero, p->output_bytes);

@@ -188,10 +188,8 @@ VMCU_SMALL static void int16_pixel(const struct vmcu_softmax_params *p, const in
 		const int32_t part =
 			vmcu_high_mul(inverse.scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
 		const int32_t share = vmcu_rounding_shift(part, inverse.over_unit + 15);
-		const int32_t q = vmcu_min(share + INT16_MIN, INT16_MAX);
 
-		dst[2 * c] = (int8_t)(uint8_t)q;
-		dst[2 * c + 1] = (int8_t)(q >> 8);
+		vmcu_put_int16(&dst[2 * c], vmcu_min(share + INT16_MIN, INT16_MAX));
 	}
 }
 
