@@ -27,7 +27,8 @@ VMCU_SMALL void vmcu_requantize_wide(const struct vmcu_call *call)
 	const uint32_t count = (uint32_t)call->columns * in->channels / p->input_bytes;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const int32_t x = ((p->input_bytes == 1U) ? src[0] : vmcu_int16(src)) - p->input_zero;
+		const int32_t x =
+			((p->input_bytes == 1U) ? src[0] : vmcu_int16(src)) - p->input_zero;
 		const int64_t scaled = vmcu_scaled(x, p->factor.multiplier, p->factor.shift);
 
 		store(dst, scaled + p->output_zero, p->output_bytes);

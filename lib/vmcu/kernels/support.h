@@ -191,17 +191,21 @@ static inline int32_t vmcu_sum(int32_t a, int32_t b)
 	return (int32_t)((uint32_t)a + (uint32_t)b);
 }
 
-/** The int16 at any address, least significant byte first. */
+/** The int16 at any address. */
 static inline int32_t vmcu_int16(const int8_t *src)
 {
-	return src[1] * 256 + (uint8_t)src[0];
+	int16_t value;
+
+	__builtin_memcpy(&value, src, sizeof(value));
+	return value;
 }
 
-/** Writes what vmcu_int16() reads. */
+/** Writes an int16 to any address. */
 static inline void vmcu_put_int16(int8_t *dst, int32_t value)
 {
-	dst[0] = (int8_t)(uint8_t)value;
-	dst[1] = (int8_t)(value >> 8);
+	const int16_t narrow = (int16_t)value;
+
+	__builtin_memcpy(dst, &narrow, sizeof(narrow));
 }
 
 static inline int32_t vmcu_min(int32_t a, int32_t b)

@@ -55,7 +55,7 @@ DENSE = KernelType(
 FILTER_PARAMS = CStruct(
     "vmcu_filter_int16_params",
     """
-	const int16_t *weights; /**< by output channel, row of the window and filter of the channel */
+	const int16_t *weights; /**< by row of the window, output channel and filter of the channel */
 	const int32_t *bias;
 	struct vmcu_window window; /**< one column */
 	struct vmcu_factor factor;
@@ -69,7 +69,8 @@ FILTER_PARAMS = CStruct(
  * @brief Computes output channels from filters, along the rows of a window, of int16 elements. Both
  * tensors have one column.
  *
- * For each channel, ascending: reads all elements of its filters, then writes. Sums wrap.
+ * For each channel, ascending: reads all elements of its filters, then writes, or reads some
+ * channels ahead. Sums wrap.
  */
 void vmcu_filter_int16(const struct vmcu_call *call);
 """,
@@ -116,7 +117,7 @@ class FilterInt16(Op):
 
 
 class DenseInt16Layer(OwnPixelLayer[DenseInt16], op=DenseInt16):
-    rates = Rates(mac=3)
+    rates = Rates(mac=5.4)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
@@ -142,7 +143,7 @@ class DenseInt16Layer(OwnPixelLayer[DenseInt16], op=DenseInt16):
 
 
 class FilterInt16Layer(Layer[FilterInt16], op=FilterInt16):
-    rates = Rates(mac=12)
+    rates = Rates(mac=21)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         count, _, rank = self.op.weights.shape
@@ -186,7 +187,7 @@ class FilterInt16Layer(Layer[FilterInt16], op=FilterInt16):
         op, window = self.op, self.op.window
         pairs = (window.kernel, window.stride, window.dilation, window.pad[:2])
         return FILTER(
-            weights=Array("weights", np.ascontiguousarray(op.weights, np.int16)),
+            weights=Array("weights", np.ascontiguousarray(op.weights.swapaxes(0, 1), np.int16)),
             bias=Array("bias", op.bias.astype(np.int32)),
             window=Struct("", dict(window_values(*pairs))),
             factor=factor(op.requant),

@@ -117,6 +117,8 @@ class WideLayer(OwnPixelLayer[OpT]):
 
 
 class RequantizeWideLayer(WideLayer[RequantizeWide], op=RequantizeWide):
+    rates = Rates(byte=60)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = elements(data[0][y0:y1], self.op.input_bytes) - self.ins[0].zero_point
         scaled = self.op.requant.apply(values) + self.out.zero_point

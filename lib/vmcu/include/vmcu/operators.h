@@ -182,7 +182,7 @@ struct vmcu_fetch_params {
 void vmcu_fetch(const struct vmcu_call *call);
 
 struct vmcu_filter_int16_params {
-	const int16_t *weights; /**< by output channel, row of the window and filter of the channel */
+	const int16_t *weights; /**< by row of the window, output channel and filter of the channel */
 	const int32_t *bias;
 	struct vmcu_window window; /**< one column */
 	struct vmcu_factor factor;
@@ -196,7 +196,8 @@ struct vmcu_filter_int16_params {
  * @brief Computes output channels from filters, along the rows of a window, of int16 elements. Both
  * tensors have one column.
  *
- * For each channel, ascending: reads all elements of its filters, then writes. Sums wrap.
+ * For each channel, ascending: reads all elements of its filters, then writes, or reads some
+ * channels ahead. Sums wrap.
  */
 void vmcu_filter_int16(const struct vmcu_call *call);
 
