@@ -55,7 +55,7 @@ DENSE = KernelType(
 FILTER_PARAMS = CStruct(
     "vmcu_filter_int16_params",
     """
-	const int16_t *weights; /**< by row of the window, output channel and filter of the channel */
+	const int16_t *weights; /**< by row of the window, output channel and filter */
 	const int32_t *bias;
 	struct vmcu_window window; /**< one column */
 	struct vmcu_factor factor;

@@ -182,7 +182,7 @@ struct vmcu_fetch_params {
 void vmcu_fetch(const struct vmcu_call *call);
 
 struct vmcu_filter_int16_params {
-	const int16_t *weights; /**< by row of the window, output channel and filter of the channel */
+	const int16_t *weights; /**< by row of the window, output channel and filter */
 	const int32_t *bias;
 	struct vmcu_window window; /**< one column */
 	struct vmcu_factor factor;
