@@ -1,127 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int16 and int32 elements at the ends of int8 networks, beside TensorFlow Lite Micro."""
+"""Layers that work on four pixels at once in scratch that takes no bytes of its own."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
+from dataclasses import replace
+from unittest import mock
 
 import numpy as np
-import pytest
-from builders.tflite_models import TfliteModel
-from builders.tflite_wide import CASES, quantised, softmax
-from drawn import seeds
-from test_svdf import svdf
-from tflite_micro import runtime
-from vmcu_tools.cli import main
-from vmcu_tools.errors import UserError
-from vmcu_tools.frontends import load
+from random_graphs import disjoint, random_layers
+from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops import Form, bind, serves
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.plan.plan import Plan, pool_scratch
+from vmcu_tools.planner import registry
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.places.widen import narrowed, widened
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.rotate import rotate
+from vmcu_tools.quant import FixedPoint
+
+# Of the pixels of a tensor: where the pool is largest, and behind that.
+CHANNELS = (32, 128, 40, 48)
 
 
-@pytest.mark.parametrize("target", ["virtual", "host"])
-@pytest.mark.parametrize("case", CASES)
-def test_ends(case: str, target: str, tmp_path: Path) -> None:
-    m = TfliteModel(len(case))
-    path = m.save(tmp_path / "m.tflite", *CASES[case](m))
-    assert main(["verify", str(path), "-n", "20", "--on", target]) == 0
+def chain(size: int = 8, widths: tuple[int, ...] = CHANNELS) -> Graph:
+    """1 x 1 convolutions, the first of which needs the most bytes."""
+    rng = np.random.default_rng(0)
+    shapes = [(size, size, channels) for channels in widths]
+    tensors = {f"t{i}": Tensor(f"t{i}", shape, 0.05, -3) for i, shape in enumerate(shapes)}
+    nodes = []
+    for i, (depth, channels) in enumerate(itertools.pairwise(widths)):
+        weights = rng.integers(-127, 128, (channels, 1, 1, depth)).astype(np.int8)
+        requant = FixedPoint.of(np.full(channels, 0.002))
+        op = Conv2D(weights, np.zeros(channels, np.int32), Window(), requant)
+        nodes.append(Node(f"n{i}", op, (f"t{i}",), (f"t{i + 1}",)))
+    first, last = (Port(name, name, (1, *tensors[name].shape), "int8") for name in ("t0", "t3"))
+    return Graph("chain", "chain", tensors, tuple(nodes), (first,), (last,))
 
 
-def spotter(seed: int, path: Path) -> Path:
-    """As TensorFlow Lite Micro's keyword_scrambled_8bit.tflite: its state in SVDF, features int16
-    and results int32."""
-    m = TfliteModel(seed)
-    width, units, rank, memory = (int(m.rng.integers(2, n)) for n in (20, 14, 4, 13))
-    x = m.activation((1, width), zero_point=0, dtype=np.int16)
-    y = svdf(m, quantised(m, x, np.int8), width, units, rank, memory)
-    return m.save(path, [x], [quantised(m, softmax(m, y), np.int32)])
+def narrow_plan(graph: Graph) -> Plan:
+    with mock.patch.object(registry, "widened", lambda plan: plan):
+        return make_plan(graph, CompileOptions(planner="single"))
 
 
-@pytest.mark.parametrize("seed", seeds(40, 4))
-def test_beside_a_state(seed: int, tmp_path: Path) -> None:
-    path = spotter(seed, tmp_path / "m.tflite")
-    for target in ("virtual", "host"):
-        assert main(["verify", str(path), "-n", "60", "--on", target]) == 0
+def test_wide_layers_take_no_bytes() -> None:
+    narrow, wide = narrow_plan(chain()), make_plan(chain(), CompileOptions(planner="single"))
+    assert wide.pool_bytes == narrow.pool_bytes
+    assert wide.placements == narrow.placements
+    forms = [step.form for step in wide.steps]
+    assert Form.WIDE in forms and Form.WIDE not in [step.form for step in narrow.steps]
+    for step in wide.steps:
+        if step.form is Form.WIDE:
+            assert step.scratch_bytes == pool_scratch(step.bind(wide.graph))
+            assert step.scratch + step.scratch_bytes <= wide.pool_bytes
+    VirtualMcu(wide).prove()
 
 
-def ran(path: Path, values: np.ndarray) -> list[np.ndarray]:
-    np.save(path.with_name("x.npy"), values)
-    ends = [path.with_name(f"y{n}.npy") for n in range(3)]
-    words = [word for end in ends for word in ("--output", str(end))]
-    assert main(["run", str(path), "--input", str(path.with_name("x.npy")), *words]) == 0
-    return [np.load(end) for end in ends]
+def test_without_room_nothing_changes() -> None:
+    """A tensor as large as the pool leaves none."""
+    plan = narrow_plan(chain())
+    whole = {
+        name: replace(one, first=-1, last=len(plan.steps)) for name, one in plan.placements.items()
+    }
+    full = replace(plan, pool_bytes=max(one.base + one.ring for one in whole.values()))
+    kept = [step.form for step in widened(replace(full, placements=whole)).steps]
+    assert kept == [Form.USUAL] * len(plan.steps)
 
 
-def test_elements_and_real_values(tmp_path: Path) -> None:
-    """What `vmcu run` reads and writes: int16 as it is, and real values as the file has them."""
-    m = TfliteModel(1)
-    path = m.save(tmp_path / "m.tflite", *CASES["int16 and int32 ends"](m))
-    (port,) = load(path).inputs
-    steps = np.random.default_rng(0).integers(-(1 << 15), 1 << 15, port.file_shape)
-    given = steps.astype(np.int16)
-    interpreter = runtime.Interpreter.from_file(str(path))
-    interpreter.set_input(given, 0)
-    interpreter.invoke()
-    wanted = [interpreter.get_output(n) for n in range(3)]
-    assert [one.dtype for one in wanted] == [np.int32, np.int16, np.int8]
-    scale = np.float64(load(path).tensors[port.tensor].scale)
-    for values in (given, steps * scale):
-        for found, one in zip(ran(path, values), wanted, strict=True):
-            np.testing.assert_array_equal(found, one)
-            assert found.dtype == one.dtype
+def test_narrowed_gives_the_plan_back() -> None:
+    narrow, wide = narrow_plan(chain()), make_plan(chain(), CompileOptions(planner="single"))
+    back = narrowed(wide, lambda step: False)
+    for one, other in zip(back.steps, narrow.steps, strict=True):
+        assert (one.form, one.scratch_bytes) == (other.form, other.scratch_bytes)
+    VirtualMcu(back).prove()
 
 
-def test_the_header_describes_them(tmp_path: Path) -> None:
-    m = TfliteModel(2)
-    x = m.activation((1, 5), 0.5, 0, np.int16)
-    y = quantised(m, x, np.int8)
-    path = m.save(tmp_path / "m.tflite", [x], [softmax(m, y), quantised(m, y, np.int32), y])
-    assert main(["build", str(path), "-o", str(tmp_path)]) == 0
-    text = (tmp_path / "m.h").read_text()
-    for line in (
-        "/* int16_t: each element q is 2 channels here, and can be unaligned. Copy with memcpy. */",
-        "#define VMCU_MODEL_M_INPUT0_CHANNELS 10\n#define VMCU_MODEL_M_INPUT0_SCALE 0.5f\n",
-        "#define VMCU_MODEL_M_OUTPUT0_ZERO_POINT (-32768)\n\n/* int32_t: each element q is 4",
-    ):
-        assert line in text
-    assert text.count("each element") == 3
+def test_pools_that_rotate_keep_their_overhang() -> None:
+    """Rows of 640 bytes, and scratch of 768 in the last layer."""
+    graph = chain(4, (16, 160, 96, 16))
+    narrow, wide = narrow_plan(graph), make_plan(graph, CompileOptions(planner="single"))
+    assert [step.form for step in wide.steps][-1] is Form.WIDE
+    assert rotate(wide).ram_bytes == rotate(narrow).ram_bytes
 
 
-def other_zero(m: TfliteModel) -> tuple[int, int]:
-    x = m.activation((1, 4), zero_point=5, dtype=np.int16)
-    return x, quantised(m, x, np.int8)
+def test_a_wide_layer_may_overlap_what_a_narrow_one_may() -> None:
+    """When it writes a pixel, it has read all that the narrow one has."""
+    graph = random_layers("conv2d", 200, seed=5)
+    found = 0
+    for node in graph.nodes:
+        if not serves(graph, node, Form.WIDE):
+            continue
+        found += 1
+        narrow, wide = (bind(graph, node, form=form) for form in (Form.USUAL, Form.WIDE))
+        assert wide.scratch_bytes > narrow.scratch_bytes
+        first, second = narrow.ticks, wide.ticks
+        for x in range(narrow.out.shape[1]):
+            # Input bytes that are still to be read when pixel x is written.
+            before = first.reads[0] > first.writes[x].min()
+            after = second.reads[0] > second.writes[x].min()
+            assert not (after & ~before).any()
+    assert found > 5
 
 
-def other_softmax(m: TfliteModel) -> tuple[int, int]:
-    x = m.activation((1, 4))
-    return x, softmax(m, x, 2.0**-15, 0)
-
-
-def from_int32(m: TfliteModel) -> tuple[int, int]:
-    x = m.activation((1, 4), zero_point=0, dtype=np.int32)
-    return x, quantised(m, x, np.int8)
-
-
-def in_the_middle(m: TfliteModel) -> tuple[int, int]:
-    x, out = m.activation((1, 4)), m.activation((1, 4), 0.1, 0, np.int16)
-    return x, quantised(m, m.op("RELU", [quantised(m, x, np.int16)], out), np.int8)
-
-
-def far_too_large(m: TfliteModel) -> tuple[int, int]:
-    x = m.activation((1, 4), 1.0, 0, np.int16)
-    return x, m.op("QUANTIZE", [x], m.activation((1, 4), 1e-6))
-
-
-REFUSED = {
-    "int16 with the zero point 5": other_zero,
-    "scale 1/65536 and zero point -32768": other_softmax,
-    "int32, not int8": from_int32,
-    "int16, not int8": in_the_middle,
-    "a ratio of its scales": far_too_large,
-}
-
-
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_is_refused(said: str, tmp_path: Path) -> None:
-    m = TfliteModel(3)
-    x, y = REFUSED[said](m)
-    with pytest.raises(UserError, match=said):
-        load(m.save(tmp_path / "m.tflite", [x], [y]))
+def test_forms_without_a_wide_one() -> None:
+    plan = disjoint(random_layers("depthwise_square", 4, seed=1), Form.WIDE)
+    assert all(step.form is Form.USUAL for step in plan.steps)
