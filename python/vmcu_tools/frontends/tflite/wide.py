@@ -24,7 +24,7 @@ _INT16_MIN = -(1 << 15)
 
 def is_wide(model: FileModel, indices: Iterable[int]) -> bool:
     """True if a tensor has int16 or int32 elements."""
-    return any(model.tensors[index].type in BYTES for index in indices)
+    return any(index >= 0 and model.tensors[index].type in BYTES for index in indices)
 
 
 def element_bytes(importer: Importer, index: int) -> int:
