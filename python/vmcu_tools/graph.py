@@ -29,12 +29,18 @@ REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT", FloatSum: "FLOAT", Flo
 
 @dataclass(frozen=True)
 class Tensor:
-    """An int8 activation. real = scale * (q - zero_point)."""
+    """An int8 activation. real = scale * (q - zero_point). Where an element is several bytes, see
+    Port, q is the element."""
 
     name: str
     shape: Shape
     scale: float
     zero_point: int
+
+    @property
+    def table_zero(self) -> int:
+        """The zero point as struct vmcu_io has it: 0 for one that is not within int8."""
+        return self.zero_point if INT8_MIN <= self.zero_point <= INT8_MAX else 0
 
     @property
     def row_bytes(self) -> int:
@@ -218,10 +224,11 @@ class Port:
     axes: "nchw" where channels come first among (1, C, ...), else "nhwc"; EXCHANGED where H of the
     tensor is W of the file.
 
-    Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax and the
-    numbers of Embedding, whose tensors hold the bytes of an int32 either way. `half_away`: real
-    values are quantised with ties away from zero, as TensorFlow Lite does, not to even. `below`:
-    numbers of an input are from 0 to this less one.
+    Types are "int8", "uint8", "float32", and those whose elements are several channels of the
+    tensor, least significant byte first: "int16", and "int32" or "int64", both the bytes of an
+    int32, for quantised values, the result of ArgMax and the numbers of Embedding. `half_away`:
+    real values are quantised with ties away from zero, as TensorFlow Lite does, not to even.
+    `below`: numbers of an input are from 0 to this less one.
     """
 
     tensor: str
@@ -233,9 +240,14 @@ class Port:
     below: int = 0
 
     @property
-    def is_numbers(self) -> bool:
-        """True if its tensor holds the bytes of int32."""
-        return self.dtype in ("int32", "int64")
+    def element_bytes(self) -> int:
+        """Bytes of its tensor that hold an element."""
+        return {"int16": 2, "int32": 4, "int64": 4}.get(self.dtype, 1)
+
+    @property
+    def is_wide(self) -> bool:
+        """True if an element is several bytes of its tensor."""
+        return self.element_bytes > 1
 
 
 @dataclass(frozen=True)

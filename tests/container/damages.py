@@ -36,7 +36,7 @@ TILED = (*TILED, ("layer.scratch", POOL))
 CONV = (*WINDOW, *TILED, ("window.dilation_w", 3), ("depth", 7))
 SQUARE = (*WINDOW, *STREAM, ("steps", 0), ("steps", 9999), ("window.pad_left", 100))
 SQUARE = (*SQUARE, ("layer.scratch", POOL))
-SOFTMAX = (("exp[0]", 8191), ("exp[255]", 1 << 31))
+SOFTMAX = (("exp[0]", 65535), ("exp[255]", 1 << 31))
 PRODUCT = (("product.shift", 31),)
 # What a member must not be, by its type.
 OF_TYPE = {
@@ -75,6 +75,10 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         ("window.pad_top", 1),
     ),
     "vmcu_depthwise_any": (*WINDOW, *STREAM, ("groups", 0), ("run", 7), ("window.kernel_h", 40000)),
+    "vmcu_filter_int16": (
+        *(("window.kernel_h", 0), ("window.kernel_w", 2), ("window.pad_left", 1), ("rank", 7)),
+        ("weights", LAST),
+    ),
     "vmcu_log_softmax_onnx": SOFTMAX,
     "vmcu_log_softmax_tflite": SOFTMAX,
     "vmcu_matmul": PRODUCT,
@@ -85,11 +89,13 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     ),
     "vmcu_pointwise": (*TILED, ("packed", 1)),
     "vmcu_pointwise_narrow": (*TILED, ("packed", 1)),
+    "vmcu_requantize_wide": (("input_bytes", 3), ("output_bytes", 3)),
     "vmcu_resize": (
         *(("rescale", 2), ("factor.shift", 31), ("rows", AWAY), ("columns", AWAY)),
         *(("rows[0]", 9999), ("columns[1]", -1)),
     ),
     "vmcu_rms_norm": (("gain", AWAY), ("epsilon", 0), ("epsilon", -1), ("scale", 0x7F800000)),
+    "vmcu_softmax_int16": SOFTMAX,
     "vmcu_softmax_onnx": SOFTMAX,
     "vmcu_softmax_tflite": SOFTMAX,
     "vmcu_transpose_conv": (

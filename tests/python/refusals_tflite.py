@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from builders import tflite_models, tflite_ops, tflite_options, tflite_tables
+from builders import tflite_models, tflite_ops, tflite_options, tflite_tables, tflite_wide
 from builders.tflite_models import TfliteModel, schema
 
 SOUND = {
@@ -16,6 +16,7 @@ SOUND = {
     **tflite_ops.CASES,
     **tflite_options.CASES,
     **tflite_tables.CASES,
+    **tflite_wide.CASES,
 }
 Changed = Iterator[tuple[str, TfliteModel]]
 _NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if name.isupper()}

@@ -133,7 +133,7 @@ def test_what_is_joined(takes: Checks) -> None:
         assert takes("concat", rows_of(some), "concat", {"axis": 1}) == (part.ring == 2)
 
 
-def exponentials(first: int = 1 << 13, last: int = INT32_MAX) -> bytes:
+def exponentials(first: int = 1 << 16, last: int = INT32_MAX) -> bytes:
     """A table, at 8."""
     return bytes(8) + struct.pack("<256I", first, *[last] * 255)
 
@@ -146,7 +146,7 @@ def test_tables_of_pixels(takes: Checks) -> None:
     for kernel, params in kinds:
         fields = {"exp": 8} | ({"scaled": 8} if params == "log_softmax_tflite" else {})
         tables = [(exponentials(), True), (exponentials()[:-1], False)]
-        tables += [(exponentials(8191), False), (exponentials(last=INT32_MAX + 1), False)]
+        tables += [(exponentials((1 << 16) - 1), False), (exponentials(last=INT32_MAX + 1), False)]
         for table, taken in tables:
             assert takes(kernel, rows_of(pair, table), params, fields) == taken
         other = rows_of([pair[0], whole(1, 2, 2)], exponentials())
@@ -260,6 +260,37 @@ def test_what_is_like_its_input(takes: Checks) -> None:
         if channels == 4:
             expect_limits(takes, "arg_max", one, "arg_max", {}, limits)
         assert takes("arg_max", one, "arg_max", {}) == (channels == 4)
+
+
+def test_elements_of_several_bytes(takes: Checks) -> None:
+    """As many of them in a pixel of the output as of the input, none of them cut."""
+    for given, made, source, out in itertools.product((1, 2), (1, 2, 4), range(1, 9), range(1, 17)):
+        one = rows_of([whole(2, 3, out), whole(2, 3, source)])
+        fields = {"input_bytes": given, "output_bytes": made}
+        right = source % given == 0 and source // given * made == out
+        assert takes("requantize_wide", one, "requantize_wide", fields) == right, (fields, one)
+    limits = {"input_bytes": {0: False, 2: True, 3: False}, "factor.shift": SHIFTS}
+    pair = rows_of([whole(2, 3, 4)] * 2)
+    fields = {"input_bytes": 2, "output_bytes": 2}
+    expect_limits(takes, "requantize_wide", pair, "requantize_wide", fields, limits)
+    for out in range(1, 9):
+        table = struct.pack("<256I", 1 << 16, *range(255))
+        one = rows_of([whole(2, 3, out), whole(2, 3, 3)], bytes(8) + table)
+        assert takes("softmax_int16", one, "softmax", {"exp": 8}) == (out == 6)
+
+
+def test_int16_layers(takes: Checks) -> None:
+    """Of SVDF: elements are whole, and weights are there to the last byte."""
+    for out, given, less in itertools.product(range(1, 7), (1, 3), range(2)):
+        one = rows_of([whole(2, 3, out), whole(2, 3, given)], bytes(8 + out // 2 * given - less))
+        found = takes("dense_int16", one, "dense_int16", {"weights": 8})
+        assert found == (out % 2 == less == 0), (out, given)
+    taps = {"window": window(1) | {"kernel_h": 3}, "weights": 8, "bias": 8, "rank": 2}
+    for width, given, less in itertools.product((1, 2), (8, 12, 16), range(3)):
+        pair = [whole(1, width, 3), whole(3, width, given)]
+        one = rows_of(pair, bytes(8 + 2 * 3 * 2 * 3 - less))
+        found = takes("filter_int16", one, "filter_int16", taps)
+        assert found == (width == 1 and given == 12 and less == 0), (width, given, less)
 
 
 def window(kernel: int = 1, pad: int = 0, stride: int = 1, dilation: int = 1) -> dict[str, int]:

@@ -24,19 +24,31 @@ def svdf(
     """An operator whose results fill the int8 range."""
     scale = m.graph.tensors[x].quantization.scale[0]
     filters = units * rank
+    dtype = np.dtype(wrong.get("state", m.rng.choice([np.int8, np.int16])))
+    wide = dtype == np.int16
+    # int32 holds the sum of as many int16 results times such weights as there are here.
+    most = 1500 if wide else 127
+    # By how much larger results and sums are than those of int8.
+    finer = 258 if wide else 1
+    larger = finer * most / 127
     features, time = (
         m.constant(
-            m.rng.integers(-127, 128, shape).astype(np.int8), [float(m.rng.uniform(0.004, 0.02))]
+            m.rng.integers(-limit, limit + 1, shape).astype(kind),
+            [float(m.rng.uniform(0.5, 2.5) / limit)],
         )
-        for shape in ((filters, width), (filters, memory))
+        for shape, limit, kind in (
+            ((filters, width), 127, np.int8),
+            ((filters, memory), most, dtype),
+        )
     )
     by_feature, by_time = (m.graph.tensors[i].quantization.scale[0] for i in (features, time))
-    kept = float(scale * by_feature * 50 * width**0.5)
-    zero = int(wrong.get("state_zero", m.rng.choice([0, 3, -90])))
-    state = m.activation((1, memory * filters), kept, zero, np.dtype(wrong.get("state", np.int8)))
+    kept = float(scale * by_feature * 50 * width**0.5 / finer)
+    zero = int(wrong.get("state_zero", 0 if wide else m.rng.choice([0, 3, -90])))
+    state = m.activation((1, memory * filters), kept, zero, dtype)
     m.graph.tensors[state].isVariable = True
-    bias = m.constant(m.rng.integers(-4000, 4000, units).astype(np.int32), [float(kept * by_time)])
-    out = m.activation((1, units), float(kept * by_time * 50 * (memory * rank) ** 0.5))
+    biases = (m.rng.integers(-4000, 4000, units) * larger).astype(np.int32)
+    bias = m.constant(biases, [float(kept * by_time)])
+    out = m.activation((1, units), float(kept * by_time * 50 * larger * (memory * rank) ** 0.5))
     relu = int(m.rng.integers(2))
     return m.op(
         "SVDF",
@@ -74,42 +86,46 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
         assert main(["verify", str(path), "-n", "40", "--seed", str(seed), "--on", target]) == 0
 
 
-def test_a_thousand_calls(tmp_path: Path) -> None:
-    path = network(1000, tmp_path / "net.tflite")
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_a_thousand_calls(dtype: type, tmp_path: Path) -> None:
+    path = network(1000, tmp_path / "net.tflite", state=dtype)
     assert main(["verify", str(path), "-n", "1000", "--on", "host"]) == 0
 
 
-def test_a_state_takes_its_bytes_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_a_state_takes_its_bytes_once(dtype: type, tmp_path: Path) -> None:
     m = TfliteModel(5)
     first = m.activation((1, 4))
-    path = m.save(tmp_path / "net.tflite", [first], [svdf(m, first, 4, 64, 1, 16, state_zero=0)])
-    plan = compile_model(path, CompileOptions(hop=1))
+    y = svdf(m, first, 4, 64, 1, 16, state_zero=0, state=dtype)
+    plan = compile_model(m.save(tmp_path / "net.tflite", [first], [y]), CompileOptions(hop=1))
     assert len(plan.model.states) == 1
-    # Its 1,024 bytes, the input and the output.
-    assert plan.pool_bytes <= 64 * 16 + 4 + 64
+    # Its 1,024 elements, the input and the output.
+    assert plan.pool_bytes <= np.dtype(dtype).itemsize * 64 * 16 + 4 + 64
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("first", ["svdf", "lstm"])
-def test_beside_an_lstm(first: str, tmp_path: Path) -> None:
+def test_beside_an_lstm(first: str, dtype: type, tmp_path: Path) -> None:
     """Whose state no ring buffer goes with."""
     m = TfliteModel(7)
     if first == "svdf":
         x = m.activation((1, 6))
-        y = svdf(m, x, 6, 5, 2, 4)
+        y = svdf(m, x, 6, 5, 2, 4, state=dtype)
         y = m.op("RESHAPE", [y, m.constant(np.array([1, 1, 5], np.int32))], m.like(y, (1, 1, 5)))
         y = lstm(m, y, 5, 1, 7)
     else:
         x = m.activation((1, 1, 6))
         y = lstm(m, x, 6, 1, 5)
         y = m.op("RESHAPE", [y, m.constant(np.array([1, 5], np.int32))], m.like(y, (1, 5)))
-        y = svdf(m, y, 5, 7, 1, 5)
+        y = svdf(m, y, 5, 7, 1, 5, state=dtype)
     path = m.save(tmp_path / "both.tflite", [x], [y])
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "200", "--on", target]) == 0
 
 
 REFUSED = [
-    ({"state": np.int16}, "the state is int16"),
+    ({"state": np.int32}, "the state is int32"),
+    ({"state": np.int16, "state_zero": 3}, "has the zero point 3"),
 ]
 
 

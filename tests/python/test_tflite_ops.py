@@ -15,12 +15,13 @@ from builders.tflite_models import TfliteModel
 from builders.tflite_ops import CASES as OPS
 from builders.tflite_options import CASES as OPTIONS
 from builders.tflite_tables import CASES as TABLES
+from builders.tflite_wide import CASES as WIDE
 from drawn import CASES as CASE_COUNT
 from vmcu_tools import oracle
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
-CASES = OPS | TABLES | OPTIONS
+CASES = OPS | TABLES | OPTIONS | WIDE
 FILES = max(4, CASE_COUNT // 40)
 
 

@@ -113,8 +113,8 @@ VMCU_SMALL bool vmcu_check_exponentials(const struct vmcu_check *c, const void *
 			return false;
 		}
 	}
-	/* The largest channel's, by which a sum is never nothing. */
-	return exp[0] >= 1U << 13;
+	/* The largest channel's, by which shares of a sum are shifted to the right. */
+	return exp[0] >= 1U << 16;
 }
 
 /** True if a run of an input's bytes is within a row. */

@@ -44,18 +44,29 @@ VMCU_INLINE uint32_t rounded_sum(const struct vmcu_softmax_params *p, int32_t to
 	return sum;
 }
 
+/** The reciprocal of a sum of exponentials: a Q0.31 number, to be shifted right by so much. */
+struct inverse {
+	int32_t scale;
+	int32_t over_unit;
+};
+
+VMCU_INLINE struct inverse inverse_of(uint32_t sum)
+{
+	const int32_t headroom = __builtin_clz(sum);
+
+	return (struct inverse){
+		.scale = vmcu_reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31))),
+		.over_unit = SUM_INTEGER_BITS - headroom,
+	};
+}
+
 VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
 					  int8_t *dst, int32_t channels)
 {
 	const int32_t top = vmcu_maximum(src, channels);
-	const uint32_t sum = rounded_sum(p, top, src, channels);
-	int32_t headroom;
-	int32_t scale;
-	int32_t exponent;
-
-	headroom = __builtin_clz(sum);
-	scale = vmcu_reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31)));
-	exponent = SUM_INTEGER_BITS - headroom + 23;
+	const struct inverse inverse = inverse_of(rounded_sum(p, top, src, channels));
+	const int32_t scale = inverse.scale;
+	const int32_t exponent = inverse.over_unit + 23;
 
 #if defined(VMCU_VECTORS)
 	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
@@ -164,4 +175,35 @@ void vmcu_softmax_tflite(const struct vmcu_call *call)
 void vmcu_softmax_onnx(const struct vmcu_call *call)
 {
 	softmax_row(call, vmcu_softmax_onnx_pixel);
+}
+
+/** One pixel: writes two bytes of @a dst for every channel of @a src. */
+VMCU_SMALL static void int16_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
+				   int8_t *dst, int32_t channels)
+{
+	const int32_t top = vmcu_maximum(src, channels);
+	const struct inverse inverse = inverse_of(rounded_sum(p, top, src, channels));
+
+	for (int32_t c = 0; c < channels; c++) {
+		const int32_t part =
+			vmcu_high_mul(inverse.scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
+		const int32_t share = vmcu_rounding_shift(part, inverse.over_unit + 15);
+
+		vmcu_put_int16(&dst[2 * c], vmcu_min(share + INT16_MIN, INT16_MAX));
+	}
+}
+
+void vmcu_softmax_int16(const struct vmcu_call *call)
+{
+	const int32_t channels = vmcu_call_input(call, 0)->channels;
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+	VMCU_OWN_PARAMS(vmcu_softmax_params, p, call);
+
+	VMCU_OWN_POINTER(call, p, exp);
+	for (int32_t x = 0; x < call->columns; x++) {
+		int16_pixel(p, src, dst, channels);
+		src += channels;
+		dst += 2 * channels;
+	}
 }

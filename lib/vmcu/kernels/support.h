@@ -191,6 +191,23 @@ static inline int32_t vmcu_sum(int32_t a, int32_t b)
 	return (int32_t)((uint32_t)a + (uint32_t)b);
 }
 
+/** The int16 at any address. */
+static inline int32_t vmcu_int16(const int8_t *src)
+{
+	int16_t value;
+
+	__builtin_memcpy(&value, src, sizeof(value));
+	return value;
+}
+
+/** Writes an int16 to any address. */
+static inline void vmcu_put_int16(int8_t *dst, int32_t value)
+{
+	const int16_t narrow = (int16_t)value;
+
+	__builtin_memcpy(dst, &narrow, sizeof(narrow));
+}
+
 static inline int32_t vmcu_min(int32_t a, int32_t b)
 {
 	return (a < b) ? a : b;

@@ -26,11 +26,11 @@ FILES = {
 @dataclass(frozen=True)
 class PortText:
     """An input or output as main.c speaks of it; `macro` is the stem of its macros in the model's
-    header, `is_index` tells that its bytes are those of int32."""
+    header, `bits` are those of an element."""
 
     macro: str
     comment: str
-    is_index: bool
+    bits: int
 
 
 def application(
@@ -66,7 +66,7 @@ def _port(label: str, port: Port) -> PortText:
     return PortText(
         f"VMCU_MODEL_{label.upper()}",
         f"{comment(port.name)}: {port.dtype} [{shape}] in the file",
-        port.is_numbers,
+        8 * port.element_bytes,
     )
 
 

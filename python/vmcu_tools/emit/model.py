@@ -102,12 +102,15 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class IoRow:
-    """A graph input or output; `macro` is the stem of its macros in the header."""
+    """A graph input or output; `macro` is the stem of its macros in the header, `table_zero` and
+    `element_bytes` are those of Tensor and Port."""
 
     macro: str
     name: str
     scale: str
     zero_point: int
+    table_zero: int
+    element_bytes: int
     flags: str
     tensor: int
     height: int
@@ -345,7 +348,7 @@ class _Emitter:
         return found
 
     def _field(self, number: int, field: RowField) -> FieldRow:
-        dtype = field.port.dtype if field.port.is_numbers else "int8"
+        dtype = field.port.dtype if field.port.is_wide else "int8"
         return FieldRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_FIELD{number}",
             name=comment(field.port.name),
@@ -366,6 +369,8 @@ class _Emitter:
             # The shortest digits that read back as the same float32.
             scale=f"{np.float32(tensor.scale)}f",
             zero_point=tensor.zero_point,
+            table_zero=tensor.table_zero,
+            element_bytes=port.element_bytes,
             flags=_flags(port),
             tensor=self.index[port.tensor],
             height=height,

@@ -17,13 +17,15 @@ from ..quant import (
 )
 
 
-def softmax_tflite(values: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Over the last axis; int64 within int8, with scale 1/256 and zero point -128."""
+def softmax_tflite(values: np.ndarray, table: np.ndarray, width: int = 1) -> np.ndarray:
+    """Over the last axis; int64 within int8, with scale 1/256 and zero point -128. width: bytes of
+    a result; of two it is within int16, with scale 1/65536 and zero point -32768."""
+    limits = np.iinfo(f"i{width}")
     terms = table.astype(np.int64)[values.max(axis=-1, keepdims=True) - values]
     total = rounding_shift(terms, 12).sum(axis=-1, keepdims=True)
     scale, over_unit = reciprocal(total, 12)
-    shares = rounding_shift(high_mul(scale, terms), over_unit + 23) + INT8_MIN
-    found: np.ndarray = np.clip(shares, INT8_MIN, INT8_MAX)
+    shares = rounding_shift(high_mul(scale, terms), over_unit + 31 - limits.bits) + limits.min
+    found: np.ndarray = np.clip(shares, limits.min, limits.max)
     return found
 
 

@@ -348,7 +348,7 @@ class _Decoder:
         scale = entry.get("scale", 0)
         same = isinstance(scale, float) and np.float32(scale) == np.float32(tensor.scale)
         expect(bool(same), "a scale is another")
-        expect(entry.get("zero_point", 0) == tensor.zero_point, "a zero point is another")
+        expect(entry.get("zero_point", 0) == tensor.table_zero, "a zero point is another")
         flags = set(str(entry.get("flags", "")).split(" | ")) - {""}
         wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout[1] == "c" else set()
         wanted |= {"VMCU_IO_COLUMNS"} if port.layout in EXCHANGED.values() else set()

@@ -17,7 +17,7 @@ from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
-from .window import gather, scaled_pooling, window_rows, window_values
+from .window import gather, last_users, scaled_pooling, window_rows, window_values
 
 PARAMS = CStruct(
     "vmcu_table_mean_params",
@@ -104,20 +104,13 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
 
     def last_reads(self, index: int) -> np.ndarray:
         channels = self.ins[0].shape[2]
-        rows, columns = (self._last_users(axis)[:, None] for axis in (0, 1))
+        rows, columns = (
+            last_users(self.op.window, axis, self.ins[0].shape[axis], self.out.shape[axis])[:, None]
+            for axis in (0, 1)
+        )
         ticks = rows[:, :, None] * self.out.row_bytes + columns * channels + np.arange(channels)
         unread = (rows[:, :, None] == NEVER) | (columns == NEVER)
         return np.where(unread, NEVER, ticks)
-
-    def _last_users(self, axis: int) -> np.ndarray:
-        """For every input index of an axis the last output index that reads it."""
-        size, window = self.ins[0].shape[axis], self.op.window
-        last = np.full(size, NEVER, np.int64)
-        for out in range(self.out.shape[axis]):
-            spread = np.arange(window.kernel[axis]) * window.dilation[axis]
-            taps = window.first(axis, out) + spread
-            last[taps[(taps >= 0) & (taps < size)]] = out
-        return last
 
     @property
     def weight_bytes(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Op, Shape, Window
-from .layer import OpT, ProgramLayer
+from .layer import NEVER, OpT, ProgramLayer
 from .reach import Reach
 from .values import CStruct
 
@@ -95,6 +95,16 @@ def window_rows(window: Window, height: int, y: int) -> range:
         first += -(first // step) * step
     stop = min(window.first(0, y) + window.extent(0), height)
     return range(first, stop, step)
+
+
+def last_users(window: Window, axis: int, size: int, outs: int) -> np.ndarray:
+    """For each of so many input indices of an axis the last of the output indices that reads it,
+    int64; NEVER if none does."""
+    last = np.full(size, NEVER, np.int64)
+    for out in range(outs):
+        taps = window.first(axis, out) + np.arange(window.kernel[axis]) * window.dilation[axis]
+        last[taps[(taps >= 0) & (taps < size)]] = out
+    return last
 
 
 def gather(

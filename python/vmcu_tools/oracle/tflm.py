@@ -73,7 +73,7 @@ class TflmOracle(Oracle):
         values = np.array(self._interpreter.GetTensor(self._index[name], 0)["tensor_data"])
         if values.dtype == np.uint8:
             values = (values.astype(np.int16) - 128).astype(np.int8)
-        if values.dtype == np.int32:
+        if values.dtype in (np.int16, np.int32):
             values = np.ascontiguousarray(values).view(np.int8)
         return values.reshape(self.graph.tensors[name].shape)
 

@@ -241,7 +241,7 @@ def _unlike(ahead: Port, behind: Port) -> str:
     """Why an output's values are none of an input; "" if they are."""
     if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
         return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
-    return "it contains indices" if ahead.dtype.startswith("int") and ahead.dtype != "int8" else ""
+    return f"it contains {ahead.dtype} elements" if ahead.is_wide else ""
 
 
 def _gets_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool:

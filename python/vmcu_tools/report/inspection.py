@@ -172,7 +172,7 @@ If a model breaks a constraint, vmcu names the node and prints a hint.
 These constraints apply to every operator:
 
 - Activations are int8 with one scale and one zero point. Use `vmcu quantize` for float models.
-- .onnx: activations can be uint8, too. .tflite: only model inputs and outputs can be uint8.
+- .onnx: activations can be uint8. .tflite: only inputs and outputs can be uint8, int16 or int32.
 - Weights, biases and all other parameters are constant. Biases are int32; in .onnx, also float.
 - All shapes are fixed and have at most 8 dimensions. A tensor has at most 8 MiB.
 - Convolutions and pooling require batch size 1.

@@ -9,24 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..graph import EXCHANGED, Graph, Port
+from ..graph import EXCHANGED, Graph, Port, Tensor
 from . import inputs
 
 UINT8_OFFSET = 128
-# An int32.
-NUMBER_BYTES = 4
 
 
 def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file as int8 (H, W, C), see to_memory(). Raises UserError for a file that holds no
     such array, or NaN."""
-    count = graph.tensors[port.tensor].bytes // _value_bytes(port)
+    count = graph.tensors[port.tensor].bytes // port.element_bytes
     return to_memory(inputs.load(path, port, count), graph, port)
-
-
-def _value_bytes(port: Port) -> int:
-    """Bytes in memory of one value of an input."""
-    return NUMBER_BYTES if port.is_numbers else 1
 
 
 def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
@@ -35,7 +28,7 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     read_input()."""
     tensor = graph.tensors[port.tensor]
     window, width, channels = tensor.shape
-    of_row = width * channels // _value_bytes(port)
+    of_row = width * channels // port.element_bytes
     rows = max(inputs.count_of(path, port) // of_row, window)
     # A vector is the one pixel of a row.
     port = port if len(port.file_shape) > 1 else replace(port, file_shape=(1, *port.file_shape))
@@ -60,21 +53,30 @@ def _time_of(port: Port, window: int) -> int:
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """Values of an input or output in the order of the file's axes as int8 (H, W, C): int8 as it
-    is, real values quantised as the file's runtime does it, the bytes of numbers."""
+    is, real values quantised as the file's runtime does it, the bytes of wider elements. Of a port
+    that is int16 as well, all but int16 are real values."""
     tensor = graph.tensors[port.tensor]
-    if port.is_numbers:
-        return data.astype("<i4").ravel().view(np.int8).reshape(tensor.shape)
+    if port.is_wide:
+        if port.dtype == "int16" and data.dtype != np.int16:
+            data = _quantised(data, tensor, port)
+        return data.astype(f"<i{port.element_bytes}").ravel().view(np.int8).reshape(tensor.shape)
     order = ["hwc".index(axis) for axis in port.layout[1:]]
     data = data.reshape([tensor.shape[axis] for axis in order]).transpose(np.argsort(order))
     if data.dtype == np.int8:
         return data
     if port.dtype == data.dtype == np.uint8:
         return (data.astype(np.int16) - UINT8_OFFSET).astype(np.int8)
+    return _quantised(data, tensor, port).astype(np.int8)
+
+
+def _quantised(data: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
+    """Real values as elements of a port, float64."""
     with np.errstate(over="ignore"):
         scaled = data.astype(np.float32) / np.float32(tensor.scale)
     if port.half_away:
         scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
-    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
+    limits = np.iinfo(f"i{port.element_bytes}")
+    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, limits.min, limits.max)
     return found
 
 
@@ -83,8 +85,9 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     it has them."""
     tensor = graph.tensors[port.tensor]
     values: np.ndarray = np.asarray(data, np.int8).reshape(tensor.shape)
-    if port.is_numbers:
-        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
+    if port.is_wide:
+        found = np.ascontiguousarray(values).view(f"<i{port.element_bytes}")
+        return found.astype(port.dtype).reshape(port.file_shape)
     if port.dtype == "uint8":
         values = (values.astype(np.int16) + UINT8_OFFSET).astype(np.uint8)
     if port.dtype == "float32":

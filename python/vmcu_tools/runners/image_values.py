@@ -15,7 +15,8 @@ from .borders import UINT8_OFFSET, to_memory
 
 # enum value_form
 BYTES, FLOAT, UINT8 = range(3)
-FORMS = {"float32": FLOAT, "uint8": UINT8, "int8": UINT8, "int32": BYTES, "int64": BYTES}
+FORMS = {"float32": FLOAT, "uint8": UINT8, "int8": UINT8}
+FORMS |= dict.fromkeys(("int16", "int32", "int64"), BYTES)
 ITEM_BYTES = {BYTES: 1, FLOAT: 4, UINT8: 1}
 
 
@@ -72,5 +73,5 @@ def _values(part: np.ndarray, port: Port) -> np.ndarray:
     elif port.dtype == "int8":
         values = (part.astype(np.int16) - UINT8_OFFSET).astype(np.int8)
     else:
-        values = part.view("<i4").astype(port.dtype)
+        values = part.view(f"<i{port.element_bytes}").astype(port.dtype)
     return values.reshape(port.file_shape)

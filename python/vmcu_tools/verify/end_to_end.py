@@ -171,8 +171,8 @@ def _border(
     between = _steps(theirs[:drawn], np.roll(theirs[:drawn], 1, axis=0), tensor, port)
     mean, usual = float((off[:drawn] ** 2).mean()), float((between**2).mean())
     of_differing = float((off**2).sum()) / max(1, int(np.count_nonzero(off > ROUNDING)))
-    near = mean <= FAR * usual or (of_differing <= NEAR**2 and not port.is_numbers)
-    vector = max(shape, default=1) == ours.shape[1] > 1 and not port.is_numbers
+    near = mean <= FAR * usual or (of_differing <= NEAR**2 and not port.is_wide)
+    vector = max(shape, default=1) == ours.shape[1] > 1 and not port.is_wide
     agreeing = _same_top(ours, theirs) if vector else 0
     differing = int(np.count_nonzero(off > (ROUNDING if exact else HALF + ROUNDING)))
     return Border(
@@ -189,7 +189,7 @@ def _border(
 
 def _steps(ours: np.ndarray, theirs: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
     """How far values are from each other, in steps of the output; 1 for any two indices."""
-    if port.is_numbers:
+    if port.is_wide:
         other: np.ndarray = np.not_equal(ours, theirs).astype(np.float64)
         return other
     off: np.ndarray = ours.astype(np.float64) - theirs

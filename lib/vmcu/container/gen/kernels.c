@@ -413,6 +413,30 @@ const struct vmcu_kernel vmcu_dense_by_rows_kernel = {
 };
 #endif
 
+VMCU_SMALL static bool check_dense_int16(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_int16_params *p = c->params;
+
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_output(c)->channels % 2U == 0U &&
+	       vmcu_check_shift(p->factor.shift) &&
+	       vmcu_check_array(c, p->weights, vmcu_check_output(c)->channels / 2U * vmcu_check_input(c, 0)->channels, sizeof(*p->weights));
+}
+
+extern const struct vmcu_kernel vmcu_dense_int16_kernel;
+const struct vmcu_kernel vmcu_dense_int16_kernel = {
+	.name = "vmcu_dense_int16",
+	.run = vmcu_dense_int16,
+	.check = check_dense_int16,
+	.bytes = 16U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_int16_params, factor),
+	.size = sizeof(struct vmcu_dense_int16_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_depthwise_3_1(const struct vmcu_check *c)
 {
 	return vmcu_check_depthwise(c, &packing, 3U, 1U, 20U);
@@ -562,6 +586,36 @@ const struct vmcu_kernel vmcu_embedding_kernel = {
 	.native = offsetof(struct vmcu_embedding_params, rows),
 	.size = sizeof(struct vmcu_embedding_params),
 	.reads = VMCU_READS_PIXEL,
+};
+
+VMCU_SMALL static bool check_filter_int16(const struct vmcu_check *c)
+{
+	const struct vmcu_filter_int16_params *p = c->params;
+
+	return p->rank >= 1U &&
+	       p->rank <= 32767U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels == 2U * p->rank * vmcu_check_output(c)->channels &&
+	       p->window.kernel_w == 1U && p->window.pad_left == 0 &&
+	       vmcu_check_window(c, &p->window) &&
+	       vmcu_check_shift(p->factor.shift) &&
+	       vmcu_check_array(c, p->weights, (uint32_t)p->window.kernel_h * p->rank * vmcu_check_output(c)->channels, sizeof(*p->weights)) &&
+	       vmcu_check_array(c, p->bias, vmcu_check_output(c)->channels, sizeof(*p->bias));
+}
+
+extern const struct vmcu_kernel vmcu_filter_int16_kernel;
+const struct vmcu_kernel vmcu_filter_int16_kernel = {
+	.name = "vmcu_filter_int16",
+	.run = vmcu_filter_int16,
+	.check = check_filter_int16,
+	.bytes = 40U,
+	.pointers = 2U,
+	.behind = 8U,
+	.native = offsetof(struct vmcu_filter_int16_params, window),
+	.size = sizeof(struct vmcu_filter_int16_params),
+	.reads = VMCU_READS_WINDOW,
 };
 
 VMCU_SMALL static bool check_hardmax(const struct vmcu_check *c)
@@ -905,6 +959,30 @@ const struct vmcu_kernel vmcu_requantize_kernel = {
 	.reads = VMCU_READS_PIXEL,
 };
 
+VMCU_SMALL static bool check_requantize_wide(const struct vmcu_check *c)
+{
+	const struct vmcu_requantize_wide_params *p = c->params;
+
+	return p->input_bytes >= 1U &&
+	       p->input_bytes <= 2U &&
+	       p->output_bytes >= 1U &&
+	       p->output_bytes <= 4U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_input(c, 0)->channels % p->input_bytes == 0U &&
+	       vmcu_check_input(c, 0)->channels / p->input_bytes * p->output_bytes == vmcu_check_output(c)->channels &&
+	       vmcu_check_shift(p->factor.shift);
+}
+
+extern const struct vmcu_kernel vmcu_requantize_wide_kernel;
+const struct vmcu_kernel vmcu_requantize_wide_kernel = {
+	.name = "vmcu_requantize_wide",
+	.run = vmcu_requantize_wide,
+	.check = check_requantize_wide,
+	.bytes = 16U,
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_reshape(const struct vmcu_check *c)
 {
 	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
@@ -957,6 +1035,29 @@ const struct vmcu_kernel vmcu_rms_norm_kernel = {
 	.behind = 4U,
 	.native = offsetof(struct vmcu_rms_norm_params, epsilon),
 	.size = sizeof(struct vmcu_rms_norm_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
+VMCU_SMALL static bool check_softmax_int16(const struct vmcu_check *c)
+{
+	const struct vmcu_softmax_params *p = c->params;
+
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_columns(c, 0) &&
+	       vmcu_check_output(c)->channels == 2U * vmcu_check_input(c, 0)->channels &&
+	       vmcu_check_exponentials(c, p->exp);
+}
+
+extern const struct vmcu_kernel vmcu_softmax_int16_kernel;
+const struct vmcu_kernel vmcu_softmax_int16_kernel = {
+	.name = "vmcu_softmax_int16",
+	.run = vmcu_softmax_int16,
+	.check = check_softmax_int16,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_softmax_params, gain),
+	.size = sizeof(struct vmcu_softmax_params),
 	.reads = VMCU_READS_PIXEL,
 };
 

@@ -9,6 +9,7 @@
  *
  * The results are bit-identical to those of the file's runtime (TensorFlow Lite Micro or ONNX
  * Runtime). If your values are int8 with the channels last, write them to vmcu_input() instead.
+ * Nothing here converts int16 and int32 elements, which the model's header names.
  */
 
 #ifndef VMCU_CONVERT_H_

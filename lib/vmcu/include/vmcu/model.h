@@ -170,12 +170,15 @@ struct vmcu_stage {
 /** The input's rows are time steps: a row is a column of the model file's image. */
 #define VMCU_IO_COLUMNS        4U
 
-/** A graph input or output: real = scale * (q - zero_point). */
+/**
+ * A graph input or output: real = scale * (q - zero_point). Where the model's header says that
+ * elements are several channels, q is such an element.
+ */
 struct vmcu_io {
 	const char *name;
 	float scale;
-	int8_t zero_point;
-	uint8_t flags; /**< VMCU_IO_..., for vmcu/convert.h only */
+	int8_t zero_point; /**< 0 if it is none of int8: the model's header has it */
+	uint8_t flags;     /**< VMCU_IO_..., for vmcu/convert.h only */
 	uint16_t tensor;
 };
 

@@ -142,6 +142,20 @@ struct vmcu_dense_by_rows_params {
  */
 void vmcu_dense_by_rows(const struct vmcu_call *call);
 
+struct vmcu_dense_int16_params {
+	const int8_t *weights; /**< by element and input channel */
+	struct vmcu_factor factor;
+	int8_t input_zero;
+};
+
+/**
+ * @brief Computes a fully connected layer of each pixel: int16 elements in two channels each.
+ *
+ * For each element, ascending: reads all channels, then writes two bytes, the least significant one
+ * first. The output has the zero point 0.
+ */
+void vmcu_dense_int16(const struct vmcu_call *call);
+
 struct vmcu_embedding_params {
 	const int8_t *table; /**< rows * the output's channels */
 	uint32_t rows;
@@ -166,6 +180,26 @@ struct vmcu_fetch_params {
  * Reads no bytes of the pool.
  */
 void vmcu_fetch(const struct vmcu_call *call);
+
+struct vmcu_filter_int16_params {
+	const int16_t *weights; /**< by row of the window, output channel and filter */
+	const int32_t *bias;
+	struct vmcu_window window; /**< one column */
+	struct vmcu_factor factor;
+	uint16_t rank; /**< filters of a channel */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Computes output channels from filters, along the rows of a window, of int16 elements. Both
+ * tensors have one column.
+ *
+ * For each channel, ascending: reads all elements of its filters, then writes, or reads some
+ * channels ahead. Sums wrap.
+ */
+void vmcu_filter_int16(const struct vmcu_call *call);
 
 struct vmcu_hardmax_params {
 	int8_t one;  /**< output for the largest channel, the first of equal ones */
@@ -357,6 +391,29 @@ struct vmcu_recomputed_params {
  */
 void vmcu_recomputed(const struct vmcu_call *call);
 
+struct vmcu_requantize_wide_params {
+	struct vmcu_factor factor;
+	int16_t input_zero;
+	int16_t output_zero;
+	uint8_t input_bytes;  /**< of an element: 1 or 2 */
+	uint8_t output_bytes; /**< of an element: 1, 2 or 4 */
+};
+
+/**
+ * @brief Changes scale, zero point and width of elements, which are 1, 2 or 4 channels each.
+ *
+ * For each element, ascending: reads all bytes, then writes all, the least significant one first.
+ */
+void vmcu_requantize_wide(const struct vmcu_call *call);
+
+/**
+ * @brief Computes softmax over the channels of each pixel: int16 elements in two channels each.
+ *
+ * For each pixel: reads all channels, then for each channel, ascending: reads it again and writes
+ * two bytes, the least significant one first. The output has scale 2^-16 and zero point -2^15.
+ */
+void vmcu_softmax_int16(const struct vmcu_call *call);
+
 /**
  * @brief For each output index: two input indices and the weight of the second one in 1/1024.
  *
@@ -486,6 +543,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_narrow) \
 	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
+	entry(vmcu_dense_int16) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \
 	entry(vmcu_depthwise_5_1) \
@@ -494,6 +552,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_depthwise_7_2) \
 	entry(vmcu_depthwise_any) \
 	entry(vmcu_embedding) \
+	entry(vmcu_filter_int16) \
 	entry(vmcu_hardmax) \
 	entry(vmcu_l2_norm) \
 	entry(vmcu_layer_norm) \
@@ -509,9 +568,11 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_pointwise) \
 	entry(vmcu_pointwise_narrow) \
 	entry(vmcu_requantize) \
+	entry(vmcu_requantize_wide) \
 	entry(vmcu_reshape) \
 	entry(vmcu_resize) \
 	entry(vmcu_rms_norm) \
+	entry(vmcu_softmax_int16) \
 	entry(vmcu_softmax_onnx) \
 	entry(vmcu_softmax_tflite) \
 	entry(vmcu_table_mean) \

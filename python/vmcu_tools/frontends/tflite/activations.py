@@ -7,29 +7,24 @@ import numpy as np
 import tflite
 
 from ...ops.requantize import Requantize
-from ...ops.softmax import Softmax
-from ..common import (
-    KEEP_QUANTISATION,
-    fixed_point,
-    require,
-)
+from ..common import fixed_point, require
 from ..softmax import tflite_table
+from . import wide
 from .file import FileOp
 from .ops import SAME_SCALE, Importer, limits_of, rule
 
 
-@rule("SOFTMAX", constraints="last axis; output scale 1/256, zero point -128; beta above 0")
+@rule(
+    "SOFTMAX",
+    constraints="last axis; output int8 of scale 1/256 and zero point -128, or int16 of 1/65536 "
+    "and -32768; beta above 0",
+)
 def _softmax(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.SoftmaxOptions)
-    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    require(
-        out.scale == 1.0 / 256 and out.zero_point == -128,
-        "the output is not quantised with scale 1/256 and zero point -128",
-        KEEP_QUANTISATION,
-    )
+    x = importer.activation(op.inputs[0])
     step = options.Beta() * x.scale
     require(step * (1 << 26) > 1, f"beta times input scale is {step}")
-    importer.emit(op, Softmax(tflite_table(x.scale, options.Beta()), False), [x], x.shape)
+    wide.softmax(importer, op, x, tflite_table(x.scale, options.Beta()))
 
 
 @rule("RELU", "RELU_N1_TO_1")

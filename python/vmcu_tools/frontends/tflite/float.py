@@ -24,6 +24,7 @@ from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, require
 from ..movement import file_index
 from ..softmax import log_range, log_softmax, onnx_table
 from ..tables import BYTES, in_double, real_values
+from . import wide
 from .arrays import MOVERS
 from .file import FileOp
 from .ops import ACTIVATIONS, RULES, SEVERAL_OUTPUTS, Derived, Importer, rule
@@ -359,10 +360,13 @@ def _dequantize(importer: Importer, op: FileOp) -> None:
 
 @rule(
     "QUANTIZE",
-    constraints="of a model input, of an int8 or uint8 tensor, or after float operators on "
-    "single elements of one int8 tensor",
+    constraints="of a model input, of an int8, uint8 or int16 tensor, or after float operators on "
+    "single elements of one int8 tensor; int16 and int32 only at the model's ends",
 )
 def _quantize(importer: Importer, op: FileOp) -> None:
+    if wide.is_wide(importer.model, (*op.inputs, *op.outputs)):
+        wide.requantised(importer, op)
+        return
     out = importer.activation(op.outputs[0])
     found = importer.derived.get(op.inputs[0])
     if found is not None:

@@ -26,6 +26,7 @@ from ..common import (
     require,
     unexpected,
 )
+from . import wide
 from .constants import computed
 from .embedding import is_numbers, numbers
 from .file import FileModel, FileOp, FileTensor
@@ -46,7 +47,6 @@ NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"
 FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
-_DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32", "INT32": "int32"}
 
 
 def load(path: Path, unrolled: bool = False) -> Graph:
@@ -219,7 +219,10 @@ class _Borders:
             if is_numbers(self.model, index):
                 self._port(self.builder.inputs, tensor, partial(numbers, self.importer, index))
                 continue
-            self._port(self.builder.inputs, tensor, partial(self.importer.activation, inner))
+            made = partial(self.importer.activation, inner)
+            if tensor.type == "INT16":
+                made = partial(wide.activation, self.importer, index)
+            self._port(self.builder.inputs, tensor, made)
 
     @staticmethod
     def _reads(index: int) -> Callable[[FileOp], bool]:
@@ -231,8 +234,8 @@ class _Borders:
         for index in self.model.outputs:
             tensor = self.model.tensors[index]
             derived = self.importer.derived.get(index)
-            if index in self.importer.indices:
-                found = self.importer.indices[index].name
+            if index in importer.wide:
+                found = importer.wide[index].name
                 dtype = tensor.type.lower()
                 self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
                 continue
@@ -275,5 +278,5 @@ class _Borders:
             return
         except PassedOverError:
             return
-        dtype = _DTYPE_NAMES[tensor.type]
+        dtype = tensor.type.lower()
         ports.append(Port(name, tensor.name, tensor.shape, dtype, half_away=True))

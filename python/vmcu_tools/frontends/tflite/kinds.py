@@ -23,7 +23,7 @@ _UNSIGNED = (
 )
 _WIDE = (
     "convert it again with supported_ops = [TFLITE_BUILTINS_INT8] in place of the 16x8 mode "
-    "(doc/tensorflow.md)."
+    "(doc/tensorflow.md)"
 )
 _NO_FLEX = (
     "convert it without SELECT_TF_OPS; what the converter then names has to be written with other "
@@ -106,9 +106,10 @@ def _other_numbers(model: FileModel) -> Kind | None:
     weights = {t.type for t in tensors if t.data is not None and len(t.shape) > 1}
     if "INT8" in activations or not activations:
         return None
-    if "INT16" in activations:
+    working = _working(model, "INT16")
+    if working:
         reason = "the activations are int16 (16x8 quantisation)"
-        return Kind(f"{reason}: {_working(model, 'INT16')}", _WIDE)
+        return Kind(f"{reason}: {working}", _WIDE)
     if "UINT8" in activations:
         unsigned = [op for op in model.ops if op.op not in ("QUANTIZE", "DEQUANTIZE")]
         if not any(_touches(model, op.inputs, "UINT8") for op in unsigned):

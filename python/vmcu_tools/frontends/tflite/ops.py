@@ -78,8 +78,8 @@ class Importer:
     tables: dict[str, np.ndarray | None] = field(default_factory=dict)
     # Operators that the rule of another one has taken along.
     done: set[FileOp] = field(default_factory=set)
-    # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
-    indices: dict[int, Tensor] = field(default_factory=dict)
+    # Tensors of int16, int32 or int64 elements, and those of the graph that hold their bytes.
+    wide: dict[int, Tensor] = field(default_factory=dict)
     # Graph inputs that are numbers of a table's rows, see embedding.py.
     numbers: dict[int, Tensor] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ class Importer:
         require(whole, "the result is neither int32 nor int64", AT_THE_END)
         out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
         self.builder.add_node(name, kind, [x.name], name)
-        self.indices[index] = out
+        self.wide[index] = out
 
     def shape(self, index: int) -> tuple[int, ...]:
         """A tensor's shape in the file."""

@@ -20,6 +20,7 @@ from ...ops.fully_connected import FullyConnected
 from ...ops.lookup import Lookup
 from ...ops.move import Move
 from ...ops.pad import Pad
+from ...ops.svdf import DenseInt16, FilterInt16
 from ...quant import INT8_MAX, INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, fixed_point, require
 from .file import FileOp, FileTensor
@@ -27,17 +28,19 @@ from .ops import Importer, bias_of, rule
 from .states import computes_states
 
 _FEATURES, _TIME, _BIASES, _STATE = 1, 2, 3, 4
+# Bytes of an element of the state.
+_BYTES = {"INT8": 1, "INT16": 2}
 
 
-@rule("SVDF", constraints="batch 1; int8 state; one scale for all weights")
+@rule("SVDF", constraints="batch 1; int8 or int16 state and time weights; one scale for all")
 def _svdf(importer: Importer, op: FileOp) -> None:
     require(len(op.inputs) == 5, f"{len(op.inputs)} inputs instead of five")
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    features, time = (
-        importer.constant(op, place, ("INT8",), what)
-        for place, what in ((_FEATURES, "feature weights"), (_TIME, "time weights"))
-    )
     state = importer.model.tensors[op.inputs[_STATE]]
+    kind, other = state.type, f"the state is {state.type.lower()}, not int8 or int16"
+    require(kind in _BYTES, other, "convert it with int8 activations")
+    features = importer.constant(op, _FEATURES, ("INT8",), "feature weights")
+    time = importer.constant(op, _TIME, (kind,), "time weights")
     rank = op.options(tflite.SVDFOptions).Rank()
     _check(importer, op, x, (features, time, state), rank)
     filters, memory = time.shape
@@ -45,9 +48,9 @@ def _svdf(importer: Importer, op: FileOp) -> None:
     # As the runtime rounds them: in float32 first.
     scale = np.float32(x.scale) * np.float32(features.scales[0]) / np.float32(state.scales[0])
     name = f"{out.name}/features"
-    row = importer.builder.add_tensor(Tensor(name, (1, 1, filters), float(state.scales[0]), 0))
-    requant = _one(np.float64(scale), filters)
-    dense = FullyConnected(features.values, np.zeros(filters, np.int32), requant)
+    shape = (1, 1, filters * _BYTES[kind])
+    row = importer.builder.add_tensor(Tensor(name, shape, float(state.scales[0]), 0))
+    dense = _dense(features.values, np.float64(scale), kind)
     importer.builder.add_node(name, dense, [x.name], name)
     zero = int(state.zero_points[0])
     if zero:
@@ -60,8 +63,8 @@ def _svdf(importer: Importer, op: FileOp) -> None:
     if memory > 1:
         row = _behind_earlier(importer, row, memory, f"{out.name}/rows")
     scale = np.float32(state.scales[0]) * np.float32(time.scales[0]) / np.float32(out.scale)
-    kind = _filter(time.values, bias_of(importer, op, units, _BIASES), rank, float(scale))
-    importer.emit(op, kind, [row], (1, 1, units))
+    filtered = _filter(time.values, bias_of(importer, op, units, _BIASES), rank, float(scale))
+    importer.emit(op, filtered, [row], (1, 1, units))
 
 
 def _behind_earlier(importer: Importer, row: Tensor, memory: int, name: str) -> Tensor:
@@ -85,10 +88,21 @@ def _behind_earlier(importer: Importer, row: Tensor, memory: int, name: str) -> 
     return rows
 
 
+def _dense(weights: np.ndarray, scale: float, kind: str) -> Op:
+    """weights int8 (filters, width); kind: the type of the results."""
+    filters = len(weights)
+    if kind == "INT16":
+        return DenseInt16(weights, _one(scale, 1))
+    return FullyConnected(weights, np.zeros(filters, np.int32), _one(scale, filters))
+
+
 def _filter(weights: np.ndarray, bias: np.ndarray, rank: int, scale: float) -> Op:
-    """weights int8 (filters, memory)."""
+    """weights (filters, memory), of the type of what is filtered."""
     filters, memory = weights.shape
     window, requant = Window((memory, 1)), _one(scale, filters // rank)
+    if weights.dtype == np.int16:
+        by_row = weights.reshape(-1, rank, memory).swapaxes(1, 2).copy()
+        return FilterInt16(by_row, bias, window, _one(scale, 1))
     if rank == 1:
         return DepthwiseConv2D(weights.T[:, None, :].copy(), bias, window, requant)
     by_unit = weights.reshape(-1, rank, memory).transpose(0, 2, 1)[:, :, None, :]
@@ -115,13 +129,13 @@ def _check(
     what = f"the state is {state.type.lower()} {list(state.shape)}"
     own = state.data is None and state.shape == (1, memory * filters)
     require(own and op.inputs[_STATE] not in importer.model.inputs, what, "export it again")
-    require(state.type == "INT8", f"{what}, not int8", "convert it with int8 activations")
     for tensor in parts:
         one = len(tensor.scales) == len(tensor.zero_points) == 1 and 0 < tensor.scales[0] < np.inf
         require(one, f"'{tensor.name}' has not one scale", KEEP_QUANTISATION)
         symmetric = tensor is state or tensor.zero_points[0] == 0
         require(symmetric, f"'{tensor.name}' has a zero point", KEEP_QUANTISATION)
     zero = int(state.zero_points[0])
-    require(INT8_MIN <= zero <= INT8_MAX, f"'{state.name}' has the zero point {zero}")
+    least, most = (0, 0) if state.type == "INT16" else (INT8_MIN, INT8_MAX)
+    require(least <= zero <= most, f"'{state.name}' has the zero point {zero}")
     users = [other for other in importer.model.ops if op.inputs[_STATE] in other.inputs]
     require(len(users) == 1, "its state is read elsewhere", "export it again")
