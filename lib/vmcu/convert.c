@@ -67,7 +67,8 @@ static int input_border(const struct vmcu_context *ctx, unsigned int index, cons
 	    index >= ctx->model->input_count) {
 		return -EINVAL;
 	}
-	if (!vmcu_holds_input(ctx->model)) {
+	if (!vmcu_holds_input(ctx->model) ||
+	    (ctx->model->inputs[index].flags & VMCU_IO_WIDE) != 0U) {
 		return -ENOTSUP;
 	}
 	*b = border(ctx, &ctx->model->inputs[index], ctx->pool);
@@ -80,6 +81,9 @@ static int output_border(const struct vmcu_context *ctx, unsigned int index, con
 	if (ctx == NULL || ctx->model == NULL || values == NULL ||
 	    index >= ctx->model->output_count) {
 		return -EINVAL;
+	}
+	if ((ctx->model->outputs[index].flags & VMCU_IO_WIDE) != 0U) {
+		return -ENOTSUP;
 	}
 	*b = border(ctx, &ctx->model->outputs[index], vmcu_pool_of_outputs(ctx));
 	return 0;

@@ -303,7 +303,7 @@ def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
         ("parts", of_table(streamed, "stages", 0, "parts", AWAY), "schedule of stage"),
         ("no schedule", of_table(streamed, "stages", 0, "schedule", 0), "stage"),
         ("scale", of_table(streamed, "inputs", 0, "scale", 0), "input"),
-        ("flags", of_table(streamed, "outputs", 0, "flags", 8), "output"),
+        ("flags", of_table(streamed, "outputs", 0, "flags", 16), "output"),
         ("tensor", of_table(streamed, "inputs", 0, "tensor", 99), "input"),
         ("kernel", of_table(streamed, "kernels", 0, "name", AWAY), "kernel"),
         ("name", of_model(streamed[:-1] + b"x", "name", len(streamed) - 1), "name"),

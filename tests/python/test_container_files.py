@@ -78,7 +78,7 @@ DAMAGES: tuple[tuple[Callable[[bytes], bytes], str], ...] = (
     (lambda i: of_table(i, "layers", 1, "inputs", _inputs(i) + 1), "between two layer_inputs"),
     (_shared_params, "are two things"),
     (lambda i: of_table(i, "layers", _addition(i), "kernel", 2), "end within a struct"),
-    (lambda i: of_table(i, "outputs", 0, "flags", 8), "has flags 0x8"),
+    (lambda i: of_table(i, "outputs", 0, "flags", 16), "has flags 0x10"),
     (lambda i: of_table(i, "outputs", 0, "tensor", model_member(i, "tensor_count")), "not there"),
 )
 

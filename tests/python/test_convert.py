@@ -18,7 +18,7 @@ from test_c import C_TESTS, build
 from tflite_micro import runtime
 from vmcu_tools.cli import main
 
-CHANNELS_FIRST, HALF_AWAY = 1, 2
+CHANNELS_FIRST, HALF_AWAY, WIDE = 1, 2, 8
 SHAPE = (3, 5, 4)
 
 
@@ -136,6 +136,11 @@ def test_extremes_of_tflite(program, zero):
     np.testing.assert_array_equal(found[defined], interpreter.get_output(0)[0][defined])
     np.testing.assert_array_equal(found[values > 1e6], 127)
     np.testing.assert_array_equal(found[(values < -1e6) | np.isnan(values)], -128)
+
+
+def test_wide_elements_are_refused(program):
+    with pytest.raises(subprocess.CalledProcessError):
+        convert(program, np.zeros(SHAPE), 1.0, 0, WIDE)
 
 
 def test_flags_of_a_model(tmp_path):

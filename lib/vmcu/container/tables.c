@@ -293,7 +293,7 @@ static bool is_io(const struct vmcu_model *model, const struct vmcu_loading *l,
 
 	/* Above zero, and no infinity. */
 	return io->tensor < model->tensor_count && vmcu_text(l, (uint32_t)(uintptr_t)io->name) &&
-	       scale.bits - 1U < 0x7f7fffffU && (io->flags & ~7U) == 0U &&
+	       scale.bits - 1U < 0x7f7fffffU && (io->flags & ~15U) == 0U &&
 	       (!whole || is_whole(model, &model->tensors[io->tensor]));
 }
 

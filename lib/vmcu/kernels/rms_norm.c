@@ -154,8 +154,8 @@ void vmcu_rms_norm(const struct vmcu_call *call)
 			const int32_t found = magnitude_of(&by, magnitude, real_of(p->gain[c]));
 			const bool negative = (value < 0) != (p->gain[c] < 0);
 
-			dst[c] = vmcu_saturate(negative ? -found : found, p->output_zero, p->act_min,
-					       p->act_max);
+			dst[c] = vmcu_saturate(negative ? -found : found, p->output_zero,
+					       p->act_min, p->act_max);
 		}
 		src += channels;
 		dst += channels;

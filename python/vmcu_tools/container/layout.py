@@ -82,6 +82,7 @@ CONSTANTS = {
     "VMCU_IO_CHANNELS_FIRST": 1,
     "VMCU_IO_HALF_AWAY": 2,
     "VMCU_IO_COLUMNS": 4,
+    "VMCU_IO_WIDE": 8,
 }
 # Bits of `requantisers`: which of the runtime's the model needs.
 REQUANTISERS = ("FIXED", "FLOAT")

@@ -137,6 +137,7 @@ def _flags(port: Port) -> str:
         "VMCU_IO_CHANNELS_FIRST": port.layout[1] == "c",
         "VMCU_IO_HALF_AWAY": port.half_away,
         "VMCU_IO_COLUMNS": port.layout in EXCHANGED.values(),
+        "VMCU_IO_WIDE": port.is_wide,
     }
     return " | ".join(name for name, on in flags.items() if on)
 

@@ -353,6 +353,7 @@ class _Decoder:
         wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout[1] == "c" else set()
         wanted |= {"VMCU_IO_COLUMNS"} if port.layout in EXCHANGED.values() else set()
         wanted |= {"VMCU_IO_HALF_AWAY"} if port.half_away else set()
+        wanted |= {"VMCU_IO_WIDE"} if port.is_wide else set()
         expect(flags == wanted, f"the flags of '{port.name}' are {sorted(flags)}")
 
     def _check_border(self, plan: Plan, port: Port) -> None:

@@ -98,6 +98,8 @@ ZTEST(vmcu_convert, test_uint8)
 ZTEST(vmcu_convert, test_errors)
 {
 	struct vmcu_context blank = {0};
+	const struct vmcu_io io = {.flags = VMCU_IO_WIDE};
+	struct vmcu_model wide;
 
 	zassert_equal(vmcu_set_float(NULL, 0, reals), -EINVAL);
 	zassert_equal(vmcu_set_float(&blank, 0, reals), -EINVAL);
@@ -115,6 +117,14 @@ ZTEST(vmcu_convert, test_errors)
 	zassert_equal(vmcu_get_uint8(&blank, 0, bytes), -EINVAL);
 	zassert_equal(vmcu_get_uint8(&ctx, 0, NULL), -EINVAL);
 	zassert_equal(vmcu_get_uint8(&ctx, 1, bytes), -EINVAL);
+	wide = *ctx.model;
+	wide.inputs = &io;
+	wide.outputs = &io;
+	ctx.model = &wide;
+	zassert_equal(vmcu_set_float(&ctx, 0, reals), -ENOTSUP);
+	zassert_equal(vmcu_set_uint8(&ctx, 0, bytes), -ENOTSUP);
+	zassert_equal(vmcu_get_float(&ctx, 0, reals), -ENOTSUP);
+	zassert_equal(vmcu_get_uint8(&ctx, 0, bytes), -ENOTSUP);
 	zassert_ok(vmcu_init(&ctx, &rows_model, pool, sizeof(pool)));
 	zassert_equal(vmcu_set_float(&ctx, 0, reals), -ENOTSUP);
 	zassert_equal(vmcu_set_uint8(&ctx, 0, bytes), -ENOTSUP);

@@ -9,7 +9,8 @@
  *
  * The results are bit-identical to those of the file's runtime (TensorFlow Lite Micro or ONNX
  * Runtime). If your values are int8 with the channels last, write them to vmcu_input() instead.
- * Nothing here converts int16 and int32 elements, which the model's header names.
+ * int16 and int32 elements, which the model's header names, are not converted: read and write them
+ * in vmcu_input() and vmcu_output().
  */
 
 #ifndef VMCU_CONVERT_H_
@@ -39,7 +40,7 @@ extern "C" {
  * @retval 0        Done.
  * @retval -EINVAL  A pointer is NULL, or there is no such input.
  * @retval -ENOTSUP The model was built with --stream-input or --external-input: the pool does not
- *                  contain the whole input.
+ *                  contain the whole input; or the input has VMCU_IO_WIDE.
  */
 int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const float *values);
 
@@ -53,8 +54,9 @@ int vmcu_set_uint8(const struct vmcu_context *ctx, unsigned int index, const uin
  * @param index  Index of the output.
  * @param values Buffer for vmcu_output_size() values, in the order of the file's axes.
  *
- * @retval 0       Done.
- * @retval -EINVAL A pointer is NULL, or there is no such output.
+ * @retval 0        Done.
+ * @retval -EINVAL  A pointer is NULL, or there is no such output.
+ * @retval -ENOTSUP The output has VMCU_IO_WIDE.
  */
 int vmcu_get_float(const struct vmcu_context *ctx, unsigned int index, float *values);
 

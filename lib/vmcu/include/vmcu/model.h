@@ -169,6 +169,8 @@ struct vmcu_stage {
 #define VMCU_IO_HALF_AWAY      2U
 /** The input's rows are time steps: a row is a column of the model file's image. */
 #define VMCU_IO_COLUMNS        4U
+/** An element is several channels: int16 or int32, as the model's header says. */
+#define VMCU_IO_WIDE           8U
 
 /**
  * A graph input or output: real = scale * (q - zero_point). Where the model's header says that
