@@ -342,7 +342,7 @@ def trained(name: str) -> onnx.ModelProto:
     return model
 
 
-RANDOM = {"enhancer": enhancer, "vad": detector}
+RANDOM: dict[str, Callable[..., onnx.ModelProto]] = {"enhancer": enhancer, "vad": detector}
 NETWORKS = RANDOM | {f"{name}-trained": partial(trained, name) for name in RANDOM}
 
 

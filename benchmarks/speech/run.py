@@ -56,7 +56,7 @@ def row(name: str) -> tuple[str, ...]:
         source, target = Path(folder) / "float.onnx", Path(folder) / f"{name}.onnx"
         source.write_bytes(model.SerializeToString())
         quality = quantize_and_judge(source, target, samples(model))
-        tasks = ("", "")
+        tasks: tuple[str, ...] = ("", "")
         if name not in RANDOM:
             tasks = tuple(f"{score(one):.1f}" for one in (model, onnx.load(target)))
         plan = compile_model(target, CompileOptions(state=None))
