@@ -69,7 +69,7 @@ def surprise(found: Tensor, voiced: Tensor) -> Tensor:
 
 TASKS = {
     "enhancer": Task(lambda one, shape: as_frames(one.clean, shape), noise_over_signal),
-    "vad": Task(lambda one, shape: has_voice(one.clean, shape[1]), surprise),
+    "vad": Task(lambda one, shape: has_voice(one.clean, shape[1]), surprise, steps=1500, calls=60),
 }
 
 
