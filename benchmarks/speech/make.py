@@ -4,27 +4,32 @@
     python benchmarks/speech/make.py DIR
 
 enhancer.onnx has the layers of GTCRN (Rong et al., ICASSP 2024) and vad.onnx those of Silero VAD,
-at a smaller size. Weights are random, from a seed. One call is one spectral frame or one frame of
-samples; caches and hidden states are inputs and outputs, named as exporters name them. NAME.npz
-has calibration data: the states that ONNX Runtime computes over sums of sines in noise.
+at a smaller size. Weights are random, from a seed, or those of train.py (NAME-trained). One call is
+one spectral frame or one frame of samples; caches and hidden states are inputs and outputs, named
+as exporters name them. NAME.npz has calibration data: the sounds of sound.py, and the states that
+ONNX Runtime computes over them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-RATE = 16_000
+WEIGHTS = Path(__file__).resolve().parent
+sys.path.append(str(WEIGHTS))
+
+from calls import calibration, frames_of  # noqa: E402
+
 OPSET = 17
-Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,7 @@ class _EnhancerNetwork(Network):
         size = self.size
         count, (first, second, third) = size.channels, size.widths
         mix = self.input("mix", 1, size.bins, 1, 2)
+        self.outputs["enh"] = ()  # before the states' outputs
         spectrum = self.add("Transpose", mix, perm=[0, 3, 2, 1])
         re, im = self.add("Split", spectrum, np.array([1, 1]), outputs=2, axis=1)
         squares = [self.add("Pow", part, np.array(2.0)) for part in (re, im)]
@@ -318,57 +324,26 @@ def detector(size: Detector = Detector(), seed: int = 0) -> onnx.ModelProto:
     return net.model("vad")
 
 
-def noisy(count: int, seed: int) -> np.ndarray:
-    """float32 samples from -1 to 1: bursts of a few harmonics of a moving tone, in noise."""
-    rng = np.random.default_rng(seed)
-    time = np.arange(count) / RATE
-    pitch = 150 + 40 * np.sin(2 * np.pi * 3 * time + rng.uniform(0, 6))
-    phase = 2 * np.pi * np.cumsum(pitch) / RATE
-    voice = sum(np.sin(n * phase + rng.uniform(0, 6)) / n for n in range(1, 9))
-    bursts = np.clip(4 * np.sin(2 * np.pi * 2 * time), 0, 1)
-    made = 0.2 * voice * bursts + 0.05 * rng.normal(size=count)
-    return np.clip(made, -1, 1).astype(np.float32)
+def learned(make: Callable[..., onnx.ModelProto]) -> list[str]:
+    """The constants of a network that training changes: those that another seed changes."""
+    one, other = (make(seed=seed).graph.initializer for seed in (0, 1))
+    pairs = zip(one, other, strict=True)
+    return [a.name for a, b in pairs if a.raw_data != b.raw_data]
 
 
-def spectra(samples: np.ndarray, bins: int) -> np.ndarray:
-    """(frames, bins, 2): real and imaginary parts of the short-time transform, half overlapping."""
-    size = 2 * (bins - 1)
-    starts = range(0, len(samples) - size + 1, size // 2)
-    window = np.sqrt(np.hanning(size + 1)[:-1])
-    frames = np.fft.rfft(np.stack([samples[n : n + size] for n in starts]) * window)
-    return np.stack([frames.real, frames.imag], -1).astype(np.float32)
+def trained(name: str) -> onnx.ModelProto:
+    """A network with the weights that train.py wrote."""
+    model, names = RANDOM[name](), learned(RANDOM[name])
+    constants = [one for one in model.graph.initializer if one.name in names]
+    sizes = [int(np.prod(one.dims)) for one in constants]
+    parts = np.split(np.load(WEIGHTS / f"{name}.npy"), np.cumsum(sizes)[:-1])
+    for one, part in zip(constants, parts, strict=True):
+        one.raw_data = part.astype(np.float32).tobytes()
+    return model
 
 
-def frames_of(model: onnx.ModelProto, calls: int, seed: int) -> np.ndarray:
-    """(calls, ...): what each call is given as the model's first input."""
-    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
-    if len(shape) == 2:
-        return noisy(calls * shape[1], seed).reshape(calls, *shape)
-    samples = noisy((calls + 1) * (shape[1] - 1), seed)
-    return spectra(samples, shape[1]).reshape(calls, *shape)
-
-
-def calibration(model: onnx.ModelProto, frames: np.ndarray) -> Arrays:
-    """By input (calls, ...): the frames, and the states that the float model has at each call."""
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    first, *states = session.get_inputs()
-    now = {one.name: np.zeros(one.shape, np.float32) for one in states}
-    found: dict[str, list[np.ndarray]] = {one.name: [] for one in session.get_inputs()}
-    for frame in frames:
-        for name, array in {first.name: frame, **now}.items():
-            found[name].append(array)
-        ends = session.run(None, {first.name: frame, **now})
-        named = dict(zip((one.name for one in session.get_outputs()), ends, strict=True))
-        now = {name: named[state_output(name)] for name in now}
-    return {name: np.stack(arrays) for name, arrays in found.items()}
-
-
-def state_output(name: str) -> str:
-    """The output that is this input in the next call."""
-    return f"{name}n" if name in "hc" else name.replace("cache", "cache_out")
-
-
-NETWORKS = {"enhancer": enhancer, "vad": detector}
+RANDOM: dict[str, Callable[..., onnx.ModelProto]] = {"enhancer": enhancer, "vad": detector}
+NETWORKS = RANDOM | {f"{name}-trained": partial(trained, name) for name in RANDOM}
 
 
 def write(folder: Path, calls: int = 200) -> list[Path]:

@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from vmcu_tools import paths
@@ -18,7 +19,9 @@ from vmcu_tools.verify import stream
 
 pytest.importorskip("onnxruntime")
 ROOT = paths.root()
-MAKE = runpy.run_path(str(ROOT / "benchmarks/speech/make.py"))
+SPEECH = ROOT / "benchmarks/speech"
+MAKE, CALLS, RUN = (runpy.run_path(str(SPEECH / f"{name}.py")) for name in ("make", "calls", "run"))
+PAGE = (ROOT / "doc/streaming.md").read_text(encoding="utf-8")
 SMALL: dict[str, Any] = {"bins": 9, "low": 3, "bands": 2, "channels": 8}
 # The enhancer's parts, and the number of their states; the whole takes minutes to plan.
 PARTS: dict[str, tuple[dict[str, Any], int]] = {
@@ -57,7 +60,43 @@ def test_an_enhancer(name: str, tmp_path: Path) -> None:
     assert not any(one.differing for one in outcome.judged if one.strict)
 
 
-def test_the_page_has_the_detectors_figures() -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks/speech/run.py"))
-    line = " | ".join(script["row"]("vad"))
-    assert f"| {line} |" in (ROOT / "doc/streaming.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vad",
+        "vad-trained",
+        # Minutes: the planner.
+        pytest.param("enhancer", marks=pytest.mark.slow),
+        pytest.param("enhancer-trained", marks=pytest.mark.slow),
+    ],
+)
+def test_the_page_has_a_networks_figures(name: str) -> None:
+    """The row of a trained network has its score in float and in int8."""
+    assert f"| {' | '.join(RUN['row'](name))} |" in PAGE
+
+
+@pytest.mark.parametrize("name", ("enhancer", "vad"))
+def test_training_improves_a_network(name: str) -> None:
+    """On sounds that training has not heard, without the planner."""
+    row = next(line for line in PAGE.splitlines() if line.startswith(f"| {name}-trained |"))
+    before, after = (RUN["score"](MAKE["NETWORKS"][one]()) for one in (name, f"{name}-trained"))
+    assert before < after - 3
+    assert f"{after:.1f}" == row.split(" | ")[-2]
+
+
+@pytest.mark.parametrize("name", ("enhancer", "vad"))
+def test_training_runs_the_graph_of_the_file(name: str) -> None:
+    """Needs PyTorch, which is no package of the tests: sequences beside ONNX Runtime's calls, and
+    gradients for all constants."""
+    torch = pytest.importorskip("torch")
+    unrolled = runpy.run_path(str(SPEECH / "unrolled.py"))
+    make = MAKE["RANDOM"][name]
+    model, learned = make(), MAKE["learned"](make)
+    states = {one.name: CALLS["state_output"](one.name) for one in model.graph.input[1:]}
+    frames = MAKE["frames_of"](model, 12, 1)
+    net = unrolled["Unrolled"](model, states, learned)
+    found = net(torch.tensor(np.stack([frames, 0 * frames], 1)))
+    wanted = CALLS["run"](model, frames)[1]
+    assert np.allclose(found[:, 0].detach().numpy(), wanted, atol=1e-4)
+    found.square().mean().backward()
+    assert len(learned) > 10 and all(one.grad.any() for one in net.parameters())
