@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.func import functional_call
 from torch.fx import Graph, GraphModule, Node
@@ -70,7 +69,7 @@ def trace(
     parameters = dict(model.named_parameters())
     states = [StepTensor(*item) for item in (*parameters.items(), *model.named_buffers())]
     optimised = optimised_names(parameters, optimizer)
-    mode = detect_fake_mode(list(parameters.values())) or FakeTensorMode(
+    mode = FakeTensorMode(
         allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True)
     )
     create_state(optimizer, {name: parameters[name] for name in optimised}, mode)
@@ -186,20 +185,16 @@ def create_state(
                         "execute one step in PyTorch, then call vmcu.torch.plan()",
                     )
                 )
-            with mode if isinstance(parameter, FakeTensor) else real():
+            with mode if isinstance(parameter, FakeTensor) else nullcontext():
                 state[key] = torch.zeros(value.shape, dtype=value.dtype)
-
-
-@contextmanager
-def real() -> Iterator[None]:
-    """Real tensors, as outside of a FakeTensorMode."""
-    yield
 
 
 def faked(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
     """A tensor of the same layout without data."""
     if isinstance(tensor, FakeTensor):
-        return tensor.detach()
+        # A copied model of fake tensors has them of several modes.
+        with mode:
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
     return mode.from_tensor(tensor.detach(), static_shapes=True)
 
 
