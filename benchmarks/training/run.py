@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ COLUMNS = (
     *("step", "nodes", "allocator", "file's order", "this order"),
     *("saved of allocator", "saved of order", "bound", "placed", "seconds"),
 )
-NAME, COMMAND = "training", "python benchmarks/training/run.py DIR/*-1.json"
+NAME, COMMAND = "training", "python benchmarks/training/run.py DIR/*.json"
 
 
 @dataclass(frozen=True)
@@ -85,19 +86,29 @@ def saved(path: Path, seconds: float) -> Saved:
     return Saved(path.stem, nodes, reserved, before, plan.peak, plan.height, plan.bound, spent)
 
 
+def means(found: list[Saved]) -> Iterator[str]:
+    """A sentence for each batch size, which is the end of a name."""
+    for batch in sorted({int(one.name.rpartition("-")[2]) for one in found}):
+        some = [one for one in found if one.name.endswith(f"-{batch}")]
+        allocator = sum(one.share_of_allocator for one in some) / len(some)
+        order = sum(one.share for one in some) / len(some)
+        yield (
+            f"Saved on average at batch {batch}: {allocator:.1%} of the allocator's bytes, "
+            f"{order:.1%} of the file's order."
+        )
+
+
 def table(paths: list[Path], seconds: float) -> Table:
-    """A line for each step, and the mean."""
+    """A line for each step, and the means."""
     found = []
     for path in paths:
         found.append(saved(path, seconds))
         print(*found[-1].row, file=sys.stderr, flush=True)
-    mean = sum(one.share for one in found) / len(found)
-    more = sum(one.share_of_allocator for one in found) / len(found)
     gaps = sum(one.height > one.peak for one in found)
     notes = (
         f"In MB. `allocator`: PyTorch {caching_allocator.VERSION}'s caching allocator for CUDA, "
-        f"replayed. Saved on average: {more:.1%} of it, {mean:.1%} of the file's order. Steps whose tensors need more "
-        f"room than the worst step has bytes: {gaps} of {len(found)}. Seconds are CPU seconds.",
+        f"replayed. {' '.join(means(found))} Steps whose tensors need more room than the worst "
+        f"step has bytes: {gaps} of {len(found)}. Seconds are CPU seconds.",
     )
     behind = Behind(hashes(paths), kinds={"this order": RAM})
     return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes, behind)

@@ -17,12 +17,11 @@ from typing import Any
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
-
 from vmcu_tools.placement.graphs import GraphPlan
 
-from .graph import StepGraph, span_bytes
-from .schema import OUTPUT_ARGUMENTS, aliased, is_view, out_variant
-from .trace import StepTensor, TracedStep
+from .graph import StepGraph
+from .schema import OUTPUT_ARGUMENTS, aliased, is_view, out_variant, span_bytes
+from .trace import TracedStep
 
 aten = torch.ops.aten
 UNINITIALISED = (
@@ -41,11 +40,6 @@ def view_at(buffer: torch.Tensor, offset: int, sample: torch.Tensor) -> torch.Te
     return piece.as_strided(sample.shape, sample.stride())
 
 
-def without(arguments: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Arguments but for some."""
-    return {name: value for name, value in arguments.items() if name not in names}
-
-
 def is_outside(node: Node) -> bool:
     """Whether a node's results are computed outside of the buffer."""
     target = node.target
@@ -60,17 +54,16 @@ def is_outside(node: Node) -> bool:
 
 def tensors_of(node: Node) -> list[torch.Tensor]:
     """The tensors among a node's results, without data."""
-    value = node.meta["val"]
+    value = node.meta.get("val")
     values = value if isinstance(value, (tuple, list)) else [value]
     return [one for one in values if isinstance(one, torch.Tensor)]
 
 
 def outside_bytes(step: TracedStep) -> int:
     """The most bytes of results that one node computes outside of the buffer."""
-    calls = step.graph.find_nodes
-    del calls
-    nodes = [n for n in step.graph.nodes if n.op == "call_function" and is_outside(n)]
-    return max((sum(map(span_bytes, tensors_of(n))) for n in nodes), default=0)
+    calls = (node for node in step.graph.nodes if node.op == "call_function")
+    nodes = filter(is_outside, calls)
+    return max((sum(map(span_bytes, tensors_of(node))) for node in nodes), default=0)
 
 
 @dataclass(frozen=True)
@@ -109,14 +102,13 @@ class Execution:
 
     def call(self, node: Node, graph: StepGraph) -> tuple[Node, Function]:
         """A node, and the function of its arguments that returns its value."""
-        target = node.target
+        target: Any = node.target
         if aliased(node) or not tensors_of(node):
-            return node, target  # type: ignore[return-value]
+            return node, target
         memory = graph.memory[node]
-        several = isinstance(memory, list)
         names = memory if isinstance(memory, list) else [memory]
-        place = Place(tuple(self.views[n] if n else None for n in names), several)
-        return node, function_of(target, place)
+        views = tuple(self.views[name] if name else None for name in names)
+        return node, function_of(target, Place(views, isinstance(memory, list)))
 
     def bind(self) -> None:
         """Moves the user's tensors into the buffer. They stay there: those of a former step are
@@ -127,27 +119,35 @@ class Execution:
                 one.tensor.data = view.copy_(one.tensor.detach())
 
     def run(
-        self, inputs: Sequence[torch.Tensor], on_gradient: GradientHook | None
+        self,
+        inputs: Sequence[torch.Tensor],
+        rates: Sequence[float],
+        on_gradient: GradientHook | None,
     ) -> torch.Tensor:
         """Executes the step and returns a copy of the loss."""
         self.bind()
         for one, value in zip(self.step.inputs, inputs, strict=True):
             self.views[one.name].copy_(value)
+        for one, rate in zip(self.step.rates, rates, strict=True):
+            self.views[one.name].fill_(rate)
         values = dict(self.fixed)
         with torch.no_grad():
             for node, function in self.calls:
                 args, kwargs = map_arg((node.args, node.kwargs), lambda n: evaluated(n, values))
                 values[node] = function(*args, **kwargs)
-                for name in self.hooks.get(node, ()) if on_gradient else ():
-                    on_gradient(name, evaluated(self.step.gradients[name], values))
-            return evaluated(self.step.loss, values).clone()
+                if on_gradient:
+                    for name in self.hooks.get(node, ()):
+                        on_gradient(name, evaluated(self.step.gradients[name], values))
+            loss: torch.Tensor = evaluated(self.step.loss, values)
+            return loss.clone()
 
 
 def evaluated(node: Node, values: dict[Node, Any]) -> Any:
     """The value of a node that was executed, or of a view of one."""
     if node not in values:
+        target: Any = node.target
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: evaluated(n, values))
-        values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+        values[node] = target(*args, **kwargs)
     return values[node]
 
 
@@ -165,17 +165,17 @@ def function_of(target: Any, place: Place) -> Function:
     if target in UNINITIALISED:
         return lambda *args, **kwargs: place.value
     if target in COPIES:
-        return lambda source, **kwargs: place.views[0].copy_(source)
+        return lambda source, **kwargs: copied(source, place)
     variant = out_variant(target)
     if variant is None:
         return lambda *args, **kwargs: copied(target(*args, **kwargs), place)
     overload, names = variant
     outs = dict(zip(names, place.views, strict=True))
-    allowed = {argument.name for argument in overload._schema.arguments}
-    dropped = tuple(OUTPUT_ARGUMENTS - allowed)
+    dropped = OUTPUT_ARGUMENTS - {argument.name for argument in overload._schema.arguments}
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        overload(*args, **without(kwargs, dropped), **outs)
+        used = {name: value for name, value in kwargs.items() if name not in dropped}
+        overload(*args, **used, **outs)
         return place.value
 
     return call
@@ -183,9 +183,7 @@ def function_of(target: Any, place: Place) -> Function:
 
 def copied(results: Any, place: Place) -> Any:
     """Copies results into the buffer and returns them there."""
-    for view, result in zip(
-        place.views, results if place.is_tuple else [results], strict=True
-    ):
+    for view, result in zip(place.views, results if place.is_tuple else [results], strict=True):
         if view is not None:
             view.copy_(result)
     return place.value

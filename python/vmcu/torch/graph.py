@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .schema import aliased, is_random, is_view, nodes_in, written
+from .schema import aliased, is_random, is_view, span_bytes, written
 from .trace import TracedStep
 
 # PyTorch's CPU allocator aligns to it, and some libraries round otherwise at other addresses.
@@ -39,14 +39,6 @@ class StepGraph:
     def data(self) -> dict[str, Any]:
         """The graph as JSON."""
         return {"tensors": self.tensors, "nodes": self.nodes}
-
-
-def span_bytes(tensor: torch.Tensor) -> int:
-    """The bytes from a tensor's first element to the end of its last one."""
-    if not tensor.numel():
-        return 0
-    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    return (last + 1) * tensor.element_size()
 
 
 def step_graph(step: TracedStep) -> StepGraph:
@@ -94,25 +86,28 @@ class Builder:
 
     def add(self, node: Node) -> None:
         """A call of the step: a name for memory, or a node of the graph."""
-        memory = self.graph.memory
         if is_view(node):
-            base = aliased(node) or node.args[0]
-            value = memory[base]
-            if isinstance(value, list):
-                memory[node] = value[node.args[1]]
-            else:
-                several = isinstance(node.meta["val"], (tuple, list))
-                memory[node] = [value] * len(node.meta["val"]) if several else value
+            self.graph.memory[node] = self.viewed(node)
             return
         base = aliased(node)
         outputs = [] if base else self.results(node)
         if base:
-            memory[node] = memory[base]
+            self.graph.memory[node] = self.graph.memory[base]
         self.call(node, [name for name in outputs if name])
+
+    def viewed(self, node: Node) -> Value:
+        """The memory of a view, or of one result of several."""
+        args: Any = node.args
+        value = self.graph.memory[aliased(node) or args[0]]
+        if isinstance(value, list):
+            number: int = args[1]
+            return value[number]
+        sample = node.meta["val"]
+        return [value] * len(sample) if isinstance(sample, (tuple, list)) else value
 
     def results(self, node: Node) -> list[str | None]:
         """Adds the tensors that a node makes."""
-        value = node.meta["val"]
+        value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             self.graph.memory[node] = node.name
             return [self.tensor(node.name, value)]

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
-
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.placement import caching_allocator, graphs
 from vmcu_tools.placement.graph_files import NamedGraph
@@ -69,14 +67,16 @@ class StepPlan:
         self.settings = settings_of(self.optimizer)
 
     @cached_property
-    def execution(self) -> Execution:
-        """The step in its buffer, which the first run allocates."""
-        buffer = torch.empty(self.plan.height, dtype=torch.uint8)
-        return Execution(self.step, self.graph, self.plan, buffer)
+    def buffer(self) -> torch.Tensor:
+        """The memory of the step, uint8. The first run allocates it."""
+        return torch.empty(self.plan.height, dtype=torch.uint8)
 
-    def run(
-        self, *inputs: torch.Tensor, on_gradient: GradientHook | None = None
-    ) -> torch.Tensor:
+    @cached_property
+    def execution(self) -> Execution:
+        """The step in its buffer."""
+        return Execution(self.step, self.graph, self.plan, self.buffer)
+
+    def run(self, *inputs: torch.Tensor, on_gradient: GradientHook | None = None) -> torch.Tensor:
         """Executes one step and returns the loss.
 
         inputs: of the planned shapes and types; those of the plan if none are given. on_gradient:
@@ -86,7 +86,10 @@ class StepPlan:
         """
         values = inputs or tuple(one.tensor for one in self.step.inputs)
         self.check(values)
-        return self.execution.run(values, on_gradient)
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        # Schedulers warn if nobody has called optimizer.step().
+        vars(self.optimizer)["_opt_called"] = True
+        return self.execution.run(values, rates, on_gradient)
 
     def check(self, inputs: Sequence[torch.Tensor]) -> None:
         """Raises UserError if a step with these inputs is not the planned one."""
@@ -96,7 +99,9 @@ class StepPlan:
             raise UserError(Problem("the inputs differ from the planned ones", f"give {shapes}"))
         if settings_of(self.optimizer) != self.settings:
             raise UserError(
-                Problem("the settings of the optimizer have changed", "call vmcu.torch.plan() again")
+                Problem(
+                    "the settings of the optimizer have changed", "call vmcu.torch.plan() again"
+                )
             )
 
     def report(self) -> str:
@@ -105,9 +110,11 @@ class StepPlan:
 
 
 def settings_of(optimizer: torch.optim.Optimizer) -> str:
-    """Learning rates and other settings, which are constants of a plan."""
-    groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
-    return repr(groups)
+    """The settings that are constants of a plan: all but the learning rates."""
+    others = ("params", "lr", "initial_lr")
+    return repr(
+        [{k: v for k, v in group.items() if k not in others} for group in optimizer.param_groups]
+    )
 
 
 def plan(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator of ATen reads, writes and returns, from its schema."""
+"""What an operator of ATen reads, writes and returns, from its schema; the bytes of a tensor."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ HIDDEN_WRITES: dict[Any, frozenset[str]] = {
 }
 # Arguments that choose what an output tensor is, and that its out= variant does not have.
 OUTPUT_ARGUMENTS = frozenset(("dtype", "layout", "device", "pin_memory", "memory_format"))
+
+
+def span_bytes(tensor: torch.Tensor) -> int:
+    """The bytes from a tensor's first element to the end of its last one."""
+    if not tensor.numel():
+        return 0
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    size: int = (last + 1) * tensor.element_size()
+    return size
 
 
 def is_effect(node: Node) -> bool:
@@ -44,7 +53,8 @@ def is_view(node: Node) -> bool:
 
 def arguments(node: Node) -> Iterator[tuple[Any, Any]]:
     """The arguments of a node as pairs of schema entry and value."""
-    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    target: Any = node.target
+    schema = target._schema.arguments
     yield from zip(schema, node.args, strict=False)
     named = {argument.name: argument for argument in schema}
     yield from ((named[name], value) for name, value in node.kwargs.items())
@@ -74,11 +84,8 @@ def written(node: Node) -> list[Node]:
 
 def aliased(node: Node) -> Node | None:
     """The node whose memory a node's results use; None if they are new."""
-    if node.target is operator.getitem:
-        return None
-    if not hasattr(node.target, "_schema") or not any(
-        r.alias_info is not None for r in node.target._schema.returns
-    ):
+    schema = getattr(node.target, "_schema", None)
+    if not schema or all(r.alias_info is None for r in schema.returns):
         return None
     found = [n for a, value in arguments(node) if a.alias_info for n in nodes_in(value)]
     return found[0] if found else None

@@ -12,22 +12,29 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.func import functional_call
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from vmcu_tools.errors import Problem, UserError
 
-from .schema import is_effect
+from .schema import is_effect, span_bytes
 
 # Optimisers whose state is all zeros before their first step.
 ZERO_STATE = (torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop)
+
+# The end of the profiler's mark around the optimiser's step.
+EXIT: Any = torch.ops.profiler._record_function_exit._RecordFunction
 
 Loss = Callable[..., torch.Tensor]
 
@@ -42,12 +49,14 @@ class StepTensor:
 
 @dataclass(frozen=True)
 class TracedStep:
-    """A step as a graph. `states`: parameters, buffers, optimiser state; `inputs`: those of the
-    loss; `nodes`: the placeholders of both, by name; `loss`: the node of the scalar; `gradients`:
-    nodes by parameter; `constants`: tensors of the code, by the name of their node."""
+    """A step as a graph. `states`: parameters, buffers, optimiser state; `rates`: a learning rate
+    per group of parameters, float64; `inputs`: those of the loss; `nodes`: the placeholders of all
+    three, by name; `loss`: the node of the scalar; `gradients`: nodes by parameter; `constants`:
+    tensors of the code, by the name of their node."""
 
     graph: Graph
     states: tuple[StepTensor, ...]
+    rates: tuple[StepTensor, ...]
     inputs: tuple[StepTensor, ...]
     nodes: dict[str, Node]
     loss: Node
@@ -64,70 +73,92 @@ def trace(
     """Traces one step: loss(model, *inputs), its gradients, optimizer.step().
 
     Creates the state of the optimiser that its first step would create. Raises UserError if the
-    optimiser or a tensor does not allow a plan.
+    step cannot be planned.
     """
     parameters = dict(model.named_parameters())
-    states = [StepTensor(*item) for item in (*parameters.items(), *model.named_buffers())]
     optimised = optimised_names(parameters, optimizer)
-    mode = FakeTensorMode(
-        allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True)
-    )
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True))
     create_state(optimizer, {name: parameters[name] for name in optimised}, mode)
-    keys: list[tuple[str, str]] = []
-    for name in optimised:
-        for key, value in optimizer.state[parameters[name]].items():
-            if isinstance(value, torch.Tensor):
-                keys.append((name, key))
-                states.append(StepTensor(f"{name}: {key}", value))
-    given = [StepTensor(f"input {number}", value) for number, value in enumerate(inputs)]
-    refuse_shared([*states, *given])
-    step = Step(model, loss, optimizer, [s.name for s in states], keys)
-    fakes = [faked(one.tensor, mode) for one in (*states, *given)]
+    keys = {
+        f"model.{name}: {key}": (name, key)
+        for name in optimised
+        for key, value in optimizer.state[parameters[name]].items()
+        if isinstance(value, torch.Tensor)
+    }
+    named = (*parameters.items(), *model.named_buffers())
+    states = [StepTensor(f"model.{name}", tensor) for name, tensor in named]
+    for label, (name, key) in keys.items():
+        states.append(StepTensor(label, optimizer.state[parameters[name]][key]))
+    refuse_shared(states)
+    rates = [StepTensor(f"rate {n}", rate) for n, rate in enumerate(rates_of(optimizer))]
+    given = [StepTensor(f"input {n}", value) for n, value in enumerate(inputs)]
+    step = Step(model, loss, optimizer, [s.name for s in (*states, *rates)], keys)
+    fakes = [faked(one.tensor, mode) for one in (*states, *rates, *given)]
     with mode:
-        module = make_fx(step)(fakes)
-    return traced_step(module, states, given, step.found)
+        module = computed(step, fakes)
+    return traced_step(module, states, rates, given, step.found)
+
+
+def computed(step: Step, fakes: list[torch.Tensor]) -> GraphModule:
+    """The module of a step. UserError if its operators depend on values of tensors."""
+    try:
+        return make_fx(step)(fakes)
+    except (GuardOnDataDependentSymNode, DynamicOutputShapeException) as error:
+        reason = f"the step depends on values of tensors: {str(error).splitlines()[0]}"
+        raise UserError(Problem(reason, "use torch.where() instead of if and while")) from error
 
 
 @dataclass
 class Step:
     """A step as a function of its tensors. `names`: of those that are no inputs of the loss, which
-    follow; `keys`: parameter and key of each state of the optimiser, the last of them; `found`:
-    the parameters that have gradients, in the order in which the function returns them."""
+    follow; `keys`: parameter and key of each state of the optimiser, by name; `found`: the
+    parameters that have gradients, in the order in which the function returns them."""
 
     model: torch.nn.Module
     loss: Loss
     optimizer: torch.optim.Optimizer
     names: list[str]
-    keys: list[tuple[str, str]]
-
-    def __post_init__(self) -> None:
-        self.found: list[str] = []
+    keys: dict[str, tuple[str, str]]
+    found: list[str] = field(default_factory=list)
 
     def __call__(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the loss and the gradients."""
-        states, inputs = tensors[: len(self.names)], tensors[len(self.names) :]
-        own, kept = dict(zip(self.names, states, strict=True)), dict(self.model.named_parameters())
+        inputs = tensors[len(self.names) :]
+        own = dict(zip(self.names, tensors, strict=False))
         leaves = {
-            name: own[name].detach().requires_grad_(parameter.requires_grad)
-            for name, parameter in kept.items()
+            name: own[f"model.{name}"].detach().requires_grad_(parameter.requires_grad)
+            for name, parameter in self.model.named_parameters()
         }
-        buffers = {name: own[name] for name, _ in self.model.named_buffers()}
-        holder = torch.nn.Module()
-        holder.model = self.model
-        holder.forward = lambda *values: self.loss(self.model, *values)
-        used = {f"model.{name}": value for name, value in {**leaves, **buffers}.items()}
-        value = functional_call(holder, used, tuple(inputs))
+        value = self.value(own | {f"model.{n}": leaf for n, leaf in leaves.items()}, inputs)
         trained = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
         found = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
         gradients = {n: g for n, g in zip(trained, found, strict=True) if g is not None}
-        optimizer = replica(self.optimizer, {kept[name]: leaf for name, leaf in leaves.items()})
-        for name, key in self.keys:
-            optimizer.state[leaves[name]][key] = own[f"{name}: {key}"]
         for name, gradient in gradients.items():
             leaves[name].grad = gradient
-        optimizer.step()
+        self.update(own, leaves)
         self.found = list(gradients)
         return [value, *gradients.values()]
+
+    def value(self, own: dict[str, torch.Tensor], inputs: list[torch.Tensor]) -> torch.Tensor:
+        """The loss with other parameters and buffers. UserError if it is not a scalar."""
+        holder = torch.nn.Module()
+        holder.model = self.model
+        holder.forward = lambda *values: self.loss(self.model, *values)
+        names = [n for n, _ in (*holder.named_parameters(), *holder.named_buffers())]
+        value = functional_call(holder, {name: own[name] for name in names}, tuple(inputs))
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise UserError(Problem("loss(model, *inputs) does not return a scalar"))
+        return value
+
+    def update(self, own: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor]) -> None:
+        """Executes the optimiser's step on the leaves."""
+        kept = dict(self.model.named_parameters())
+        optimizer = replica(self.optimizer, {kept[name]: leaf for name, leaf in leaves.items()})
+        for number, group in enumerate(optimizer.param_groups):
+            group["lr"] = own[f"rate {number}"].item()
+        for label, (name, key) in self.keys.items():
+            optimizer.state[leaves[name]][key] = own[label]
+        optimizer.step()
 
 
 def replica(
@@ -136,7 +167,8 @@ def replica(
     """The optimiser for other parameters, without state."""
     twin = copy.copy(optimizer)
     twin.param_groups = [
-        {**group, "params": [leaves[p] for p in group["params"]]} for group in optimizer.param_groups
+        {**group, "params": [leaves[p] for p in group["params"]]}
+        for group in optimizer.param_groups
     ]
     twin.state = defaultdict(dict)
     return twin
@@ -198,25 +230,31 @@ def faked(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
     return mode.from_tensor(tensor.detach(), static_shapes=True)
 
 
-def refuse_shared(tensors: Sequence[StepTensor]) -> None:
+def rates_of(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """The learning rate of each group. UserError if one is a tensor."""
+    if any(isinstance(group["lr"], torch.Tensor) for group in optimizer.param_groups):
+        raise UserError(Problem("the learning rate is a tensor", "give a float"))
+    return [torch.tensor(g["lr"], dtype=torch.float64) for g in optimizer.param_groups]
+
+
+def refuse_shared(states: Sequence[StepTensor]) -> None:
     """UserError if tensors are not on the CPU, or share memory."""
-    owners: dict[int, str] = {}
-    for one in tensors:
+    for one in states:
         if one.tensor.device.type != "cpu":
-            raise UserError(
-                Problem(f"'{one.name}' is on {one.tensor.device}", "move the model to the CPU")
-            )
-        if isinstance(one.tensor, FakeTensor) or not one.tensor.numel():
-            continue
-        other = owners.setdefault(one.tensor.data_ptr(), one.name)
-        if other != one.name:
-            reason = f"'{one.name}' and '{other}' share memory"
+            reason = f"'{one.name}' is on the device {one.tensor.device}"
+            raise UserError(Problem(reason, "move the model to the CPU"))
+    found = [one for one in states if not isinstance(one.tensor, FakeTensor)]
+    found.sort(key=lambda one: one.tensor.data_ptr())
+    for before, after in pairwise(one for one in found if one.tensor.numel()):
+        if after.tensor.data_ptr() < before.tensor.data_ptr() + span_bytes(before.tensor):
+            reason = f"'{before.name}' and '{after.name}' share memory"
             raise UserError(Problem(reason, "give one of them a copy (clone())"))
 
 
 def traced_step(
     module: GraphModule,
     states: list[StepTensor],
+    rates: list[StepTensor],
     inputs: list[StepTensor],
     trained: list[str],
 ) -> TracedStep:
@@ -228,21 +266,19 @@ def traced_step(
         graph.erase_node(enter)
     graph.eliminate_dead_code(is_effect)
     placeholders = graph.find_nodes(op="placeholder")
-    names = [one.name for one in (*states, *inputs)]
-    loss, *gradients = graph.output_node().args[0]
+    names = [one.name for one in (*states, *rates, *inputs)]
+    results: Any = graph.output_node().args[0]
+    loss, *gradients = results
     constants = {
         node.name: getattr(module, str(node.target)) for node in graph.find_nodes(op="get_attr")
     }
     return TracedStep(
         graph,
         tuple(states),
+        tuple(rates),
         tuple(inputs),
         dict(zip(names, placeholders, strict=True)),
         loss,
         dict(zip(trained, gradients, strict=True)),
         constants,
     )
-
-
-# Marks of the profiler around the optimiser's step.
-EXIT: Any = torch.ops.profiler._record_function_exit._RecordFunction
