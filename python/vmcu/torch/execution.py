@@ -143,7 +143,7 @@ class Execution:
 
 
 def evaluated(node: Node, values: dict[Node, Any]) -> Any:
-    """The value of a node that was executed, or of a view of one."""
+    """The value of a node that was executed, or of a view of one, or of arithmetic."""
     if node not in values:
         target: Any = node.target
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: evaluated(n, values))

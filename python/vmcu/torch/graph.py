@@ -3,6 +3,7 @@
 
 Input: TracedStep. Output: StepGraph. A tensor of the graph is one piece of memory: views and
 results of in-place operators are names of the tensor that they use, and are no tensors themselves.
+Views and arithmetic with Python numbers are no nodes: they are evaluated when they are used.
 Nodes that write a tensor wait for its earlier readers and writers; later ones wait for them. Random
 operators keep their order, so that they draw the numbers that PyTorch draws.
 """
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .schema import aliased, is_random, is_view, span_bytes, written
+from .schema import aliased, is_arithmetic, is_random, is_view, span_bytes, written
 from .trace import TracedStep
 
 # PyTorch's CPU allocator aligns to it, and some libraries round otherwise at other addresses.
@@ -58,12 +59,14 @@ def step_graph(step: TracedStep) -> StepGraph:
 
 class Builder:
     """A graph in the making. `writers`: by tensor the node that wrote it last; `readers`: those
-    that read it since; `random`: the last random node."""
+    that read it since; `numbers`: by FX node of a number the nodes that it is computed from;
+    `random`: the last random node."""
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph
         self.writers: dict[str, str] = {}
         self.readers: dict[str, list[str]] = {}
+        self.numbers: dict[Node, list[str]] = {}
         self.random = ""
 
     def given(self, node: Node, name: str, value: torch.Tensor) -> None:
@@ -89,6 +92,10 @@ class Builder:
         if is_view(node):
             self.graph.memory[node] = self.viewed(node)
             return
+        if is_arithmetic(node):
+            self.graph.memory[node] = None
+            self.numbers[node] = self.sources(node)
+            return
         base = aliased(node)
         outputs = [] if base else self.results(node)
         if base:
@@ -113,6 +120,7 @@ class Builder:
             return [self.tensor(node.name, value)]
         if not isinstance(value, (tuple, list)):
             self.graph.memory[node] = None
+            self.numbers[node] = [node.name]
             return []
         names = [
             self.tensor(f"{node.name}.{number}", one) if isinstance(one, torch.Tensor) else None
@@ -125,7 +133,7 @@ class Builder:
         """Adds a node that makes `outputs`, after those that it must wait for."""
         reads = [name for one in node.all_input_nodes for name in self.names(one)]
         writes = [name for one in written(node) for name in self.names(one)]
-        after = [n.name for n in node.all_input_nodes if self.graph.memory[n] is None]
+        after = self.sources(node)
         after += [self.writers[name] for name in reads if name in self.writers]
         for name in writes:
             after += self.readers.pop(name, [])
@@ -138,6 +146,10 @@ class Builder:
         after = [name for name in dict.fromkeys(after) if name != node.name]
         entry = {"name": node.name, "inputs": list(dict.fromkeys(reads)), "outputs": outputs}
         self.graph.nodes.append({**entry, "after": after} if after else entry)
+
+    def sources(self, node: Node) -> list[str]:
+        """The nodes that the numbers among a node's arguments are computed from."""
+        return [name for one in node.all_input_nodes for name in self.numbers.get(one, ())]
 
     def names(self, node: Node) -> list[str]:
         """The tensors that have a node's value."""

@@ -51,6 +51,11 @@ def is_view(node: Node) -> bool:
     return any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 
 
+def is_arithmetic(node: Node) -> bool:
+    """Whether a node computes a Python number from others."""
+    return not hasattr(node.target, "_schema") and not is_view(node)
+
+
 def arguments(node: Node) -> Iterator[tuple[Any, Any]]:
     """The arguments of a node as pairs of schema entry and value."""
     target: Any = node.target
