@@ -87,15 +87,12 @@ def saved(path: Path, seconds: float) -> Saved:
 
 
 def means(found: list[Saved]) -> Iterator[str]:
-    """A sentence for each batch size, which is the end of a name."""
+    """The savings for each batch size, which is the end of a name."""
     for batch in sorted({int(one.name.rpartition("-")[2]) for one in found}):
         some = [one for one in found if one.name.endswith(f"-{batch}")]
         allocator = sum(one.share_of_allocator for one in some) / len(some)
         order = sum(one.share for one in some) / len(some)
-        yield (
-            f"Saved on average at batch {batch}: {allocator:.1%} of the allocator's bytes, "
-            f"{order:.1%} of the file's order."
-        )
+        yield f"{allocator:.1%} of it and {order:.1%} of the file's order at batch {batch}"
 
 
 def table(paths: list[Path], seconds: float) -> Table:
@@ -104,11 +101,9 @@ def table(paths: list[Path], seconds: float) -> Table:
     for path in paths:
         found.append(saved(path, seconds))
         print(*found[-1].row, file=sys.stderr, flush=True)
-    gaps = sum(one.height > one.peak for one in found)
     notes = (
-        f"In MB. `allocator`: PyTorch {caching_allocator.VERSION}'s caching allocator for CUDA, "
-        f"replayed. {' '.join(means(found))} Steps whose tensors need more room than the worst "
-        f"step has bytes: {gaps} of {len(found)}. Seconds are CPU seconds.",
+        f"In MB, seconds of CPU. `allocator`: PyTorch {caching_allocator.VERSION}'s caching "
+        f"allocator for CUDA, replayed. Saved on average: {'; '.join(means(found))}.",
     )
     behind = Behind(hashes(paths), kinds={"this order": RAM})
     return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes, behind)
