@@ -33,14 +33,14 @@ class Replay:
 
 
 @dataclass
-class Block:
+class CachedBlock:
     """`start`, `size`: bytes; `before`, `after`: its neighbours in the segment."""
 
     start: int
     size: int
     is_free: bool = False
-    before: Block | None = None
-    after: Block | None = None
+    before: CachedBlock | None = None
+    after: CachedBlock | None = None
 
 
 @dataclass
@@ -49,9 +49,9 @@ class BlockPool:
 
     is_small: bool
     free: list[tuple[int, int]] = field(default_factory=list)
-    blocks: dict[int, Block] = field(default_factory=dict)
+    blocks: dict[int, CachedBlock] = field(default_factory=dict)
 
-    def smallest(self, size: int) -> Block | None:
+    def smallest(self, size: int) -> CachedBlock | None:
         """Removes the smallest free block of at least `size` bytes, if there is one."""
         place = bisect_left(self.free, (size, -1))
         if place == len(self.free):
@@ -60,19 +60,19 @@ class BlockPool:
         block.is_free = False
         return block
 
-    def split(self, block: Block, size: int) -> None:
+    def split(self, block: CachedBlock, size: int) -> None:
         """Shortens a block to `size` bytes and frees the rest, if that is worth a block."""
         rest = block.size - size
         if rest < BLOCK_BYTES if self.is_small else rest <= SMALL_BYTES:
             return
-        after = Block(block.start + size, rest, False, block, block.after)
+        after = CachedBlock(block.start + size, rest, False, block, block.after)
         if block.after:
             block.after.before = after
         block.size, block.after = size, after
         self.blocks[after.start] = after
         self.release(after)
 
-    def release(self, block: Block) -> None:
+    def release(self, block: CachedBlock) -> None:
         """Frees a block, merged with free neighbours."""
         if block.before and block.before.is_free:
             self.free.remove((block.before.size, block.before.start))
@@ -83,7 +83,7 @@ class BlockPool:
         block.is_free = True
         insort(self.free, (block.size, block.start))
 
-    def merged(self, first: Block, second: Block) -> Block:
+    def merged(self, first: CachedBlock, second: CachedBlock) -> CachedBlock:
         """Two neighbours as one block."""
         del self.blocks[second.start]
         first.size, first.after = first.size + second.size, second.after
@@ -99,20 +99,20 @@ class CachingAllocator:
         self.reserved = 0
         self._pools = (BlockPool(False), BlockPool(True))
 
-    def allocate(self, size: int) -> Block:
+    def allocate(self, size: int) -> CachedBlock:
         """A block for a request of `size` bytes."""
         size = rounded(size)
         pool = self._pools[size <= SMALL_BYTES]
         block = pool.smallest(size)
         if block is None:
             # Addresses only break ties, so segments follow each other.
-            block = Block(self.reserved, segment_bytes(size))
+            block = CachedBlock(self.reserved, segment_bytes(size))
             pool.blocks[block.start] = block
             self.reserved += block.size
         pool.split(block, size)
         return block
 
-    def free(self, block: Block) -> None:
+    def free(self, block: CachedBlock) -> None:
         """Returns a block to the pool of its segment."""
         small = self._pools[True]
         owner = small if small.blocks.get(block.start) is block else self._pools[False]
@@ -137,7 +137,7 @@ def replay(instance: Instance) -> Replay:
     """Allocates each buffer at its first moment and frees it after its last one. Buffers of a
     moment are allocated in their order in the instance; those of no bytes are not allocated."""
     allocator = CachingAllocator()
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, CachedBlock] = {}
     events = []
     for number, buffer in enumerate(instance.buffers):
         if buffer.size:
