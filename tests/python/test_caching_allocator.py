@@ -30,7 +30,6 @@ def reserved(*sizes: int) -> int:
         ((10 * MB - 512, 10 * MB - 512), 20 * MB),
         ((10 * MB,), 10 * MB),
         ((10 * MB + 1,), 12 * MB),
-        # A rest of 1 MB stays with its block, one of more is a block of its own.
         ((19 * MB - 512, 2 * MB), 40 * MB),
         ((9 * MB, 10 * MB, MB + 512), 40 * MB),
         ((9 * MB, 9 * MB, MB + 512), 20 * MB),
@@ -38,6 +37,16 @@ def reserved(*sizes: int) -> int:
 )
 def test_segments(sizes: tuple[int, ...], expected: int) -> None:
     assert reserved(*sizes) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(1, 512), (MB, MB), (19 * MB, 20 * MB), (19 * MB - 512, 19 * MB - 512)],
+)
+def test_a_rest_of_one_megabyte_stays_with_a_large_block(size: int, expected: int) -> None:
+    allocator = CachingAllocator()
+    allocator.free(allocator.allocate(20 * MB))
+    assert allocator.allocate(size).size == expected
 
 
 def test_the_smallest_block_that_is_large_enough() -> None:

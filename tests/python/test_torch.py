@@ -14,7 +14,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import vmcu.torch as vmcu_torch  # noqa: E402
 from builders.torch_networks import NETWORKS, cross_entropy  # noqa: E402
 from torch import nn  # noqa: E402
-from vmcu.torch.graph import ALIGNMENT_BYTES  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from vmcu.torch.graph import ALIGNMENT_BYTES, step_graph  # noqa: E402
+from vmcu.torch.trace import trace  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
 
 Optimizer = Callable[[nn.Module], Any]
@@ -169,6 +171,35 @@ def test_writes_in_place_constants_and_parameters_without_gradient() -> None:
     nodes = {node["name"]: node for node in pair.plan.graph.nodes}
     writer = next(n for n in nodes.values() if "model.seen" in n["inputs"] and not n["outputs"])
     assert "cos" in writer["after"]
+
+
+class Twins(nn.Module):
+    """Two branches that share running statistics, and draw random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.head = nn.BatchNorm1d(8), nn.Linear(8, 10)
+
+    def forward(self, x: Any) -> Any:
+        left, right = self.norm(x), self.norm(x * x)
+        return self.head(nn.functional.dropout(right) + nn.functional.dropout(left))
+
+
+def test_running_statistics_and_random_numbers_keep_their_order() -> None:
+    pair = Pair(Twins(), descent, batch(), cross_entropy)
+    for seed in range(3):
+        pair.step(seed)
+    nodes = {node["name"]: node for node in pair.plan.graph.nodes}
+    assert "native_batch_norm" in nodes["native_batch_norm_1"]["after"]
+    assert "bernoulli_" in nodes["bernoulli__1"]["after"]
+
+
+def test_a_model_without_data_has_the_same_graph() -> None:
+    inputs, model = batch(), small()
+    with FakeTensorMode():
+        fake, given = small(), batch()
+    steps = [trace(m, x, cross_entropy, descent(m)) for m, x in ((model, inputs), (fake, given))]
+    assert step_graph(steps[0]).data == step_graph(steps[1]).data
 
 
 def gradient_of(model: nn.Module, x: Any, y: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .schema import aliased, is_arithmetic, is_random, is_view, span_bytes, written
+from .schema import aliased, is_arithmetic, is_random, is_view, out_variant, span_bytes, written
 from .trace import TracedStep
 
 # PyTorch's CPU allocator aligns to it, and some libraries round otherwise at other addresses.
@@ -122,8 +122,13 @@ class Builder:
             self.graph.memory[node] = None
             self.numbers[node] = [node.name]
             return []
+        # PyTorch does not compute every result that nothing uses; an out= variant needs all.
+        used = {user.args[1] for user in node.users}
+        is_whole = out_variant(node.target) is not None
         names = [
-            self.tensor(f"{node.name}.{number}", one) if isinstance(one, torch.Tensor) else None
+            self.tensor(f"{node.name}.{number}", one)
+            if isinstance(one, torch.Tensor) and (is_whole or number in used)
+            else None
             for number, one in enumerate(value)
         ]
         self.graph.memory[node] = names

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -96,6 +97,7 @@ def aliased(node: Node) -> Node | None:
     return found[0] if found else None
 
 
+@cache
 def out_variant(target: Any) -> tuple[Any, tuple[str, ...]] | None:
     """The overload that writes into given tensors, and the names of these; None if there is none
     that writes without a temporary tensor."""
