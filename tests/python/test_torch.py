@@ -135,6 +135,14 @@ def test_learning_rates_may_change() -> None:
             schedule.step()
 
 
+def test_a_parameter_in_the_buffer_has_a_storage_of_its_own() -> None:
+    model = small()
+    vmcu_torch.plan(model, batch(), cross_entropy, descent(model)).run()
+    weight = model[0].weight
+    assert weight.untyped_storage().nbytes() == 16 * 8 * 4
+    assert weight.storage_offset() == 0
+
+
 def test_plans_of_two_batch_sizes_share_a_model() -> None:
     pair = Pair(small(), lambda m: torch.optim.Adam(m.parameters()), batch(), cross_entropy)
     plans = [pair.plan]
@@ -157,7 +165,7 @@ class Awkward(nn.Module):
         self.scale = torch.linspace(0, 1, 10)
 
     def forward(self, x: Any) -> Any:
-        y = self.body(x)
+        y = self.body(x).as_strided((x.shape[0], 10), (10, 1), 0)
         before = y * self.seen.cos() * self.cos
         self.seen.add_(y.detach().mean(0))
         parts = torch.stack((before, y + self.seen, self.frozen(x))).unbind(0)

@@ -35,9 +35,13 @@ Function = Callable[..., Any]
 
 
 def view_at(buffer: torch.Tensor, offset: int, sample: torch.Tensor) -> torch.Tensor:
-    """The bytes from an offset on as a tensor of the sample's layout. buffer: of uint8."""
-    piece = buffer[offset : offset + span_bytes(sample)].view(sample.dtype)
-    return piece.as_strided(sample.shape, sample.stride())
+    """The bytes from an offset on as a tensor of the sample's layout. buffer: of uint8.
+
+    Its storage begins at the offset and ends with the tensor: as_strided() counts from there, and
+    torch.save() writes no other bytes.
+    """
+    piece = torch.from_numpy(buffer.numpy()[offset : offset + span_bytes(sample)])
+    return piece.view(sample.dtype).as_strided(sample.shape, sample.stride())
 
 
 def is_outside(node: Node) -> bool:

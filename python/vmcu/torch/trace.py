@@ -36,6 +36,8 @@ ZERO_STATE = (torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop)
 # The end of the profiler's mark around the optimiser's step.
 EXIT: Any = torch.ops.profiler._record_function_exit._RecordFunction
 
+LAYER_NORM_BACKWARD: Any = torch.ops.aten.native_layer_norm_backward.default
+
 Loss = Callable[..., torch.Tensor]
 
 
@@ -102,7 +104,7 @@ def trace(
 def computed(step: Step, fakes: list[torch.Tensor]) -> GraphModule:
     """The module of a step. UserError if its operators depend on values of tensors."""
     try:
-        return make_fx(step)(fakes)
+        return make_fx(step, {LAYER_NORM_BACKWARD: contiguous_first})(fakes)
     except (GuardOnDataDependentSymNode, DynamicOutputShapeException) as error:
         reason = f"the step depends on values of tensors: {str(error).splitlines()[0]}"
         raise UserError(Problem(reason, "use torch.where() instead of if and while")) from error
@@ -132,7 +134,11 @@ class Step:
         value = self.value(own | {f"model.{n}": leaf for n, leaf in leaves.items()}, inputs)
         trained = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
         found = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
-        gradients = {n: g for n, g in zip(trained, found, strict=True) if g is not None}
+        gradients = {
+            name: accumulated(gradient, trained[name])
+            for name, gradient in zip(trained, found, strict=True)
+            if gradient is not None
+        }
         for name, gradient in gradients.items():
             leaves[name].grad = gradient
         self.update(own, leaves)
@@ -159,6 +165,22 @@ class Step:
         for label, (name, key) in self.keys.items():
             optimizer.state[leaves[name]][key] = own[label]
         optimizer.step()
+
+
+def accumulated(gradient: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
+    """A gradient in the layout in which PyTorch accumulates it: that of its parameter."""
+    pairs = zip(leaf.shape, gradient.stride(), leaf.stride(), strict=True)
+    if all(size == 1 or own == wanted for size, own, wanted in pairs):
+        return gradient
+    return torch.empty_like(leaf).copy_(gradient)
+
+
+def contiguous_first(grad: torch.Tensor, x: torch.Tensor, *others: Any) -> Any:
+    """Normalisation on contiguous copies. The kernel makes them inside, and returns a contiguous
+    tensor; the fake kernel of PyTorch 2.14 returns one of another layout."""
+    if grad.is_contiguous() and x.is_contiguous():
+        return NotImplemented
+    return LAYER_NORM_BACKWARD(grad.contiguous(), x.contiguous(), *others)
 
 
 def replica(
