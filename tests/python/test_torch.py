@@ -258,6 +258,26 @@ def test_refusals_of_runs() -> None:
     assert "settings of the optimizer have changed" in refusal(plan.run)
 
 
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.LSTM(8, 16, batch_first=True), nn.Linear(16, 10)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x)[0][:, -1])
+
+
+def test_layers_of_onednn_have_no_fake_results() -> None:
+    inputs = torch.randn(4, 5, 8), torch.randint(10, (4,))
+    model = Recurrent()
+    plan = vmcu_torch.plan(model, inputs, cross_entropy, descent(model))
+    assert "mkldnn_rnn_layer" in refusal(plan.run)
+    with torch.backends.mkldnn.flags(enabled=False):
+        pair = Pair(Recurrent(), descent, inputs, cross_entropy)
+        for seed in range(3):
+            pair.step(seed)
+
+
 def test_a_report_has_all_figures() -> None:
     model = small()
     plan = vmcu_torch.plan(model, batch(), cross_entropy, descent(model))

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
+from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.placement.graphs import GraphPlan
 
 from .graph import StepGraph
@@ -74,6 +75,7 @@ def outside_bytes(step: TracedStep) -> int:
 class Place:
     """Where the results of a node are: views of the buffer, None where it has no result."""
 
+    node: str
     views: tuple[torch.Tensor | None, ...]
     is_tuple: bool
 
@@ -112,7 +114,7 @@ class Execution:
         memory = graph.memory[node]
         names = memory if isinstance(memory, list) else [memory]
         views = tuple(self.views[name] if name else None for name in names)
-        return node, function_of(target, Place(views, isinstance(memory, list)))
+        return node, function_of(target, Place(node.name, views, isinstance(memory, list)))
 
     def bind(self) -> None:
         """Moves the user's tensors into the buffer. They stay there: those of a former step are
@@ -169,10 +171,10 @@ def function_of(target: Any, place: Place) -> Function:
     if target in UNINITIALISED:
         return lambda *args, **kwargs: place.value
     if target in COPIES:
-        return lambda source, **kwargs: copied(source, place)
+        return lambda source, **kwargs: copied(source, place, str(target))
     variant = out_variant(target)
     if variant is None:
-        return lambda *args, **kwargs: copied(target(*args, **kwargs), place)
+        return lambda *args, **kwargs: copied(target(*args, **kwargs), place, str(target))
     overload, names = variant
     outs = dict(zip(names, place.views, strict=True))
     dropped = OUTPUT_ARGUMENTS - {argument.name for argument in overload._schema.arguments}
@@ -185,9 +187,15 @@ def function_of(target: Any, place: Place) -> Function:
     return call
 
 
-def copied(results: Any, place: Place) -> Any:
-    """Copies results into the buffer and returns them there."""
+def copied(results: Any, place: Place, op: str) -> Any:
+    """Copies results into the buffer and returns them there. UserError if PyTorch's fake operator
+    has announced others."""
     for view, result in zip(place.views, results if place.is_tuple else [results], strict=True):
-        if view is not None:
-            view.copy_(result)
+        if view is None:
+            continue
+        if result is None or result.shape != view.shape:
+            reason = "the operator returns another shape than its fake tensor"
+            remedy = "plan and execute under torch.backends.mkldnn.flags(enabled=False)"
+            raise UserError(Problem(reason, remedy, node=place.node, op=op))
+        view.copy_(result)
     return place.value
