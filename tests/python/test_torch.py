@@ -181,6 +181,34 @@ def test_writes_in_place_constants_and_parameters_without_gradient() -> None:
     assert "cos" in writer["after"]
 
 
+class Patches(nn.Module):
+    """Normalises channels, as ConvNeXt does: convolutions get permuted images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(16), nn.LayerNorm(16)])
+        self.start, self.down = nn.Conv2d(3, 16, 2, 2), nn.Conv2d(16, 16, 2, 2)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: Any) -> Any:
+        x = self.norms[0](self.start(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = self.norms[1](self.down(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return self.head(x.mean((2, 3)))
+
+
+def test_permuted_images_and_their_gradients_have_the_layout_of_pytorch() -> None:
+    inputs = torch.randn(4, 3, 16, 16), torch.randint(10, (4,))
+    pair = Pair(Patches(), lambda m: torch.optim.AdamW(m.parameters()), inputs, cross_entropy)
+    for seed in range(5):
+        pair.step(seed)
+    strides = {name: value.stride() for name, value in pair.models[0].named_parameters()}
+    found: dict[str, Any] = {}
+    pair.plan.run(on_gradient=lambda name, value: found.update({name: value.stride()}))
+    assert found == strides
+    calls = [n for n in pair.plan.step.graph.nodes if "layer_norm_backward" in str(n.target)]
+    assert all(one.meta["val"].is_contiguous() for n in calls for one in n.args[:2])
+
+
 class Twins(nn.Module):
     """Two branches that share running statistics, and draw random numbers."""
 
