@@ -15,6 +15,7 @@ set(runtime
   kernels/recomputed.c
   kernels/softmax.c
   kernels/support.c
+  kernels/svdf.c
   kernels/gen/add.c
   kernels/gen/add_helium.c
   kernels/gen/blocks_dsp.S

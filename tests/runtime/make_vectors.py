@@ -39,9 +39,10 @@ POOL_BYTES = 2600
 LAYERS_MAX = 5
 EDGE_STEP = 8
 SEED = 11
+# How many layers there are of kinds whose layers have tables of 0.5 to 1 KB each.
+FEW = dict.fromkeys(("attention", "log_softmax_onnx", "lstm", "rms_norm", "table_mean"), 1)
+FEW |= {"softmax": 2}
 # Kinds of layers that stand for many kernels, or for one that does many things.
-# Kinds whose layers have tables of 0.5 to 1 KB each.
-ONE = {"lstm", "table_mean"}
 MORE = {"add": 2, "depthwise_square": 2, "pointwise_operator": 4}
 
 
@@ -50,7 +51,7 @@ def graphs(most: int) -> Iterator[tuple[str, Graph]]:
     have all of, some."""
     for kind in LAYERS:
         for number in range(MORE.get(kind, 1)):
-            yield f"{kind}_{number}", fitting(kind, SEED + number, 1 if kind in ONE else most)
+            yield f"{kind}_{number}", fitting(kind, SEED + number, min(most, FEW.get(kind, most)))
     yield "mean", means()
     for first in range(0, len(EDGES), EDGE_STEP):
         graph = edge_layers(first, 1)
