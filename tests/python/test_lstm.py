@@ -81,6 +81,25 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
         assert main(["verify", str(path), "-n", "30", "--seed", str(seed), "--on", target]) == 0
 
 
+def test_both_directions(tmp_path: Path) -> None:
+    """As Keras writes Bidirectional: the second one reads all rows in reverse, and so do others
+    what it gives."""
+    m = TfliteModel(1)
+    axis = m.constant(np.array([1], np.int32))
+
+    def reversed_rows(x: int, channels: int) -> int:
+        return m.op("REVERSE_V2", [x, axis], m.like(x, (1, 6, channels)), "ReverseV2")
+
+    x = m.activation((1, 6, 10))
+    one, other = (lstm(m, rows, 10, 6, 8) for rows in (x, reversed_rows(x, 10)))
+    other = m.op("QUANTIZE", [reversed_rows(other, 8)], m.like(one, (1, 6, 8)), "Quantize")
+    out = m.like(one, (1, 6, 16))
+    out = m.op("CONCATENATION", [one, other], out, "Concatenation", axis=2)
+    path = m.save(tmp_path / "net.tflite", [x], [out])
+    for target in ("virtual", "host"):
+        assert main(["verify", str(path), "-n", "50", "--on", target]) == 0
+
+
 def test_a_thousand_calls(tmp_path: Path) -> None:
     path = network(1, tmp_path / "net.tflite")
     assert main(["verify", str(path), "-n", "1000", "--on", "host"]) == 0
