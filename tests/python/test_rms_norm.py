@@ -18,7 +18,8 @@ from vmcu_tools import oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.onnx.importer import load
 from vmcu_tools.ops import bind
-from vmcu_tools.ops.rms_norm import RmsNorm
+from vmcu_tools.ops.rms_norm import MOST_CHANNELS, RmsNorm, fits
+from vmcu_tools.quantize.calibration import quantize
 
 # Channels, epsilon, scale of the output.
 FORMS = ((3, 0.37, 0.02), (16, 1e-7, 0.031), (48, 5.0, 0.02), (256, 300.0, 0.011))
@@ -93,6 +94,41 @@ def test_a_scale_that_is_no_power_of_two(tmp_path: Path) -> None:
         for read in (0.25, 0.3, 2.0)
     ]
     assert kinds == ["RmsNorm", "LayerNorm", "RmsNorm"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "epsilon", "scale"), [(4, 0.0, 1.0), (4, 2.0**31, 1.0), (4, 1.0, 2.0**31)]
+)
+def test_what_float32_is_not_asked_for(channels: int, epsilon: float, scale: float) -> None:
+    """Factors at the ends of float32."""
+    gain = np.ones(channels, np.float32)
+    assert fits(channels, gain, 1.0, 1.0)
+    assert not fits(channels, gain, epsilon, scale)
+    assert not fits(MOST_CHANNELS + 1, np.ones(MOST_CHANNELS + 1, np.float32), 1.0, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.5])
+def test_quantised_norms_keep_their_epsilon(epsilon: float | None, tmp_path: Path) -> None:
+    """Of values whose mean square is near it; the quantised file's norm is near that in float."""
+    pytest.importorskip("onnxruntime")
+    m = OnnxModel(1, opset=23)
+    more = {} if epsilon is None else {"epsilon": epsilon}
+    y = m.node("RMSNormalization", ["x", m.constant(np.ones(8, np.float32))], axis=-1, **more)
+    shape = TensorProto.FLOAT, (1, 8)
+    onnx.save(m.proto({"x": shape}, {y: shape}), tmp_path / "float.onnx")
+    size = 0.003 if epsilon is None else 0.7
+    x = size * m.rng.normal(size=(20, 1, 8)).astype(np.float32)
+    quantize(tmp_path / "float.onnx", tmp_path / "int8.onnx", [{"x": one} for one in x])
+    op = load(tmp_path / "int8.onnx").nodes[0].op
+    assert isinstance(op, RmsNorm)
+    runs = [computed(tmp_path / name, x[0]) for name in ("float.onnx", "int8.onnx")]
+    np.testing.assert_allclose(runs[1], runs[0], atol=0.05)
+
+
+def computed(path: Path, x: np.ndarray) -> np.ndarray:
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: x})[0]
 
 
 def test_a_scale_matters_to_others(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ..frontends.onnx.attributes import attributes_of
-from .steps import Steps
+from .node_writer import NodeWriter
 
 Shapes = dict[str, list[int]]
 
@@ -19,7 +19,7 @@ Shapes = dict[str, list[int]]
 def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
     """Products, scale, masks and softmax; keys and values of fewer heads are repeated, and earlier
     ones go in front. None: a form that is left as it is."""
-    given, steps = attributes_of(node), Steps(graph, node.output[0])
+    given, steps = attributes_of(node), NodeWriter(graph, node.output[0])
     names = [*node.input, *[""] * (6 - len(node.input))]
     mask, past = names[3], names[4:6]
     outputs = [*node.output, *[""] * (4 - len(node.output))]
@@ -66,7 +66,7 @@ def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[N
 
 
 def _by_heads(
-    steps: Steps, names: Sequence[str], shapes: Shapes, given: dict[str, Any]
+    steps: NodeWriter, names: Sequence[str], shapes: Shapes, given: dict[str, Any]
 ) -> tuple[list[str], tuple[int, int, int], tuple[int, int]] | None:
     """Queries, keys and values as (1, heads, tokens, depth); heads, tokens and depth of queries;
     heads and tokens of keys."""
@@ -93,7 +93,7 @@ def _by_heads(
     return made, (heads, tokens, depth), (shared, every)
 
 
-def _repeated(steps: Steps, name: str, shared: int, heads: int, tokens: int) -> str:
+def _repeated(steps: NodeWriter, name: str, shared: int, heads: int, tokens: int) -> str:
     """(1, shared, tokens, depth) as (1, heads, tokens, depth), each head several times."""
     times = heads // shared
     parted = steps.add("Unsqueeze", [name, steps.ints(2)])
@@ -104,7 +104,7 @@ def _repeated(steps: Steps, name: str, shared: int, heads: int, tokens: int) -> 
 def rotary(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
     """Each pair of channels turned by the angle of its position. None: a form that is left as it
     is."""
-    given, steps = attributes_of(node), Steps(graph, node.output[0])
+    given, steps = attributes_of(node), NodeWriter(graph, node.output[0])
     x, shape = node.input[0], shapes.get(node.input[0], [])
     heads = given.get("num_heads", 0)
     if len(shape) not in (3, 4) or min(shape) < 1 or (len(shape) == 3 and heads < 1):

@@ -12,8 +12,8 @@ from ..errors import Problem, UserError
 from ..frontends.common import UnsupportedError
 from ..frontends.onnx.attributes import attributes_of
 from .attention import attention, rotary
+from .node_writer import NodeWriter
 from .recurrent import GATES, unrolled
-from .steps import Steps
 
 
 def take_apart(model: onnx.ModelProto, origin: str) -> tuple[onnx.ModelProto, list[list[str]]]:
@@ -74,7 +74,7 @@ def _group_normalization(
         return None
     groups, channels = given["num_groups"], shape[1]
     tail = [1] * (len(shape) - 2)
-    steps = Steps(graph, node.output[0])
+    steps = NodeWriter(graph, node.output[0])
     gain, offset = (
         steps.constant(what, np.repeat(array, channels // array.size).reshape(-1, *tail))
         for what, array in zip(("gain", "offset"), factors, strict=True)

@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 
-class Steps:
+class NodeWriter:
     """Names of tensors and constants begin with that of the replaced node's output."""
 
     def __init__(self, graph: onnx.GraphProto, name: str):
