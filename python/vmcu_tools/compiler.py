@@ -74,11 +74,11 @@ def _prepared(path: Path, options: CompileOptions) -> Graph:
     # What is constant in a first call is not in the next.
     whole = planner.original is not None or bool(graph.states)
     if graph.recurs:
-        graph = optimized(joined_inputs(graph))
+        graph = optimized(_with_one_input(graph))
     else:
         graph = optimize(graph, all_channels=whole)
         if graph.states:
-            graph = joined_inputs(detached(graph)) if recurs(graph) else prepared(graph)
+            graph = _with_one_input(graph) if recurs(graph) else prepared(graph)
     return with_time(graph, options.hop, options.time) if options.hop else graph
 
 
@@ -89,9 +89,12 @@ def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
         graph = fed_back(load(path), state) if may_keep_state(path) else None
     except UserError:
         return 0
-    if graph is None or not graph.states or not graph.inputs:
+    if graph is None or not graph.states:
         return 0
-    ahead = {name for name, _ in graph.fed}
-    given = [port for port in graph.inputs if port.name not in ahead]
-    # Several of them are one row.
-    return graph.tensors[given[0].tensor].shape[0] if len(given) == 1 else 1
+    graph = _with_one_input(graph)
+    return graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
+
+
+def _with_one_input(graph: Graph) -> Graph:
+    """A graph that keeps state, with its inputs besides the states as one row."""
+    return joined_inputs(detached(graph) if recurs(graph) else graph)

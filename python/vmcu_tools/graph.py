@@ -288,9 +288,9 @@ class Graph:
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
     names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
-    compute anew. `fields`: the file's inputs where they are one row. `aligned`:
-    tensors that begin where scratch can. `dropped`: names of the file's
-    outputs that are float constants, which the graph does not have.
+    compute anew. `fields`: the file's inputs where they are one row. `aligned`: tensors that begin
+    where scratch can. `dropped`: names of the file's outputs that are float constants, which the
+    graph does not have.
     """
 
     name: str

@@ -61,8 +61,7 @@ static struct real square_root(struct real x)
 {
 	/* An even exponent, and 25 or 26 bits of the root. */
 	const int32_t up = 26 + (int32_t)((uint32_t)x.exponent & 1U);
-	const uint64_t square = (uint64_t)x.mantissa << up;
-	uint64_t left = square;
+	uint64_t left = (uint64_t)x.mantissa << up;
 	uint64_t root = 0;
 
 	for (uint64_t bit = UINT64_C(1) << 50; bit != 0U; bit >>= 2) {

@@ -349,11 +349,10 @@ class _Emitter:
         return found
 
     def _field(self, number: int, field: RowField) -> FieldRow:
-        dtype = field.port.dtype if field.port.is_wide else "int8"
         return FieldRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_FIELD{number}",
             name=comment(field.port.name),
-            dtype=dtype.replace("64", "32"),
+            dtype=f"int{8 * field.port.element_bytes}",
             first=field.first,
             bytes=field.tensor.bytes,
             scale=f"{np.float32(field.tensor.scale)}f",

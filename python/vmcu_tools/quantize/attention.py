@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,89 +17,122 @@ from .node_writer import NodeWriter
 Shapes = dict[str, list[int]]
 
 
+@dataclass(frozen=True)
+class _Operands:
+    """Queries (1, heads, tokens, depth), keys and values (1, shared, every, ...), by name."""
+
+    query: str
+    key: str
+    value: str
+    heads: int
+    shared: int
+    tokens: int
+    every: int
+    depth: int
+
+
 def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
     """Products, scale, masks and softmax; keys and values of fewer heads are repeated, and earlier
     ones go in front. None: a form that is left as it is."""
     given, steps = attributes_of(node), NodeWriter(graph, node.output[0])
-    names = [*node.input, *[""] * (6 - len(node.input))]
-    mask, past = names[3], names[4:6]
+    inputs = [*node.input, *[""] * (6 - len(node.input))]
     outputs = [*node.output, *[""] * (4 - len(node.output))]
-    found = _by_heads(steps, names[:3], shapes, given)
-    if found is None or outputs[3] or bool(past[0]) != bool(past[1]):
+    found = _by_heads(steps, inputs[:3], shapes, given)
+    if found is not None:
+        found = _behind_earlier(steps, found, inputs[4:6], outputs[1:3], shapes)
+    if found is None or outputs[3] or (inputs[4] and given.get("is_causal")):
         return None
-    (query, key, value), (heads, tokens, depth), keys = found
-    shared, every = keys
-    if past[0]:
-        before = shapes.get(past[0], [])
-        if len(before) != 4 or min(before) < 1 or given.get("is_causal"):
-            return None
-        every += before[2]
-        key, value = (
-            steps.add("Concat", [earlier, new], name, axis=2)
-            for earlier, new, name in zip(past, (key, value), outputs[1:3], strict=True)
-        )
-    elif any(outputs[1:3]):
-        return None
-    if heads != shared:
-        key, value = (_repeated(steps, one, shared, heads, every) for one in (key, value))
-    scale = np.float32(given.get("scale") or depth**-0.5)
-    turned = steps.add("Transpose", [key], perm=[0, 1, 3, 2])
-    scores = steps.add("MatMul", [query, turned])
-    scores = steps.add("Mul", [scores, steps.constant("scale", np.asarray(scale))])
-    masks = [mask] if mask else []
-    if given.get("is_causal"):
-        later = np.triu(np.ones((tokens, every), np.bool_), 1)
-        never = np.where(later, -np.inf, 0).astype(np.float32)
-        masks.append(steps.constant("causal", never))
-    if cap := given.get("softcap", 0.0):
-        limit = steps.constant("softcap", np.float32(cap))
-        scores = steps.add("Tanh", [steps.add("Div", [scores, limit])])
-        scores = steps.add("Mul", [scores, limit])
-    for one in masks:
-        scores = steps.add("Add", [scores, one])
+    key, value = (
+        _repeated(steps, name, found) if found.heads != found.shared else name
+        for name in (found.key, found.value)
+    )
+    scores = _scores(steps, found, key, given)
+    for mask in _masks(steps, found, inputs[3], bool(given.get("is_causal"))):
+        scores = steps.add("Add", [scores, mask])
     shares = steps.add("Softmax", [scores], axis=-1)
-    if len(shapes[names[0]]) == 4:
+    if len(shapes[inputs[0]]) == 4:
         steps.add("MatMul", [shares, value], node.output[0])
         return steps.nodes
     turned = steps.add("Transpose", [steps.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
-    steps.add("Reshape", [turned, steps.ints(1, tokens, -1)], node.output[0])
+    steps.add("Reshape", [turned, steps.ints(1, found.tokens, -1)], node.output[0])
     return steps.nodes
 
 
 def _by_heads(
     steps: NodeWriter, names: Sequence[str], shapes: Shapes, given: dict[str, Any]
-) -> tuple[list[str], tuple[int, int, int], tuple[int, int]] | None:
-    """Queries, keys and values as (1, heads, tokens, depth); heads, tokens and depth of queries;
-    heads and tokens of keys."""
+) -> _Operands | None:
+    """Queries, keys and values with an axis for their heads."""
     sizes = [shapes.get(name, []) for name in names]
-    if any(len(s) not in (3, 4) or len(s) != len(sizes[0]) or min(s) < 1 for s in sizes):
+    rank = len(sizes[0])
+    if rank not in (3, 4) or any(len(s) != rank or min(s) < 1 or s[0] != 1 for s in sizes):
         return None
-    if any(s[0] != 1 for s in sizes):
-        return None
-    if len(sizes[0]) == 4:
-        heads, shared = sizes[0][1], sizes[1][1]
-        tokens, every, depth = sizes[0][2], sizes[1][2], sizes[0][3]
-        made = list(names)
+    if rank == 4:
+        heads, shared, depth, made = sizes[0][1], sizes[1][1], sizes[0][3], list(names)
     else:
         heads, shared = given.get("q_num_heads", 0), given.get("kv_num_heads", 0)
         if min(heads, shared) < 1 or sizes[0][2] % heads or sizes[1][2] % shared:
             return None
-        tokens, every, depth = sizes[0][1], sizes[1][1], sizes[0][2] // heads
-        made = []
+        depth, made = sizes[0][2] // heads, []
         for name, size, count in zip(names, sizes, (heads, shared, shared), strict=True):
             parted = steps.add("Reshape", [name, steps.ints(1, size[1], count, -1)])
             made.append(steps.add("Transpose", [parted], perm=[0, 2, 1, 3]))
-    if heads % shared or sizes[2][-2 if len(sizes[0]) == 4 else 1] != every:
+    tokens, every, others = (size[-2] for size in sizes)
+    if heads % shared or others != every:
         return None
-    return made, (heads, tokens, depth), (shared, every)
+    query, key, value = made
+    return _Operands(query, key, value, heads, shared, tokens, every, depth)
 
 
-def _repeated(steps: NodeWriter, name: str, shared: int, heads: int, tokens: int) -> str:
-    """(1, shared, tokens, depth) as (1, heads, tokens, depth), each head several times."""
-    times = heads // shared
+def _behind_earlier(
+    steps: NodeWriter,
+    found: _Operands,
+    past: Sequence[str],
+    present: Sequence[str],
+    shapes: Shapes,
+) -> _Operands | None:
+    """With the keys and values of a cache in front, which then have the names `present`."""
+    if not any(past):
+        return None if any(present) else found
+    before = shapes.get(past[0], [])
+    if not all(past) or len(before) != 4 or min(before) < 1:
+        return None
+    key, value = (
+        steps.add("Concat", [earlier, new], name, axis=2)
+        for earlier, new, name in zip(past, (found.key, found.value), present, strict=True)
+    )
+    return replace(found, key=key, value=value, every=found.every + before[2])
+
+
+def _scores(steps: NodeWriter, found: _Operands, key: str, given: dict[str, Any]) -> str:
+    """Products of queries and keys, scaled and capped."""
+    scale = np.float32(given.get("scale") or found.depth**-0.5)
+    turned = steps.add("Transpose", [key], perm=[0, 1, 3, 2])
+    scores = steps.add("MatMul", [found.query, turned])
+    scores = steps.add("Mul", [scores, steps.constant("scale", scale)])
+    if cap := given.get("softcap", 0.0):
+        limit = steps.constant("softcap", np.float32(cap))
+        scores = steps.add("Tanh", [steps.add("Div", [scores, limit])])
+        scores = steps.add("Mul", [scores, limit])
+    return scores
+
+
+def _masks(steps: NodeWriter, found: _Operands, mask: str, causal: bool) -> list[str]:
+    """What is added to scores."""
+    masks = [mask] if mask else []
+    if causal:
+        later = np.triu(np.ones((found.tokens, found.every), np.bool_), 1)
+        never = np.where(later, -np.inf, 0).astype(np.float32)
+        masks.append(steps.constant("causal", never))
+    return masks
+
+
+def _repeated(steps: NodeWriter, name: str, found: _Operands) -> str:
+    """(1, shared, every, ...) as (1, heads, every, ...), each head several times."""
+    times = found.heads // found.shared
     parted = steps.add("Unsqueeze", [name, steps.ints(2)])
-    spread = steps.add("Expand", [parted, steps.ints(1, shared, times, tokens, 1)])
-    return steps.add("Reshape", [spread, steps.ints(1, heads, tokens, -1)])
+    shape = steps.ints(1, found.shared, times, found.every, 1)
+    spread = steps.add("Expand", [parted, shape])
+    return steps.add("Reshape", [spread, steps.ints(1, found.heads, found.every, -1)])
 
 
 def rotary(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:

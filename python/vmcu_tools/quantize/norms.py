@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import NodeProto, helper, numpy_helper
+from onnx import NodeProto, numpy_helper
 
+from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.quantize import SCALE_FREE
 from ..ops.rms_norm import MOST_CHANNELS
+from .node_writer import NodeWriter
 
 
 def spell_norms(model: onnx.ModelProto) -> None:
@@ -27,16 +29,12 @@ def spell_norms(model: onnx.ModelProto) -> None:
     # From opset 18 on the axes of a mean are an input.
     later = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")) >= 18
     for node in graph.node:
-        given, gain = (_dequantised(made, arrays, node, place) for place in (0, 1))
-        last = next((a.i for a in node.attribute if a.name == "axis"), -1) == -1
-        factors = None if gain is None else gain.array
-        if node.op_type not in SCALE_FREE or not last or given is None or factors is None:
+        norm = _norm(made, arrays, node) if node.op_type in SCALE_FREE else None
+        if norm is None:
             nodes.append(node)
-        elif factors.ndim == 1 and factors.size <= MOST_CHANNELS:
-            nodes.extend(_spelled(graph, node, given, factors, later))
-            spelled.append(f"{node.output[0]}/integers")
         else:
-            nodes.append(node)
+            nodes.extend(_spelled(NodeWriter(graph, node.output[0]), norm, later))
+            spelled.append(f"{node.output[0]}/integers")
     del graph.node[:]
     graph.node.extend(nodes)
     # By its shape the importer knows which axis is the last.
@@ -45,58 +43,62 @@ def spell_norms(model: onnx.ModelProto) -> None:
 
 
 @dataclass(frozen=True)
-class _Dequantised:
-    """A quantised tensor that is read as float, with one scale; array: its values if constant."""
+class _Norm:
+    """Over the last axis, of integers `source` with a zero point, read with `scale`; gain: float32
+    (C,)."""
 
     source: str
     zero_point: str
     scale: float
-    array: np.ndarray | None
+    gain: np.ndarray
+    epsilon: float
 
 
-def _dequantised(
-    made: dict[str, NodeProto], arrays: dict[str, np.ndarray], node: NodeProto, place: int
-) -> _Dequantised | None:
-    """What makes an input, None if it is not of this kind."""
-    name = node.input[place] if len(node.input) > place else ""
-    maker = made.get(name)
+def _norm(
+    made: dict[str, NodeProto], arrays: dict[str, np.ndarray], node: NodeProto
+) -> _Norm | None:
+    """What a node normalises; None if its sum is not of few integers with one scale."""
+    given = attributes_of(node)
+    names = [*node.input, ""][:2]
+    x, gain = (_quantised(arrays, made.get(name)) for name in names)
+    if given.get("axis", -1) != -1 or x is None or gain is None or gain.source not in arrays:
+        return None
+    integers = arrays[gain.source].astype(np.float32) - arrays[gain.zero_point].astype(np.float32)
+    if integers.ndim != 1 or integers.size > MOST_CHANNELS:
+        return None
+    factors = integers * np.float32(gain.scale)
+    return _Norm(x.source, x.zero_point, x.scale, factors, given.get("epsilon", 1e-5))
+
+
+@dataclass(frozen=True)
+class _Quantised:
+    """What a DequantizeLinear reads, with one scale and a constant zero point."""
+
+    source: str
+    zero_point: str
+    scale: float
+
+
+def _quantised(arrays: dict[str, np.ndarray], maker: NodeProto | None) -> _Quantised | None:
     if maker is None or maker.op_type != "DequantizeLinear" or len(maker.input) < 3:
         return None
-    scale, zero = (arrays.get(name, np.zeros(0, np.float32)) for name in maker.input[1:3])
-    if scale.size != 1 or zero.size != 1:
+    source, scale, zero = maker.input
+    if any(name not in arrays or arrays[name].size != 1 for name in (scale, zero)):
         return None
-    array = arrays.get(maker.input[0])
-    if array is not None:
-        array = (array.astype(np.float32) - zero.astype(np.float32)) * scale
-    return _Dequantised(maker.input[0], maker.input[2], float(scale.ravel()[0]), array)
+    return _Quantised(source, zero, float(arrays[scale].ravel()[0]))
 
 
-def _spelled(
-    graph: onnx.GraphProto, node: NodeProto, given: _Dequantised, gain: np.ndarray, later: bool
-) -> list[NodeProto]:
+def _spelled(steps: NodeWriter, norm: _Norm, later: bool) -> list[NodeProto]:
     """The norm's single operators."""
-    title = node.output[0]
-
-    def constant(what: str, value: np.ndarray | float, kind: type = np.float32) -> str:
-        array: np.ndarray = np.array(value, kind)
-        graph.initializer.append(numpy_helper.from_array(array, f"{title}/{what}"))
-        return f"{title}/{what}"
-
-    epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
-    addend = constant("addend", epsilon / given.scale**2)
-    whole = f"{title}/integers"
-    axes = [constant("axes", np.array([-1]), np.int64)] if later else []
-    attributes: dict[str, Any] = {} if later else {"ReduceMean": {"axes": [-1]}}
-    steps = (
-        ("DequantizeLinear", [given.source, constant("one", 1), given.zero_point], whole),
-        ("Mul", [whole, whole], f"{title}/squares"),
-        ("ReduceMean", [f"{title}/squares", *axes], f"{title}/mean"),
-        ("Add", [f"{title}/mean", addend], f"{title}/sum"),
-        ("Sqrt", [f"{title}/sum"], f"{title}/root"),
-        ("Div", [whole, f"{title}/root"], f"{title}/normal"),
-        ("Mul", [f"{title}/normal", constant("gain", gain)], title),
-    )
-    return [
-        helper.make_node(op, inputs, [name], name, **attributes.get(op, {}))
-        for op, inputs, name in steps
-    ]
+    title = steps.name
+    addend = steps.constant("addend", np.float32(norm.epsilon / norm.scale**2))
+    axes = [steps.constant("axes", np.array([-1], np.int64))] if later else []
+    one = steps.constant("one", np.float32(1))
+    attributes: dict[str, Any] = {} if later else {"axes": [-1]}
+    x = steps.add("DequantizeLinear", [norm.source, one, norm.zero_point], f"{title}/integers")
+    squares = steps.add("Mul", [x, x], f"{title}/squares")
+    mean = steps.add("ReduceMean", [squares, *axes], f"{title}/mean", **attributes)
+    total = steps.add("Add", [mean, addend], f"{title}/sum")
+    normal = steps.add("Div", [x, steps.add("Sqrt", [total], f"{title}/root")], f"{title}/normal")
+    steps.add("Mul", [normal, steps.constant("gain", norm.gain)], title)
+    return steps.nodes
