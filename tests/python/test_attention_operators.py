@@ -35,6 +35,8 @@ ATTENTION: dict[str, tuple[Inputs, dict]] = {
     "softcap": (FOUR, {"softcap": 1.5}),
     "shared keys": (SHARED, {}),
     "three axes, shared keys": (THREE, COUNTS | {"is_causal": 1}),
+    "batch of two": ({n: (2, *s[1:]) for n, s in SHARED.items()}, {}),
+    "batch of two, three axes": ({n: (2, *s[1:]) for n, s in THREE.items()}, COUNTS),
     "cache": (SHARED | {"": ()} | CACHE, {}),
     "cache, three axes": (THREE | {"": ()} | CACHE, COUNTS),
 }
@@ -87,6 +89,26 @@ def test_apart_it_computes_the_same(case: str) -> None:
     assert op not in {node.op_type for node in apart.graph.node}
     for one, other in zip(computed(apart, given), wanted, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+# Of forms that are left as they are: the operator, inputs, attributes, results.
+LEFT: dict[str, tuple[str, Inputs, dict, int]] = {
+    "three axes, no count": ("Attention", THREE, {}, 1),
+    "a count that divides nothing": ("Attention", THREE, COUNTS | {"q_num_heads": 5}, 1),
+    "scores as a result": ("Attention", FOUR, {}, 4),
+    "a causal cache": ("Attention", SHARED | {"": ()} | CACHE, {"is_causal": 1}, 3),
+    "rotary, no count": ("RotaryEmbedding", X3 | HALF, {}, 1),
+    "rotary, two axes": ("RotaryEmbedding", {"x": (TOKENS, DEPTH)} | HALF, {"num_heads": 1}, 1),
+    "rotary, unknown size": ("RotaryEmbedding", {"x": (1, 3, 0, DEPTH)} | HALF, {}, 1),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_is_left(case: str) -> None:
+    """`vmcu quantize` names it."""
+    op, inputs, attributes, results = LEFT[case]
+    apart, _ = take_apart(model_of(op, inputs, attributes, results), "")
+    assert [node.op_type for node in apart.graph.node] == [op]
 
 
 def test_a_step_with_positions_and_a_cache(

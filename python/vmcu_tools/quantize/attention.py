@@ -19,7 +19,7 @@ Shapes = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class _Operands:
-    """Queries (1, heads, tokens, depth), keys and values (1, shared, every, ...), by name."""
+    """Queries (N, heads, tokens, depth), keys and values (N, shared, every, ...), by name."""
 
     query: str
     key: str
@@ -54,7 +54,7 @@ def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[N
         steps.add("MatMul", [shares, value], node.output[0])
         return steps.nodes
     turned = steps.add("Transpose", [steps.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
-    steps.add("Reshape", [turned, steps.ints(1, found.tokens, -1)], node.output[0])
+    steps.add("Reshape", [turned, steps.ints(0, found.tokens, -1)], node.output[0])
     return steps.nodes
 
 
@@ -64,7 +64,7 @@ def _by_heads(
     """Queries, keys and values with an axis for their heads."""
     sizes = [shapes.get(name, []) for name in names]
     rank = len(sizes[0])
-    if rank not in (3, 4) or any(len(s) != rank or min(s) < 1 or s[0] != 1 for s in sizes):
+    if rank not in (3, 4) or any(len(s) != rank or min(s[1:]) < 1 for s in sizes):
         return None
     if rank == 4:
         heads, shared, depth, made = sizes[0][1], sizes[1][1], sizes[0][3], list(names)
@@ -74,7 +74,7 @@ def _by_heads(
             return None
         depth, made = sizes[0][2] // heads, []
         for name, size, count in zip(names, sizes, (heads, shared, shared), strict=True):
-            parted = steps.add("Reshape", [name, steps.ints(1, size[1], count, -1)])
+            parted = steps.add("Reshape", [name, steps.ints(0, size[1], count, -1)])
             made.append(steps.add("Transpose", [parted], perm=[0, 2, 1, 3]))
     tokens, every, others = (size[-2] for size in sizes)
     if heads % shared or others != every:
@@ -94,7 +94,7 @@ def _behind_earlier(
     if not any(past):
         return None if any(present) else found
     before = shapes.get(past[0], [])
-    if not all(past) or len(before) != 4 or min(before) < 1:
+    if not all(past) or len(before) != 4 or min(before[1:]) < 1:
         return None
     key, value = (
         steps.add("Concat", [earlier, new], name, axis=2)
@@ -127,12 +127,12 @@ def _masks(steps: NodeWriter, found: _Operands, mask: str, causal: bool) -> list
 
 
 def _repeated(steps: NodeWriter, name: str, found: _Operands) -> str:
-    """(1, shared, every, ...) as (1, heads, every, ...), each head several times."""
+    """(N, shared, every, ...) as (N, heads, every, ...), each head several times."""
     times = found.heads // found.shared
     parted = steps.add("Unsqueeze", [name, steps.ints(2)])
     shape = steps.ints(1, found.shared, times, found.every, 1)
     spread = steps.add("Expand", [parted, shape])
-    return steps.add("Reshape", [spread, steps.ints(1, found.heads, found.every, -1)])
+    return steps.add("Reshape", [spread, steps.ints(0, found.heads, found.every, -1)])
 
 
 def rotary(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
