@@ -154,7 +154,7 @@ def test_what_does_not_go_with_memories(
 ) -> None:
     problem = write(larger(1), tmp_path / "p.csv")
     assert main(["place", str(problem), "--memory", "a=1M,b=1M", *words]) == 1
-    assert "--memory cannot be combined with" in capsys.readouterr().err
+    assert f"{words[0]} cannot be combined with --memory" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

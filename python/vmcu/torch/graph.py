@@ -150,7 +150,12 @@ class Builder:
             self.random = node.name
         after = [name for name in dict.fromkeys(after) if name != node.name]
         entry = {"name": node.name, "inputs": list(dict.fromkeys(reads)), "outputs": outputs}
-        self.graph.nodes.append({**entry, "after": after} if after else entry)
+        optional = {
+            "after": after,
+            "writes": list(dict.fromkeys(writes)),
+            "repeatable": not is_random(node),
+        }
+        self.graph.nodes.append(entry | {name: value for name, value in optional.items() if value})
 
     def sources(self, node: Node) -> list[str]:
         """The nodes that the numbers among a node's arguments are computed from."""

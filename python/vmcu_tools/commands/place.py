@@ -10,12 +10,13 @@ from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from .options import Subparsers, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, titled
-from .values import byte_count, memories, real
+from .values import banks, byte_count, real
 
 EXAMPLES = (
     ("PROBLEM.csv", "buffers with lifetimes, at offsets"),
     ("PROBLEM.csv --memory fast=64K,slow=1M:10", "in two memories"),
     ("--graph FILE.json --json PLAN.json", "order and offsets of any graph"),
+    ("--graph FILE.json --memory fast=64M,slow=1G:10", "in less memory than it needs"),
     ("IN.tflite --output OUT.tflite", "for TensorFlow Lite Micro's interpreter"),
 )
 TFLITE = ".tflite"
@@ -26,6 +27,16 @@ TFLITE_SECONDS = 20.0
 def duration(text: str) -> float:
     """Seconds; 0 is the shortest search."""
     return real(text, "number of seconds")
+
+
+def limit(text: str) -> int | float:
+    """Bytes, or a part of the smallest peak as a number up to 1."""
+    if not text.endswith("%"):
+        return byte_count(text)
+    share = real(text[:-1], "percentage", most=100.0) / 100
+    if not share:
+        raise argparse.ArgumentTypeError("nothing runs in 0%; write for example 70%")
+    return share
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -64,11 +75,21 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     limits.add_argument(
         "--memory",
-        type=memories,
+        type=banks,
         default=(),
         metavar="NAME=SIZE[:COST],...",
         help="place buffers in several memories, the cheap ones first, at the least total cost; "
-        "COST: of an access, which the column accesses counts (default 0, 1, 2, ...)",
+        "COST: of an access, which the column accesses counts (default 0, 1, 2, ...). With "
+        "--graph, all nodes run in the first memory: tensors are copied to the second and back, "
+        "and nodes run again, at the least total cost; COST: of copying a byte, in the unit of "
+        "the nodes' cost",
+    )
+    limits.add_argument(
+        "--limit",
+        type=limit,
+        metavar="SIZE|PERCENT",
+        help="with --graph and --memory: use only so much of the first memory, for example 48M, or "
+        "70%% of the smallest peak of an order",
     )
     limits.add_argument(
         "--seconds",
@@ -99,8 +120,10 @@ def run(args: argparse.Namespace) -> int:
         if args.problem is not None and args.problem.suffix == TFLITE:
             _check_tflite(args)
             return tflite(args)
+        if args.limit is not None and not (args.graph and args.memory):
+            raise UserError(Problem("--limit requires --graph and --memory", "give both"))
         if args.memory:
-            return distribution(args)
+            return limited(args) if args.graph else distribution(args)
         return graph(args) if args.graph else buffers(args)
     except InputError as error:
         problems = [Problem(c.reason, c.remedy, c.file) for c in error.complaints]
@@ -170,11 +193,7 @@ def distribution(args: argparse.Namespace) -> int:
     from ..report import placements
     from ..report.terminal import console, write_json
 
-    if args.graph or args.capacity is not None or args.output:
-        other = "--graph" if args.graph else "--output" if args.output else "--capacity"
-        raise UserError(
-            Problem(f"--memory cannot be combined with {other}", "leave out one of the two")
-        )
+    _refuse_with_memory(args)
     problem = files.read(args.problem)
     named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
     found = several.place_in(problem, named, _seconds(args, SECONDS))
@@ -184,6 +203,43 @@ def distribution(args: argparse.Namespace) -> int:
         raise UserError(Problem(reason, "allow more with --memory", problem.origin))
     placements.print_distribution(problem, named, found, console())
     write_json(placements.distribution_figures(problem, named, found), args.json)
+    return EXIT_DONE
+
+
+def _refuse_with_memory(args: argparse.Namespace) -> None:
+    others = {
+        "--capacity": args.capacity is not None,
+        "--output": args.output is not None,
+        "--only": bool(args.only),
+        "--solver": bool(args.solver),
+    }
+    reason = "{} cannot be combined with --memory"
+    refuse_with(others, reason, "leave out one of the two", args.graph or args.problem)
+
+
+def limited(args: argparse.Namespace) -> int:
+    """Runs a graph in less memory than its tensors need."""
+    from .. import progress
+    from ..placement import SECONDS, graphs
+    from ..placement.ordering import best_order
+    from ..placement.spilling import Prices, solve_within
+    from ..report import limited_plans
+    from ..report.terminal import console, write_json
+
+    _refuse_with_memory(args)
+    if len(args.memory) > 2:
+        reason = f"{len(args.memory)} memories: a graph is planned for one or two"
+        raise UserError(Problem(reason, "name the one in which nodes run, and one for copies"))
+    problem, fast = graphs.read(args.graph), args.memory[0]
+    bytes_ = fast.capacity if args.limit is None else args.limit
+    if isinstance(bytes_, float):
+        bytes_ = int(bytes_ * best_order(problem.tasks).peak)
+    slow = args.memory[1] if len(args.memory) > 1 else None
+    prices = Prices(slow.wait, slow.capacity) if slow else Prices()
+    with progress.clock("ordering and placing", _seconds(args, SECONDS)) as watch:
+        plan = solve_within(problem, min(bytes_, fast.capacity), prices, args.seconds, watch)
+    limited_plans.print_limited(problem, args.memory, plan, console())
+    write_json(limited_plans.limited_figures(problem, args.memory, plan), args.json)
     return EXIT_DONE
 
 

@@ -7,7 +7,6 @@ import argparse
 import itertools
 import math
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from .parser import suggestion
 
 CONTAINER = ".vmcu"
-UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+UNITS = {"": 1, "k": 1024, "m": 1024 * 1024, "g": 1 << 30}
 
 
 def is_container(path: Path | None) -> bool:
@@ -26,10 +25,10 @@ def is_container(path: Path | None) -> bool:
 def byte_count(text: str) -> int:
     """'65536', '64K', '64 KB', '64KiB', '1.5K' or '0.5M' to bytes; K is 1024. A part of a byte is
     refused, not rounded, so that no limit differs from the one that was written."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([km])i?)?b?", text.strip().lower(), re.ASCII)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmg])i?)?b?", text.strip().lower(), re.ASCII)
     if match is None or float(match[1]) == 0:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a size; write 65536, 64K, 1.5K or 1M (K is 1024 bytes)"
+            f"'{text}' is not a size; write 65536, 64K, 1.5K, 1M or 1G (K is 1024 bytes)"
         )
     size = Fraction(match[1]) * UNITS[match[2] or ""]
     if size.denominator != 1:
@@ -53,9 +52,9 @@ class Memories(tuple[Region, ...]):
         return ",".join(f"{one.name}={one.capacity}:{one.wait:g}" for one in self)
 
 
-def memories(text: str) -> Memories:
-    """'dtcm=64K,psram=8M:10' to memories; without it, an access waits as many cycles as there are
-    memories in front."""
+def banks(text: str) -> list[Region]:
+    """'fast=64M,slow=1G:10' to memories of any size, the cheap ones first; without it, an access
+    costs as much as there are memories in front."""
     found: list[Region] = []
     for part in text.split(","):
         match = re.fullmatch(r"([A-Za-z]\w*)=([^:]+)(?::(.+))?", part.strip(), flags=re.ASCII)
@@ -66,21 +65,23 @@ def memories(text: str) -> Memories:
         name, size, wait = match.groups()
         cycles = float(len(found)) if wait is None else real(wait, "number of cycles", most=1e6)
         found.append(Region(name.lower(), byte_count(size), cycles))
-    _check_memories(found)
-    return Memories(found)
-
-
-def _check_memories(found: Sequence[Region]) -> None:
     if len({region.name for region in found}) < len(found):
         raise argparse.ArgumentTypeError("two memories have the same name")
-    if len(found) > MOST_POOLS:
-        raise argparse.ArgumentTypeError(f"{len(found)} memories, the most is {MOST_POOLS}")
     if any(before.wait > after.wait for before, after in itertools.pairwise(found)):
         raise argparse.ArgumentTypeError("name the fast memories before the slow ones")
+    return found
+
+
+def memories(text: str) -> Memories:
+    """'dtcm=64K,psram=8M:10' to memories of a device."""
+    found = banks(text)
+    if len(found) > MOST_POOLS:
+        raise argparse.ArgumentTypeError(f"{len(found)} memories, the most is {MOST_POOLS}")
     large = next((region for region in found if region.capacity > MOST_OF_SEVERAL), None)
     if large is not None and len(found) > 1:
         most = MOST_OF_SEVERAL // UNITS["m"]
         raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
+    return Memories(found)
 
 
 def count(text: str) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks plans of `vmcu place --graph` and `vmcu place --memory` from the two files alone.
+It is one file so that it can be copied and read alone.
 
     python checker.py GRAPH.json PLAN.json
     python checker.py PROBLEM.csv PLAN.json
@@ -11,6 +12,10 @@ A graph: each step of the order is written down as the set of tensors alive at i
 all orders is proven again, by a node that needs as much in every order, or by visiting all sets of
 nodes that can have run below it (at most MOST_SETS); the output says which of the two, or neither.
 It does not prove a height that is larger than the worst step.
+
+A graph with a limit (`actions` in the plan): the actions are replayed. Each place in memory has a
+content, the nodes that have written it; a node must find what those before it in the order have
+left, and a repeated one what it found the first time. That nothing costs less is not proven.
 
 Buffers in several memories: every buffer is in a memory, at an offset that it may have, and shares
 no byte with another one that is alive with it. The `bound`: at each of the plan's `moments`, the
@@ -235,6 +240,152 @@ def proof(graph: dict[str, Any], bound: int) -> str:
     return f"none of the orders needs less than {bound}: {found} sets"
 
 
+class Replay:
+    """Runs a plan with copies and repeated nodes, on contents: by place, who has written it."""
+
+    def __init__(self, graph: dict[str, Any], plan: dict[str, Any]):
+        self.plan, self.place, self.size = plan, places(graph), sizes(graph)
+        self.tensors = {t["name"]: t for t in graph["tensors"]}
+        self.nodes = {node["name"]: node for node in graph["nodes"]}
+        made = {t for node in graph["nodes"] for t in node.get("outputs", [])}
+        self.given = [root for root in self.size if root not in made]
+        self.true: dict[str, list[str]] = {root: [] for root in self.given}
+        self.fast: dict[str, list[str]] = {root: [] for root in self.given}
+        self.slow: dict[str, list[str]] = {}
+        self.saw: dict[str, dict[str, list[str]]] = {}
+        self.copied, self.cost = 0, Fraction(0)
+
+    def reads(self, node: Row) -> set[str]:
+        """The places that a node needs and does not make."""
+        outputs = node.get("outputs", [])
+        return {self.place[t] for t in (*node.get("inputs", []), *outputs)} - set(outputs)
+
+    def changes(self, node: Row) -> set[str]:
+        """The places that a node makes or changes."""
+        return {self.place[t] for t in (*node.get("outputs", []), *node.get("writes", []))}
+
+    def present(self, key: str, at: int) -> set[str]:
+        """The places that lie in a memory during an action and have been there before it."""
+        return {
+            stay["tensor"]
+            for stay in self.plan[key]
+            if "tensor" in stay and stay["first"] <= at - (at > 0) and at < stay["until"]
+        }
+
+    def run(self) -> None:
+        """All actions; WrongPlanError."""
+        for at, action in enumerate(self.plan["actions"]):
+            for memory, key in ((self.fast, "stays"), (self.slow, "copies")):
+                for lost in memory.keys() - self.present(key, at):
+                    if self.size[lost]:
+                        del memory[lost]
+            self.act(at, action)
+        missing = [name for name in self.nodes if name not in self.saw]
+        demand(not missing, f"{missing} do not run")
+        end = len(self.plan["actions"])
+        for tensor in self.tensors.values():
+            root = self.place[tensor["name"]]
+            if tensor.get("keep") and self.size[root]:
+                inside = end == 0 or root in self.present("stays", end - 1) or self.new(root, end)
+                demand(inside, f"{root} is not in memory at the end")
+                demand(self.fast.get(root) == self.true[root], f"{root} is stale at the end")
+
+    def new(self, root: str, end: int) -> bool:
+        """Whether a place comes into memory by the last action and stays."""
+        return any(
+            s.get("tensor") == root and s["first"] == end - 1 and s["until"] >= end
+            for s in self.plan["stays"]
+        )
+
+    def act(self, at: int, action: Row) -> None:
+        """One action."""
+        what, name = action["do"], action["name"]
+        if what in ("store", "fetch"):
+            source, target = (self.fast, self.slow) if what == "store" else (self.slow, self.fast)
+            demand(name in source, f"action {at} copies {name}, which is not there")
+            target[name] = list(source[name])
+            self.copied += self.size[name]
+            self.cost += self.size[name] * Fraction(self.plan["memories"][1]["cost"])
+            return
+        demand(what in ("run", "repeat"), f"action {at} is a {what}")
+        node = self.nodes[name]
+        found = {root: list(self.fast[root]) for root in self.reads(node) if root in self.fast}
+        demand(found.keys() == self.reads(node), f"{name} lacks an input in action {at}")
+        if what == "run":
+            demand(name not in self.saw, f"{name} runs twice")
+            demand(self.saw.keys() >= set(node.get("after", [])), f"{name} runs too early")
+            stale = [root for root in found if found[root] != self.true[root]]
+            demand(not stale, f"{name} reads {stale}, which are not as they were left")
+            self.saw[name] = found
+            for root in self.changes(node):
+                before = [] if root in node.get("outputs", []) else self.true[root]
+                self.true[root] = self.fast[root] = [*before, name]
+            return
+        root = action["tensor"]
+        demand(bool(node.get("repeatable")), f"{name} cannot be repeated")
+        demand(self.saw.get(name) == found, f"{name} does not find again what it has found")
+        others = self.changes(node) - {root} - set(node.get("outputs", []))
+        demand(root in self.changes(node) and not others, f"{name} changes {others} again")
+        before = [] if root in node.get("outputs", []) else self.fast[root]
+        self.fast[root] = [*before, name]
+        self.cost += Fraction(node.get("cost", 0))
+
+    def scratch(self, action: Row) -> int:
+        """The bytes of an action beside places."""
+        node = self.nodes.get(action["name"], {}) if action["do"] in ("run", "repeat") else {}
+        beside = [t for t in node.get("outputs", []) if self.place[t] == t]
+        lost = [t for t in beside if action["do"] == "repeat" and t != action["tensor"]]
+        return int(node.get("scratch", 0)) + sum(self.size[t] for t in lost)
+
+    def height(self, key: str) -> tuple[int, int]:
+        """The bytes in the worst action, and the highest end, in one memory."""
+        peak = height = 0
+        for at, action in enumerate(self.plan["actions"]):
+            need, spans = self.scratch(action) if key == "stays" else 0, []
+            for stay in self.plan[key]:
+                if stay["first"] <= at < stay["until"]:
+                    name = stay.get("tensor")
+                    size = need if name is None else self.size[name]
+                    of_this = name is not None or stay["scratch"] == action["name"]
+                    demand(of_this, f"scratch in action {at} is another node's")
+                    spans.append((stay["offset"], stay["offset"] + size, str(name)))
+            there = any(name == "None" for _, _, name in spans)
+            demand(there or not need, f"action {at} has no scratch")
+            for (_, end, one), (first, _, other) in itertools.pairwise(sorted(spans)):
+                demand(end <= first, f"{one} and {other} share bytes in action {at}")
+            demand(
+                all(first >= 0 for first, _, _ in spans), f"an offset in action {at} is negative"
+            )
+            peak = max(peak, sum(end - first for first, end, _ in spans))
+            height = max([height, *(end for _, end, _ in spans)])
+        return peak, height
+
+
+def check_limited(graph: dict[str, Any], plan: dict[str, Any]) -> str:
+    """What is right about a plan with a limit; WrongPlanError."""
+    replay = Replay(graph, plan)
+    replay.run()
+    for stay in plan["stays"]:
+        for tensor in (
+            t for t in graph["tensors"] if replay.place[t["name"]] == stay.get("tensor")
+        ):
+            right = stay["offset"] % tensor.get("alignment", 1) == 0
+            fixed = tensor.get("offset")
+            demand(right and fixed in (None, stay["offset"]), f"{tensor['name']} is misplaced")
+    peak, height = replay.height("stays")
+    slow = replay.height("copies")[1] if plan["copies"] else 0
+    for key, value in (("peak", peak), ("height", height), ("copied", replay.copied)):
+        demand(plan[key] == value, f"{key} is {value}, not {plan[key]}")
+    cost = float(replay.cost)
+    demand(abs(cost - plan["cost"]) <= 1e-9 * max(cost, 1), f"the cost is {cost}")
+    for memory, used in zip(plan["memories"], (height, slow), strict=False):
+        demand(used <= memory["capacity"], f"{memory['name']} has less than {used} bytes")
+        demand(used == memory["height"], f"{memory['name']} takes {used} bytes")
+    return (
+        f"right: {height} bytes, {peak} in the worst action, {replay.copied} copied, cost {cost:g}"
+    )
+
+
 def rows_of(path: Path) -> list[Row]:
     """The buffers of a problem."""
     rows: list[Row] = []
@@ -306,6 +457,8 @@ def check_memories(rows: list[Row], plan: dict[str, Any]) -> tuple[float, float]
 
 def graph_verdict(graph: dict[str, Any], plan: dict[str, Any]) -> str:
     """What is right about the plan of a graph; WrongPlanError."""
+    if "actions" in plan:
+        return check_limited(graph, plan)
     peak, height = check(graph, plan)
     text = f"right: {height} bytes, {peak} in the worst step, none less in this order"
     return text if graph.get("order") else f"{text}\n{proof(graph, min(plan['bound'], peak))}"

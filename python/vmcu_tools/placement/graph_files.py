@@ -5,17 +5,19 @@
      "nodes": [{"name": "a", "inputs": ["x"], "outputs": ["y"]}, ...]}
 
 A tensor that no node makes is there from the start. It is alive until its last reader has run; with
-"keep": true to the end. Optional: of a node "after", the names of nodes that must have run, and
-"scratch", bytes while it runs; of a tensor "alignment", a fixed "offset", and "shares", another
-tensor whose offset it has, where both live until neither is needed; of the whole "order", the names
-of all nodes. Input: JSON. Output: NamedGraph, or InputError with everything that is wrong.
+"keep": true to the end. Optional: of a node "after", the names of nodes that must have run,
+"scratch", bytes while it runs, "writes", the inputs that it changes, "cost" of running it, and
+"repeatable", whether that gives the same again; of a tensor "alignment", a fixed "offset", and
+"shares", another tensor whose offset it has, where both live until neither is needed; of the
+whole "order", the names of all nodes. Input: JSON. Output: NamedGraph, or InputError with
+everything that is wrong.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,10 @@ MOST_BYTES = 1 << 60
 FIELDS = {
     "problem": {"tensors", "nodes", "order"},
     "tensor": {"name", "size", "alignment", "offset", "shares", "keep"},
-    "node": {"name", "inputs", "outputs", "after", "scratch"},
+    "node": {
+        *("name", "inputs", "outputs", "after", "scratch"),
+        *("writes", "cost", "repeatable"),
+    },
 }
 
 
@@ -240,8 +245,7 @@ class Reader:
         offset = None
         if entry.get("offset") is not None:
             offset = self.number(entry, "offset", 0, None)
-        if not isinstance(entry.get("keep", False), bool):
-            self.wrong(f"keep of '{entry['name']}' is no truth value", "write true or false")
+        self.truth(entry, "keep")
         alignment = self.number(entry, "alignment", 1, 1)
         if offset is not None and offset % alignment:
             self.wrong(
@@ -256,12 +260,35 @@ class Reader:
     ) -> GraphTask:
         """A node of the list, its tensors as they are there."""
         what = f"node '{entry['name']}'"
+        inputs = tuple(self.listed(entry, "inputs", names, what, "tensor"))
+        writes = tuple(self.listed(entry, "writes", names, what, "tensor"))
+        if not set(writes) <= set(inputs):
+            self.wrong(f"{what} writes what it does not read", "name it among the inputs")
         return GraphTask(
-            tuple(self.listed(entry, "inputs", names, what, "tensor")),
+            inputs,
             tuple(self.listed(entry, "outputs", names, what, "tensor")),
             tuple(self.listed(entry, "after", numbers, what, "node")),
             self.number(entry, "scratch", 0, 0),
+            writes=writes,
+            cost=self.cost(entry),
+            is_repeatable=self.truth(entry, "repeatable"),
         )
+
+    def cost(self, entry: dict[str, Any]) -> float:
+        """What running a node costs."""
+        value = entry.get("cost", 0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < MOST_BYTES:
+            self.wrong(f"cost {value!r} of '{entry['name']}' is no number from 0 on", "give one")
+            return 0.0
+        return float(value)
+
+    def truth(self, entry: dict[str, Any], key: str) -> bool:
+        """A field that is true or false."""
+        value = entry.get(key, False)
+        if not isinstance(value, bool):
+            self.wrong(f"{key} of '{entry['name']}' is no truth value", "write true or false")
+        return value is True
 
     def made_once(self, tasks: Sequence[GraphTask], tensors: Sequence[dict[str, Any]]) -> None:
         """Complains of tensors that several nodes make."""
@@ -301,6 +328,8 @@ def merged(tensors: Sequence[NamedTensor], tasks: Sequence[GraphTask], kept: set
     for task in tasks:
         also = [roots[t] for t in (*task.inputs, *task.outputs) if roots[t] != t]
         inputs = dict.fromkeys((*task.inputs, *(t for t in also if t not in task.outputs)))
-        found.append(GraphTask(tuple(inputs), task.outputs, task.after, task.scratch))
+        changed = [roots[t] for t in task.writes]
+        changed += [roots[t] for t in task.outputs if roots[t] != t]
+        found.append(replace(task, inputs=tuple(inputs), writes=tuple(dict.fromkeys(changed))))
     keeps = {roots[t] for t in kept} | kept
     return TaskGraph(tuple(sizes), tuple(found), frozenset(keeps))

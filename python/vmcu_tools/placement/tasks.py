@@ -19,6 +19,8 @@ class GraphTask:
 
     `after`: tasks that must have run, whatever they make. `scratch`: bytes while it runs. `shared`:
     for each input how many bytes the outputs can share with it if it dies here; empty for none.
+    `writes`: inputs that it changes. `cost`: of running it, in any unit. `is_repeatable`: whether
+    it makes the same of the same inputs again.
     """
 
     inputs: tuple[int, ...]
@@ -26,6 +28,9 @@ class GraphTask:
     after: tuple[int, ...] = ()
     scratch: int = 0
     shared: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    cost: float = 0.0
+    is_repeatable: bool = False
 
 
 class CycleError(ValueError):
