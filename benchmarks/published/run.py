@@ -3,6 +3,8 @@
 
 python benchmarks/published/run.py [TABLE...] [--models DIR] [--write FILE]
 
+serial.csv: times with weights in serial flash (tigris-bench).
+
 cores.csv: ST's times of MLPerf Tiny's rounds 1.0 to 1.3, closed division, on three boards.
 
 published.csv, all for a NUCLEO-L4R5ZI at 120 MHz. throughput: inferences a second of microTVM with
@@ -25,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
@@ -43,6 +46,7 @@ from vmcu_tools.runners import RUNNERS  # noqa: E402
 import build  # noqa: E402
 
 FACTS = Path(__file__).with_name("published.csv")
+SERIAL = Path(__file__).with_name("serial.csv")
 CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
 # A Cortex-M7 with the assembly of a Cortex-M4.
@@ -126,17 +130,22 @@ def error() -> Table:
     return Table("Modelled and published", columns, rows, (note,), behind)
 
 
-def modelled(file: Path) -> float:
-    """Milliseconds of an inference. Raises ValueError if `vmcu bench` fails, which says why."""
+def benched(file: Path, words: Sequence[str]) -> dict[str, Any]:
+    """What `vmcu bench` writes. Raises ValueError if it fails, which says why."""
     with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as null:
         report = Path(folder) / "bench.json"
         with contextlib.redirect_stdout(null):
-            words = ["bench", str(file), "--board", BOARD, "--flash-wait", str(WAITS)]
-            code = vmcu([*words, "--json", str(report)])
+            code = vmcu(["bench", str(file), *words, "--json", str(report)])
         if code:
             raise ValueError(f"{file} has no figures")
-        cycles = json.loads(report.read_text(encoding="utf-8"))["cycles"]
-        return round(cycles / MEGAHERTZ / 1000, 3)
+        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        return found
+
+
+def modelled(file: Path) -> float:
+    """Milliseconds of an inference. Raises ValueError if `vmcu bench` fails, which says why."""
+    found = benched(file, ["--board", BOARD, "--flash-wait", str(WAITS)])
+    return round(float(found["cycles"]) / MEGAHERTZ / 1000, 3)
 
 
 def estimated(file: Path) -> float:
@@ -274,18 +283,46 @@ def dual(folder: Path, only: Sequence[str] = ()) -> Table:
     return Table("Cortex-M7", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
 
 
+def serial(folder: Path) -> Table:
+    """The model of serial flash beside times that were published for another engine."""
+    with SERIAL.open(encoding="utf-8", newline="") as file:
+        facts = list(csv.DictReader(file))
+    rows = []
+    for row in facts:
+        found = benched(folder / MODELS[row["network"]], ["--board", row["board"]])
+        with_waits, without = found["cycles"], found["cycles"] - found["flash_waits"]
+        spent = found["time"]["milliseconds"]
+        rows.append(
+            (
+                f"{row['network']} on {row['board']}",
+                f"{spent * without / with_waits:.2f}",
+                f"{found['flash_bytes']:,}",
+                f"{spent:.2f}",
+                row["ms"],
+                row["engine"],
+                f"{spent / float(row['ms']):.2f}",
+            )
+        )
+    columns = (
+        *("milliseconds", "without waiting for flash", "bytes read"),
+        *("vmcu, modelled", "published", "of", "modelled/published"),
+    )
+    files = hashes([SERIAL, *(folder / MODELS[row["network"]] for row in facts)])
+    return Table("Serial flash", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
+
+
 def cycles(row: Mapping[str, str]) -> float:
     """Millions, of a row of cores.csv."""
     return float(row["ms"]) * float(row["mhz"]) / 1000
 
 
 def command(name: str) -> str:
-    models = " --models DIR" * (name in ("engines", "estimates", "dual"))
+    models = " --models DIR" * (name in ("engines", "estimates", "dual", "serial"))
     return f"python benchmarks/published/run.py {name}{models}"
 
 
 def main() -> None:
-    parser = options(__doc__, ("error", "engines", "estimates", "cores", "dual"))
+    parser = options(__doc__, ("error", "engines", "estimates", "cores", "dual", "serial"))
     parser.add_argument("--models", type=Path, metavar="DIR", help="folder of MLPerf Tiny's files")
     args = parser.parse_args()
     tables = {"error": error, "cores": cores}
@@ -293,6 +330,7 @@ def main() -> None:
         tables["engines"] = partial(engines, args.models)
         tables["estimates"] = partial(estimates, args.models)
         tables["dual"] = partial(dual, args.models)
+        tables["serial"] = partial(serial, args.models)
     show(parser, args, tables, command)
 
 

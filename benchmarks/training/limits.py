@@ -42,9 +42,9 @@ PER_BYTE, SLOW_BYTES = 0.1, 1 << 40
 
 @dataclass(frozen=True)
 class Limited:
-    """A step within a limit. peak: the smallest, bytes; copied: bytes, there and back; shares: of the
-    step's time that copies and repeats, copies alone and repeats alone take, None where there is no
-    plan; seconds: of CPU, of the first."""
+    """A step within a limit. peak: the smallest, bytes; copied: bytes, there and back; shares: of
+    the step's time that copies and repeats, copies alone and repeats alone take, None where there
+    is no plan; seconds: of CPU, of the first."""
 
     name: str
     peak: int

@@ -227,6 +227,11 @@ def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture
             ["hello.onnx", "--board", "b", "--measure", "--flash-wait", "1"],
             "cannot be combined with --measure",
         ),
+        (["hello.onnx", "--flash", "qspi:40MB/s"], "add --board NAME"),
+        (
+            ["hello.onnx", "--board", "b", "--flash", "qspi:40MB/s", "--flash-wait", "1"],
+            "leave out --flash-wait",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -250,6 +255,32 @@ def test_a_board_takes_its_cycles_at_its_clock(
     assert board["cycles"] == counted["cycles"] > 0
     assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 80e3, abs=6e-4)
     assert counted["time"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["qspi", "qspi:40", "qspi:0MB/s", "qspi:4MB/s,cache", "qspi:4MB/s,way=2", ":4MB/s"]
+)
+def test_what_is_no_serial_flash(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "hello.onnx", "--board", "rpi_pico2", "--flash", text]) == 2
+    assert "is no serial flash; write for example" in capsys.readouterr().err
+
+
+def test_serial_flash_takes_the_time_of_its_reads(tmp_path: Path) -> None:
+    """Each line that is missed is a read of its bytes and those before its data, at the bus's
+    rate; a larger cache misses no more, and code reads at least its own bytes once."""
+    hello, found = str(paths.root() / "samples" / "hello" / "hello.onnx"), []
+    for number, flash in enumerate(("qspi:15MB/s,line=8", "qspi:30MB/s,line=8", "qspi:15MB/s")):
+        out = tmp_path / f"{number}.json"
+        words = ["--board", "rpi_pico2", "--flash", flash, "--json", str(out)]
+        assert main(["bench", hello, *words]) == 0
+        found.append(json.loads(out.read_text()))
+    slow, fast, long = found
+    lines = slow["flash_bytes"] / 8
+    assert lines > 100 and slow["flash_waits"] == lines * 180
+    assert fast["flash_waits"] == lines * 90
+    assert slow["cycles"] - slow["flash_waits"] == fast["cycles"] - fast["flash_waits"]
+    assert long["flash_waits"] == long["flash_bytes"] / 32 * 420
+    assert slow["time"]["milliseconds"] == pytest.approx(slow["cycles"] / 150e3, abs=6e-4)
 
 
 def test_a_board_whose_flash_is_unknown_counts_no_waits(
@@ -524,5 +555,5 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", PARTS)
 def test_caches_of_flash_are_whole_lines(name: str) -> None:
-    one = PARTS[name].flash
+    one = PARTS[name].at(100.0)
     assert one.code_bytes % one.granule == 0 == one.data_bytes % one.granule

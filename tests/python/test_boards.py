@@ -143,10 +143,10 @@ def test_the_estimate_is_that_of_the_layers(
 
 
 def test_without_a_model_the_reason_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    external = "it executes from external flash, which has no model"
+    external = "it executes from external flash, whose reads must be counted"
     no_core = "there is no cycle model for cortex-"
     for board, reason, of_bench in (
-        ("rpi_pico", f"{no_core}m0+", external),
+        ("adafruit_kb2040", f"{no_core}m0+", external),
         ("bbc_microbit", f"{no_core}m0", f"{no_core}m0"),
         ("teensy41", external, external),
         ("frdm_k22f", "its clock is unknown", "its clock is unknown"),
@@ -178,9 +178,11 @@ def test_cores_and_wait_states_cost_cycles() -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_boards_with_known_flash_count(name: str) -> None:
     board = known()[name]
-    assert board.waits == BOARDS[name].flash.waits > 0 and not board.unknown
-    assert BOARDS[name].flash.caches.code > 0
-    assert emulated(board.core).startswith("qemu:") and not board.lacks(TIMINGS)
+    flash = BOARDS[name].at(board.megahertz or 0)
+    assert board.external == bool(flash.bus)
+    assert board.external or (board.waits == flash.waits > 0 and not board.unknown)
+    assert flash.caches.code > 0
+    assert emulated(board.cpu).startswith("qemu:") and not board.lacks(TIMINGS, bool(flash.bus))
 
 
 def test_patterns_match_boards_and_socs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

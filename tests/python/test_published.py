@@ -129,3 +129,13 @@ def test_what_does_not_fit_has_the_smallest_pool(fronts: ModuleType) -> None:
 def test_what_fits_runs(fronts: ModuleType) -> None:
     found = fronts.reached(fronts.Point("digits", "digits.onnx", 100_000, 1.5), DIGITS)
     assert found.differing == 0 and found.macs == 1 and found.bytes <= 100_000
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+def test_the_model_of_serial_flash_is_near_what_was_published(benchmark: ModuleType) -> None:
+    present(SHARED / "mlperf-tiny-ad.tflite")
+    found = benchmark.serial(SHARED)
+    again = f"{benchmark.command('serial')} --models DIR --write doc/cycles.md"
+    name, *cells = found.rows[0]
+    assert list(rows_of("serial")[name].values()) == cells, again
+    assert abs(float(cells[-1]) - 1) <= 0.2

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import Problem, UserError
-from .flash import BOARDS
+from .flash import BOARDS, Flash
 
 # Of Zephyr's boards; scripts/boards.py writes it.
 TABLE = Path(__file__).with_name("boards.csv")
@@ -51,13 +51,13 @@ class Board:
         """What compilers call its core."""
         return self.core.replace("+", "plus")
 
-    def lacks(self, cores: Container[str]) -> str:
+    def lacks(self, cores: Container[str], is_flash_known: bool = False) -> str:
         """Why cycles do not become milliseconds, where those cores have a model; empty if they
-        do."""
+        do. is_flash_known: whether somebody says what a serial flash takes."""
         if self.cpu not in cores:
             return f"there is no cycle model for {self.core}"
-        if self.external:
-            return "it executes from external flash, which has no model"
+        if self.external and not is_flash_known:
+            return "it executes from external flash, whose reads must be counted"
         return "" if self.megahertz else "its clock is unknown"
 
     @property
@@ -76,6 +76,7 @@ def known() -> dict[str, Board]:
 
 def _board(row: dict[str, str]) -> Board:
     part = BOARDS.get(row["name"])
+    waits = part.flash.waits if part and isinstance(part.flash, Flash) else None
     return Board(
         row["name"],
         "",
@@ -84,7 +85,7 @@ def _board(row: dict[str, str]) -> Board:
         int(row["ram"]),
         int(row["flash"]),
         int(row["mhz"]) if row["mhz"] else None,
-        None if part is None else part.flash.waits,
+        waits,
         row["external"] == "yes",
         row["source"],
     )

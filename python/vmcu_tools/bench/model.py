@@ -49,8 +49,9 @@ POINTER_BYTES = 4
 class LayerBench:
     """`calls` of the kernel, usually one for each output row. What is per MAC is None for layers
     without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they go, and
-    `flash_waits`, part of `cycles`, what flash behind its caches adds; see timing.py. A board that
-    was measured tells cycles alone, the rest is None; a core without rules has no cycles."""
+    `flash_waits`, part of `cycles`, what flash behind its caches adds, and `flash_bytes` what is
+    read past them; see timing.py. A board that was measured tells cycles alone, the rest is None; a
+    core without rules has no cycles."""
 
     name: str
     op: str
@@ -65,6 +66,7 @@ class LayerBench:
     stores: int | None = None
     spent: Spent | None = None
     flash_waits: int | None = None
+    flash_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class BenchReport:
     stack_bytes: int | None = None
     spent: Spent | None = None
     flash_waits: int | None = None
+    flash_bytes: int | None = None
     energy: Energy | None = None
     time: Time | None = None
     memories: tuple[MemoryBench, ...] = ()
@@ -322,6 +325,7 @@ def row(
         counts.stores,
         spent,
         stalls,
+        None if flash is None else flash.fetched(counts),
     )
 
 

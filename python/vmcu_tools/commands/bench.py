@@ -25,7 +25,7 @@ from .options import (
     refuse_with,
 )
 from .parser import MACHINE, OUTPUT, WEAR, titled
-from .values import count, is_container, zephyr_board
+from .values import count, is_container, serial_flash, zephyr_board
 from .wear import DEFAULT
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("model.tflite", "instructions and cycles, layer by layer"),
     ("model.tflite --board nucleo_f411re", "modelled milliseconds on that board"),
+    ("model.tflite --board rpi_pico2 --flash qspi:40MB/s,line=8", "with code in serial flash"),
     ("--wear", "stacks that move, as in the paper"),
     ("--wear model.onnx --rotate", "every store of an inference"),
 )
@@ -85,6 +86,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         type=count,
         metavar="N",
         help="add the modelled cost of flash with N wait states behind small caches",
+    )
+    where.add_argument(
+        "--flash",
+        type=serial_flash,
+        metavar="BUS:RATE,...",
+        help="with --board: code and constants are in serial flash behind a cache, for example "
+        "qspi:40MB/s,cache=16K,line=8 (default: cache=16K,line=32)",
     )
     titled(bench, OUTPUT).add_argument(
         "--keep",
@@ -137,6 +145,7 @@ def _wear(args: argparse.Namespace) -> int:
         "--measure": args.measure,
         "--serial": args.serial is not None,
         "--flash-wait": args.flash_wait is not None,
+        "--flash": args.flash is not None,
         "--keep": args.keep is not None,
         "--hop": bool(args.hop),
         "--state": args.state is not None,
@@ -167,10 +176,10 @@ def _check(args: argparse.Namespace) -> None:
     wear.options(unused)
     of_wear = changed(args, vars(unused.parse_args([])))
     refuse_with(of_wear, "{} requires --wear", "add --wear, or leave it out", args.model)
-    of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
+    of_a_model = (args.flash_wait, args.flash, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
         raise UserError(
-            Problem("--board, --flash-wait, --keep and --hop require a model", "name one")
+            Problem("--board, --flash, --flash-wait, --keep and --hop require a model", "name one")
         )
     if args.measure and args.board is None:
         raise UserError(
@@ -178,13 +187,17 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.serial is not None and not args.measure:
         raise UserError(Problem("--serial requires --measure", "add --measure"))
-    if args.measure and (args.flash_wait is not None or args.keep is not None):
-        raise UserError(
-            Problem(
-                "--flash-wait and --keep cannot be combined with --measure",
-                "leave out one of the two",
-            )
-        )
+    if args.measure:
+        others = {
+            "--flash-wait": args.flash_wait is not None,
+            "--flash": args.flash is not None,
+            "--keep": args.keep is not None,
+        }
+        reason = "{} cannot be combined with --measure"
+        refuse_with(others, reason, "leave out one of the two", args.model)
+    if args.flash is not None and (args.board is None or args.flash_wait is not None):
+        reason = "--flash requires --board, whose clock it needs, and replaces --flash-wait"
+        raise UserError(Problem(reason, "add --board NAME, and leave out --flash-wait"))
 
 
 def _stream(args: argparse.Namespace) -> StreamBench:
@@ -194,6 +207,7 @@ def _stream(args: argparse.Namespace) -> StreamBench:
     others = {
         "--board": args.board is not None,
         "--flash-wait": args.flash_wait is not None,
+        "--flash": args.flash is not None,
     }
     refuse_with(others, "--hop cannot be combined with {}", "leave out one of the two", args.model)
     if is_container(args.model):
@@ -231,11 +245,13 @@ def _report(args: argparse.Namespace) -> BenchReport:
         from ..runners.zephyr import ZephyrRunner
 
         return measure(compiled(args), name, ZephyrRunner(args.board, port=args.serial))
-    board = None if args.board is None else _board(args.board)
+    board = None if args.board is None else _board(args.board, args.flash is not None)
     part = None if board is None else BOARDS.get(board.name)
     # Plans are made for the machine that counts.
     args.on = target = args.on or (DEFAULT if board is None else model.emulated(board.cpu))
-    flash = None if part is None else part.flash
+    flash = None
+    if board is not None and board.megahertz is not None and (part or args.flash):
+        flash = (args.flash or part).at(board.megahertz)
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
     model.board(target)
@@ -245,12 +261,13 @@ def _report(args: argparse.Namespace) -> BenchReport:
         report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
     if board is None:
         return report
-    manual = "" if part is None else f", by {part.manual}"
+    manual = "" if part is None or args.flash else f", by {part.manual}"
     return model.on_board(report, board, flash, manual)
 
 
-def _board(text: str) -> Board:
+def _board(text: str, has_flash: bool) -> Board:
     """A board of the table whose cycles become milliseconds. Unknown boards are a usage error."""
+    from ..bench.flash import BOARDS
     from ..bench.timing import TIMINGS
 
     try:
@@ -258,9 +275,11 @@ def _board(text: str) -> Board:
     except argparse.ArgumentTypeError as error:
         print(f"error: argument --board: {error}", file=sys.stderr)
         raise SystemExit(EXIT_USAGE) from None
-    reason = board.lacks(TIMINGS)
+    reason = board.lacks(TIMINGS, has_flash or board.name in BOARDS)
     if reason:
         remedy = "count on a core with --on, or on the board itself with --measure"
+        if board.external and not board.lacks(TIMINGS, True):
+            remedy = "describe the flash with --flash, or count on the board itself with --measure"
         raise UserError(Problem(f"no estimate for {board.name}: {reason}", remedy))
     return board
 

@@ -9,9 +9,13 @@ import math
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from .parser import suggestion
+
+if TYPE_CHECKING:
+    from ..bench.flash import SerialFlash
 
 CONTAINER = ".vmcu"
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024, "g": 1 << 30}
@@ -82,6 +86,29 @@ def memories(text: str) -> Memories:
         most = MOST_OF_SEVERAL // UNITS["m"]
         raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
     return Memories(found)
+
+
+def serial_flash(text: str) -> SerialFlash:
+    """'qspi:40MB/s,cache=16K,line=8' to a serial flash; MB is a million bytes, as on datasheets."""
+    from ..bench.flash import SerialFlash
+
+    bus, _, rest = text.partition(":")
+    rate, *options = rest.split(",")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)MB/s", rate.strip(), re.ASCII | re.IGNORECASE)
+    sizes = {"cache": 16384, "line": 32}
+    for option in options:
+        name, _, size = option.partition("=")
+        if name not in sizes or not size:
+            match = None
+            break
+        sizes[name] = byte_count(size)
+    if not bus.isalnum() or match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no serial flash; write for example qspi:40MB/s,cache=16K,line=8"
+        )
+    if not 4 <= sizes["line"] <= sizes["cache"] // 2:
+        raise argparse.ArgumentTypeError("a line has 4 bytes or more, up to half of the cache")
+    return SerialFlash(bus, float(match[1]) * 1e6, sizes["cache"], sizes["line"])
 
 
 def count(text: str) -> int:

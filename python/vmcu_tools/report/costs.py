@@ -71,7 +71,11 @@ def print_bench(report: BenchReport, console: Console) -> None:
         say(console, f"{memory.name}: {counted}, {memory.share:.1%} of all pool accesses{waits}")
     say(console, f"cycles: {report.timing}")
     if report.flash_waits:
-        say(console, f"The cycles include {report.flash_waits:,} flash wait cycles, modelled.")
+        read = f"for {report.flash_bytes:,} bytes read past its caches"
+        say(
+            console,
+            f"The cycles include {report.flash_waits:,} flash wait cycles {read}, modelled.",
+        )
     if report.time is not None:
         time = report.time
         taken = f"{time.milliseconds:,.2f} ms at {time.megahertz:g} MHz on {time.board}"
