@@ -30,7 +30,7 @@ from .wear import DEFAULT
 
 if TYPE_CHECKING:
     from ..bench.boards import Board
-    from ..bench.flash import Flash
+    from ..bench.flash import Flash, Microcontroller, SerialFlash
     from ..bench.model import BenchReport
     from ..bench.stream import StreamBench
 
@@ -249,9 +249,10 @@ def _report(args: argparse.Namespace) -> BenchReport:
     part = None if board is None else BOARDS.get(board.name)
     # Plans are made for the machine that counts.
     args.on = target = args.on or (DEFAULT if board is None else model.emulated(board.cpu))
+    there: SerialFlash | Microcontroller | None = args.flash or part
     flash = None
-    if board is not None and board.megahertz is not None and (part or args.flash):
-        flash = (args.flash or part).at(board.megahertz)
+    if there is not None and board is not None and board.megahertz is not None:
+        flash = there.at(board.megahertz)
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
     model.board(target)
