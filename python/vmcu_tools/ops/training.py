@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of stochastic gradient descent on fully connected layers behind which there is a softmax.
+
+Errors are gradients of the cross-entropy at a layer's sums, int16 in units of 2^-15. Order of
+access: element by element, ascending, each read just before it is written. What else a layer reads
+is alive until the last element has been written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from ..quant import FixedPoint
+from .kernel_type import KernelType
+from .layer import Layer
+from .rates import Rates
+from .reach import Reach
+from .trainable import BIAS_BYTES, MOST_BIAS, WEIGHT_BYTES, packed, unpacked
+from .trained_dense import ROW
+from .values import CStruct, Kernel, factor
+from .wide import channels, elements
+
+# Of an error.
+ERROR_BYTES = 2
+# A label is an int8.
+MOST_CLASSES = 127
+# The inputs of DenseUpdate.
+HEAD, ERRORS, INPUT = range(3)
+PARAMS = CStruct(
+    "vmcu_dense_update_params",
+    """
+	struct vmcu_factor weight_step; /**< of an error times an input, in units of the weights */
+	struct vmcu_factor bias_step;   /**< of an error, in units of the biases */
+	int16_t most;              /**< largest weight; the largest bias is 2^30 */
+	int8_t input_zero;
+""",
+    declares="""
+/**
+ * @brief Computes the error of each class: its probability, less 1 if it is the label.
+ *
+ * Input 0: probabilities of vmcu_softmax_int16(). Input 1: the label, one byte. Output: int16, in
+ * units of 2^-15; all are 0 if no class has the label's number.
+ *
+ * For each class, ascending: reads two bytes of input 0 and the label, then writes two bytes.
+ */
+void vmcu_class_error(const struct vmcu_call *call);
+
+/**
+ * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
+ *
+ * Input 0: the weights. Input 1: an int16 error for each of its rows, in units of 2^-15. Input 2:
+ * what the weights were multiplied by. Weights and biases saturate.
+ *
+ * For each weight, then for the bias: reads it, its input and the error, then writes it.
+ */
+void vmcu_dense_update(const struct vmcu_call *call);
+""",
+)
+_CALLS = "vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1)"
+ERROR = KernelType(
+    "vmcu_class_error",
+    None,
+    "vmcu_check_inputs(c, 2U)",
+    _CALLS,
+    "vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U",
+    "vmcu_check_output(c)->channels % 2U == 0U",
+    "vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels == "
+    "vmcu_check_output(c)->channels",
+)
+UPDATE = KernelType(
+    "vmcu_dense_update",
+    PARAMS,
+    "vmcu_check_inputs(c, 3U)",
+    _CALLS,
+    "vmcu_check_rows(c, 2)",
+    "vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height",
+    "vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U",
+    "vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels",
+    "vmcu_check_input(c, 1)->width == 1U",
+    "vmcu_check_input(c, 1)->channels == 2U * vmcu_check_output(c)->height",
+    ROW.format(2, 0),
+    limits={"most": (0, None)},
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassError(Op):
+    """int16 probabilities of SoftmaxInt16, and a label of one byte, to errors. A label that is no
+    class: zeros, with which a step changes nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseUpdate(Op):
+    """Weights of TrainedDense after a step: less `weight_step` times error times input, biases less
+    `bias_step` times error. One factor each, which rounds to nearest; `most`: the largest weight."""
+
+    weight_step: FixedPoint
+    bias_step: FixedPoint
+    most: int
+
+
+class ClassErrorLayer(Layer[ClassError], op=ClassError):
+    rates = Rates(byte=6)
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        shares = elements(data[0], ERROR_BYTES) - np.iinfo(np.int16).min
+        label, classes = int(data[1].ravel()[0]), np.arange(shares.shape[2])
+        found = channels((shares - np.where(classes == label, 1 << 16, 0)) >> 1, ERROR_BYTES)
+        return found if label in classes else np.zeros_like(found)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(1)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        starts = np.arange(self.out.bytes, dtype=np.int64) // ERROR_BYTES * ERROR_BYTES
+        if index == 0:
+            return starts.reshape(self.ins[0].shape)
+        return np.full(self.ins[1].shape, starts[-1])
+
+    @property
+    def kernel(self) -> Kernel:
+        return ERROR()
+
+
+class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
+    rates = Rates(mac=30)
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        op = self.op
+        weights, biases = unpacked(data[HEAD][y0:y1])
+        errors = elements(data[ERRORS], ERROR_BYTES).ravel()[y0:y1]
+        values = data[INPUT].astype(np.int64).ravel() - self.ins[INPUT].zero_point
+        weights = weights - op.weight_step.apply(errors[:, None] * values)
+        biases = biases - op.bias_step.apply(errors)
+        return packed(np.clip(weights, -op.most, op.most), np.clip(biases, -MOST_BIAS, MOST_BIAS))
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1) if index == HEAD else range(self.ins[index].shape[0])
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted() if index == HEAD else Reach.everything(self.ins[index])
+
+    def last_reads(self, index: int) -> np.ndarray:
+        size, tensor = self.ticks_per_row, self.ins[index]
+        starts = np.arange(self.out.shape[0], dtype=np.int64) * size
+        taps = WEIGHT_BYTES * np.arange((size - BIAS_BYTES) // WEIGHT_BYTES)
+        if index == INPUT:
+            return (starts[-1] + taps).reshape(tensor.shape)
+        if index == ERRORS:
+            return np.repeat(starts + size - BIAS_BYTES, ERROR_BYTES).reshape(tensor.shape)
+        element = np.append(np.repeat(taps, WEIGHT_BYTES), [size - BIAS_BYTES] * BIAS_BYTES)
+        return (starts[:, None] + element).reshape(tensor.shape)
+
+    @property
+    def macs(self) -> int:
+        return self.ins[INPUT].bytes * self.out.shape[0]
+
+    @property
+    def kernel(self) -> Kernel:
+        zero = self.ins[INPUT].zero_point
+        factors = {
+            "weight_step": factor(self.op.weight_step),
+            "bias_step": factor(self.op.bias_step),
+        }
+        return UPDATE(**factors, most=self.op.most, input_zero=zero)
