@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
-from ..quant import FixedPoint
+from ..quant import FixedPoint, wrap_int32
 from .kernel_type import KernelType
-from .layer import Layer
+from .layer import NEVER, Layer
 from .rates import Rates
 from .reach import Reach
 from .trainable import BIAS_BYTES, MOST_BIAS, WEIGHT_BYTES, packed, unpacked
@@ -60,6 +60,29 @@ void vmcu_class_error(const struct vmcu_call *call);
 void vmcu_dense_update(const struct vmcu_call *call);
 """,
 )
+GRADIENT_PARAMS = CStruct(
+    "vmcu_dense_gradient_params",
+    """
+	struct vmcu_factor factor; /**< of sums in units of 2^-8 times those of the weights */
+	int8_t low;                /**< values of input 2 with an error are above low */
+	int8_t high;               /**< and below high */
+""",
+    declares="""
+/**
+ * @brief Computes errors of a layer from those of the next one, of vmcu_trained_dense().
+ *
+ * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: what
+ * they are multiplied by, the output of the layer. An error beyond int16 saturates, and that of a
+ * value which the activation has cut is 0.
+ *
+ * For each value of input 2, ascending: reads it, all of input 0 and its weights, then writes two
+ * bytes.
+ */
+void vmcu_dense_gradient(const struct vmcu_call *call);
+""",
+)
+# Bits that products of errors and weights lose, so that a sum of 127 of them is within int32.
+LOST_BITS = 7
 _CALLS = "vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1)"
 ERROR = KernelType(
     "vmcu_class_error",
@@ -85,6 +108,19 @@ UPDATE = KernelType(
     ROW.format(2, 0),
     limits={"most": (0, None)},
 )
+GRADIENT = KernelType(
+    "vmcu_dense_gradient",
+    GRADIENT_PARAMS,
+    "vmcu_check_inputs(c, 3U)",
+    _CALLS,
+    "vmcu_check_rows(c, 2)",
+    "vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U",
+    "vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 1U",
+    "vmcu_check_input(c, 0)->channels == 2U * vmcu_check_input(c, 1)->height",
+    "vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels + 4U",
+    "vmcu_check_input(c, 2)->width == 1U",
+    "vmcu_check_output(c)->channels == 2U * vmcu_check_input(c, 2)->channels",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +132,21 @@ class ClassError(Op):
 @dataclass(frozen=True, eq=False)
 class DenseUpdate(Op):
     """Weights of TrainedDense after a step: less `weight_step` times error times input, biases less
-    `bias_step` times error. One factor each, which rounds to nearest; `most`: the largest weight."""
+    `bias_step` times error. One factor each, rounded to nearest; `most`: the largest weight."""
 
     weight_step: FixedPoint
     bias_step: FixedPoint
     most: int
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGradient(Op):
+    """Errors of a layer from those of the next one, its weights and the layer's output, which the
+    layer has cut to `low` and `high`. factor: one, of sums without LOST_BITS."""
+
+    factor: FixedPoint
+    low: int
+    high: int
 
 
 class ClassErrorLayer(Layer[ClassError], op=ClassError):
@@ -167,3 +213,37 @@ class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
             "bias_step": factor(self.op.bias_step),
         }
         return UPDATE(**factors, most=self.op.most, input_zero=zero)
+
+
+class DenseGradientLayer(Layer[DenseGradient], op=DenseGradient):
+    rates = Rates(mac=16)
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        errors, (weights, _) = elements(data[0], ERROR_BYTES).reshape(-1, 1), unpacked(data[1])
+        products = (errors * weights + (1 << LOST_BITS >> 1)) >> LOST_BITS
+        found = self.op.factor.apply(wrap_int32(products.sum(axis=0)))
+        values = data[2].ravel()
+        return channels(
+            np.where((values > self.op.low) & (values < self.op.high), found, 0), ERROR_BYTES
+        ).reshape(self.out.shape)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(self.ins[index].shape[0])
+
+    def last_reads(self, index: int) -> np.ndarray:
+        tensor = self.ins[index]
+        starts = ERROR_BYTES * np.arange(self.out.bytes // ERROR_BYTES, dtype=np.int64)
+        if index == 0:
+            return np.full(tensor.shape, starts[-1])
+        if index == 2:
+            return starts.reshape(tensor.shape)
+        row = np.append(np.repeat(starts, WEIGHT_BYTES), [NEVER] * BIAS_BYTES)
+        return np.broadcast_to(row, tensor.shape)
+
+    @property
+    def macs(self) -> int:
+        return self.ins[1].shape[0] * self.ins[2].bytes
+
+    @property
+    def kernel(self) -> Kernel:
+        return GRADIENT(factor=factor(self.op.factor), low=self.op.low, high=self.op.high)

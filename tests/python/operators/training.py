@@ -6,7 +6,7 @@ from __future__ import annotations
 from random_builder import Builder
 from vmcu_tools.graph import Tensor
 from vmcu_tools.ops.trainable import row_bytes
-from vmcu_tools.ops.training import ClassError, DenseUpdate
+from vmcu_tools.ops.training import ClassError, DenseGradient, DenseUpdate
 from vmcu_tools.quant import FixedPoint
 
 
@@ -26,8 +26,16 @@ def dense_update(b: Builder) -> Tensor:
     return b.node(op, [weights, errors, x], weights.shape)
 
 
+def dense_gradient(b: Builder) -> Tensor:
+    values, outputs = b.input((1, 1, b.pick(1, 3, 8))), b.pick(1, 2, 7, 127)
+    errors, weights = b.input((1, 1, 2 * outputs)), b.input((outputs, 1, row_bytes(values.bytes)))
+    low, high = sorted(int(v) for v in b.rng.integers(-128, 128, 2))
+    op = DenseGradient(b.factor(1e-5, 0.1), low, high)
+    return b.node(op, [errors, weights, values], (1, 1, 2 * values.bytes))
+
+
 def layer(b: Builder) -> Tensor:
-    return class_error(b) if b.rng.random() < 0.4 else dense_update(b)
+    return (class_error, dense_update, dense_gradient)[b.pick(0, 1, 2)](b)
 
 
 CASES = {}

@@ -430,6 +430,31 @@ const struct vmcu_kernel vmcu_dense_by_rows_kernel = {
 };
 #endif
 
+VMCU_SMALL static bool check_dense_gradient(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_gradient_params *p = c->params;
+
+	return vmcu_check_inputs(c, 3U) &&
+	       vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_rows(c, 2) &&
+	       vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels == 2U * vmcu_check_input(c, 1)->height &&
+	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels + 4U &&
+	       vmcu_check_input(c, 2)->width == 1U &&
+	       vmcu_check_output(c)->channels == 2U * vmcu_check_input(c, 2)->channels &&
+	       vmcu_check_shift(p->factor.shift);
+}
+
+extern const struct vmcu_kernel vmcu_dense_gradient_kernel;
+const struct vmcu_kernel vmcu_dense_gradient_kernel = {
+	.name = "vmcu_dense_gradient",
+	.run = vmcu_dense_gradient,
+	.check = check_dense_gradient,
+	.bytes = 12U,
+	.reads = VMCU_READS_ALL,
+};
+
 VMCU_SMALL static bool check_dense_int16(const struct vmcu_check *c)
 {
 	const struct vmcu_dense_int16_params *p = c->params;

@@ -142,6 +142,24 @@ struct vmcu_dense_by_rows_params {
  */
 void vmcu_dense_by_rows(const struct vmcu_call *call);
 
+struct vmcu_dense_gradient_params {
+	struct vmcu_factor factor; /**< of sums in units of 2^-8 times those of the weights */
+	int8_t low;                /**< values of input 2 with an error are above low */
+	int8_t high;               /**< and below high */
+};
+
+/**
+ * @brief Computes errors of a layer from those of the next one, of vmcu_trained_dense().
+ *
+ * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: what
+ * they are multiplied by, the output of the layer. An error beyond int16 saturates, and that of a
+ * value which the activation has cut is 0.
+ *
+ * For each value of input 2, ascending: reads it, all of input 0 and its weights, then writes two
+ * bytes.
+ */
+void vmcu_dense_gradient(const struct vmcu_call *call);
+
 struct vmcu_dense_int16_params {
 	const int8_t *weights; /**< by element and input channel */
 	struct vmcu_factor factor;
@@ -587,6 +605,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_narrow) \
 	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
+	entry(vmcu_dense_gradient) \
 	entry(vmcu_dense_int16) \
 	entry(vmcu_dense_update) \
 	entry(vmcu_depthwise_3_1) \

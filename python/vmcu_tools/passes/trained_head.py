@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph whose last dense layers are trained on the device, with each call that has a label.
+
+The weights of these layers become an input and an output at one address. Behind the scores come
+their softmax, its error against the label, and a step of gradient descent for each layer. The last
+layer gets further classes, whose weights start at zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..frontends.softmax import tflite_table
+from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
+from ..ops.conv2d import Conv2D
+from ..ops.fully_connected import FullyConnected
+from ..ops.softmax import Softmax
+from ..ops.trainable import MOST_BIAS, most_weight, packed
+from ..ops.trained_dense import TrainedDense
+from ..ops.training import LOST_BITS, MOST_CLASSES, ClassError, DenseGradient, DenseUpdate
+from ..ops.wide import SoftmaxInt16
+from ..quant import FixedPoint, FloatScale
+from .rewrite import free_name, swept
+
+# The largest weight of the file is so many times smaller than the largest one of training.
+HEADROOM = 4
+# Of scores at least, so that their softmax can be as good as certain.
+LEAST_SCORE_SCALE = 1 / 16
+# Of errors, and of the probabilities before.
+ERROR_SCALE, SHARE_SCALE, SHARE_ZERO = 2.0**-15, 2.0**-16, -(2**15)
+# With larger factors of errors, a step could exceed int32.
+MOST_WEIGHT_STEP, MOST_BIAS_STEP = 2.0**7, 2.0**15
+MOST_TAPS = 16_000
+LABEL = "label"
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained: so many last layers, and classes of the last one, None for those of the
+    file; rate: of gradient descent."""
+
+    classes: int | None = None
+    layers: int = 1
+    rate: float = 1 / 16
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedHead:
+    """`graph`: inputs of the file, then the label, then weights of each trained layer; outputs: the
+    scores, then weights of each trained layer. weights: their first values, int8 (H, 1, C)."""
+
+    graph: Graph
+    weights: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Dense:
+    """A dense layer in real numbers: weights (outputs, taps), biases (outputs,)."""
+
+    node: Node
+    x: Tensor
+    out: Tensor
+    weights: np.ndarray
+    biases: np.ndarray
+
+    @property
+    def scale(self) -> float:
+        """Of int16 weights."""
+        most = most_weight(self.weights.shape[1])
+        return float(HEADROOM * max(np.abs(self.weights).max(), 1e-6) / most)
+
+    @property
+    def sum_scale(self) -> float:
+        """Of sums and biases."""
+        return self.x.scale * self.scale
+
+    @property
+    def packed(self) -> np.ndarray:
+        """The tensor of the weights."""
+        biases = np.clip(np.rint(self.biases / self.sum_scale), -MOST_BIAS, MOST_BIAS)
+        return packed(np.rint(self.weights / self.scale), biases)
+
+    def trained(self, weights: str) -> Node:
+        """The node with its weights in a tensor."""
+        low, high = self.node.op.act_min, self.node.op.act_max
+        requant = FixedPoint.of([self.sum_scale / self.out.scale])
+        op = TrainedDense(requant, act_min=low, act_max=high)
+        return replace(self.node, op=op, inputs=(self.x.name, weights))
+
+
+def trained_head(graph: Graph, training: Training) -> TrainedHead:
+    """The graph that trains its last layers. Raises UserError if it cannot."""
+    if graph.states or len(graph.outputs) != 1:
+        reason = "the model keeps state" if graph.states else f"it has {len(graph.outputs)} outputs"
+        raise _refused(graph, f"{reason}; only a classifier of one output can be trained")
+    last = graph.producer(graph.outputs[0].tensor)
+    nodes = graph.nodes
+    if last is not None and isinstance(last.op, Softmax):
+        nodes = tuple(node for node in nodes if node is not last)
+        last = graph.producer(last.inputs[0])
+    layers = [_dense(graph, last)]
+    for _ in range(training.layers - 1):
+        layers.insert(0, _dense(graph, graph.producer(layers[0].x.name), layers[0].node))
+    layers[-1] = _classified(graph, layers[-1], training.classes)
+    return _Maker(replace(graph, nodes=nodes), tuple(layers), training.rate).run()
+
+
+def _dense(graph: Graph, node: Node | None, behind: Node | None = None) -> _Dense:
+    """A node as a dense layer whose values nobody else reads. `behind`: the trained layer that
+    reads it. Raises UserError for another node."""
+    if node is None:
+        what = "there is no layer in front of it" if behind else "the output is an input"
+        raise _refused(graph, f"{what}, so no layer can be trained", behind)
+    op, out = node.op, graph.tensors[node.outputs[0]]
+    x = graph.tensors[node.inputs[0]]
+    dense = isinstance(op, FullyConnected) or (
+        isinstance(op, Conv2D) and op.window == Window(x.shape[:2]) and op.groups == 1
+    )
+    if not dense or out.shape[:2] != (1, 1):
+        which = "the layer in front of the last dense layer" if behind else "the last layer"
+        raise _refused(graph, f"{which} is no dense layer and cannot be trained", node)
+    assert isinstance(op, FullyConnected | Conv2D)
+    if behind is not None and len(graph.consumers(out.name)) > 1:
+        raise _refused(graph, "several layers read its output, so it cannot be trained", node)
+    if x.bytes > MOST_TAPS:
+        reason = f"it has {x.bytes} inputs, and {MOST_TAPS} can be trained"
+        raise _refused(graph, reason, node)
+    scales = _factors(op.requant)[:, None] * out.scale / x.scale
+    weights = op.weights.reshape(len(op.weights), -1).astype(np.float64) * scales
+    biases = op.bias.astype(np.float64) * (scales[:, 0] * x.scale)
+    return _Dense(node, x, out, weights, biases)
+
+
+def _factors(requant: object) -> np.ndarray:
+    """Factors of sums, float64 (channels,) or (1,)."""
+    if isinstance(requant, FloatScale):
+        return np.ravel(requant.scale).astype(np.float64)
+    assert isinstance(requant, FixedPoint)
+    return np.ravel(requant.multiplier * 2.0 ** (requant.shift.astype(np.float64) - 31))
+
+
+def _classified(graph: Graph, layer: _Dense, classes: int | None) -> _Dense:
+    """The last layer with so many classes, and a scale that its scores can be trained in."""
+    known = len(layer.weights)
+    count = known if classes is None else classes
+    if not known <= count <= MOST_CLASSES:
+        reason = f"the model has {known} classes; training supports up to {MOST_CLASSES}"
+        remedy = f"choose --classes from {known} to {MOST_CLASSES}"
+        raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
+    more = count - known
+    out = replace(layer.out, shape=(1, 1, count))
+    if out.scale < LEAST_SCORE_SCALE:
+        out = replace(out, scale=LEAST_SCORE_SCALE, zero_point=0)
+    # A fused activation would cut scores, and their errors would be wrong.
+    op = replace(layer.node.op, act_min=-128, act_max=127)
+    return replace(
+        layer,
+        node=replace(layer.node, op=op),
+        out=out,
+        weights=np.pad(layer.weights, ((0, more), (0, 0))),
+        biases=np.pad(layer.biases, (0, more)),
+    )
+
+
+def _refused(graph: Graph, reason: str, node: Node | None = None) -> UserError:
+    remedy = "end the model with a dense layer and, if you like, a Softmax"
+    if node is not None and "in front" in reason:
+        remedy = "train one layer: --layers 1"
+    who = (node.name, node.kind) if node is not None else ("", "")
+    return UserError(Problem(reason, remedy, graph.origin, *who))
+
+
+class _Maker:
+    def __init__(self, graph: Graph, layers: tuple[_Dense, ...], rate: float):
+        self.graph, self.layers, self.rate = graph, layers, rate
+        self.tensors = {**graph.tensors, **{one.out.name: one.out for one in layers}}
+
+    def run(self) -> TrainedHead:
+        label = self._tensor(LABEL, (1, 1, 1))
+        heads = [self._tensor(f"{one.node.name} weights", one.packed.shape) for one in self.layers]
+        trained = {
+            one.out.name: one.trained(head) for one, head in zip(self.layers, heads, strict=True)
+        }
+        nodes = [trained.get(node.outputs[0], node) for node in self.graph.nodes]
+        errors = self._errors(nodes, label, heads)
+        nexts = [self._tensor(f"{name} updated", self.tensors[name].shape) for name in heads]
+        # From the last layer to the first, each behind what reads its weights.
+        for index in reversed(range(len(self.layers))):
+            one = self.layers[index]
+            ins = heads[index], errors[index], one.x.name
+            nodes.append(Node(f"{one.node.name} step", self._step(one), ins, (nexts[index],)))
+        scores = self.layers[-1].out
+        shown = replace(self.graph.outputs[0], tensor=scores.name, file_shape=(1, scores.bytes))
+        graph = replace(
+            self.graph,
+            tensors=self.tensors,
+            nodes=tuple(nodes),
+            inputs=(*self.graph.inputs, *map(self._port, (label, *heads))),
+            outputs=(replace(shown, layout="nhwc"), *map(self._port, nexts)),
+            updated=tuple(zip(heads, nexts, strict=True)),
+        )
+        return TrainedHead(swept(graph), tuple(one.packed for one in self.layers))
+
+    def _errors(self, nodes: list[Node], label: str, heads: list[str]) -> list[str]:
+        """By layer the tensor of its errors, from nodes that are added."""
+        last = self.layers[-1]
+        size = (1, 1, 2 * last.out.bytes)
+        share = self._tensor(f"{last.out.name} shares", size, SHARE_SCALE, SHARE_ZERO)
+        op: Op = SoftmaxInt16(tflite_table(last.out.scale, 1.0))
+        nodes.append(Node(f"{last.node.name} softmax", op, (last.out.name,), (share,)))
+        found = [self._tensor(f"{last.out.name} errors", size, ERROR_SCALE)]
+        nodes.append(Node(f"{last.node.name} error", ClassError(), (share, label), (found[0],)))
+        for index in reversed(range(len(self.layers) - 1)):
+            one, above = self.layers[index : index + 2]
+            size = (1, 1, 2 * one.out.bytes)
+            errors = self._tensor(f"{one.out.name} errors", size, ERROR_SCALE)
+            factor = FixedPoint.of([above.scale * 2.0**LOST_BITS])
+            op = DenseGradient(factor, one.node.op.act_min, one.node.op.act_max)
+            ins = found[0], heads[index + 1], one.out.name
+            nodes.append(Node(f"{one.node.name} error", op, ins, (errors,)))
+            found.insert(0, errors)
+        return found
+
+    def _step(self, layer: _Dense) -> DenseUpdate:
+        weight = self.rate * ERROR_SCALE * layer.x.scale / layer.scale
+        bias = self.rate * ERROR_SCALE / layer.sum_scale
+        if max(weight / MOST_WEIGHT_STEP, bias / MOST_BIAS_STEP) >= 1:
+            reason = f"a step with --rate {self.rate:g} is too large for its weights"
+            who = self.graph.origin, layer.node.name, layer.node.kind
+            raise UserError(Problem(reason, "choose a smaller --rate", *who))
+        most = most_weight(layer.weights.shape[1])
+        return DenseUpdate(FixedPoint.of([weight]), FixedPoint.of([bias]), most)
+
+    def _port(self, name: str) -> Port:
+        return Port(name, name, (self.tensors[name].bytes,), "int8")
+
+    def _tensor(self, name: str, shape: Shape, scale: float = 1.0, zero: int = 0) -> str:
+        """Adds a tensor; its name."""
+        name = free_name(replace(self.graph, tensors=self.tensors), name)
+        self.tensors[name] = Tensor(name, shape, scale, zero)
+        return name
