@@ -44,7 +44,7 @@ class Training:
 
     classes: int | None = None
     layers: int = 1
-    rate: float = 1 / 16
+    rate: float = 1 / 256
 
 
 @dataclass(frozen=True, eq=False)
