@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
+from vmcu_tools.frontends import load
 from vmcu_tools.quantize.calibration import quantize
 
 HERE = Path(__file__).parent
@@ -115,11 +116,9 @@ def examples(labels: np.ndarray) -> np.ndarray:
 
 def quantised(path: Path, inputs: np.ndarray) -> np.ndarray:
     """Images int8 (N, 64) in the scale of the model's input."""
-    graph = onnx.load(path).graph
-    constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
-    node = next(n for n in graph.node if n.op_type == "QuantizeLinear" and n.input[0] == "image")
-    scale, zero = (constants[name] for name in node.input[1:3])
-    found = np.clip(np.rint(inputs / np.float32(scale)) + int(zero), -128, 127)
+    graph = load(path)
+    tensor = graph.tensors[graph.inputs[0].tensor]
+    found = np.clip(np.rint(inputs / np.float32(tensor.scale)) + tensor.zero_point, -128, 127)
     return found.reshape(len(inputs), -1).astype(np.int8)
 
 
