@@ -147,8 +147,10 @@ def _classified(graph: Graph, layer: _Dense, classes: int | None) -> _Dense:
     known = len(layer.weights)
     count = known if classes is None else classes
     if not known <= count <= MOST_CLASSES:
-        reason = f"the model has {known} classes; training supports up to {MOST_CLASSES}"
+        reason = f"{count} classes: the model has {known}, and {MOST_CLASSES} can be trained"
         remedy = f"choose --classes from {known} to {MOST_CLASSES}"
+        if known > MOST_CLASSES:
+            remedy = f"use a model of at most {MOST_CLASSES} classes"
         raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
     more = count - known
     out = replace(layer.out, shape=(1, 1, count))
