@@ -75,10 +75,11 @@ def examples(graph: Graph, classes: int) -> list[tuple[np.ndarray, int]]:
     ]
 
 
-def descent(layers: Sequence[Layer], data: Data, rate: float) -> list[Layer]:
+def descent(layers: Sequence[Layer], data: Data, rate: float, frozen: int = 0) -> list[Layer]:
     """Stochastic gradient descent in float64 on the cross-entropy of a softmax, from the formula:
     dL/dz = softmax(z) - onehot(label), dL/dW = dL/dz x^T, dL/dx = W^T dL/dz, ReLU in between."""
     layers = [(w.copy(), b.copy()) for w, b in layers]
+    begin = list(layers)
     for image, label in data:
         values = [SCALE * (image.ravel().astype(np.float64) - ZERO)]
         for number, (w, b) in enumerate(layers):
@@ -91,6 +92,8 @@ def descent(layers: Sequence[Layer], data: Data, rate: float) -> list[Layer]:
             w, b = layers[number]
             below = (w.T @ error) * (values[number] > 0)
             layers[number] = w - rate * np.outer(error, values[number]), b - rate * error
+            for one, old in zip(layers[number], begin[number], strict=True):
+                one[:frozen] = old[:frozen]
             error = below
     return layers
 
@@ -144,6 +147,24 @@ def test_integers_learn_as_float64_does(shape: Shape, classes: int) -> None:
     swapped = [(image, (label + 1) % classes) for image, label in data]
     for wrong, rate in ((data, -RATE), (data, 1.25 * RATE), (swapped, RATE)):
         assert distance(found, descent(first, wrong, rate), first) > 2 * TOLERANCE
+
+
+@pytest.mark.parametrize(("shape", "classes"), CASES[1:])
+def test_new_classes_alone_learn(shape: Shape, classes: int) -> None:
+    graph, layers = network(shape, hidden=False)
+    first = added(layers, classes)
+    head = trained_head(graph, Training(classes, rate=RATE, new_only=True))
+    assert head.weights[0].shape[0] == classes - CLASSES
+    data = examples(graph, classes)
+    found = real(learned(head.graph, head.weights, data), first)
+
+    def new(layers: Sequence[Layer]) -> list[Layer]:
+        return [(w[CLASSES:], b[CLASSES:]) for w, b in layers]
+
+    wanted = new(descent(first, data, RATE, frozen=CLASSES))
+    assert distance(found, wanted, new(first)) < TOLERANCE
+    everything = new(descent(first, data, RATE))
+    assert distance(found, everything, new(first)) > 2 * TOLERANCE
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 12), (2, 3, 4)])
@@ -233,6 +254,12 @@ def test_one_layer_needs_at_most_1_3_times_the_ram() -> None:
     assert found.plan.pool_bytes <= 1.3 * found.inference.pool_bytes
 
 
+def test_new_classes_alone_need_little_ram() -> None:
+    found = compile_training(LEARN, Training(10, new_only=True))
+    assert [one.size for one in found.weights] == [36]
+    assert found.plan.pool_bytes <= 1.1 * found.inference.pool_bytes
+
+
 def test_the_command_writes_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.json"
     words = [
@@ -254,6 +281,7 @@ def test_the_command_writes_weights(tmp_path: Path, capsys: pytest.CaptureFixtur
 REFUSED = {
     "is no dense layer": (["digits/digits.onnx", "--layers", "2"], "hint: train one layer"),
     "it has 7 outputs": (["storyteller/storyteller.onnx"], "hint: end the model with"),
+    "no new class": (["digits/digits.onnx", "--new-only"], "give --classes 11"),
     "4 classes": (["digits/digits.onnx", "--classes", "4"], "hint: choose --classes from 10"),
 }
 

@@ -34,7 +34,8 @@ void vmcu_dense_update(const struct vmcu_call *call)
 	const struct vmcu_dense_update_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 2);
 	const int32_t run = vmcu_run(in);
-	const int32_t error = vmcu_int16(vmcu_input_row(call, 1, 0) + 2 * call->y);
+	const int8_t *errors = vmcu_input_row(call, 1, 0);
+	const int32_t error = vmcu_int16(errors + 2 * (p->first + call->y));
 	const int32_t step = vmcu_scaled(error, p->bias_step.multiplier, p->bias_step.shift);
 	const int8_t *w = vmcu_input_row(call, 0, call->y);
 	int8_t *dst = vmcu_output_start(call);

@@ -17,6 +17,7 @@ from .values import byte_count, count, learning_rate, target_name
 EXAMPLES = (
     ("kws.tflite", "RAM of training beside that of inference"),
     ("kws.tflite --classes 5 -o out", "C tables; the last layer gets classes up to 5"),
+    ("kws.tflite --classes 5 --new-only", "less RAM: train the weights of new classes only"),
     ("net.onnx --layers 2 --rate 0.01", "train the last two dense layers"),
 )
 USUAL = Training()
@@ -51,6 +52,11 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         default=USUAL.rate,
         metavar="R",
         help=f"learning rate (default {USUAL.rate:g})",
+    )
+    model.add_argument(
+        "--new-only",
+        action="store_true",
+        help="train only the classes that --classes adds; the weights of the others stay in flash",
     )
     plan = titled(train, PLAN)
     plan.add_argument(
@@ -88,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from .models import name_of
 
     name = args.name or name_of(args.model)
-    training = Training(args.classes, args.layers, args.rate)
+    training = Training(args.classes, args.layers, args.rate, args.new_only)
     options = CompileOptions(ram=args.ram, target=args.target)
     found = compile_training(args.model, training, options)
     command = command_line(args, name)
@@ -115,4 +121,5 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     }
     for option, (value, usual) in given.items():
         words += [option, str(value)] if value != usual else []
+    words += ["--new-only"] if args.new_only else []
     return shlex.join(words)

@@ -36,6 +36,7 @@ PARAMS = CStruct(
 	struct vmcu_factor weight_step; /**< of an error times an input, in units of the weights */
 	struct vmcu_factor bias_step;   /**< of an error, in units of the biases */
 	int16_t most;              /**< largest weight; the largest bias is 2^30 */
+	uint16_t first;            /**< number of the error of the first row */
 	int8_t input_zero;
 """,
     declares="""
@@ -52,8 +53,8 @@ void vmcu_class_error(const struct vmcu_call *call);
 /**
  * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
  *
- * Input 0: the weights. Input 1: an int16 error for each of its rows, in units of 2^-15. Input 2:
- * what the weights were multiplied by. Weights and biases saturate.
+ * Input 0: the weights, rows of the last classes. Input 1: int16 errors of all classes, in units of
+ * 2^-15. Input 2: what the weights were multiplied by. Weights and biases saturate.
  *
  * For each weight, then for the bias: reads it, its input and the error, then writes it.
  */
@@ -104,7 +105,7 @@ UPDATE = KernelType(
     "vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U",
     "vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels",
     "vmcu_check_input(c, 1)->width == 1U",
-    "vmcu_check_input(c, 1)->channels == 2U * vmcu_check_output(c)->height",
+    "vmcu_check_input(c, 1)->channels == 2U * (vmcu_check_output(c)->height + p->first)",
     ROW.format(2, 0),
     limits={"most": (0, None)},
 )
@@ -132,11 +133,13 @@ class ClassError(Op):
 @dataclass(frozen=True, eq=False)
 class DenseUpdate(Op):
     """Weights of TrainedDense after a step: less `weight_step` times error times input, biases less
-    `bias_step` times error. One factor each, rounded to nearest; `most`: the largest weight."""
+    `bias_step` times error. One factor each, rounded to nearest; `most`: the largest weight;
+    `first`: errors in front of those of the first row."""
 
     weight_step: FixedPoint
     bias_step: FixedPoint
     most: int
+    first: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +181,7 @@ class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         op = self.op
         weights, biases = unpacked(data[HEAD][y0:y1])
-        errors = elements(data[ERRORS], ERROR_BYTES).ravel()[y0:y1]
+        errors = elements(data[ERRORS], ERROR_BYTES).ravel()[op.first :][y0:y1]
         values = data[INPUT].astype(np.int64).ravel() - self.ins[INPUT].zero_point
         weights = weights - op.weight_step.apply(errors[:, None] * values)
         biases = biases - op.bias_step.apply(errors)
@@ -197,7 +200,8 @@ class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
         if index == INPUT:
             return (starts[-1] + taps).reshape(tensor.shape)
         if index == ERRORS:
-            return np.repeat(starts + size - BIAS_BYTES, ERROR_BYTES).reshape(tensor.shape)
+            times = np.append([NEVER] * self.op.first, starts + size - BIAS_BYTES)
+            return np.repeat(times.astype(np.int64), ERROR_BYTES).reshape(tensor.shape)
         element = np.append(np.repeat(taps, WEIGHT_BYTES), [size - BIAS_BYTES] * BIAS_BYTES)
         return (starts[:, None] + element).reshape(tensor.shape)
 
@@ -212,7 +216,8 @@ class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
             "weight_step": factor(self.op.weight_step),
             "bias_step": factor(self.op.bias_step),
         }
-        return UPDATE(**factors, most=self.op.most, input_zero=zero)
+        numbers = {"most": self.op.most, "first": self.op.first}
+        return UPDATE(**factors, **numbers, input_zero=zero)
 
 
 class DenseGradientLayer(Layer[DenseGradient], op=DenseGradient):

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import Problem, UserError
 from ..frontends.softmax import tflite_table
 from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
+from ..ops.concat import Concat
 from ..ops.conv2d import Conv2D
 from ..ops.fully_connected import FullyConnected
 from ..ops.softmax import Softmax
@@ -40,11 +41,12 @@ LABEL = "label"
 @dataclass(frozen=True)
 class Training:
     """What is trained: so many last layers, and classes of the last one, None for those of the
-    file; rate: of gradient descent."""
+    file; rate: of gradient descent; new_only: of the last layer the new classes alone."""
 
     classes: int | None = None
     layers: int = 1
     rate: float = 1 / 256
+    new_only: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +60,20 @@ class TrainedHead:
 
 @dataclass(frozen=True, eq=False)
 class _Dense:
-    """A dense layer in real numbers: weights (outputs, taps), biases (outputs,)."""
+    """A dense layer in real numbers: weights (outputs, taps), biases (outputs,). constant: the
+    layer of the outputs in front of the trained ones, whose weights stay as they are, or None."""
 
     node: Node
     x: Tensor
     out: Tensor
     weights: np.ndarray
     biases: np.ndarray
+    constant: FullyConnected | Conv2D | None = None
+
+    @property
+    def first(self) -> int:
+        """The first trained output."""
+        return 0 if self.constant is None else len(self.constant.weights)
 
     @property
     def scale(self) -> float:
@@ -79,16 +88,16 @@ class _Dense:
 
     @property
     def packed(self) -> np.ndarray:
-        """The tensor of the weights."""
+        """The tensor of the trained outputs' weights."""
         biases = np.clip(np.rint(self.biases / self.sum_scale), -MOST_BIAS, MOST_BIAS)
-        return packed(np.rint(self.weights / self.scale), biases)
+        return packed(np.rint(self.weights / self.scale)[self.first :], biases[self.first :])
 
-    def trained(self, weights: str) -> Node:
-        """The node with its weights in a tensor."""
+    @property
+    def op(self) -> TrainedDense:
+        """The trained outputs."""
         low, high = self.node.op.act_min, self.node.op.act_max
         requant = FixedPoint.of([self.sum_scale / self.out.scale])
-        op = TrainedDense(requant, act_min=low, act_max=high)
-        return replace(self.node, op=op, inputs=(self.x.name, weights))
+        return TrainedDense(requant, act_min=low, act_max=high)
 
 
 def trained_head(graph: Graph, training: Training) -> TrainedHead:
@@ -104,7 +113,7 @@ def trained_head(graph: Graph, training: Training) -> TrainedHead:
     layers = [_dense(graph, last)]
     for _ in range(training.layers - 1):
         layers.insert(0, _dense(graph, graph.producer(layers[0].x.name), layers[0].node))
-    layers[-1] = _classified(graph, layers[-1], training.classes)
+    layers[-1] = _classified(graph, layers[-1], training)
     return _Maker(replace(graph, nodes=nodes), tuple(layers), training.rate).run()
 
 
@@ -142,10 +151,10 @@ def _factors(requant: object) -> np.ndarray:
     return np.ravel(requant.multiplier * 2.0 ** (requant.shift.astype(np.float64) - 31))
 
 
-def _classified(graph: Graph, layer: _Dense, classes: int | None) -> _Dense:
+def _classified(graph: Graph, layer: _Dense, training: Training) -> _Dense:
     """The last layer with so many classes, and a scale that its scores can be trained in."""
     known = len(layer.weights)
-    count = known if classes is None else classes
+    count = known if training.classes is None else training.classes
     if not known <= count <= MOST_CLASSES:
         reason = f"{count} classes: the model has {known}, and {MOST_CLASSES} can be trained"
         remedy = f"choose --classes from {known} to {MOST_CLASSES}"
@@ -153,17 +162,26 @@ def _classified(graph: Graph, layer: _Dense, classes: int | None) -> _Dense:
             remedy = f"use a model of at most {MOST_CLASSES} classes"
         raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
     more = count - known
+    if training.new_only and (not more or training.layers > 1):
+        what = "several layers" if more else "no new class"
+        reason = f"{what} and --new-only exclude each other"
+        remedy = f"leave out --new-only, or give --classes {known + 1}, and --layers 1"
+        raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
     out = replace(layer.out, shape=(1, 1, count))
     if out.scale < LEAST_SCORE_SCALE:
         out = replace(out, scale=LEAST_SCORE_SCALE, zero_point=0)
     # A fused activation would cut scores, and their errors would be wrong.
-    op = replace(layer.node.op, act_min=-128, act_max=127)
+    op = layer.node.op
+    assert isinstance(op, FullyConnected | Conv2D)
+    factors = _factors(op.requant) * (layer.out.scale / out.scale)
+    op = replace(op, act_min=-128, act_max=127, requant=FixedPoint.of(factors))
     return replace(
         layer,
         node=replace(layer.node, op=op),
         out=out,
         weights=np.pad(layer.weights, ((0, more), (0, 0))),
         biases=np.pad(layer.biases, (0, more)),
+        constant=op if training.new_only else None,
     )
 
 
@@ -184,9 +202,11 @@ class _Maker:
         label = self._tensor(LABEL, (1, 1, 1))
         heads = [self._tensor(f"{one.node.name} weights", one.packed.shape) for one in self.layers]
         trained = {
-            one.out.name: one.trained(head) for one, head in zip(self.layers, heads, strict=True)
+            one.out.name: self._trained(one, head)
+            for one, head in zip(self.layers, heads, strict=True)
         }
-        nodes = [trained.get(node.outputs[0], node) for node in self.graph.nodes]
+        lists = [trained.get(node.outputs[0], [node]) for node in self.graph.nodes]
+        nodes = [node for some in lists for node in some]
         errors = self._errors(nodes, label, heads)
         nexts = [self._tensor(f"{name} updated", self.tensors[name].shape) for name in heads]
         # From the last layer to the first, each behind what reads its weights.
@@ -205,6 +225,23 @@ class _Maker:
             updated=tuple(zip(heads, nexts, strict=True)),
         )
         return TrainedHead(swept(graph), tuple(one.packed for one in self.layers))
+
+    def _trained(self, layer: _Dense, head: str) -> list[Node]:
+        """A layer with the weights of outputs in a tensor: of all, or of those behind the ones that
+        are constant."""
+        name, x, out = layer.node.name, layer.x.name, layer.out
+        if layer.constant is None:
+            return [Node(name, layer.op, (x, head), (out.name,))]
+        sizes = layer.first, out.bytes - layer.first
+        parts = [
+            self._tensor(f"{out.name} {which}", (1, 1, size), out.scale, out.zero_point)
+            for which, size in zip(("constant", "trained"), sizes, strict=True)
+        ]
+        return [
+            Node(name, layer.constant, (x,), (parts[0],)),
+            Node(f"{name} trained", layer.op, (x, head), (parts[1],)),
+            Node(f"{name} joined", Concat(2, (None, None)), (*parts,), (out.name,)),
+        ]
 
     def _errors(self, nodes: list[Node], label: str, heads: list[str]) -> list[str]:
         """By layer the tensor of its errors, from nodes that are added."""
@@ -234,7 +271,8 @@ class _Maker:
             who = self.graph.origin, layer.node.name, layer.node.kind
             raise UserError(Problem(reason, "choose a smaller --rate", *who))
         most = most_weight(layer.weights.shape[1])
-        return DenseUpdate(FixedPoint.of([weight]), FixedPoint.of([bias]), most)
+        factors = FixedPoint.of([weight]), FixedPoint.of([bias])
+        return DenseUpdate(*factors, most, layer.first)
 
     def _port(self, name: str) -> Port:
         return Port(name, name, (self.tensors[name].bytes,), "int8")

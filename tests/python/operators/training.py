@@ -20,9 +20,11 @@ def class_error(b: Builder) -> Tensor:
 
 def dense_update(b: Builder) -> Tensor:
     x, outputs = b.input((b.pick(1, 1, 2), b.pick(1, 1, 3), b.pick(1, 3, 8))), b.pick(1, 2, 7)
-    errors, weights = b.input((1, 1, 2 * outputs)), b.input((outputs, 1, row_bytes(x.bytes)))
+    first = b.pick(0, 0, 3)
+    errors = b.input((1, 1, 2 * (first + outputs)))
+    weights = b.input((outputs, 1, row_bytes(x.bytes)))
     factors = FixedPoint.of(b.rng.choice([0, 1e-4, 0.01, 1, 100], 1)), b.factor(1e-3, 2.0**14)
-    op = DenseUpdate(*factors, b.pick(0, 300, 2**15 - 1))
+    op = DenseUpdate(*factors, b.pick(0, 300, 2**15 - 1), first)
     return b.node(op, [weights, errors, x], weights.shape)
 
 

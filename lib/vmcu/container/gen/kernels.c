@@ -491,7 +491,7 @@ VMCU_SMALL static bool check_dense_update(const struct vmcu_check *c)
 	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
 	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
 	       vmcu_check_input(c, 1)->width == 1U &&
-	       vmcu_check_input(c, 1)->channels == 2U * vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 1)->channels == 2U * (vmcu_check_output(c)->height + p->first) &&
 	       vmcu_check_input(c, 0)->channels == 2U * (uint64_t)vmcu_check_input(c, 2)->height * vmcu_check_input(c, 2)->width * vmcu_check_input(c, 2)->channels + 4U &&
 	       vmcu_check_shift(p->weight_step.shift) &&
 	       vmcu_check_shift(p->bias_step.shift);
@@ -502,7 +502,7 @@ const struct vmcu_kernel vmcu_dense_update_kernel = {
 	.name = "vmcu_dense_update",
 	.run = vmcu_dense_update,
 	.check = check_dense_update,
-	.bytes = 20U,
+	.bytes = 24U,
 	.reads = VMCU_READS_ALL,
 };
 

@@ -178,6 +178,7 @@ struct vmcu_dense_update_params {
 	struct vmcu_factor weight_step; /**< of an error times an input, in units of the weights */
 	struct vmcu_factor bias_step;   /**< of an error, in units of the biases */
 	int16_t most;              /**< largest weight; the largest bias is 2^30 */
+	uint16_t first;            /**< number of the error of the first row */
 	int8_t input_zero;
 };
 
@@ -194,8 +195,8 @@ void vmcu_class_error(const struct vmcu_call *call);
 /**
  * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
  *
- * Input 0: the weights. Input 1: an int16 error for each of its rows, in units of 2^-15. Input 2:
- * what the weights were multiplied by. Weights and biases saturate.
+ * Input 0: the weights, rows of the last classes. Input 1: int16 errors of all classes, in units of
+ * 2^-15. Input 2: what the weights were multiplied by. Weights and biases saturate.
  *
  * For each weight, then for the bias: reads it, its input and the error, then writes it.
  */
