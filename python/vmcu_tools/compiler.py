@@ -19,12 +19,13 @@ from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.joined_inputs import joined_inputs
 from .passes.recurring import detached, optimized
-from .passes.trained_head import Training, trained_head
+from .passes.trained_head import trained_head
 from .passes.turned import with_time
 from .plan.plan import Plan
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
 from .planner.rotate import rotate
+from .training import Training
 
 
 def compile_model(

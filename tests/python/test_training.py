@@ -20,11 +20,12 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.trainable import MOST_BIAS, most_weight, unpacked
-from vmcu_tools.passes.trained_head import Training, trained_head
+from vmcu_tools.passes.trained_head import trained_head
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import registry
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedPoint
+from vmcu_tools.training import Training
 
 SAMPLES = paths.root() / "samples"
 LEARN = SAMPLES / "learn" / "learn.onnx"

@@ -9,16 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..exits import EXIT_DONE
-from ..passes.trained_head import Training
-from .options import Subparsers, int8_model, json_option, name_option
+from ..training import Training
+from .options import Subparsers, calibration_options, int8_model, json_option, name_option
 from .parser import MODEL, OUTPUT, PLAN, titled
 from .values import byte_count, count, learning_rate, target_name
 
 EXAMPLES = (
     ("kws.tflite", "RAM of training beside that of inference"),
-    ("kws.tflite --classes 5 -o out", "C tables; the last layer gets classes up to 5"),
-    ("kws.tflite --classes 5 --new-only", "less RAM: train the weights of new classes only"),
-    ("net.onnx --layers 2 --rate 0.01", "train the last two dense layers"),
+    ("kws.tflite --classes 6 -o out", "C tables; the last layer gets a sixth class"),
+    ("kws.tflite --classes 6 --new-only", "less RAM: train the weights of new classes only"),
 )
 USUAL = Training()
 
@@ -79,6 +78,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         metavar="DIR",
         help="write NAME.c, NAME.h and NAME_weights.h into this folder",
     )
+    calibration_options(train)
     name_option(train)
     json_option(train)
     return train
@@ -91,12 +91,12 @@ def run(args: argparse.Namespace) -> int:
     from ..planner.options import CompileOptions
     from ..report.terminal import console, write_json
     from ..report.training import print_training, training_report
-    from .models import name_of
+    from .models import name_of, quantised
 
     name = args.name or name_of(args.model)
     training = Training(args.classes, args.layers, args.rate, args.new_only)
     options = CompileOptions(ram=args.ram, target=args.target)
-    found = compile_training(args.model, training, options)
+    found = compile_training(quantised(args), training, options)
     command = command_line(args, name)
     emitted = emit(found.plan, name, command)
     report = training_report(name, found, emitted)

@@ -9,6 +9,7 @@ layer gets further classes, whose weights start at zero.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ..ops.trained_dense import TrainedDense
 from ..ops.training import LOST_BITS, MOST_CLASSES, ClassError, DenseGradient, DenseUpdate
 from ..ops.wide import SoftmaxInt16
 from ..quant import FixedPoint, FloatScale
+from ..training import Training
 from .rewrite import free_name, swept
 
 # The largest weight of the file is so many times smaller than the largest one of training.
@@ -38,17 +40,6 @@ MOST_TAPS = 16_000
 LABEL = "label"
 
 
-@dataclass(frozen=True)
-class Training:
-    """What is trained: so many last layers, and classes of the last one, None for those of the
-    file; rate: of gradient descent; new_only: of the last layer the new classes alone."""
-
-    classes: int | None = None
-    layers: int = 1
-    rate: float = 1 / 256
-    new_only: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
     """`graph`: inputs of the file, then the label, then weights of each trained layer; outputs: the
@@ -60,20 +51,18 @@ class TrainedHead:
 
 @dataclass(frozen=True, eq=False)
 class _Dense:
-    """A dense layer in real numbers: weights (outputs, taps), biases (outputs,). constant: the
-    layer of the outputs in front of the trained ones, whose weights stay as they are, or None."""
+    """A dense layer in real numbers: weights (outputs, taps), biases (outputs,). factors: of
+    the node's sums, (outputs,) or (1,). first: the first trained output; constant: the op of those
+    in front of it, whose weights stay as they are."""
 
     node: Node
     x: Tensor
     out: Tensor
     weights: np.ndarray
     biases: np.ndarray
-    constant: FullyConnected | Conv2D | None = None
-
-    @property
-    def first(self) -> int:
-        """The first trained output."""
-        return 0 if self.constant is None else len(self.constant.weights)
+    factors: np.ndarray
+    first: int = 0
+    constant: Op | None = None
 
     @property
     def scale(self) -> float:
@@ -123,24 +112,29 @@ def _dense(graph: Graph, node: Node | None, behind: Node | None = None) -> _Dens
     if node is None:
         what = "there is no layer in front of it" if behind else "the output is an input"
         raise _refused(graph, f"{what}, so no layer can be trained", behind)
-    op, out = node.op, graph.tensors[node.outputs[0]]
-    x = graph.tensors[node.inputs[0]]
-    dense = isinstance(op, FullyConnected) or (
-        isinstance(op, Conv2D) and op.window == Window(x.shape[:2]) and op.groups == 1
-    )
-    if not dense or out.shape[:2] != (1, 1):
+    x, out = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    found = _parameters(node.op, x)
+    if found is None or out.shape[:2] != (1, 1):
         which = "the layer in front of the last dense layer" if behind else "the last layer"
         raise _refused(graph, f"{which} is no dense layer and cannot be trained", node)
-    assert isinstance(op, FullyConnected | Conv2D)
     if behind is not None and len(graph.consumers(out.name)) > 1:
         raise _refused(graph, "several layers read its output, so it cannot be trained", node)
     if x.bytes > MOST_TAPS:
         reason = f"it has {x.bytes} inputs, and {MOST_TAPS} can be trained"
         raise _refused(graph, reason, node)
-    scales = _factors(op.requant)[:, None] * out.scale / x.scale
-    weights = op.weights.reshape(len(op.weights), -1).astype(np.float64) * scales
-    biases = op.bias.astype(np.float64) * (scales[:, 0] * x.scale)
-    return _Dense(node, x, out, weights, biases)
+    weights, bias, factors = found
+    scales = factors * out.scale / x.scale
+    return _Dense(node, x, out, weights * scales[:, None], bias * (scales * x.scale), factors)
+
+
+def _parameters(op: Any, x: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Weights (outputs, taps), biases and factors of sums of a layer of all of `x`, float64; None
+    for another layer."""
+    whole = isinstance(op, Conv2D) and op.window == Window(x.shape[:2]) and op.groups == 1
+    if not whole and not isinstance(op, FullyConnected):
+        return None
+    weights = op.weights.reshape(len(op.weights), -1).astype(np.float64)
+    return weights, op.bias.astype(np.float64), _factors(op.requant)
 
 
 def _factors(requant: object) -> np.ndarray:
@@ -171,9 +165,8 @@ def _classified(graph: Graph, layer: _Dense, training: Training) -> _Dense:
     if out.scale < LEAST_SCORE_SCALE:
         out = replace(out, scale=LEAST_SCORE_SCALE, zero_point=0)
     # A fused activation would cut scores, and their errors would be wrong.
-    op = layer.node.op
-    assert isinstance(op, FullyConnected | Conv2D)
-    factors = _factors(op.requant) * (layer.out.scale / out.scale)
+    op: Any = layer.node.op
+    factors = layer.factors * (layer.out.scale / out.scale)
     op = replace(op, act_min=-128, act_max=127, requant=FixedPoint.of(factors))
     return replace(
         layer,
@@ -181,6 +174,7 @@ def _classified(graph: Graph, layer: _Dense, training: Training) -> _Dense:
         out=out,
         weights=np.pad(layer.weights, ((0, more), (0, 0))),
         biases=np.pad(layer.biases, (0, more)),
+        first=known if training.new_only else 0,
         constant=op if training.new_only else None,
     )
 
