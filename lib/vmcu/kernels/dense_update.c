@@ -7,7 +7,7 @@
 #include "trained.h"
 
 /** The largest bias, which with a sum of products is within int32. */
-#define MOST_BIAS (1 << 30)
+#define MOST_BIAS 0x40000000
 
 /** @a value less a step, between -most and most. */
 static int32_t less(int32_t value, int32_t step, int32_t most)

@@ -197,13 +197,16 @@ class DenseUpdateLayer(Layer[DenseUpdate], op=DenseUpdate):
         size, tensor = self.ticks_per_row, self.ins[index]
         starts = np.arange(self.out.shape[0], dtype=np.int64) * size
         taps = WEIGHT_BYTES * np.arange((size - BIAS_BYTES) // WEIGHT_BYTES)
+        times: np.ndarray
         if index == INPUT:
-            return (starts[-1] + taps).reshape(tensor.shape)
+            times = starts[-1] + taps
+            return times.reshape(tensor.shape)
         if index == ERRORS:
             times = np.append([NEVER] * self.op.first, starts + size - BIAS_BYTES)
             return np.repeat(times.astype(np.int64), ERROR_BYTES).reshape(tensor.shape)
         element = np.append(np.repeat(taps, WEIGHT_BYTES), [size - BIAS_BYTES] * BIAS_BYTES)
-        return (starts[:, None] + element).reshape(tensor.shape)
+        times = starts[:, None] + element
+        return times.reshape(tensor.shape)
 
     @property
     def macs(self) -> int:

@@ -85,7 +85,7 @@ class _Dense:
     def op(self) -> TrainedDense:
         """The trained outputs."""
         low, high = self.node.op.act_min, self.node.op.act_max
-        requant = FixedPoint.of([self.sum_scale / self.out.scale])
+        requant = FixedPoint.of(np.float64(self.sum_scale / self.out.scale))
         return TrainedDense(requant, act_min=low, act_max=high)
 
 
@@ -250,7 +250,7 @@ class _Maker:
             one, above = self.layers[index : index + 2]
             size = (1, 1, 2 * one.out.bytes)
             errors = self._tensor(f"{one.out.name} errors", size, ERROR_SCALE)
-            factor = FixedPoint.of([above.scale * 2.0**LOST_BITS])
+            factor = FixedPoint.of(np.float64(above.scale * 2.0**LOST_BITS))
             op = DenseGradient(factor, one.node.op.act_min, one.node.op.act_max)
             ins = found[0], heads[index + 1], one.out.name
             nodes.append(Node(f"{one.node.name} error", op, ins, (errors,)))
@@ -265,7 +265,7 @@ class _Maker:
             who = self.graph.origin, layer.node.name, layer.node.kind
             raise UserError(Problem(reason, "choose a smaller --rate", *who))
         most = most_weight(layer.weights.shape[1])
-        factors = FixedPoint.of([weight]), FixedPoint.of([bias])
+        factors = FixedPoint.of(np.float64(weight)), FixedPoint.of(np.float64(bias))
         return DenseUpdate(*factors, most, layer.first)
 
     def _port(self, name: str) -> Port:
