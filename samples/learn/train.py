@@ -109,7 +109,7 @@ def train(inputs: np.ndarray, labels: np.ndarray) -> onnx.ModelProto:
 
 def examples(labels: np.ndarray) -> np.ndarray:
     """Numbers of the images that the device learns from, in its order."""
-    counts = {digit: REMINDERS for digit in range(NEW)} | {NEW: EXAMPLES}
+    counts = {**dict.fromkeys(range(NEW), REMINDERS), NEW: EXAMPLES}
     chosen = [np.flatnonzero(labels == digit)[:count] for digit, count in counts.items()]
     return np.random.default_rng(SEED).permutation(np.concatenate(chosen))
 

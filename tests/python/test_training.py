@@ -281,9 +281,9 @@ def test_the_command_writes_weights(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 REFUSED = {
     "is no dense layer": (["digits/digits.onnx", "--layers", "2"], "hint: train one layer"),
-    "it has 7 outputs": (["storyteller/storyteller.onnx"], "hint: end the model with"),
+    "the model has 7 outputs": (["storyteller/storyteller.onnx"], "hint: end the model with"),
     "no new class": (["digits/digits.onnx", "--new-only"], "give --classes 11"),
-    "4 classes": (["digits/digits.onnx", "--classes", "4"], "hint: choose --classes from 10"),
+    "not 4": (["digits/digits.onnx", "--classes", "4"], "hint: choose --classes from 10"),
 }
 
 
@@ -302,6 +302,15 @@ def test_states_and_huge_steps_are_refused() -> None:
         trained_head(replace(graph, states=("cache",)), Training())
     with pytest.raises(UserError, match="a smaller --rate"):
         trained_head(graph, Training(rate=1e6))
+
+
+def test_layers_that_are_missing_or_too_large_are_refused() -> None:
+    graph, _ = network((1, 1, 12), hidden=False)
+    with pytest.raises(UserError, match="it reads an input: there is no layer to train"):
+        trained_head(graph, Training(layers=2))
+    wide, _ = network((1, 1, 16_001), hidden=False)
+    with pytest.raises(UserError, match="16001 inputs; training supports up to 16000"):
+        trained_head(wide, Training())
 
 
 def test_several_readers_are_refused() -> None:

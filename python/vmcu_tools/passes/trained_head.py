@@ -38,6 +38,8 @@ ERROR_SCALE, SHARE_SCALE, SHARE_ZERO = 2.0**-15, 2.0**-16, -(2**15)
 MOST_WEIGHT_STEP, MOST_BIAS_STEP = 2.0**7, 2.0**15
 MOST_TAPS = 16_000
 LABEL = "label"
+DENSE_END = "end the model with a dense layer and, if you like, a Softmax"
+ONE_LAYER = "train one layer: --layers 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +94,9 @@ class _Dense:
 def trained_head(graph: Graph, training: Training) -> TrainedHead:
     """The graph that trains its last layers. Raises UserError if it cannot."""
     if graph.states or len(graph.outputs) != 1:
-        reason = "the model keeps state" if graph.states else f"it has {len(graph.outputs)} outputs"
-        raise _refused(graph, f"{reason}; only a classifier of one output can be trained")
+        what = "keeps state" if graph.states else f"has {len(graph.outputs)} outputs"
+        reason = f"the model {what}; only a classifier of one output can be trained"
+        raise _refused(graph, reason, DENSE_END)
     last = graph.producer(graph.outputs[0].tensor)
     nodes = graph.nodes
     if last is not None and isinstance(last.op, Softmax):
@@ -109,19 +112,20 @@ def trained_head(graph: Graph, training: Training) -> TrainedHead:
 def _dense(graph: Graph, node: Node | None, behind: Node | None = None) -> _Dense:
     """A node as a dense layer whose values nobody else reads. `behind`: the trained layer that
     reads it. Raises UserError for another node."""
+    remedy = DENSE_END if behind is None else ONE_LAYER
     if node is None:
-        what = "there is no layer in front of it" if behind else "the output is an input"
-        raise _refused(graph, f"{what}, so no layer can be trained", behind)
+        what = "the output is an input" if behind is None else "it reads an input"
+        raise _refused(graph, f"{what}: there is no layer to train", remedy, behind)
     x, out = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     found = _parameters(node.op, x)
     if found is None or out.shape[:2] != (1, 1):
-        which = "the layer in front of the last dense layer" if behind else "the last layer"
-        raise _refused(graph, f"{which} is no dense layer and cannot be trained", node)
+        which = "last" if behind is None else "second last"
+        raise _refused(graph, f"the {which} layer is no dense layer", remedy, node)
     if behind is not None and len(graph.consumers(out.name)) > 1:
-        raise _refused(graph, "several layers read its output, so it cannot be trained", node)
+        raise _refused(graph, "several layers read the output of the layer", remedy, node)
     if x.bytes > MOST_TAPS:
-        reason = f"it has {x.bytes} inputs, and {MOST_TAPS} can be trained"
-        raise _refused(graph, reason, node)
+        reason = f"the layer has {x.bytes} inputs; training supports up to {MOST_TAPS}"
+        raise _refused(graph, reason, "reduce them by a pooling layer", node)
     weights, bias, factors = found
     scales = factors * out.scale / x.scale
     return _Dense(node, x, out, weights * scales[:, None], bias * (scales * x.scale), factors)
@@ -150,17 +154,18 @@ def _classified(graph: Graph, layer: _Dense, training: Training) -> _Dense:
     known = len(layer.weights)
     count = known if training.classes is None else training.classes
     if not known <= count <= MOST_CLASSES:
-        reason = f"{count} classes: the model has {known}, and {MOST_CLASSES} can be trained"
+        reason = f"the model has {known} classes; training supports up to {MOST_CLASSES}"
+        reason += f", not {count}"
         remedy = f"choose --classes from {known} to {MOST_CLASSES}"
         if known > MOST_CLASSES:
             remedy = f"use a model of at most {MOST_CLASSES} classes"
-        raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
+        raise _refused(graph, reason, remedy, layer.node)
     more = count - known
     if training.new_only and (not more or training.layers > 1):
         what = "several layers" if more else "no new class"
         reason = f"{what} and --new-only exclude each other"
         remedy = f"leave out --new-only, or give --classes {known + 1}, and --layers 1"
-        raise UserError(Problem(reason, remedy, graph.origin, layer.node.name, layer.node.kind))
+        raise _refused(graph, reason, remedy, layer.node)
     out = replace(layer.out, shape=(1, 1, count))
     if out.scale < LEAST_SCORE_SCALE:
         out = replace(out, scale=LEAST_SCORE_SCALE, zero_point=0)
@@ -179,10 +184,7 @@ def _classified(graph: Graph, layer: _Dense, training: Training) -> _Dense:
     )
 
 
-def _refused(graph: Graph, reason: str, node: Node | None = None) -> UserError:
-    remedy = "end the model with a dense layer and, if you like, a Softmax"
-    if node is not None and "in front" in reason:
-        remedy = "train one layer: --layers 1"
+def _refused(graph: Graph, reason: str, remedy: str, node: Node | None = None) -> UserError:
     who = (node.name, node.kind) if node is not None else ("", "")
     return UserError(Problem(reason, remedy, graph.origin, *who))
 
@@ -262,8 +264,7 @@ class _Maker:
         bias = self.rate * ERROR_SCALE / layer.sum_scale
         if max(weight / MOST_WEIGHT_STEP, bias / MOST_BIAS_STEP) >= 1:
             reason = f"a step with --rate {self.rate:g} is too large for its weights"
-            who = self.graph.origin, layer.node.name, layer.node.kind
-            raise UserError(Problem(reason, "choose a smaller --rate", *who))
+            raise _refused(self.graph, reason, "choose a smaller --rate", layer.node)
         most = most_weight(layer.weights.shape[1])
         factors = FixedPoint.of(np.float64(weight)), FixedPoint.of(np.float64(bias))
         return DenseUpdate(*factors, most, layer.first)
