@@ -41,10 +41,8 @@ void vmcu_trained_dense(const struct vmcu_call *call);
 )
 # A row of input {1} has a weight for each byte of input {0}, and a bias. 64 bits: a damaged file can
 # have a tensor of any size.
-_BYTES = " * ".join(
-    f"vmcu_check_input(c, {{0}})->{axis}" for axis in ("height", "width", "channels")
-)
-ROW = f"vmcu_check_input(c, {{1}})->channels == 2U * (uint64_t){_BYTES} + 4U"
+_AXES = (f"vmcu_check_input(c, {{0}})->{axis}" for axis in ("height", "width", "channels"))
+ROW = f"vmcu_check_input(c, {{1}})->channels == 2U * (uint64_t){' * '.join(_AXES)} + 4U"
 KERNEL = KernelType(
     "vmcu_trained_dense",
     PARAMS,
