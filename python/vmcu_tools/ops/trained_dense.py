@@ -39,8 +39,8 @@ PARAMS = CStruct(
 void vmcu_trained_dense(const struct vmcu_call *call);
 """,
 )
-# A row of input {1} has a weight for each byte of input {0}, and a bias. 64 bits: a damaged file can
-# have a tensor of any size.
+# A row of input {1} has a weight for each byte of input {0}, and a bias. 64 bits: a damaged file
+# can have a tensor of any size.
 _AXES = (f"vmcu_check_input(c, {{0}})->{axis}" for axis in ("height", "width", "channels"))
 ROW = f"vmcu_check_input(c, {{1}})->channels == 2U * (uint64_t){' * '.join(_AXES)} + 4U"
 KERNEL = KernelType(
