@@ -177,8 +177,8 @@ void vmcu_dense_int16(const struct vmcu_call *call);
 struct vmcu_dense_update_params {
 	struct vmcu_factor weight_step; /**< of an error times an input, in units of the weights */
 	struct vmcu_factor bias_step;   /**< of an error, in units of the biases */
-	int16_t most;              /**< largest weight; the largest bias is 2^30 */
-	uint16_t first;            /**< number of the error of the first row */
+	int16_t most;                   /**< largest weight; the largest bias is 2^30 */
+	uint16_t first;                 /**< number of the error of the first row */
 	int8_t input_zero;
 };
 
