@@ -143,6 +143,8 @@ endfunction()
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
 #                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
 #                  [ROTATE] [ARGS <argument>...])
+#   vmcu_add_model(<target> NAME <name> MODEL <file> TRAIN_CLASSES <count> [RAM <bytes>]
+#                  [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
@@ -159,11 +161,15 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
-# ARGS         Handed to `vmcu build` as they are. Zephyr: with the --target of vmcu_core_target(),
+# TRAIN_CLASSES
+#              Compiles with `vmcu train-head` instead of `vmcu build`: the last dense layer of so
+#              many classes is trained on the device; <name>_weights.h has its first weights.
+# ARGS         Handed to the command as they are. Zephyr: with the --target of vmcu_core_target(),
 #              unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
+  set(values NAME MODEL RAM MEMORY PLANNER HOP TIME TRAIN_CLASSES)
+  cmake_parse_arguments(arg "${flags}" "${values}" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -182,8 +188,13 @@ function(vmcu_add_model target)
   endif()
   vmcu_find_python()
 
+  set(command build)
   set(options ${arg_ARGS})
   set(inputs "${model}")
+  if(arg_TRAIN_CLASSES)
+    set(command train-head)
+    list(APPEND options --classes "${arg_TRAIN_CLASSES}")
+  endif()
   if(arg_RAM)
     list(APPEND options --ram "${arg_RAM}")
   endif()
@@ -239,7 +250,7 @@ function(vmcu_add_model target)
   endif()
 
   vmcu_generate(${target} ${arg_NAME} "${inputs}" "vmcu: compiling ${arg_MODEL}"
-    build "${model}" --name "${arg_NAME}" ${options}
+    ${command} "${model}" --name "${arg_NAME}" ${options}
   )
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()

@@ -39,7 +39,7 @@ def page() -> str:
     for title, members in cli.GROUPS.items():
         parts.append(f"## {title}\n\n")
         for member in members:
-            name = member.__name__.rpartition(".")[2]
+            name = member.__name__.rpartition(".")[2].replace("_", "-")
             parts += section(name, top.commands()[name], top.visible()[name])
     parts += exclusions()
     return "".join(parts).rstrip("\n") + "\n"

@@ -29,6 +29,7 @@ from .commands import (
     place,
     quantize,
     run,
+    train_head,
     verify,
 )
 from .commands.options import Subparsers, quiet_option
@@ -47,7 +48,7 @@ class Command(Protocol):
 
 # In the order of `vmcu --help`.
 GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "Build": (build, quantize, audio, new),
+    "Build": (build, quantize, train_head, audio, new),
     "Run": (run, verify, bench),
     "Check": (fit, check, inspect),
     "Analyse": (compare, place),

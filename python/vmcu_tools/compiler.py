@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from .errors import Problem, UserError
 from .frontends import load, may_keep_state
@@ -17,11 +19,13 @@ from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.joined_inputs import joined_inputs
 from .passes.recurring import detached, optimized
+from .passes.trained_head import trained_head
 from .passes.turned import with_time
 from .plan.plan import Plan
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
 from .planner.rotate import rotate
+from .training import Training
 
 
 def compile_model(
@@ -60,6 +64,32 @@ def compile_model(
     with contextlib.suppress(UserError):
         plan = make_plan(graph, less, prove=False, begun=begun)
     return rotate(plan, ram)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPlan:
+    """A plan that trains the last layers, and the plan of inference alone. weights: by trained
+    layer the first value of its input, int8."""
+
+    training: Training
+    plan: Plan
+    inference: Plan
+    weights: tuple[np.ndarray, ...]
+
+
+def compile_training(
+    path: Path, training: Training, options: CompileOptions = DEFAULTS
+) -> TrainingPlan:
+    """Reads a model file and returns a plan that trains its last dense layers.
+
+    Raises UserError for a model that cannot be trained, and as compile_model() does.
+    """
+    graph = _prepared(path, options)
+    head = trained_head(graph, training)
+    plan = make_plan(head.graph, options, prove=False)
+    # A limit is for training, which needs more.
+    inference = make_plan(graph, replace(options, ram=None), prove=False)
+    return TrainingPlan(training, plan, inference, head.weights)
 
 
 def _prepared(path: Path, options: CompileOptions) -> Graph:

@@ -290,7 +290,8 @@ class Graph:
     names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
     compute anew. `fields`: the file's inputs where they are one row. `aligned`: tensors that begin
     where scratch can. `dropped`: names of the file's outputs that are float constants, which the
-    graph does not have.
+    graph does not have. `updated`: tensors of an input and of an output that is its next value; a
+    plan has both at one address, where the value stays from call to call.
     """
 
     name: str
@@ -313,6 +314,7 @@ class Graph:
     fields: tuple[RowField, ...] = ()
     aligned: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
+    updated: tuple[tuple[str, str], ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

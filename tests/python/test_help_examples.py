@@ -11,7 +11,7 @@ from builders import scratch
 from vmcu_tools import cli
 
 EXAMPLES = {
-    command.__name__.rpartition(".")[2]: getattr(command, "EXAMPLES", ())
+    command.__name__.rpartition(".")[2].replace("_", "-"): getattr(command, "EXAMPLES", ())
     for group in cli.GROUPS.values()
     for command in group
 }
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_has_some() -> None:
     assert list(EXAMPLES) == list(cli.parser().visible())
-    assert len(EXAMPLES) == 14
+    assert len(EXAMPLES) == 15
     assert [name for name, examples in EXAMPLES.items() if not examples] == []
 
 

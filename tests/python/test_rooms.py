@@ -19,7 +19,7 @@ import vmcu_tools
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 ROOMS = (
-    *("exits", "errors", "progress", "paths", "collector", "quant", "graph"),
+    *("exits", "errors", "progress", "paths", "collector", "training", "quant", "graph"),
     *("cores", "kernels", "ops", "frontends", "passes"),
     *("plan", "placement", "machine"),
     *(

@@ -174,6 +174,11 @@ def seconds(text: str) -> float:
     return real(text, "number of seconds", POSITIVE, 1e6)
 
 
+def learning_rate(text: str) -> float:
+    """The size of a step of gradient descent."""
+    return real(text, "learning rate", POSITIVE, 1e3)
+
+
 class Share(float):
     """A part of something, which is written in percent."""
 

@@ -189,6 +189,9 @@ def _check(plan: Plan) -> None:
     for name, placement in plan.placements.items():
         if placement.ring > plan.pool_of(placement.base).size:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
+    for before, after in graph.updated:
+        if plan.placements[before].base != plan.placements[after].base:
+            raise PlanError(f"output '{after}' is not where input '{before}' is")
     inputs = () if plan.input_streamed else graph.held
     for port in (*inputs, *graph.outputs):
         _check_whole(plan, port)

@@ -16,6 +16,7 @@ from . import anytime
 from .options import CompileOptions
 from .others import hmcos, single, tflm, tinyengine
 from .places import online
+from .places.updated import at_one_address
 from .places.widen import widened
 from .stages import fusion, unbounded
 
@@ -93,6 +94,7 @@ def make_plan(
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
+    plan = at_one_address(plan)
     if not (options.online or options.hop or foreign):
         plan = widened(plan)
     plan = replace(plan, solve_seconds=time.monotonic() - start)

@@ -295,6 +295,23 @@ const struct vmcu_kernel vmcu_binary_kernel = {
 	.reads = VMCU_READS_PIXEL,
 };
 
+VMCU_SMALL static bool check_class_error(const struct vmcu_check *c)
+{
+	return vmcu_check_inputs(c, 2U) &&
+	       vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_output(c)->channels % 2U == 0U &&
+	       vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels;
+}
+
+extern const struct vmcu_kernel vmcu_class_error_kernel;
+const struct vmcu_kernel vmcu_class_error_kernel = {
+	.name = "vmcu_class_error",
+	.run = vmcu_class_error,
+	.check = check_class_error,
+	.reads = VMCU_READS_ALL,
+};
+
 extern const struct vmcu_kernel vmcu_concat_kernel;
 const struct vmcu_kernel vmcu_concat_kernel = {
 	.name = "vmcu_concat",
@@ -413,6 +430,31 @@ const struct vmcu_kernel vmcu_dense_by_rows_kernel = {
 };
 #endif
 
+VMCU_SMALL static bool check_dense_gradient(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_gradient_params *p = c->params;
+
+	return vmcu_check_inputs(c, 3U) &&
+	       vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_rows(c, 2) &&
+	       vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_input(c, 1)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels == 2U * vmcu_check_input(c, 1)->height &&
+	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels + 4U &&
+	       vmcu_check_input(c, 2)->width == 1U &&
+	       vmcu_check_output(c)->channels == 2U * vmcu_check_input(c, 2)->channels &&
+	       vmcu_check_shift(p->factor.shift);
+}
+
+extern const struct vmcu_kernel vmcu_dense_gradient_kernel;
+const struct vmcu_kernel vmcu_dense_gradient_kernel = {
+	.name = "vmcu_dense_gradient",
+	.run = vmcu_dense_gradient,
+	.check = check_dense_gradient,
+	.bytes = 12U,
+	.reads = VMCU_READS_ALL,
+};
+
 VMCU_SMALL static bool check_dense_int16(const struct vmcu_check *c)
 {
 	const struct vmcu_dense_int16_params *p = c->params;
@@ -435,6 +477,33 @@ const struct vmcu_kernel vmcu_dense_int16_kernel = {
 	.native = offsetof(struct vmcu_dense_int16_params, factor),
 	.size = sizeof(struct vmcu_dense_int16_params),
 	.reads = VMCU_READS_PIXEL,
+};
+
+VMCU_SMALL static bool check_dense_update(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_update_params *p = c->params;
+
+	return p->most >= 0 &&
+	       vmcu_check_inputs(c, 3U) &&
+	       vmcu_check_calls(c) && vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_rows(c, 2) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height &&
+	       vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels &&
+	       vmcu_check_input(c, 1)->width == 1U &&
+	       vmcu_check_input(c, 1)->channels == 2U * (vmcu_check_output(c)->height + p->first) &&
+	       vmcu_check_input(c, 0)->channels == 2U * (uint64_t)vmcu_check_input(c, 2)->height * vmcu_check_input(c, 2)->width * vmcu_check_input(c, 2)->channels + 4U &&
+	       vmcu_check_shift(p->weight_step.shift) &&
+	       vmcu_check_shift(p->bias_step.shift);
+}
+
+extern const struct vmcu_kernel vmcu_dense_update_kernel;
+const struct vmcu_kernel vmcu_dense_update_kernel = {
+	.name = "vmcu_dense_update",
+	.run = vmcu_dense_update,
+	.check = check_dense_update,
+	.bytes = 24U,
+	.reads = VMCU_READS_ALL,
 };
 
 VMCU_SMALL static bool check_depthwise_3_1(const struct vmcu_check *c)
@@ -1126,6 +1195,28 @@ const struct vmcu_kernel vmcu_table_mean_kernel = {
 	.behind = 4U,
 	.native = offsetof(struct vmcu_table_mean_params, window),
 	.size = sizeof(struct vmcu_table_mean_params),
+	.reads = VMCU_READS_ALL,
+};
+
+VMCU_SMALL static bool check_trained_dense(const struct vmcu_check *c)
+{
+	const struct vmcu_trained_dense_params *p = c->params;
+
+	return vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) && vmcu_check_rows(c, 1) &&
+	       vmcu_check_output(c)->height == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 1)->height == vmcu_check_output(c)->channels &&
+	       vmcu_check_input(c, 1)->width == 1U &&
+	       vmcu_check_input(c, 1)->channels == 2U * (uint64_t)vmcu_check_input(c, 0)->height * vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels + 4U &&
+	       vmcu_check_shift(p->factor.shift);
+}
+
+extern const struct vmcu_kernel vmcu_trained_dense_kernel;
+const struct vmcu_kernel vmcu_trained_dense_kernel = {
+	.name = "vmcu_trained_dense",
+	.run = vmcu_trained_dense,
+	.check = check_trained_dense,
+	.bytes = 12U,
 	.reads = VMCU_READS_ALL,
 };
 

@@ -142,6 +142,24 @@ struct vmcu_dense_by_rows_params {
  */
 void vmcu_dense_by_rows(const struct vmcu_call *call);
 
+struct vmcu_dense_gradient_params {
+	struct vmcu_factor factor; /**< of sums in units of 2^-8 times those of the weights */
+	int8_t low;                /**< values of input 2 with an error are above low */
+	int8_t high;               /**< and below high */
+};
+
+/**
+ * @brief Computes errors of a layer from those of the next one, of vmcu_trained_dense().
+ *
+ * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: what
+ * they are multiplied by, the output of the layer. An error beyond int16 saturates, and that of a
+ * value which the activation has cut is 0.
+ *
+ * For each value of input 2, ascending: reads it, all of input 0 and its weights, then writes two
+ * bytes.
+ */
+void vmcu_dense_gradient(const struct vmcu_call *call);
+
 struct vmcu_dense_int16_params {
 	const int8_t *weights; /**< by element and input channel */
 	struct vmcu_factor factor;
@@ -155,6 +173,34 @@ struct vmcu_dense_int16_params {
  * first. The output has the zero point 0.
  */
 void vmcu_dense_int16(const struct vmcu_call *call);
+
+struct vmcu_dense_update_params {
+	struct vmcu_factor weight_step; /**< of an error times an input, in units of the weights */
+	struct vmcu_factor bias_step;   /**< of an error, in units of the biases */
+	int16_t most;                   /**< largest weight; the largest bias is 2^30 */
+	uint16_t first;                 /**< number of the error of the first row */
+	int8_t input_zero;
+};
+
+/**
+ * @brief Computes the error of each class: its probability, less 1 if it is the label.
+ *
+ * Input 0: probabilities of vmcu_softmax_int16(). Input 1: the label, one byte. Output: int16, in
+ * units of 2^-15; all are 0 if no class has the label's number.
+ *
+ * For each class, ascending: reads two bytes of input 0 and the label, then writes two bytes.
+ */
+void vmcu_class_error(const struct vmcu_call *call);
+
+/**
+ * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
+ *
+ * Input 0: the weights, rows of the last classes. Input 1: int16 errors of all classes, in units of
+ * 2^-15. Input 2: what the weights were multiplied by. Weights and biases saturate.
+ *
+ * For each weight, then for the bias: reads it, its input and the error, then writes it.
+ */
+void vmcu_dense_update(const struct vmcu_call *call);
 
 struct vmcu_embedding_params {
 	const int8_t *table; /**< rows * the output's channels */
@@ -468,6 +514,22 @@ struct vmcu_table_mean_params {
  */
 void vmcu_table_mean(const struct vmcu_call *call);
 
+struct vmcu_trained_dense_params {
+	struct vmcu_factor factor;
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Computes a fully connected layer with the weights of input 1, whose row n has those of
+ * output n: an int16 for each byte of input 0, then an int32 bias.
+ *
+ * For each output, ascending: reads all of input 0 and a row of input 1, then writes. Sums wrap.
+ */
+void vmcu_trained_dense(const struct vmcu_call *call);
+
 /** One factor for each channel: float32 if @a scale is not NULL, else fixed point. */
 struct vmcu_transpose_conv_params {
 	const int8_t *weights; /**< output channel, kernel row, kernel column, input channel */
@@ -538,12 +600,15 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_average_pool) \
 	entry(vmcu_average_pool_sum) \
 	entry(vmcu_binary) \
+	entry(vmcu_class_error) \
 	entry(vmcu_concat) \
 	entry(vmcu_conv) \
 	entry(vmcu_conv_narrow) \
 	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
+	entry(vmcu_dense_gradient) \
 	entry(vmcu_dense_int16) \
+	entry(vmcu_dense_update) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \
 	entry(vmcu_depthwise_5_1) \
@@ -576,6 +641,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_softmax_onnx) \
 	entry(vmcu_softmax_tflite) \
 	entry(vmcu_table_mean) \
+	entry(vmcu_trained_dense) \
 	entry(vmcu_transpose_conv) \
 	VMCU_CONTAINER_KERNELS_HELIUM(entry) \
 	VMCU_CONTAINER_KERNELS_PAIRS(entry)
