@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def steps(paths: Sequence[Path], seconds: float) -> Table:
     return Table("Training steps", COLUMNS, tuple(rows), notes, behind)
 
 
-def figures(rows: Sequence[Sequence[str]], behind: Behind) -> Table:
+def figures(rows: Sequence[Sequence[str]], models: Mapping[str, str] | None = None) -> Table:
     """Means and ranges of the steps' rows beside those of the paper."""
     lines = []
     for label, column, batch, mean, extent in PAPER:
@@ -117,7 +117,7 @@ def figures(rows: Sequence[Sequence[str]], behind: Behind) -> Table:
         name = f"{label}, batch {batch}" if batch else label
         lines.append((name, mean, *summary(cells, extent)))
     columns = ("figure", "MODeL, mean", "vmcu, mean", "MODeL, range", "vmcu, range")
-    return Table("Figures of MODeL", columns, tuple(lines), behind=behind)
+    return Table("Figures of MODeL", columns, tuple(lines), behind=Behind(models or {}))
 
 
 def summary(cells: Sequence[str], extent: str) -> tuple[str, str, str]:
@@ -132,7 +132,7 @@ def tables(paths: Sequence[Path], seconds: float) -> Iterator[tuple[str, Table]]
     """Both tables by name."""
     found = steps(paths, seconds)
     yield STEPS, found
-    yield FIGURES, figures(found.rows, Behind(found.behind.models))
+    yield FIGURES, figures(found.rows, found.behind.models)
 
 
 def main() -> None:

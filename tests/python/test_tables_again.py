@@ -123,6 +123,8 @@ ELSEWHERE = {
     "placement/ablation-placement": "test_ablation.py::test_placements_are_computed_again",
     "placement/dags": "test_place_tables.py::test_random_graphs_come_out_as_on_the_page",
     "placement/known": "test_blocks.py::test_a_thousand_buffers_are_placed_as_the_page_says",
+    "placement/training": "test_place_tables.py::test_training_steps_come_out_as_on_the_page",
+    "placement/training-figures": "test_place_tables.py::test_figures_are_those_of_the_steps",
     "results/figure-8": "test_orders.py::test_the_page_has_the_figures_of_now",
     "results/own": "test_paper.py::test_the_page_has_the_figures_of_the_own_networks",
     "results/table-3": "test_orders.py::test_the_page_has_the_figures_of_now",
