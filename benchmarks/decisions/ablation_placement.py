@@ -12,7 +12,6 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ sys.path.append(str(ROOT / "tests" / "python"))
 import generate  # noqa: E402
 import known  # noqa: E402
 from builders.dags import long_graph  # noqa: E402
+from clocks import cpu_clock  # noqa: E402
 from pages import Table  # noqa: E402
 from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, graphs, place  # noqa: E402
 from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
@@ -177,17 +177,6 @@ GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, A
         {**PLANS, "ejection": {"ejection": False}},
     ),
 }
-
-
-@contextmanager
-def cpu_clock() -> Iterator[None]:
-    """Searches read the CPU's clock."""
-    wall = time.monotonic
-    time.monotonic = time.process_time
-    try:
-        yield
-    finally:
-        time.monotonic = wall
 
 
 def table() -> Table:

@@ -57,6 +57,17 @@ def test_no_simple_order_of_a_random_graph_is_better_and_small_ones_are_proven()
     assert {int(row[0].replace(",", "")) for row in rows("nodes")} == {*dags().NODES}
 
 
+def test_large_random_graphs_are_placed_close_to_their_worst_step() -> None:
+    module = dags()
+    found = rows(" | ".join(module.LARGE_COLUMNS))
+    for row in found:
+        cells = dict(zip(module.LARGE_COLUMNS, row, strict=True))
+        peak, height = (int(cells[name].replace(",", "")) for name in ("worst step", "placed"))
+        assert peak <= height <= 1.12 * peak
+        assert cells["above"] == f"{height / peak - 1:.1%}"
+    assert {row[1] for row in found} == {"2,000", "5,000"}
+
+
 @pytest.mark.parametrize("name", ["alexnet-1", "resnet18-1", "vgg11-1"])
 def test_training_steps_come_out_as_on_the_page(name: str) -> None:
     found = training().saved(STEPS / f"{name}.json", 20.0)

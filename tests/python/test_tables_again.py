@@ -137,6 +137,7 @@ REASONS = {
     "planner/ablation-seconds": "CPU seconds are those of the computer that wrote the page",
     "audio/cmsis-dsp": "needs CMSIS-DSP's sources; test_audio_cmsis.py computes it where they are",
     "audio/cmsis-dsp-features": "as audio/cmsis-dsp",
+    "placement/large": "what is found in 60 s is the clock's; test_place_tables.py has its limit",
     "results/challenging": "needs minimalloc's problems, and what is found in 10 s is the clock's",
     "results/tigris": "needs the compiler of another project",
 }
