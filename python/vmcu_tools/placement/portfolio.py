@@ -94,7 +94,8 @@ class Component:
         self.bound = self.rounded(lower_bound(buffers))
         self.offsets = tuple(best_fit(buffers))
         self.height = height_of(buffers, self.offsets)
-        if len(buffers) <= params.ejection_most and is_small(buffers):
+        few = len(buffers) <= params.ejection_most
+        if params.first_fit and few and is_small(buffers):
             self.take(tuple(first_fit(buffers)))
         self.rounds = 0
         self.dice = random.Random(params.seed)
