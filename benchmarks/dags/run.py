@@ -223,7 +223,6 @@ def large() -> Table:
     """Order and offsets of large graphs, in one process."""
     found = {
         "two of the last 60": (long_graph(7, 2000), long_graph(7, 5000), long_graph(8, 5000)),
-        "near": (named(draw(5000, "near", 0)),),
         "any": (named(draw(5000, "any", 0)),),
     }
     rows = []

@@ -24,8 +24,6 @@ from .geometry import Geometry
 
 # The next limit is lower by this share of the height.
 DESCENT = 0.002
-# After so many limits the search ends, so that its offsets are known.
-MOST_LIMITS = 8
 # How often a gap is filled from its top, and is not the narrowest one.
 FROM_TOP, ANY_GAP = 0.5, 0.1
 # After so many insertions, so many neighbours of the last buffer move to another gap.
@@ -60,9 +58,7 @@ class Ejection:
         height is a multiple of `step`; None if nothing is lower than what was there."""
         best = None
         height = int((self.offset + self.size).max())
-        for _ in range(MOST_LIMITS):
-            if height <= goal:
-                break
+        while height > goal:
             self.limit = max(goal, (height - max(int(DESCENT * height), 1)) // step * step)
             if not self.fit(insertions, deadline):
                 break
