@@ -3,6 +3,7 @@
 
     python benchmarks/dags/run.py [TABLE] [--nodes 20 60 ...] [--seeds 2] [--write doc/placement.md]
 
+dags: orders of small graphs. large: order and offsets of large ones within a minute of CPU.
 File order, the ready node that leaves the fewest bytes alive, and a beam of 300 sets of nodes that
 have run. These are written here and share no line with what they are held against.
 """
@@ -18,10 +19,14 @@ from functools import cached_property, partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks" / "paper"))
+sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python")]
 
+from builders.dags import long_graph  # noqa: E402
+from clocks import cpu_clock  # noqa: E402
 from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from vmcu_tools.placement import graphs  # noqa: E402
+from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
 from vmcu_tools.placement.tasks import GraphTask, TaskGraph  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
@@ -34,7 +39,9 @@ SHAPES = ("layers", "near", "any", "series")
 WIDTH = 300
 # Rows that a test computes again.
 QUICK = (20, 40)
-NAME = "dags"
+NAME, LARGE = "dags", "large"
+LARGE_COLUMNS = ("graph", "nodes", "worst step", "placed", "above", "bound", "CPU seconds")
+LARGE_SECONDS = 60.0
 
 
 def series(count: int, dice: random.Random) -> list[set[int]]:
@@ -198,16 +205,50 @@ def table(nodes: tuple[int, ...], seeds: int) -> Table:
     return Table("Random graphs", COLUMNS, rows, notes, Behind(kinds={"this order": RAM}))
 
 
+def named(graph: TaskGraph) -> NamedGraph:
+    """A graph with names, for graphs.solve()."""
+    tensors = [{"name": f"t{n}", "size": size} for n, size in enumerate(graph.sizes)]
+    nodes = [
+        {
+            "name": f"n{n}",
+            "inputs": [f"t{r}" for r in task.inputs],
+            "outputs": [f"t{o}" for o in task.outputs],
+        }
+        for n, task in enumerate(graph.tasks)
+    ]
+    return graphs.parse({"tensors": tensors, "nodes": nodes})
+
+
+def large() -> Table:
+    """Order and offsets of large graphs, in one process."""
+    found = {
+        "two of the last 60": (long_graph(7, 2000), long_graph(7, 5000), long_graph(8, 5000)),
+        "any": (named(draw(5000, "any", 0)),),
+    }
+    rows = []
+    for name, graph in ((name, graph) for name, some in found.items() for graph in some):
+        start = time.process_time()
+        with cpu_clock():
+            plan = graphs.solve(graph, LARGE_SECONDS, workers=1)
+        sizes = f"{plan.peak:,}", f"{plan.height:,}", f"{plan.height / plan.peak - 1:.1%}"
+        spent = f"{time.process_time() - start:.0f}"
+        rows.append((name, f"{len(graph.nodes):,}", *sizes, f"{plan.bound:,}", spent))
+        print(*rows[-1], file=sys.stderr, flush=True)
+    behind = Behind(kinds={"placed": RAM})
+    return Table("Large random graphs", LARGE_COLUMNS, tuple(rows), behind=behind)
+
+
 def command(name: str) -> str:
-    return "python benchmarks/dags/run.py"
+    return "python benchmarks/dags/run.py" + (f" {name}" if name == LARGE else "")
 
 
 def main() -> None:
-    parser = options(__doc__ or "", (NAME,))
+    parser = options(__doc__ or "", (NAME, LARGE))
     parser.add_argument("--nodes", type=int, nargs="+", default=NODES)
     parser.add_argument("--seeds", type=int, default=2, help="graphs of each shape and size")
     args = parser.parse_args()
-    show(parser, args, {NAME: partial(table, tuple(args.nodes), args.seeds)}, command)
+    small = partial(table, tuple(args.nodes), args.seeds)
+    show(parser, args, {NAME: small, LARGE: large}, command)
 
 
 if __name__ == "__main__":

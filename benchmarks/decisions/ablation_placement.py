@@ -12,7 +12,6 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ sys.path.append(str(ROOT / "tests" / "python"))
 import generate  # noqa: E402
 import known  # noqa: E402
 from builders.dags import long_graph  # noqa: E402
+from clocks import cpu_clock  # noqa: E402
 from pages import Table  # noqa: E402
 from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, graphs, place  # noqa: E402
 from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
@@ -138,10 +138,10 @@ def steps() -> list[NamedGraph]:
     return [graphs.read(path) for path in sorted(STEPS.glob("*.json"))]
 
 
-def plans(named: Callable[[], list[NamedGraph]], params: PlacementParams) -> Cost:
+def plans(named: Callable[[], list[NamedGraph]], seconds: float, params: PlacementParams) -> Cost:
     """Heights of graphs, order and offsets."""
     start = time.process_time()
-    found = [graphs.solve(one, SECONDS["graphs"], 1, params=params) for one in named()]
+    found = [graphs.solve(one, seconds, 1, params=params) for one in named()]
     spent = time.process_time() - start
     sums = sum(one.height for one in found), sum(one.bound for one in found)
     return Cost(*sums, sum(one.is_optimal for one in found), spent)
@@ -171,23 +171,16 @@ GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, A
             "proofs": {"proof_work": 0},
         },
     ),
-    "training graphs": (partial(plans, steps), PLANS),
+    "training graphs": (partial(plans, steps, SECONDS["graphs"]), PLANS),
+    "graphs of 500 nodes, in no time": (
+        partial(plans, lambda: [long_graph(seed, 500) for seed in range(12)], 0.0),
+        {"first fit": {"first_fit": False}},
+    ),
     "graph of 2,000 nodes": (
-        partial(plans, lambda: [long_graph(7, NODES)]),
+        partial(plans, lambda: [long_graph(7, NODES)], SECONDS["graphs"]),
         {**PLANS, "ejection": {"ejection": False}},
     ),
 }
-
-
-@contextmanager
-def cpu_clock() -> Iterator[None]:
-    """Searches read the CPU's clock."""
-    wall = time.monotonic
-    time.monotonic = time.process_time
-    try:
-        yield
-    finally:
-        time.monotonic = wall
 
 
 def table() -> Table:

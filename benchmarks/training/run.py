@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders and places training steps that trace.py has written, and prints what that saves.
+"""Figures 5 to 8 of MODeL (arXiv:2210.12924, section 5), from training steps that trace.py wrote.
 
     python benchmarks/training/run.py FILE.json... [--write doc/placement.md]
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,105 +21,131 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
 from pages import Table, put  # noqa: E402
-from vmcu_tools.placement import caching_allocator, graphs  # noqa: E402
+from vmcu_tools.placement import caching_allocator, graphs, place  # noqa: E402
+from vmcu_tools.placement.caching_allocator import Replay  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
+STEPS, FIGURES = "training", "training-figures"
 COLUMNS = (
-    *("step", "nodes", "allocator", "file's order", "this order"),
-    *("saved of allocator", "saved of order", "bound", "placed", "seconds"),
+    *("step", "nodes", "allocator", "file's order", "this order", "bound"),
+    *("Figure 5", "seconds", "Figure 7", "left", "Figure 8"),
 )
-NAME, COMMAND = "training", "python benchmarks/training/run.py DIR/*.json"
+COMMAND = "python benchmarks/training/run.py DIR/*.json"
+# Numbers that the text of the paper states: a column here, a batch size (0: both), mean, range.
+PAPER = (
+    ("Figure 5, saved of the allocator", "Figure 5", 1, "31.4%", "8 to 45%"),
+    ("Figure 5, saved of the allocator", "Figure 5", 32, "32.8%", "12 to 68%"),
+    ("Figure 6, seconds", "seconds", 0, "7.4", "0.1 to 18.1"),
+    ("Figure 7, PyTorch's fragmentation", "Figure 7", 1, "7.8%", "-"),
+    ("Figure 7, PyTorch's fragmentation", "Figure 7", 32, "21.3%", "-"),
+    ("Figure 7, fragmentation left", "left", 0, "none", "none"),
+    ("Figure 8, saved by the order", "Figure 8", 1, "23.9%", "up to 38%"),
+    ("Figure 8, saved by the order", "Figure 8", 32, "11.7%", "up to 38%"),
+)
 
 
 @dataclass(frozen=True)
 class Saved:
-    """Bytes of a step: those that the caching allocator reserves in the file's order, the peak of
-    that order, that of the plan's, the plan's height, and a lower bound for all orders. `seconds`:
-    of CPU."""
+    """A step. `replay`: of the caching allocator in the file's order; `file`, `peak`: bytes of the
+    worst step in the file's order and in the plan's; `file_height`, `height`: bytes that offsets
+    need in them; `bound`: bytes that every order needs; `seconds`: of CPU, for the plan."""
 
     name: str
     nodes: int
-    reserved: int
+    replay: Replay
     file: int
+    file_height: int
     peak: int
     height: int
     bound: int
     seconds: float
 
     @property
-    def share(self) -> float:
-        """What the order saves of the file's."""
-        return 1 - self.peak / self.file
-
-    @property
-    def share_of_allocator(self) -> float:
-        """What the plan saves of the caching allocator's bytes."""
-        return 1 - self.height / self.reserved
-
-    @property
     def row(self) -> tuple[str, ...]:
         """As the table has it, in MB."""
-        above = self.height / self.peak - 1
+        left = max(1 - self.peak / self.height, 1 - self.file / self.file_height)
+        sizes = self.replay.reserved, self.file, self.peak, self.bound
         return (
             self.name,
             f"{self.nodes:,}",
-            *(f"{size / 1e6:,.1f}" for size in (self.reserved, self.file, self.peak)),
-            f"{self.share_of_allocator:.1%}",
-            f"{self.share:.1%}",
-            f"{self.bound / 1e6:,.1f}",
-            f"+{above:.1%}" if above else "no gap",
+            *(f"{size / 1e6:,.1f}" for size in sizes),
+            f"{1 - self.height / self.replay.reserved:.1%}",
             f"{self.seconds:.1f}",
+            f"{self.replay.fragmentation:.1%}",
+            f"{left:.1%}",
+            f"{1 - self.peak / self.file:.1%}",
         )
 
 
 def saved(path: Path, seconds: float) -> Saved:
-    """What is saved of a step."""
+    """What is saved of a step. seconds: for offsets, in each order."""
     graph = graphs.read(path)
     order = graph.tasks.topological()
+    buffers = graphs.instance_of(graph, order)
     before = usage(graph.tasks, order).peak
-    reserved = caching_allocator.replay(graphs.instance_of(graph, order)).reserved
     start = time.process_time()
     plan = graphs.solve(graph, seconds, workers=1)
     spent = time.process_time() - start
-    nodes = len(graph.nodes)
-    return Saved(path.stem, nodes, reserved, before, plan.peak, plan.height, plan.bound, spent)
+    own = place(buffers, seconds=seconds, workers=1).height
+    replay, count = caching_allocator.replay(buffers), len(graph.nodes)
+    found = plan.peak, plan.height, plan.bound
+    return Saved(path.stem, count, replay, before, own, *found, spent)
 
 
-def means(found: list[Saved]) -> Iterator[str]:
-    """The savings for each batch size, which is the end of a name."""
-    for batch in sorted({int(one.name.rpartition("-")[2]) for one in found}):
-        some = [one for one in found if one.name.endswith(f"-{batch}")]
-        allocator = sum(one.share_of_allocator for one in some) / len(some)
-        order = sum(one.share for one in some) / len(some)
-        yield f"{allocator:.1%} of it and {order:.1%} of the file's order at batch {batch}"
-
-
-def table(paths: list[Path], seconds: float) -> Table:
-    """A line for each step, and the means."""
-    found = []
+def steps(paths: Sequence[Path], seconds: float) -> Table:
+    """A line for each step."""
+    rows = []
     for path in paths:
-        found.append(saved(path, seconds))
-        print(*found[-1].row, file=sys.stderr, flush=True)
+        rows.append(saved(path, seconds).row)
+        print(*rows[-1], file=sys.stderr, flush=True)
     notes = (
         f"In MB, seconds of CPU. `allocator`: PyTorch {caching_allocator.VERSION}'s caching "
-        f"allocator for CUDA, replayed. Saved on average: {'; '.join(means(found))}.",
+        "allocator for CUDA, replayed. `left`: the larger fragmentation of vmcu's offsets in both "
+        "orders.",
     )
     behind = Behind(hashes(paths), kinds={"this order": RAM})
-    return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes, behind)
+    return Table("Training steps", COLUMNS, tuple(rows), notes, behind)
+
+
+def figures(rows: Sequence[Sequence[str]], models: Mapping[str, str] | None = None) -> Table:
+    """Means and ranges of the steps' rows beside those of the paper."""
+    lines = []
+    for label, column, batch, mean, extent in PAPER:
+        at = COLUMNS.index(column)
+        cells = [row[at] for row in rows if not batch or row[0].endswith(f"-{batch}")]
+        name = f"{label}, batch {batch}" if batch else label
+        lines.append((name, mean, *summary(cells, extent)))
+    columns = ("figure", "MODeL, mean", "vmcu, mean", "MODeL, range", "vmcu, range")
+    return Table("Figures of MODeL", columns, tuple(lines), behind=Behind(models or {}))
+
+
+def summary(cells: Sequence[str], extent: str) -> tuple[str, str, str]:
+    """Mean and range of cells around the paper's range."""
+    unit = "%" if cells[0].endswith("%") else ""
+    values = [float(cell.removesuffix("%")) for cell in cells]
+    mean = sum(values) / len(values)
+    return f"{mean:.1f}{unit}", extent, f"{min(values):.1f} to {max(values):.1f}{unit}"
+
+
+def tables(paths: Sequence[Path], seconds: float) -> Iterator[tuple[str, Table]]:
+    """Both tables by name."""
+    found = steps(paths, seconds)
+    yield STEPS, found
+    yield FIGURES, figures(found.rows, found.behind.models)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
-    options.add_argument("--seconds", type=float, default=50.0, help="for offsets, per step")
+    options.add_argument("--seconds", type=float, default=50.0, help="for offsets, per order")
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
-    found = table(args.files, args.seconds)
-    block = found.markdown(COMMAND)
-    print(block)
-    if args.write:
-        put(args.write, NAME, block, found.behind)
+    for name, table in tables(args.files, args.seconds):
+        block = table.markdown(COMMAND)
+        print(f"{table.title}\n\n{block}\n", flush=True)
+        if args.write:
+            put(args.write, name, block, table.behind)
 
 
 if __name__ == "__main__":

@@ -28,77 +28,83 @@ from torch.utils.flop_counter import flop_registry
 from vmcu.torch.graph import step_graph
 from vmcu.torch.trace import trace
 
-WORDS, LENGTH = 30_000, 128
 # In a nanosecond.
 OPERATIONS, BYTES = 100, 10
+# Words of a sentence with its two marks, and positions that an encoder knows.
+LENGTH, POSITIONS = 258, 514
+# Steps of time of the translation's source and target.
+SOURCE, TARGET = 10, 20
+
+Values = tuple[torch.Tensor, ...]
 
 
-class Language(torch.nn.Module):
-    """Words to words: an encoder, as BERT (arXiv:1810.04805) in its small form."""
+class Encoder(torch.nn.Module):
+    """Words to vectors of 768: RoBERTa's base model (arXiv:1907.11692), without a head."""
 
-    def __init__(self, width: int, layers: int, heads: int, words: int = WORDS):
+    def __init__(self, words: int, width: int = 768):
         super().__init__()
         self.words = torch.nn.Embedding(words, width)
-        self.places = torch.nn.Embedding(LENGTH, width)
-        layer = torch.nn.TransformerEncoderLayer(width, heads, 4 * width, batch_first=True)
-        self.encoder = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-        self.head = torch.nn.Linear(width, words)
+        self.places = torch.nn.Embedding(POSITIONS, width)
+        layer = torch.nn.TransformerEncoderLayer(width, 12, 4 * width, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
         x = self.words(text) + self.places(torch.arange(LENGTH, device=text.device))
-        return self.head(self.encoder(x)).flatten(0, 1)
+        return self.encoder(x)
 
 
-class Translation(torch.nn.Module):
-    """Words to words of another language, as the base model of arXiv:1706.03762."""
+class GoogLeNet(torch.nn.Module):
+    """With the classes of its two auxiliary heads beside its own."""
 
-    def __init__(self, width: int = 512):
+    def __init__(self) -> None:
         super().__init__()
-        self.words = torch.nn.Embedding(WORDS, width)
-        self.both = torch.nn.Transformer(width, batch_first=True)
-        self.head = torch.nn.Linear(width, WORDS)
+        self.model = torchvision.models.googlenet(aux_logits=True, init_weights=False)
 
-    def forward(self, text: torch.Tensor) -> torch.Tensor:
-        x = self.words(text)
-        return self.head(self.both(x, x)).flatten(0, 1)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat(tuple(self.model(x)), -1)
 
 
-def picture(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+def picture(batch: int) -> Values:
     return torch.empty(batch, 3, 224, 224), torch.zeros(batch, dtype=torch.long)
 
 
-def film(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.empty(batch, 3, 16, 112, 112), torch.zeros(batch, dtype=torch.long)
+def film(batch: int) -> Values:
+    return torch.empty(batch, 3, 1, 112, 112), torch.zeros(batch, dtype=torch.long)
 
 
-def text(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+def text(batch: int) -> Values:
     words = torch.zeros(batch, LENGTH, dtype=torch.long)
-    return words, torch.zeros(batch * LENGTH, dtype=torch.long)
+    return words, torch.zeros(batch, 768, dtype=torch.long)
 
 
-Sample = Callable[[int], tuple[torch.Tensor, torch.Tensor]]
+def sequences(batch: int) -> Values:
+    source, target = torch.empty(SOURCE, batch, 512), torch.empty(TARGET, batch, 512)
+    return source, target, torch.zeros(TARGET, 512, dtype=torch.long)
+
+
 models = torchvision.models
-# Those of MODeL (arXiv:2210.12924, section 5.2), or one of each family.
-NETWORKS: dict[str, tuple[Callable[[], torch.nn.Module], Sample]] = {
+# Networks and inputs of MODeL (arXiv:2210.12924, section 5.2), as its authors' benchmarks have
+# them: functions that make a network, and its inputs with their classes for a batch size.
+NETWORKS: dict[str, tuple[Callable[[], torch.nn.Module], Callable[[int], Values]]] = {
     "alexnet": (models.alexnet, picture),
     "vgg11": (models.vgg11, picture),
     "resnet18": (models.resnet18, picture),
     "resnet50": (models.resnet50, picture),
     "resnet3d-18": (models.video.r3d_18, film),
     "mobilenet-v2": (models.mobilenet_v2, picture),
-    "mnasnet": (models.mnasnet1_0, picture),
+    "mnasnet": (models.mnasnet0_5, picture),
     "efficientnet-b0": (models.efficientnet_b0, picture),
-    "googlenet": (lambda: models.googlenet(aux_logits=False, init_weights=False), picture),
+    "googlenet": (GoogLeNet, picture),
     "vit-b-16": (models.vit_b_16, picture),
-    "transformer": (Translation, text),
-    "bert": (lambda: Language(768, 12, 12), text),
-    "xlm-r": (lambda: Language(768, 12, 12, 250_000), text),
+    "transformer": (lambda: torch.nn.Transformer(512, 1, 1, 1), sequences),
+    "bert": (lambda: Encoder(50_265), text),
+    "xlm-r": (lambda: Encoder(250_002), text),
 }
 
 
-def loss(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The loss of all networks."""
-    return torch.nn.functional.cross_entropy(model(x), y)
+def loss(model: torch.nn.Module, *values: torch.Tensor) -> torch.Tensor:
+    """The loss of all networks; the last value are the classes."""
+    return torch.nn.functional.cross_entropy(model(*values[:-1]), values[-1])
 
 
 def nanoseconds(node: torch.fx.Node) -> float:

@@ -84,5 +84,6 @@ def test_buffers_are_freed_before_those_of_the_next_moment() -> None:
     )
     found = replay(Instance(buffers))
     assert (found.allocated, found.reserved) == (30 * MB + KB, 32 * MB)
+    assert found.fragmentation == 1 - (30 * MB + KB) / (32 * MB)
     both = replay(Instance((Buffer("a", 0, 3, 30 * MB), *buffers[1:])))
     assert (both.allocated, both.reserved) == (60 * MB + KB, 62 * MB)

@@ -214,6 +214,29 @@ def test_a_clock_is_kept_and_no_plan_is_above_the_files_own_order(seed: int) -> 
         assert plan.height <= height_of(own, offsets)
 
 
+def first_fit_height(instance: Instance) -> int:
+    """The lowest gap for each buffer, in the order in which they come to life."""
+    found: list[tuple[int, int, int]] = []
+    height = 0
+    for one in sorted(instance.buffers, key=lambda buffer: buffer.lower):
+        at = 0
+        for upper, low, high in sorted(found, key=lambda part: part[1]):
+            if upper > one.lower and low - at < one.size:
+                at = max(at, high)
+            elif upper > one.lower:
+                break
+        found.append((one.upper, at, at + one.size))
+        height = max(height, at + one.size)
+    return height
+
+
+@pytest.mark.parametrize(("seed", "count"), [(11, 300), (6, 500), (10, 500)])
+def test_without_time_no_plan_is_above_first_fit_in_the_files_order(seed: int, count: int) -> None:
+    named = long_graph(seed, count)
+    filed = graphs.instance_of(named, named.tasks.topological())
+    assert graphs.solve(named, 0.0).height <= first_fit_height(filed)
+
+
 @pytest.mark.parametrize("seed", [1, 3])
 def test_offsets_are_searched_where_the_order_is_not_proven(seed: int) -> None:
     """They are about as low as those of the order alone."""

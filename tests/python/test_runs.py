@@ -31,12 +31,11 @@ TABLES = {
     for page in sorted(DOC.glob("*.md"))
     for name, block in TABLE.findall(page.read_text(encoding="utf-8"))
 }
-# Of most of its files only whoever runs trace.py has copies.
-WITHOUT = ("placement/training",)
 FILES = [
     *(SHARED.glob("*.tflite")),
     ROOT / "benchmarks" / "paper" / "table2.csv",
     *(ROOT / "benchmarks" / "published").glob("*.csv"),
+    *(ROOT / "benchmarks" / "training" / "steps").glob("*.json"),
     ROOT / "samples" / "digits" / "digits.onnx",
 ]
 
@@ -45,10 +44,7 @@ def name_of(page: Path, table: str) -> str:
     return f"{page.stem}/{table}"
 
 
-WITH = {key: block for key, block in TABLES.items() if name_of(*key) not in WITHOUT}
-
-
-@pytest.mark.parametrize(("page", "table"), WITH, ids=lambda one: getattr(one, "stem", one))
+@pytest.mark.parametrize(("page", "table"), TABLES, ids=lambda one: getattr(one, "stem", one))
 def test_a_manifest_belongs_to_its_page(page: Path, table: str) -> None:
     """The figures are the page's, and files that are here are those that it names."""
     known = Manifest(**json.loads(manifests.path_of(page, table).read_text(encoding="utf-8")))
@@ -70,7 +66,7 @@ def test_a_manifest_belongs_to_its_page(page: Path, table: str) -> None:
 
 
 def test_no_manifest_is_without_a_table() -> None:
-    names = {name_of(*key) for key in WITH}
+    names = {name_of(*key) for key in TABLES}
     assert {f"{file.parent.name}/{file.stem}" for file in FOLDER.rglob("*.json")} == names
     assert len(names) > 20
 

@@ -123,6 +123,8 @@ ELSEWHERE = {
     "placement/ablation-placement": "test_ablation.py::test_placements_are_computed_again",
     "placement/dags": "test_place_tables.py::test_random_graphs_come_out_as_on_the_page",
     "placement/known": "test_blocks.py::test_a_thousand_buffers_are_placed_as_the_page_says",
+    "placement/training": "test_place_tables.py::test_training_steps_come_out_as_on_the_page",
+    "placement/training-figures": "test_place_tables.py::test_figures_are_those_of_the_steps",
     "results/figure-8": "test_orders.py::test_the_page_has_the_figures_of_now",
     "results/own": "test_paper.py::test_the_page_has_the_figures_of_the_own_networks",
     "results/table-3": "test_orders.py::test_the_page_has_the_figures_of_now",
@@ -135,6 +137,7 @@ REASONS = {
     "planner/ablation-seconds": "CPU seconds are those of the computer that wrote the page",
     "audio/cmsis-dsp": "needs CMSIS-DSP's sources; test_audio_cmsis.py computes it where they are",
     "audio/cmsis-dsp-features": "as audio/cmsis-dsp",
+    "placement/large": "what is found in 60 s is the clock's; test_place_tables.py has its limit",
     "results/challenging": "needs minimalloc's problems, and what is found in 10 s is the clock's",
     "results/tigris": "needs the compiler of another project",
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement in one pass over time, for so many buffers that a skyline takes too long.
+"""Placements in one pass over time, for so many buffers that a skyline takes too long.
 
-Input: buffers. Output: offsets. Algorithm: best fit; each buffer gets the smallest gap that holds
-it when it comes to life. Complexity: n log n but for the shifts of a sorted list of gaps.
+Input: buffers. Output: offsets. Algorithm: each buffer gets a gap when it comes to life: the
+smallest that holds it (best fit), or the lowest (first fit). Complexity: n log n but for the shifts
+of a sorted list of gaps; first fit is linear in the buffers alive together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from heapq import heappop, heappush
+
+import numpy as np
 
 from .problem import Buffer
 
@@ -73,4 +76,21 @@ def best_fit(buffers: Sequence[Buffer]) -> list[int]:
             free.free(offsets[dead], offsets[dead] + buffers[dead].size)
         offsets[index] = free.allocate(buffer.size, buffer.alignment)
         heappush(alive, (buffer.upper, index))
+    return offsets
+
+
+def first_fit(buffers: Sequence[Buffer]) -> list[int]:
+    """Offsets by index."""
+    offsets = [0] * len(buffers)
+    # Those alive, by offset: start, end, and when they die.
+    alive = np.zeros((3, 0), np.int64)
+    for index in sorted(range(len(buffers)), key=lambda i: buffers[i].lower):
+        buffer = buffers[index]
+        alive = alive[:, alive[2] > buffer.lower]
+        ends = np.append(0, alive[1])
+        ends += -ends % buffer.alignment
+        fits = alive[0] - ends[:-1] >= buffer.size
+        at = int(fits.argmax()) if fits.any() else len(fits)
+        offsets[index] = start = int(ends[at])
+        alive = np.insert(alive, at, (start, start + buffer.size, buffer.upper), axis=1)
     return offsets

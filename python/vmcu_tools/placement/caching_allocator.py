@@ -31,6 +31,11 @@ class Replay:
     allocated: int
     reserved: int
 
+    @property
+    def fragmentation(self) -> float:
+        """The share of the reserved bytes that no block uses at the peak of those in use."""
+        return 1 - self.allocated / self.reserved if self.reserved else 0.0
+
 
 @dataclass
 class CachedBlock:

@@ -15,6 +15,8 @@ class PlacementParams:
     seed: int = 1
     """Of every random choice."""
 
+    first_fit: bool = True
+    """Also place buffers by first fit over time first."""
     skyline: bool = True
     """Place buffers along the skyline first; off: best fit over time only."""
     skyline_few: int = 20_000
@@ -53,8 +55,8 @@ class PlacementParams:
     ejection_most: int = 30_000
     """From so many buffers on, and up to so many: beyond, the neighbours need too much memory."""
     ejection_steps: int = 40
-    ejection_work: int = 60_000
-    """Insertions for each buffer, and in all, of one attempt."""
+    ejection_work: int = 100_000
+    """Insertions for each buffer, and at most, below one limit."""
 
     first_fit_rounds: int = 3_000
     """Orders that are tried for buffers with gaps or given offsets."""

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from .best_fit import best_fit
+from .best_fit import best_fit, first_fit
 from .blocks import Blocks, blocks_of
 from .bounds import granularity, lower_bound
 from .ejection import Ejection
@@ -94,6 +94,9 @@ class Component:
         self.bound = self.rounded(lower_bound(buffers))
         self.offsets = tuple(best_fit(buffers))
         self.height = height_of(buffers, self.offsets)
+        few = len(buffers) <= params.ejection_most
+        if params.first_fit and few and is_small(buffers):
+            self.take(tuple(first_fit(buffers)))
         self.rounds = 0
         self.dice = random.Random(params.seed)
         self.blocks: tuple[Blocks, Component] | None = None
@@ -158,9 +161,7 @@ class Component:
     def has_ejections(self) -> bool:
         """Whether there are many buffers, with numbers that arrays can hold."""
         few = len(self.buffers) <= self.params.ejection_most
-        if not (self.params.ejection and self.is_large and few):
-            return False
-        return sum(b.size + b.alignment for b in self.buffers) <= MOST_INT64
+        return self.params.ejection and self.is_large and few and is_small(self.buffers)
 
     def draw(self, goal: int, nodes: int, number: int) -> Attempt:
         """A search with random weights; in the first batch at the bound, without noise."""
@@ -203,6 +204,11 @@ class Component:
 def height_of(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
     """The end, in bytes, of the highest buffer."""
     return max(o + b.size for o, b in zip(offsets, buffers, strict=True))
+
+
+def is_small(buffers: Sequence[Buffer]) -> bool:
+    """Whether arrays can hold the ends of all buffers."""
+    return sum(b.size + b.alignment for b in buffers) <= MOST_INT64
 
 
 def components_of(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
