@@ -65,9 +65,12 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 		}
 		left = vmcu_segment_exact(counts);
 		for (; some > 0 || left > 0; some -= size, out += size) {
-			if (VMCU_CHANNELS_JOINED && some <= 0 && vmcu_segment_apart(counts)) {
+#if VMCU_CHANNELS_JOINED
+			if (some <= 0 && vmcu_segment_apart(counts)) {
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
-			} else {
+			} else
+#endif
+			{
 				w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, pixels);
 				vmcu_seconds(acc, size, pixels);
 			}

@@ -43,7 +43,7 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-for _packing in packings():
+for _packing in (packing for packing in packings() if packing.bits == 8):
     kernel_type("depthwise_any", _packing, "depthwise_any(c, {packing})")
     for _taps, _stride in () if _packing.vector else itertools.product(TAPS, STRIDES):
         _numbers = f"{_taps}U, {_stride}U, {channel_bytes(_taps, _stride, _packing)}U"

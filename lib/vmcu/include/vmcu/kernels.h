@@ -133,6 +133,17 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
 /**
+ * @brief The same kernels for weights of 4 bits.
+ * @{
+ */
+void vmcu_pointwise_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_int4(const struct vmcu_call *call);
+void vmcu_dense_int4(const struct vmcu_call *call);
+void vmcu_conv_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_int4(const struct vmcu_call *call);
+/** @} */
+
+/**
  * @brief The same kernels where pixels are paired: `--target rv32` and v6m.
  * @{
  */

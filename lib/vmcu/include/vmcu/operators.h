@@ -540,10 +540,13 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_binary) \
 	entry(vmcu_concat) \
 	entry(vmcu_conv) \
+	entry(vmcu_conv_int4) \
 	entry(vmcu_conv_narrow) \
+	entry(vmcu_conv_narrow_int4) \
 	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
 	entry(vmcu_dense_int16) \
+	entry(vmcu_dense_int4) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \
 	entry(vmcu_depthwise_5_1) \
@@ -566,7 +569,9 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_move) \
 	entry(vmcu_pad) \
 	entry(vmcu_pointwise) \
+	entry(vmcu_pointwise_int4) \
 	entry(vmcu_pointwise_narrow) \
+	entry(vmcu_pointwise_narrow_int4) \
 	entry(vmcu_requantize) \
 	entry(vmcu_requantize_wide) \
 	entry(vmcu_reshape) \

@@ -42,6 +42,17 @@ def packed_shifts(channels: int) -> int:
     return -(-channels // 4) * 4
 
 
+def nibbles(weights: np.ndarray) -> np.ndarray:
+    """int8 (..., n) of 4 bits, n even, as n / 2 bytes: in the upper halves the first n / 2."""
+    first, second = np.split(weights, 2, axis=-1)
+    return (first << 4) | (second & 15)
+
+
+def from_nibbles(packed: np.ndarray) -> np.ndarray:
+    """What nibbles() has packed, int8 or wider."""
+    return np.concatenate([packed >> 4, (packed & 15 ^ 8) - 8], axis=-1)
+
+
 @dataclass(frozen=True)
 class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.
@@ -59,6 +70,9 @@ class Packing:
     paired: a tile has words of two pixels, see PAIRS. vector: channels of a pixel that depthwise
     kernels compute at once, whatever the window; 0 where square windows have kernels of their own
     and others take four channels.
+    bits: of a weight of convolutions and fully connected layers. Where they are 4, a byte has two of
+    `weave`: one of the first half of the next `lanes` taps of a block, and the one at its place in
+    the second half.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
@@ -75,16 +89,22 @@ class Packing:
     joined: bool = True
     paired: bool = False
     vector: int = 0
+    bits: int = 8
     suffix: str = ""
 
     def __post_init__(self) -> None:
         assert self.step % self.lanes == 0 and self.pixels % 2 == 0
         # Two channels may be joined, see kernels/pack.py.
         assert self.channels % 2 == 0 and self.dense % 2 == 0
+        assert self.bits == 8 or not self.joined
 
     def padded(self, taps: int) -> int:
         """A run of taps, filled up to whole lanes."""
         return -(-taps // self.lanes) * self.lanes
+
+    def weight_bytes(self, weights: int) -> int:
+        """What so many weights take in a stream."""
+        return weights * self.bits // 8
 
     def steps(self, taps: int) -> int:
         """Dot instructions that so many taps of a tile take."""
@@ -111,6 +131,10 @@ def paired_code(weights: np.ndarray) -> int:
 
 # Four taps of a channel are a word: what portable C reads, and every core without vectors.
 WORDS = Packing()
+
+# The same for weights of 4 bits. DSP instructions widen 16 times a weight from the upper half of a
+# byte, and two channels of that cannot be joined.
+NIBBLES = Packing(joined=False, bits=4, suffix="_int4")
 
 # A multiply of two pixels, for cores that multiply by 32 bits at best: a word of a tile is
 # x0 + x1 * 2**16. Where the weights of some taps sum up to at most PAIRED_SUM, the products of the

@@ -20,9 +20,11 @@ def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
     size = widest.channels(packing)
     if packing.paired:
         return f"*w = vmcu_paired_blocks(p, tile, *w, out, pitch, {size}, pixels);"
+    joined = "" if packing.joined else "false && "
     run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
     apart = f"vmcu_sums_apart(acc, tile, p->steps, {size}, pixels, &at);"
-    run = f"if (apart) {{\n\t{apart}\n}} else {run}"
+    if packing.joined:
+        run = f"if (apart) {{\n\t{apart}\n}} else {run}"
     return f"""
 const uint8_t *at = *w;
 int32_t acc[{widest.sums(packing)}];
@@ -45,7 +47,7 @@ do {{
 		       (int32_t)(((uint32_t)some + {size - 1}U) / {size}U);
 	}}
 	do {{
-		const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
+		const bool apart = {joined}whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 {textwrap.indent(run, chr(9) * 2)}
