@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
+import onnx
 import pytest
-from builders import tflite_models
+from builders import onnx_models, tflite_models
+from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
+from promises import assert_within
 from random_graphs import random_inputs
 from vmcu_tools import oracle
 from vmcu_tools.machine import reference
@@ -51,3 +55,28 @@ def test_layers_are_those_of_tflite_micro(kind: str, tmp_path: Path) -> None:
         found = reference.run(judge.graph, inputs)
         for name, values in judge.run(inputs).items():
             np.testing.assert_array_equal(found[name], values, err_msg=f"{kind} {seed}")
+
+
+ONNX = {
+    "conv": lambda b: ((1, b, 6, 7), onnx_models.conv(b, 9, (3, 3), axis=0, **INT4)),
+    "pointwise": lambda b: ((1, b, 5, 5), onnx_models.conv(b, 13, (1, 1), axis=0, **INT4)),
+    "depthwise": lambda b: ((1, b, 6, 6), onnx_models.conv(b, b, (3, 3), b, axis=0, **INT4)),
+    "Gemm": lambda b: ((1, 5 * b), onnx_models.dense("Gemm", 5 * b, 11, 0, transB=1, **INT4)),
+    "MatMul": lambda b: ((4, 3 * b), onnx_models.dense("MatMul", 3 * b, 7, 1, **INT4)),
+}
+INT4 = {"w_dtype": ml_dtypes.int4, "w_span": 7}
+
+
+@pytest.mark.parametrize("kind", ONNX)
+def test_layers_are_those_of_onnx_runtime(kind: str, tmp_path: Path) -> None:
+    """It computes convolutions with dequantised weights in float32, so that half a step may be
+    rounded another way."""
+    for seed in range(24):
+        shape, layer = ONNX[kind](2 + seed)
+        model = onnx_models.single(OnnxModel(seed, opset=21), shape, layer)
+        onnx.save(model, tmp_path / "m.onnx")
+        judge = oracle.open(tmp_path / "m.onnx")
+        assert {getattr(node.op, "weight_bits", 4) for node in judge.graph.nodes} == {4}
+        wanted = judge.run(random_inputs(judge.graph, seed))
+        for found in oracle.node_differences(judge.graph, wanted):
+            assert_within(judge, found)

@@ -129,7 +129,9 @@ def isa_choice(targets: Sequence[Target]) -> str:
     """The header that picks one of the targets that read a packing."""
     lines = [HEADER.format(origin="kernels/targets/__init__.py")]
     for number, target in enumerate(targets):
-        lines.append("#else" if target.is_portable else f"#{'el' if number else ''}if {target.guard}")
+        lines.append(
+            "#else" if target.is_portable else f"#{'el' if number else ''}if {target.guard}"
+        )
         lines.append(f'#include "isa_{target.name}.h"')
     return "\n".join([*lines, "#endif", ""])
 

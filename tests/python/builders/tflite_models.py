@@ -145,7 +145,8 @@ def weights(m: TfliteModel, x: int, shape, count: int, axis: int, per_channel: b
     depth = values.size / count
     product = m.scale(x)[0] * scales
     biases = m.rng.integers(-20000, 20000, count).astype(np.int32)
-    out_scale = float(np.abs(product).mean() * np.sqrt(depth) * 0.8 * high * m.rng.uniform(0.5, 1.5))
+    typical = np.abs(product).mean() * np.sqrt(depth) * 0.8 * high
+    out_scale = float(typical * m.rng.uniform(0.5, 1.5))
     constant = m.packed if m.int4 else m.constant
     tensors = [constant(values, scales, axis)]
     tensors.append(m.constant(biases, product, 0) if bias else -1)

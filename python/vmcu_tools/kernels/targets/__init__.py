@@ -30,6 +30,7 @@ __all__ = [
     "readers",
 ]
 
+
 def families() -> list[Target]:
     """All targets, and what they have for weights of 4 bits."""
     small = (target.int4 for target in TARGETS.values())

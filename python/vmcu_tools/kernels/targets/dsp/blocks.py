@@ -232,7 +232,8 @@ def fixed(
 
 
 def requantised(shape: Shape, nibbles: bool = False) -> list[str]:
-    """A block's sums, or 16 times these, to int8. All shifts are in one word; its lowest byte is the next one."""
+    """A block's sums, or 16 times these, to int8. All shifts are in one word; its lowest byte is the
+    next one."""
     sums, (shifts, half, bias, *others) = Registers.of(shape).sums, Registers.of(shape).free
     count = shape.channels()
     size = 4 * count + packed_shifts(count)
