@@ -23,11 +23,13 @@ set(runtime
   kernels/gen/blocks_dsp_int4.S
   kernels/gen/blocks_dsp_int4_dual.S
   kernels/gen/blocks_helium.S
+  kernels/gen/blocks_helium_int4.S
   kernels/gen/blocks_rv32.S
   kernels/gen/blocks_v6m.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/conv_helium.c
+  kernels/gen/conv_helium_int4.c
   kernels/gen/conv_int4.c
   kernels/gen/conv_pairs.c
   kernels/gen/dense.c
@@ -36,6 +38,7 @@ set(runtime
   kernels/gen/dense_dsp_int4.S
   kernels/gen/dense_dsp_int4_dual.S
   kernels/gen/dense_helium.c
+  kernels/gen/dense_helium_int4.c
   kernels/gen/dense_int4.c
   kernels/gen/dense_pairs.c
   kernels/gen/dense_rv32.S

@@ -1377,6 +1377,112 @@ const struct vmcu_kernel vmcu_pointwise_pairs_kernel = {
 
 #endif
 
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+static const struct vmcu_packing packing_helium_int4 = {
+	.lanes = 16U,
+	.step = 16U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 1U,
+	.packed = 80U,
+	.vector = 16U,
+	.bits = 4U,
+	.shift = 22U,
+	.paired = false,
+};
+
+VMCU_SMALL static bool check_conv_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium_int4, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_helium_int4_kernel;
+const struct vmcu_kernel vmcu_conv_helium_int4_kernel = {
+	.name = "vmcu_conv_helium_int4",
+	.run = vmcu_conv_helium_int4,
+	.check = check_conv_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_narrow_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_helium_int4_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_helium_int4_kernel = {
+	.name = "vmcu_conv_narrow_helium_int4",
+	.run = vmcu_conv_narrow_helium_int4,
+	.check = check_conv_narrow_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_helium_int4);
+}
+
+extern const struct vmcu_kernel vmcu_dense_helium_int4_kernel;
+const struct vmcu_kernel vmcu_dense_helium_int4_kernel = {
+	.name = "vmcu_dense_helium_int4",
+	.run = vmcu_dense_helium_int4,
+	.check = check_dense_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium_int4, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_helium_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_helium_int4_kernel = {
+	.name = "vmcu_pointwise_helium_int4",
+	.run = vmcu_pointwise_helium_int4,
+	.check = check_pointwise_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_helium_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_helium_int4_kernel = {
+	.name = "vmcu_pointwise_narrow_helium_int4",
+	.run = vmcu_pointwise_narrow_helium_int4,
+	.check = check_pointwise_narrow_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#endif
+
 static const struct vmcu_packing packing_int4 = {
 	.lanes = 4U,
 	.step = 4U,

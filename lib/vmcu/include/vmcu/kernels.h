@@ -175,6 +175,12 @@ void vmcu_dense_helium(const struct vmcu_call *call);
 void vmcu_conv_helium(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium(const struct vmcu_call *call);
 void vmcu_depthwise_any_helium(const struct vmcu_call *call);
+/** Weights of 4 bits. */
+void vmcu_pointwise_helium_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
+void vmcu_dense_helium_int4(const struct vmcu_call *call);
+void vmcu_conv_helium_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */
 void vmcu_add_helium(const struct vmcu_call *call);
 void vmcu_average_pool_helium(const struct vmcu_call *call);

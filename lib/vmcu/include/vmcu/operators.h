@@ -528,6 +528,18 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 #define VMCU_CONTAINER_KERNELS_PAIRS(entry)
 #endif
 
+/** Those of them that only some cores have. */
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry) \
+	entry(vmcu_conv_helium_int4) \
+	entry(vmcu_conv_narrow_helium_int4) \
+	entry(vmcu_dense_helium_int4) \
+	entry(vmcu_pointwise_helium_int4) \
+	entry(vmcu_pointwise_narrow_helium_int4)
+#else
+#define VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry)
+#endif
+
 /** Applies a macro to each kernel that containers can use. */
 #define VMCU_CONTAINER_KERNELS(entry) \
 	entry(vmcu_add) \
@@ -583,7 +595,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_table_mean) \
 	entry(vmcu_transpose_conv) \
 	VMCU_CONTAINER_KERNELS_HELIUM(entry) \
-	VMCU_CONTAINER_KERNELS_PAIRS(entry)
+	VMCU_CONTAINER_KERNELS_PAIRS(entry) \
+	VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry)
 
 /** Applies a macro to each kernel that containers with state can use too. */
 #define VMCU_STREAM_KERNELS(entry) \

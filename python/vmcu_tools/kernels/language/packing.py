@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -102,6 +102,11 @@ class Packing:
         """A run of taps, filled up to whole lanes."""
         return -(-taps // self.lanes) * self.lanes
 
+    @property
+    def has_pooling(self) -> bool:
+        """True if pooling and sums have kernels of their own."""
+        return self.vector > 0 and self.bits == 8
+
     def weight_bytes(self, weights: int) -> int:
         """What so many weights take in a stream."""
         return weights * self.bits // 8
@@ -156,3 +161,6 @@ VECTORS = Packing(
     vector=16,
     suffix="_helium",
 )
+
+# The same for weights of 4 bits: channels 0 and 2 of a block are a vector, 1 and 3 the next.
+NIBBLE_VECTORS = replace(VECTORS, bits=4, suffix="_helium_int4")

@@ -43,8 +43,8 @@ class Target:
     portable target has as well takes the place of that. assembly: functions by the file that has
     them. dual: the condition for cores of the family that issue two instructions in a cycle, which
     get assembly in another order (language/order.py). later: helpers that use portable ones, and
-    replace none of them. int4: the same cores for layers with weights of 4 bits; without it, these have
-    weights of 8.
+    replace none of them. int4: the same cores for layers with weights of 4 bits, "_int4" behind its
+    name; without it, these have weights of 8.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Target:
     @property
     def folder(self) -> str:
         """Of kernels/targets."""
-        return self.name.removesuffix(self.packing.suffix)
+        return self.name.removesuffix("_int4")
 
     def body(self, made: Instruction) -> str:
         """The C of an instruction."""

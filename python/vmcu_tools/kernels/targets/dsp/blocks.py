@@ -131,8 +131,8 @@ def four(shape: Shape) -> list[str]:
 class Block:
     """Code for blocks of a shape. `taps`: four of each pixel, so many times in a turn of the loop;
     they are `size` bytes of the tile. head: the first two taps of a block, if all sums begin there
-    with those of the first pixel. turn: the loop's body, which compares in the end. nibbles: weights
-    have 4 bits, and sums are 16 times theirs."""
+    with those of the first pixel. turn: the loop's body, which compares in the end. nibbles:
+    weights have 4 bits, and sums are 16 times theirs."""
 
     shape: Shape
     taps: Sequence[str]
@@ -232,8 +232,8 @@ def fixed(
 
 
 def requantised(shape: Shape, nibbles: bool = False) -> list[str]:
-    """A block's sums, or 16 times these, to int8. All shifts are in one word; its lowest byte is the
-    next one."""
+    """A block's sums, or 16 times these, to int8. All shifts are in one word; its lowest byte is
+    the next one."""
     sums, (shifts, half, bias, *others) = Registers.of(shape).sums, Registers.of(shape).free
     count = shape.channels()
     size = 4 * count + packed_shifts(count)
