@@ -31,8 +31,9 @@ BIAS_LIMIT = 2000
 class Case:
     """A layer of `kind` ("conv", "depthwise", "dense") with a square window and same padding.
 
-    `limit`: the largest size of a weight; `weight_bits`: 8 or 4. `peer`: CMSIS-NN's instructions per MAC by target.
-    `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to reach, on a Cortex-M4.
+    `limit`: the largest size of a weight; `weight_bits`: 8 or 4. `peer`: CMSIS-NN's instructions
+    per MAC by target. `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to
+    reach, on a Cortex-M4.
     """
 
     name: str

@@ -35,7 +35,9 @@ from vmcu_tools.ops import descriptors, operators_h
 from . import any_pairs
 
 # By the names of tests.
-PACKED: dict[str, Packing] = {p.suffix.strip("_"): p for p in packings() if condition(p)}
+PACKED: dict[str, Packing] = {
+    p.suffix.strip("_"): p for p in packings() if condition(p) and p.bits == 8
+}
 # Vector by vector, as targets/helium reads the stream. Addresses have four bytes, as on its cores;
 # what stands for padding is behind them and those of rows.
 ALL_VECTORS = r"""

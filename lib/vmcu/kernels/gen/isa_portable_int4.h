@@ -625,7 +625,6 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 			       (int32_t)(((uint32_t)some + 1U) / 2U);
 		}
 		do {
-			const bool apart = false && whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 			if (pixels == 4) {
@@ -639,9 +638,6 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 				out += whole;
 				whole = 0;
 				continue;
-			}
-			if (!apart) {
-				vmcu_seconds(acc, 2, pixels);
 			}
 			if (some > 0) {
 				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch,
@@ -689,7 +685,6 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 			       (int32_t)(((uint32_t)some + 3U) / 4U);
 		}
 		do {
-			const bool apart = false && whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 			if (pixels == 2) {
@@ -701,9 +696,6 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 				out += whole;
 				whole = 0;
 				continue;
-			}
-			if (!apart) {
-				vmcu_seconds(acc, 4, pixels);
 			}
 			if (some > 0) {
 				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ..common import UnsupportedError, present, require
 from .context import Context, rule

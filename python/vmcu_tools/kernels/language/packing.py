@@ -70,9 +70,9 @@ class Packing:
     paired: a tile has words of two pixels, see PAIRS. vector: channels of a pixel that depthwise
     kernels compute at once, whatever the window; 0 where square windows have kernels of their own
     and others take four channels.
-    bits: of a weight of convolutions and fully connected layers. Where they are 4, a byte has two of
-    `weave`: one of the first half of the next `lanes` taps of a block, and the one at its place in
-    the second half.
+    bits: of a weight of convolutions and fully connected layers. If they are 4, a byte has two: one
+    of the first half of a block's next `lanes` taps, in the order of `weave`, and the one at its
+    place in the second half.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
