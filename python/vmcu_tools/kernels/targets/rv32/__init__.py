@@ -6,6 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
+from ..portable import INT4
 from . import blocks, dense, depthwise, eight, tile
 
 COSTS = Costs(
@@ -33,4 +34,5 @@ RV32 = Target(
         "dense": dense.FUNCTIONS,
         "strips": depthwise.FUNCTIONS,
     },
+    int4=INT4,
 )
