@@ -117,6 +117,8 @@ vmcu_run_of_wide_int4:
 	smlad	r8, r12, r10, r8
 	smlad	r5, lr, r11, r5
 	smlad	r9, lr, r10, r9
+
+	/* The second two taps. */
 	ldr.w	r10, [r0], #4
 	ldr.w	r12, [r1], #16
 	ldr.w	lr, [r1, #-12]
@@ -151,6 +153,8 @@ vmcu_run_of_wide_int4:
 	smlad	r8, r12, r10, r8
 	smlad	r5, lr, r11, r5
 	smlad	r9, lr, r10, r9
+
+	/* The second two taps. */
 	ldr.w	r10, [r0], #4
 	ldr.w	r12, [r1], #16
 	ldr.w	lr, [r1, #-12]
@@ -540,6 +544,8 @@ vmcu_run_of_narrow_int4:
 	smlad	r6, r12, r11, r6
 	smlad	r9, lr, r10, r9
 	smlad	r8, r12, r10, r8
+
+	/* The second two taps. */
 	ldr.w	r12, [r1], #8
 	ldr.w	lr, [r1, #-4]
 	ldr.w	r10, [r0], #4
@@ -579,6 +585,8 @@ vmcu_run_of_narrow_int4:
 	smlad	r6, r12, r11, r6
 	smlad	r9, lr, r10, r9
 	smlad	r8, r12, r10, r8
+
+	/* The second two taps. */
 	ldr.w	r12, [r1], #8
 	ldr.w	lr, [r1, #-4]
 	ldr.w	r10, [r0], #4

@@ -102,56 +102,60 @@ vmcu_run_of_wide_int4:
 .Lvmcu_run_of_wide_int4_turn_4:
 	.rept	3
 	ldr.w	r10, [r0]
-	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	r12, [r1], #16
+	and.w	r10, r10, #0xf0f0f0f0
 	sxtb16	r11, r10
 	ldr.w	lr, [r1, #-12]
 	sxtb16	r10, r10, ror #8
 	smlad	r2, r12, r11, r2
 	smlad	r6, r12, r10, r6
 	smlad	r3, lr, r11, r3
-	smlad	r7, lr, r10, r7
 	ldr.w	r12, [r1, #-8]
+	smlad	r7, lr, r10, r7
 	ldr.w	lr, [r1, #-4]
+	smlad	r4, r12, r11, r4
 	smlad	r8, r12, r10, r8
-	smlad	r9, lr, r10, r9
-	ldr.w	r10, [r0], #4
-	smlad	r4, r12, r11, r4
-	lsl.w	r10, r10, #4
 	smlad	r5, lr, r11, r5
+	smlad	r9, lr, r10, r9
+
+	/* The second two taps. */
+	ldr.w	r10, [r0], #4
+	lsl.w	r10, r10, #4
+	ldr.w	r12, [r1], #16
+	ldr.w	lr, [r1, #-12]
 	and.w	r10, r10, #0xf0f0f0f0
 	sxtb16	r11, r10
-	ldr.w	r12, [r1], #16
 	sxtb16	r10, r10, ror #8
 	smlad	r2, r12, r11, r2
 	smlad	r6, r12, r10, r6
-	ldr.w	lr, [r1, #-12]
 	smlad	r3, lr, r11, r3
-	smlad	r7, lr, r10, r7
 	ldr.w	r12, [r1, #-8]
-	smlad	r4, r12, r11, r4
+	smlad	r7, lr, r10, r7
 	ldr.w	lr, [r1, #-4]
+	smlad	r4, r12, r11, r4
 	smlad	r8, r12, r10, r8
 	smlad	r5, lr, r11, r5
 	smlad	r9, lr, r10, r9
 	.endr
 	ldr.w	r10, [r0]
-	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	r12, [r1], #16
+	and.w	r10, r10, #0xf0f0f0f0
 	sxtb16	r11, r10
 	ldr.w	lr, [r1, #-12]
 	sxtb16	r10, r10, ror #8
 	smlad	r2, r12, r11, r2
 	smlad	r6, r12, r10, r6
 	smlad	r3, lr, r11, r3
-	smlad	r7, lr, r10, r7
 	ldr.w	r12, [r1, #-8]
+	smlad	r7, lr, r10, r7
 	ldr.w	lr, [r1, #-4]
 	smlad	r4, r12, r11, r4
 	smlad	r8, r12, r10, r8
-	smlad	r9, lr, r10, r9
-	ldr.w	r10, [r0], #4
 	smlad	r5, lr, r11, r5
+	smlad	r9, lr, r10, r9
+
+	/* The second two taps. */
+	ldr.w	r10, [r0], #4
 	ldr.w	r12, [r1], #16
 	ldr.w	r11, END
 	lsl.w	r10, r10, #4
@@ -537,15 +541,17 @@ vmcu_run_of_narrow_int4:
 	sxtb16	r11, r10
 	sxtb16	r10, r10, ror #8
 	smlad	r7, lr, r11, r7
+	smlad	r6, r12, r11, r6
 	smlad	r9, lr, r10, r9
 	smlad	r8, r12, r10, r8
+
+	/* The second two taps. */
 	ldr.w	r10, [r0], #4
-	smlad	r6, r12, r11, r6
 	lsl.w	r10, r10, #4
-	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	r12, [r1], #8
-	sxtb16	r11, r10
+	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	lr, [r1, #-4]
+	sxtb16	r11, r10
 	sxtb16	r10, r10, ror #8
 	smlad	r3, lr, r11, r3
 	smlad	r5, lr, r10, r5
@@ -576,15 +582,17 @@ vmcu_run_of_narrow_int4:
 	sxtb16	r11, r10
 	sxtb16	r10, r10, ror #8
 	smlad	r7, lr, r11, r7
+	smlad	r6, r12, r11, r6
 	smlad	r9, lr, r10, r9
 	smlad	r8, r12, r10, r8
+
+	/* The second two taps. */
 	ldr.w	r10, [r0], #4
-	smlad	r6, r12, r11, r6
 	lsl.w	r10, r10, #4
-	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	r12, [r1], #8
-	sxtb16	r11, r10
+	and.w	r10, r10, #0xf0f0f0f0
 	ldr.w	lr, [r1, #-4]
+	sxtb16	r11, r10
 	sxtb16	r10, r10, ror #8
 	smlad	r3, lr, r11, r3
 	smlad	r5, lr, r10, r5

@@ -127,6 +127,11 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
+def size_of(code: Sequence[str]) -> int:
+    """Bytes of code without 16-bit instructions."""
+    return INSTRUCTION * sum(not line.startswith("/*") for line in code)
+
+
 @dataclass(frozen=True)
 class Block:
     """Code for blocks of a shape. `taps`: four of each pixel, so many times in a turn of the loop;
@@ -148,7 +153,7 @@ class Block:
     def entry(self) -> list[str]:
         """Where the first turn of the loop begins, in R5, so that the last one ends with the loop.
         Half of four taps may have been done before. R5: minus the steps."""
-        size, done = (INSTRUCTION * len(taps) for taps in (self.taps, self.head))
+        size, done = (size_of(taps) for taps in (self.taps, self.head))
         if self.unroll == 1:
             return []
         return [

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...language.assembly import Function, repeat
+from ...language.assembly import Function, note, repeat
 from ..portable.blocks import NARROW, WIDE, Shape
 from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from ..portable.dense import whole_dense
@@ -31,6 +31,8 @@ from .dense import BLOCK
 from .dense import block_of as dense_block
 
 UPPER = "#0xf0f0f0f0"
+# A block begins here, so no instruction may pass it.
+BETWEEN = note("The second two taps.")
 
 
 def half(word: str, into: str, second: bool) -> list[str]:
@@ -112,7 +114,7 @@ def by_channel(shape: Shape) -> list[list[str]]:
 def four(shape: Shape) -> list[str]:
     """Four taps of each pixel of a tile."""
     if shape in PAIRS:
-        return [*PAIRS[shape](False), *PAIRS[shape](True)]
+        return [*PAIRS[shape](False), BETWEEN, *PAIRS[shape](True)]
     count, pixels, free = shape.channels() // 2, shape.pixels, [*Registers.of(shape).free]
     words, taps = free[:count], free[count : count + 2 * pixels]
     spare = free[count + 2 * pixels :][:2]
@@ -132,7 +134,7 @@ def block_of(shape: Shape) -> Block:
         pair = PAIRS[shape]
         head = pair(False, start=True)
         # The last pair of a turn compares.
-        turn = [*repeat(unroll - 1, taps), *pair(False), *pair(True, last=True)]
+        turn = [*repeat(unroll - 1, taps), *pair(False), BETWEEN, *pair(True, last=True)]
     return Block(shape, taps, unroll, 8 * shape.pixels, turn, head, nibbles=True)
 
 
