@@ -71,9 +71,11 @@ ONNX = {
     "pointwise": lambda b: ((1, b, 5, 5), onnx_models.conv(b, 13, (1, 1), axis=0, **INT4)),
     "depthwise": lambda b: ((1, b, 6, 6), onnx_models.conv(b, b, (3, 3), b, axis=0, **INT4)),
     "Gemm": lambda b: ((1, 5 * b), onnx_models.dense("Gemm", 5 * b, 11, 0, transB=1, **INT4)),
+    "unsigned": lambda b: ((1, b, 4, 4), onnx_models.conv(b, 9, (1, 1), axis=0, **UINT4)),
     "MatMul": lambda b: ((4, 3 * b), onnx_models.dense("MatMul", 3 * b, 7, 1, **INT4)),
 }
 INT4 = {"w_dtype": ml_dtypes.int4, "w_span": 7}
+UINT4 = {"w_dtype": ml_dtypes.uint4, "w_span": 7, "w_zero_point": 8}
 
 
 @pytest.mark.parametrize("kind", ONNX)

@@ -136,7 +136,7 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 
 @rule(
     "Gemm",
-    constraints="constant int8 or uint8 weights, per tensor or per output channel; alpha 1, beta "
+    constraints="constant weights of 8 or 4 bits, per tensor or per output channel; alpha 1, beta "
     "1, transA 0",
 )
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
@@ -154,7 +154,7 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
 
 @rule(
     "MatMul",
-    constraints="two activations; or an activation and one constant int8 or uint8 matrix for all "
+    constraints="two activations; or an activation and one constant matrix of 8 or 4 bits for all "
     "batches, per tensor or per output channel",
 )
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:

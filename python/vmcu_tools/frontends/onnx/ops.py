@@ -153,7 +153,7 @@ def whole_window(x: Activation) -> Window:
 
 @rule(
     "Conv",
-    constraints="1-D or 2-D; constant int8 or uint8 weights, per tensor or per output channel",
+    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor or per output channel",
 )
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
