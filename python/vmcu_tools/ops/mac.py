@@ -318,5 +318,5 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def weight_bytes(self) -> int:
-        weights: int = self.target.packing.weight_bytes(self.op.weights.size)
-        return weights + self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        constants: int = self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        return self.target.packing.weight_bytes(self.op.weights.size) + constants

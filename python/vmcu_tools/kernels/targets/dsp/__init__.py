@@ -6,6 +6,8 @@ Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...language.packing import NIBBLES, WORDS
 from ...language.target import Target
 from ..portable import COSTS
@@ -23,7 +25,7 @@ INT4 = Target(
     TITLE,
     GUARD,
     NIBBLES,
-    COSTS,
+    replace(COSTS, mac=1.8),
     int4.OWN,
     int4.HELPERS,
     {"blocks": int4.RUNS, "dense": int4.FUNCTIONS},
