@@ -159,6 +159,12 @@ void vmcu_depthwise_5_2_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_7_1_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_7_2_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_any_pairs(const struct vmcu_call *call);
+/** Weights of 4 bits: rv32. */
+void vmcu_pointwise_pairs_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_pairs_int4(const struct vmcu_call *call);
+void vmcu_dense_pairs_int4(const struct vmcu_call *call);
+void vmcu_conv_pairs_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_pairs_int4(const struct vmcu_call *call);
 /** @} */
 
 /**

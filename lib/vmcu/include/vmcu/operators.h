@@ -540,6 +540,18 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 #define VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry)
 #endif
 
+/** Those of them that only some cores have. */
+#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry) \
+	entry(vmcu_conv_narrow_pairs_int4) \
+	entry(vmcu_conv_pairs_int4) \
+	entry(vmcu_dense_pairs_int4) \
+	entry(vmcu_pointwise_narrow_pairs_int4) \
+	entry(vmcu_pointwise_pairs_int4)
+#else
+#define VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry)
+#endif
+
 /** Applies a macro to each kernel that containers can use. */
 #define VMCU_CONTAINER_KERNELS(entry) \
 	entry(vmcu_add) \
@@ -596,7 +608,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_transpose_conv) \
 	VMCU_CONTAINER_KERNELS_HELIUM(entry) \
 	VMCU_CONTAINER_KERNELS_PAIRS(entry) \
-	VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry)
+	VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry) \
+	VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry)
 
 /** Applies a macro to each kernel that containers with state can use too. */
 #define VMCU_STREAM_KERNELS(entry) \

@@ -148,6 +148,9 @@ NIBBLES = Packing(joined=False, bits=4, suffix="_int4")
 # A - H * 2**16.
 PAIRS = Packing(weave=in_order, joined=False, paired=True, suffix="_pairs")
 
+# The same for weights of 4 bits, which may be added up by eight.
+NIBBLE_PAIRS = replace(PAIRS, bits=4, suffix="_pairs_int4")
+
 # Sixteen taps of a channel are a vector.
 VECTORS = Packing(
     lanes=16,
