@@ -2114,8 +2114,8 @@ vmcu_paired_2x4_int4:
 	.size vmcu_paired_2x4_int4, . - vmcu_paired_2x4_int4
 
 /*
- * Whole blocks, or, where there are no channels, the sums of one, as words: 1x4 pixels and
- * channels. Returns where the flash stream goes on.
+ * Whole blocks of a pixel, or, where there are no channels, the sums of one, as words. Returns
+ * where the flash stream goes on.
  */
 	.section .text.vmcu_paired_1x4_int4, "ax", %progbits
 	.p2align 2
@@ -2123,215 +2123,1268 @@ vmcu_paired_2x4_int4:
 	.type vmcu_paired_1x4_int4, %function
 vmcu_paired_1x4_int4:
 	.cfi_startproc
-	addi	sp, sp, -64
-	.cfi_def_cfa_offset	64
-	sw	ra, 0(sp)
-	.cfi_offset	ra, -64
-	sw	s0, 4(sp)
-	.cfi_offset	s0, -60
-	sw	s1, 8(sp)
-	.cfi_offset	s1, -56
-	sw	s2, 12(sp)
-	.cfi_offset	s2, -52
-	sw	s3, 16(sp)
-	.cfi_offset	s3, -48
-	sw	s4, 20(sp)
-	.cfi_offset	s4, -44
-	sw	s5, 24(sp)
-	.cfi_offset	s5, -40
-	sw	s6, 28(sp)
-	.cfi_offset	s6, -36
-	sw	s7, 32(sp)
-	.cfi_offset	s7, -32
-	sw	s8, 36(sp)
-	.cfi_offset	s8, -28
-	sw	s9, 40(sp)
-	.cfi_offset	s9, -24
-	sw	s10, 44(sp)
-	.cfi_offset	s10, -20
-	sw	s11, 48(sp)
-	.cfi_offset	s11, -16
+	addi	sp, sp, -80
+	.cfi_def_cfa_offset	80
+	sw	ra, 28(sp)
+	.cfi_offset	ra, -52
+	sw	s0, 32(sp)
+	.cfi_offset	s0, -48
+	sw	s1, 36(sp)
+	.cfi_offset	s1, -44
+	sw	s2, 40(sp)
+	.cfi_offset	s2, -40
+	sw	s3, 44(sp)
+	.cfi_offset	s3, -36
+	sw	s4, 48(sp)
+	.cfi_offset	s4, -32
+	sw	s5, 52(sp)
+	.cfi_offset	s5, -28
+	sw	s6, 56(sp)
+	.cfi_offset	s6, -24
+	sw	s7, 60(sp)
+	.cfi_offset	s7, -20
+	sw	s8, 64(sp)
+	.cfi_offset	s8, -16
+	sw	s9, 68(sp)
+	.cfi_offset	s9, -12
+	sw	s10, 72(sp)
+	.cfi_offset	s10, -8
+	sw	s11, 76(sp)
+	.cfi_offset	s11, -4
 
-	/* Where steps end, and where the code for as many taps is. */
-	mv	s10, a1
-	li	ra, 255
-	slli	a5, a5, 1
+	/* Steps that the first turn of several blocks does not have. */
+	neg	t0, a2
+	andi	t0, t0, 3
+	slli	t1, t0, 2
+	sub	t1, a1, t1
+	sw	t1, 20(sp)
+	slli	t1, t0, 3
+	li	t2, 16
+	sub	t2, t2, t1
+	sw	t2, 24(sp)
+	lla	t1, .Lvmcu_paired_1x4_int4_step_0
+	beqz	t0, .Lvmcu_paired_1x4_int4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_int4_step_1
+	beqz	t0, .Lvmcu_paired_1x4_int4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_int4_step_2
+	beqz	t0, .Lvmcu_paired_1x4_int4_begin
+	addi	t0, t0, -1
+	lla	t1, .Lvmcu_paired_1x4_int4_step_3
+.Lvmcu_paired_1x4_int4_begin:
+	sw	t1, 16(sp)
+
+	/* Bytes of a block, and where taps end. */
+	sw	a1, 0(sp)
+	slli	t0, a2, 3
+	addi	t0, t0, 36
+	sw	t0, 8(sp)
 	slli	a2, a2, 2
 	add	a2, a2, a1
+	sw	a2, 4(sp)
+	slli	a5, a5, 1
+.Lvmcu_paired_1x4_int4_next:
+	addi	t0, a4, -16
+	bltz	t0, .Lvmcu_paired_1x4_int4_one
 
-	/* The sums of a block at their biases. */
-.Lvmcu_paired_1x4_int4_block:
-	lw	s2, 0(a0)
-	lw	s3, 4(a0)
-	lw	s4, 8(a0)
-	lw	s5, 12(a0)
-	addi	a0, a0, 16
-	mv	a1, s10
+	/* Several blocks. */
+	sw	t0, 12(sp)
+	lw	t0, 8(sp)
+	add	a6, a0, t0
+	add	a7, a6, t0
+	add	ra, a7, t0
+	lw	s0, 0(a0)
+	lw	s1, 4(a0)
+	lw	s2, 8(a0)
+	lw	s3, 12(a0)
+	lw	s4, 0(a6)
+	lw	s5, 4(a6)
+	lw	s6, 8(a6)
+	lw	s7, 12(a6)
+	lw	s8, 0(a7)
+	lw	s9, 4(a7)
+	lw	s10, 8(a7)
+	lw	s11, 12(a7)
+	lw	t0, 0(ra)
+	lw	t1, 4(ra)
+	lw	t2, 8(ra)
+	lw	t3, 12(ra)
+	lw	t6, 24(sp)
+	add	a0, a0, t6
+	add	a6, a6, t6
+	add	a7, a7, t6
+	add	ra, ra, t6
+	lw	a1, 20(sp)
+	lw	t6, 16(sp)
+	jr	t6
 
 	/* Four taps. */
-.Lvmcu_paired_1x4_int4_step:
-	lb	s0, 0(a1)
+.Lvmcu_paired_1x4_int4_step_0:
+	lb	t6, 0(a1)
 	lb	t5, 0(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s2, s2, t6
-	mul	t6, t5, s0
-	add	s4, s4, t6
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
 	lb	t5, 4(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s3, s3, t6
-	mul	t6, t5, s0
-	add	s5, s5, t6
-	lb	s0, 1(a1)
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 0(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 4(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 0(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 4(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 0(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 4(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 1(a1)
 	lb	t5, 1(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s2, s2, t6
-	mul	t6, t5, s0
-	add	s4, s4, t6
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
 	lb	t5, 5(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s3, s3, t6
-	mul	t6, t5, s0
-	add	s5, s5, t6
-	lb	s0, 2(a1)
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 1(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 5(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 1(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 5(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 1(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 5(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 2(a1)
 	lb	t5, 2(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s2, s2, t6
-	mul	t6, t5, s0
-	add	s4, s4, t6
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
 	lb	t5, 6(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s3, s3, t6
-	mul	t6, t5, s0
-	add	s5, s5, t6
-	lb	s0, 3(a1)
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 2(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 6(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 2(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 6(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 2(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 6(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 3(a1)
 	lb	t5, 3(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s2, s2, t6
-	mul	t6, t5, s0
-	add	s4, s4, t6
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
 	lb	t5, 7(a0)
 	srai	t4, t5, 4
 	slli	t5, t5, 28
 	srai	t5, t5, 28
-	mul	t6, t4, s0
-	add	s3, s3, t6
-	mul	t6, t5, s0
-	add	s5, s5, t6
-	addi	a1, a1, 4
-	addi	a0, a0, 8
-	bne	a1, a2, .Lvmcu_paired_1x4_int4_step
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 3(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 7(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 3(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 7(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 3(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 7(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
 
-	/* The sums alone. */
-	bnez	a4, .Lvmcu_paired_1x4_int4_bytes
-	sw	s2, 0(a3)
-	sw	s3, 4(a3)
-	sw	s4, 8(a3)
-	sw	s5, 12(a3)
-	j	.Lvmcu_paired_1x4_int4_leave
+	/* Four taps. */
+.Lvmcu_paired_1x4_int4_step_1:
+	lb	t6, 4(a1)
+	lb	t5, 8(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 12(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 8(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 12(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 8(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 12(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 8(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 12(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 5(a1)
+	lb	t5, 9(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 13(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 9(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 13(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 9(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 13(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 9(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 13(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 6(a1)
+	lb	t5, 10(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 14(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 10(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 14(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 10(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 14(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 10(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 14(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 7(a1)
+	lb	t5, 11(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 15(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 11(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 15(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 11(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 15(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 11(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 15(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
 
-	/* Requantise and store. */
+	/* Four taps. */
+.Lvmcu_paired_1x4_int4_step_2:
+	lb	t6, 8(a1)
+	lb	t5, 16(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 20(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 16(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 20(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 16(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 20(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 16(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 20(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 9(a1)
+	lb	t5, 17(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 21(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 17(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 21(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 17(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 21(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 17(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 21(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 10(a1)
+	lb	t5, 18(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 22(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 18(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 22(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 18(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 22(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 18(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 22(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 11(a1)
+	lb	t5, 19(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 23(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 19(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 23(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 19(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 23(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 19(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 23(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_int4_step_3:
+	lb	t6, 12(a1)
+	lb	t5, 24(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 28(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 24(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 28(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 24(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 28(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 24(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 28(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 13(a1)
+	lb	t5, 25(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 29(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 25(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 29(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 25(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 29(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 25(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 29(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 14(a1)
+	lb	t5, 26(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 30(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 26(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 30(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 26(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 30(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 26(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 30(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	lb	t6, 15(a1)
+	lb	t5, 27(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 31(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t5, 27(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s4, s4, t4
+	mul	t5, t5, t6
+	add	s6, s6, t5
+	lb	t5, 31(a6)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s5, s5, t4
+	mul	t5, t5, t6
+	add	s7, s7, t5
+	lb	t5, 27(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s8, s8, t4
+	mul	t5, t5, t6
+	add	s10, s10, t5
+	lb	t5, 31(a7)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s9, s9, t4
+	mul	t5, t5, t6
+	add	s11, s11, t5
+	lb	t5, 27(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t0, t0, t4
+	mul	t5, t5, t6
+	add	t2, t2, t5
+	lb	t5, 31(ra)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	t1, t1, t4
+	mul	t5, t5, t6
+	add	t3, t3, t5
+	addi	a1, a1, 16
+	addi	a0, a0, 32
+	addi	a6, a6, 32
+	addi	a7, a7, 32
+	addi	ra, ra, 32
+	bne	a1, a2, .Lvmcu_paired_1x4_int4_step_0
+	jal	a4, .Lvmcu_paired_1x4_int4_bytes
+	mv	s0, s4
+	mv	s1, s5
+	mv	s2, s6
+	mv	s3, s7
+	mv	a0, a6
+	jal	a4, .Lvmcu_paired_1x4_int4_bytes
+	mv	s0, s8
+	mv	s1, s9
+	mv	s2, s10
+	mv	s3, s11
+	mv	a0, a7
+	jal	a4, .Lvmcu_paired_1x4_int4_bytes
+	mv	s0, t0
+	mv	s1, t1
+	mv	s2, t2
+	mv	s3, t3
+	mv	a0, ra
+
+	/* The last block. */
+.Lvmcu_paired_1x4_int4_last:
+	lla	a4, .Lvmcu_paired_1x4_int4_stored
+
+	/* The bytes of a block. */
 .Lvmcu_paired_1x4_int4_bytes:
-	lw	t0, 0(a0)
-	lbu	t1, 16(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	a1, s2, 2
-	mulh	a1, a1, t0
-	srai	s2, s2, 31
-	ori	s2, s2, 1
-	add	s2, s2, t2
-	add	a1, a1, s2
-	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_1x4_int4_over_byte_0_0
+	li	a2, 255
+	lw	t4, 0(a0)
+	lbu	t5, 16(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s0, 2
+	mulh	a1, a1, t4
+	srai	s0, s0, 31
+	ori	s0, s0, 1
+	add	s0, s0, t6
+	add	a1, a1, s0
+	sra	a1, a1, t5
+	addi	s0, a1, 128
+	bltu	a2, s0, .Lvmcu_paired_1x4_int4_over_byte_0_0
 .Lvmcu_paired_1x4_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	lw	t0, 4(a0)
-	lbu	t1, 17(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	a1, s3, 2
-	mulh	a1, a1, t0
-	srai	s3, s3, 31
-	ori	s3, s3, 1
-	add	s3, s3, t2
-	add	a1, a1, s3
-	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_1x4_int4_over_byte_1_0
+	lw	t4, 4(a0)
+	lbu	t5, 17(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s1, 2
+	mulh	a1, a1, t4
+	srai	s1, s1, 31
+	ori	s1, s1, 1
+	add	s1, s1, t6
+	add	a1, a1, s1
+	sra	a1, a1, t5
+	addi	s1, a1, 128
+	bltu	a2, s1, .Lvmcu_paired_1x4_int4_over_byte_1_0
 .Lvmcu_paired_1x4_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	lw	t0, 8(a0)
-	lbu	t1, 18(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	a1, s4, 2
-	mulh	a1, a1, t0
-	srai	s4, s4, 31
-	ori	s4, s4, 1
-	add	s4, s4, t2
-	add	a1, a1, s4
-	sra	a1, a1, t1
-	addi	s4, a1, 128
-	bltu	ra, s4, .Lvmcu_paired_1x4_int4_over_byte_2_0
+	lw	t4, 8(a0)
+	lbu	t5, 18(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s2, 2
+	mulh	a1, a1, t4
+	srai	s2, s2, 31
+	ori	s2, s2, 1
+	add	s2, s2, t6
+	add	a1, a1, s2
+	sra	a1, a1, t5
+	addi	s2, a1, 128
+	bltu	a2, s2, .Lvmcu_paired_1x4_int4_over_byte_2_0
 .Lvmcu_paired_1x4_int4_store_byte_2_0:
 	sb	a1, 2(a3)
-	lw	t0, 12(a0)
-	lbu	t1, 19(a0)
-	sll	t2, a5, t1
-	addi	t1, t1, 2
-	slli	a1, s5, 2
-	mulh	a1, a1, t0
-	srai	s5, s5, 31
-	ori	s5, s5, 1
-	add	s5, s5, t2
-	add	a1, a1, s5
-	sra	a1, a1, t1
-	addi	s5, a1, 128
-	bltu	ra, s5, .Lvmcu_paired_1x4_int4_over_byte_3_0
+	lw	t4, 12(a0)
+	lbu	t5, 19(a0)
+	sll	t6, a5, t5
+	addi	t5, t5, 2
+	slli	a1, s3, 2
+	mulh	a1, a1, t4
+	srai	s3, s3, 31
+	ori	s3, s3, 1
+	add	s3, s3, t6
+	add	a1, a1, s3
+	sra	a1, a1, t5
+	addi	s3, a1, 128
+	bltu	a2, s3, .Lvmcu_paired_1x4_int4_over_byte_3_0
 .Lvmcu_paired_1x4_int4_store_byte_3_0:
 	sb	a1, 3(a3)
-	addi	a0, a0, 20
 	addi	a3, a3, 4
-	addi	a4, a4, -4
-	bgtz	a4, .Lvmcu_paired_1x4_int4_block
-.Lvmcu_paired_1x4_int4_leave:
+	jr	a4
+.Lvmcu_paired_1x4_int4_stored:
+	addi	a0, a0, 20
+	lw	a4, 12(sp)
+	lw	a2, 4(sp)
+	bgtz	a4, .Lvmcu_paired_1x4_int4_next
+.Lvmcu_paired_1x4_int4_done:
 	.cfi_remember_state
-	lw	ra, 0(sp)
-	lw	s0, 4(sp)
-	lw	s1, 8(sp)
-	lw	s2, 12(sp)
-	lw	s3, 16(sp)
-	lw	s4, 20(sp)
-	lw	s5, 24(sp)
-	lw	s6, 28(sp)
-	lw	s7, 32(sp)
-	lw	s8, 36(sp)
-	lw	s9, 40(sp)
-	lw	s10, 44(sp)
-	lw	s11, 48(sp)
-	addi	sp, sp, 64
+	lw	ra, 28(sp)
+	lw	s0, 32(sp)
+	lw	s1, 36(sp)
+	lw	s2, 40(sp)
+	lw	s3, 44(sp)
+	lw	s4, 48(sp)
+	lw	s5, 52(sp)
+	lw	s6, 56(sp)
+	lw	s7, 60(sp)
+	lw	s8, 64(sp)
+	lw	s9, 68(sp)
+	lw	s10, 72(sp)
+	lw	s11, 76(sp)
+	addi	sp, sp, 80
 	.cfi_def_cfa_offset	0
 	.cfi_restore	ra
 	.cfi_restore	s0
@@ -2348,6 +3401,97 @@ vmcu_paired_1x4_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
+
+	/* One block, or its sums alone. */
+.Lvmcu_paired_1x4_int4_one:
+	addi	t0, a4, -4
+	sw	t0, 12(sp)
+	lw	s0, 0(a0)
+	lw	s1, 4(a0)
+	lw	s2, 8(a0)
+	lw	s3, 12(a0)
+	addi	a0, a0, 16
+	lw	a1, 0(sp)
+
+	/* Four taps. */
+.Lvmcu_paired_1x4_int4_single:
+	lb	t6, 0(a1)
+	lb	t5, 0(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 4(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 1(a1)
+	lb	t5, 1(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 5(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 2(a1)
+	lb	t5, 2(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 6(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	lb	t6, 3(a1)
+	lb	t5, 3(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s0, s0, t4
+	mul	t5, t5, t6
+	add	s2, s2, t5
+	lb	t5, 7(a0)
+	srai	t4, t5, 4
+	slli	t5, t5, 28
+	srai	t5, t5, 28
+	mul	t4, t4, t6
+	add	s1, s1, t4
+	mul	t5, t5, t6
+	add	s3, s3, t5
+	addi	a1, a1, 4
+	addi	a0, a0, 8
+	bne	a1, a2, .Lvmcu_paired_1x4_int4_single
+	bnez	a4, .Lvmcu_paired_1x4_int4_last
+	sw	s0, 0(a3)
+	sw	s1, 4(a3)
+	sw	s2, 8(a3)
+	sw	s3, 12(a3)
+	j	.Lvmcu_paired_1x4_int4_done
 .Lvmcu_paired_1x4_int4_over_byte_0_0:
 	srai	a1, a1, 31
 	xori	a1, a1, 127

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import pairs
-from ..portable.blocks import SHAPES
+from ..portable.blocks import NARROW, SHAPES
 from ..portable.dense import whole_dense
-from . import tile
+from . import dense, tile
 from .blocks import LANES, STREAM, WEIGHTS, Block, run
 
 SUFFIX = "_int4"
@@ -24,16 +24,16 @@ class Nibbles(Block):
     def tap(self, tap: int, products: tuple[str, ...] | None) -> Iterator[str]:
         yield from self.taps(tap)
         (group, lane), half = divmod(tap, LANES), self.channels // 2
-        upper, lower = WEIGHTS
         for n in range(half):
-            yield f"lb {lower}, {self.stride * group + LANES * n + lane}({STREAM})"
-            yield f"srai {upper}, {lower}, 4"
-            yield f"slli {lower}, {lower}, 28"
-            yield f"srai {lower}, {lower}, 28"
+            place = f"{self.stride * group + LANES * n + lane}({STREAM})"
+            yield from dense.of_byte(*WEIGHTS, place)
             yield from self.multiply((n, n + half), products)
 
 
-FUNCTIONS = [run(Nibbles(shape), SUFFIX) for shape in SHAPES]
+FUNCTIONS = [
+    *(run(Nibbles(shape), SUFFIX) for shape in SHAPES if shape != NARROW[1]),
+    dense.run(f"vmcu_paired_1x4{SUFFIX}", dense.Weights(nibbles=True)),
+]
 HELPERS = {
     **pairs.HELPERS,
     **tile.HELPERS,
