@@ -20,18 +20,30 @@ set(runtime
   kernels/gen/add_helium.c
   kernels/gen/blocks_dsp.S
   kernels/gen/blocks_dsp_dual.S
+  kernels/gen/blocks_dsp_int4.S
+  kernels/gen/blocks_dsp_int4_dual.S
   kernels/gen/blocks_helium.S
+  kernels/gen/blocks_helium_int4.S
   kernels/gen/blocks_rv32.S
+  kernels/gen/blocks_rv32_int4.S
   kernels/gen/blocks_v6m.S
   kernels/gen/blocks_v7m.S
   kernels/gen/conv.c
   kernels/gen/conv_helium.c
+  kernels/gen/conv_helium_int4.c
+  kernels/gen/conv_int4.c
   kernels/gen/conv_pairs.c
+  kernels/gen/conv_pairs_int4.c
   kernels/gen/dense.c
   kernels/gen/dense_dsp.S
   kernels/gen/dense_dsp_dual.S
+  kernels/gen/dense_dsp_int4.S
+  kernels/gen/dense_dsp_int4_dual.S
   kernels/gen/dense_helium.c
+  kernels/gen/dense_helium_int4.c
+  kernels/gen/dense_int4.c
   kernels/gen/dense_pairs.c
+  kernels/gen/dense_pairs_int4.c
   kernels/gen/dense_rv32.S
   kernels/gen/depthwise.c
   kernels/gen/depthwise_helium.c

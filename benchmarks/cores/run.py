@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "paper"))
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
-from vmcu_tools.bench.kernels import CASES, bench_kernels, case_graph, port  # noqa: E402
+from vmcu_tools.bench.kernels import CASES, Case, bench_kernels, case_graph, port  # noqa: E402
 from vmcu_tools.bench.model import POINTER_BYTES, bench, check_outputs  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
@@ -47,6 +47,8 @@ from vmcu_tools.runners.qemu import BOARDS, QemuRunner  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 LAYERS = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "dw 3x3 48", "dw 5x5 48", "fc 640->128")
+# Layers whose weights may have 4 bits in flash.
+INT4 = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "fc 640->128")
 # Layers with weights of several sizes.
 GROUPS = ("1x1 48->48", "1x1 96->96", "1x1 128->128")
 NETWORKS = {
@@ -125,6 +127,31 @@ def layers(_: Path, only: Sequence[str] = ()) -> Table:
     return Table("Layers", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
 
 
+def int4(_: Path, only: Sequence[str] = ()) -> Table:
+    """Layers with weights of 8 and of 4 bits: instructions, and bytes of all their constants."""
+    cases = [next(case for case in CASES if case.name.startswith(name)) for name in INT4]
+    pairs = [tuple(replace(case, weight_bits=bits) for bits in (8, 4)) for case in cases]
+    rows = []
+    for board in machines(only):
+        if board.pointer_bytes != POINTER_BYTES:
+            continue
+        cells = []
+        for pair in pairs:
+            found = [one.report.layers[0] for one in bench_kernels(board.name, cases=pair)]
+            cells.append(" / ".join(f"{one.instructions_per_mac:.2f}" for one in found))
+        rows.append((board.name, *cells))
+    sizes = [" / ".join(f"{stream_bytes(case):,}" for case in pair) for pair in pairs]
+    rows.append(("bytes, dsp", *sizes))
+    columns = ("machine", *(case.name for case in cases))
+    return Table("int8 / int4 weights", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
+
+
+def stream_bytes(case: Case) -> int:
+    """Of a layer's weights, biases and factors in flash."""
+    graph = case_graph(case, seed=0)
+    return len(bind(graph, graph.nodes[0]).binding.stream)
+
+
 def groups(_: Path, only: Sequence[str] = ()) -> Table:
     """Layers whose weights allow a core that pairs pixels to add up some taps."""
     cases = [next(case for case in CASES if case.name.startswith(name)) for name in GROUPS]
@@ -195,5 +222,11 @@ def command(name: str) -> str:
 
 
 if __name__ == "__main__":
-    tables = {"layers": layers, "groups": groups, "bytewise": bytewise, "networks": networks}
+    tables = {
+        "layers": layers,
+        "int4": int4,
+        "groups": groups,
+        "bytewise": bytewise,
+        "networks": networks,
+    }
     show_of_models(__doc__, tables, command)

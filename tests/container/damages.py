@@ -269,7 +269,8 @@ def shifts(images: Mapping[str, bytes]) -> Iterator[Damage]:
                 continue
             done.add((kernel, fast))
             # Behind the head a bias, taps and a multiplier of each.
-            at = stream + 4 + size * (4 + packing.step * found.mac(number, "steps") + 4)
+            taps = packing.weight_bytes(size * packing.step * found.mac(number, "steps"))
+            at = stream + 4 + 8 * size + taps
             for channel in (0, size - 1):
                 form, wrong = ("<B", fast_shifts(packing)[-1]) if fast else ("<i", 31)
                 other = changed(image, at + struct.calcsize(form) * channel, form, wrong)

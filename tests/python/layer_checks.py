@@ -102,7 +102,7 @@ class Checks:
 
     def __init__(self, loader: ctypes.CDLL):
         self.found = {}
-        for entry in (ctypes.POINTER(Kernel) * 64).in_dll(loader, "vmcu_kernels"):
+        for entry in (ctypes.POINTER(Kernel) * 128).in_dll(loader, "vmcu_kernels"):
             if not entry:
                 break
             check = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(entry.contents.check)

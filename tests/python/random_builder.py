@@ -21,6 +21,7 @@ class Builder:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
+    weight_bits: int = 8
 
     def tensor(self, shape: Shape) -> Tensor:
         name = f"t{len(self.tensors)}"
@@ -92,7 +93,7 @@ class Builder:
     def requant(self, channels: int, depth: int) -> Requant:
         """Factors that spread sums of `depth` products over the int8 range and beyond; some
         negative or zero, or of shifts that kernels have no short cut for."""
-        typical = 60.0 / (75.0 * 75.0 * np.sqrt(depth))
+        typical = 60.0 / (75.0 * 75.0 * np.sqrt(depth)) * (1 << 8 - self.weight_bits)
         real = typical * np.exp(self.rng.uniform(-1.5, 1.5, channels))
         if self.rng.random() < 0.3:
             real = real * self.rng.choice([1.0, 1.0, -1.0, 0.0, 2.0**-18, 2.0**9], channels)
@@ -123,7 +124,8 @@ class Builder:
         return table
 
     def weights(self, *shape: int) -> np.ndarray:
-        return self.rng.integers(-128, 128, shape).astype(np.int8)
+        reach = 1 << self.weight_bits - 1
+        return self.rng.integers(-reach, reach, shape).astype(np.int8)
 
     def bias(self, channels: int) -> np.ndarray:
         """Within the range of the sums, sometimes anywhere in that of int32."""

@@ -66,6 +66,7 @@ def convolution(
         window,
         b.requant(cout, depth * window.kernel[0] * window.kernel[1]),
         groups,
+        b.weight_bits,
         **b.limits(),
     )
     return b.node(op, [x], (out_h, out_w, cout))
@@ -97,6 +98,7 @@ def depthwise_of(
         window,
         b.requant(cout, window.kernel[0] * window.kernel[1]),
         multiplier,
+        b.weight_bits,
         **b.limits(),
     )
     return b.node(op, [x], (out_h, out_w, cout))
@@ -106,9 +108,21 @@ def fully_connected(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 3, 16, 61)))
     cout = b.pick(1, 3, 10)
     op = FullyConnected(
-        b.weights(cout, x.shape[2]), b.bias(cout), b.requant(cout, x.shape[2]), **b.limits()
+        b.weights(cout, x.shape[2]),
+        b.bias(cout),
+        b.requant(cout, x.shape[2]),
+        b.weight_bits,
+        **b.limits(),
     )
     return b.node(op, [x], (*x.shape[:2], cout))
+
+
+def int4(b: Builder) -> Tensor:
+    """A layer with weights of 4 bits."""
+    b.weight_bits = 4
+    found = (conv2d, pointwise, column, fully_connected, depthwise)[b.pick(*range(5))](b)
+    b.weight_bits = 8
+    return found
 
 
 def add(b: Builder) -> Tensor:
@@ -201,6 +215,7 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "depthwise": depthwise,
     "depthwise_square": depthwise_square,
     "fully_connected": fully_connected,
+    "int4": int4,
     "add": add,
     "average_pool": average_pool,
     "max_pool": max_pool,

@@ -42,13 +42,23 @@ BOARD = {
     "v6m": "qemu:m0",
     "v7m": "qemu:m3",
 }
+
+
+def target_of(path: Path) -> str:
+    """What ends a file's name; files of int4 weights are for the same cores."""
+    return path.stem.replace("_int4", "").rpartition("_")[2]
+
+
 FILES = sorted(
-    path
-    for path in (paths.runtime() / "kernels" / "gen").glob("*.S")
-    if path.stem.rpartition("_")[2] in BOARD
+    path for path in (paths.runtime() / "kernels" / "gen").glob("*.S") if target_of(path) in BOARD
 )
 FUNCTIONS = {
-    suffix: [f.name for functions in TARGETS[target].assembly.values() for f in functions]
+    suffix: [
+        f.name
+        for one in (TARGETS[target], TARGETS[target].int4)
+        for functions in (one.assembly.values() if one else ())
+        for f in functions
+    ]
     for suffix, target in (
         *(("helium", "helium"), ("dsp", "dsp"), ("dual", "dsp")),
         *(("v6m", "v6m"), ("v7m", "v7m")),
@@ -121,7 +131,7 @@ def linked(target: str, folder: Path) -> Path:
     gcc = [ARM.tool("gcc"), *board(target).flags, "-nostdlib"]
     image, symbols = folder / "all.elf", FUNCTIONS[target]
     link = [f"-Wl,--entry={symbols[0]}", "-Wl,--unresolved-symbols=ignore-all"]
-    files = [str(path) for path in FILES if path.stem.endswith(f"_{target}")]
+    files = [str(path) for path in FILES if target_of(path) == target]
     subprocess.run([*gcc, *link, *files, "-o", str(image)], check=True)
     return image
 
@@ -203,7 +213,7 @@ def test_frames_follow_the_stack(target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_other_cores_get_nothing(path: Path, tmp_path: Path) -> None:
-    target = path.stem.rpartition("_")[2]
+    target = target_of(path)
     # Cortex-M55 has the DSP extension.
     others = {suffix: board(suffix).flags for suffix in BOARD if suffix not in (target, "helium")}
     made = tmp_path / "one.o"

@@ -21,8 +21,13 @@ pytestmark = pytest.mark.skipif(
     reason="needs riscv64-unknown-elf-gcc and arm-none-eabi-gcc",
 )
 
-FILES = sorted((paths.runtime() / "kernels" / "gen").glob("*_rv32.S"))
-FUNCTIONS = {f.name for functions in TARGETS["rv32"].assembly.values() for f in functions}
+FILES = sorted((paths.runtime() / "kernels" / "gen").glob("*_rv32*.S"))
+FUNCTIONS = {
+    f.name
+    for target in (TARGETS["rv32"], TARGETS["rv32"].int4)
+    for functions in (target.assembly.values() if target else ())
+    for f in functions
+}
 OTHERS = (
     (ARM, ("-mcpu=cortex-m4",)),
     (ARM, ("-mcpu=cortex-m0", "-mthumb")),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from vmcu_tools import paths, runners
-from vmcu_tools.kernels.targets import TARGETS, named
+from vmcu_tools.kernels.targets import SUFFIXES, named
 from vmcu_tools.runners.qemu import QemuRunner
 
 KB = 1024
@@ -35,8 +35,7 @@ def declared(header: str) -> list[str]:
 def kernels(name: str) -> list[str]:
     """The kernels of kernels.h for a board: those of its packing instead of the default ones."""
     symbols, suffix = declared("kernels.h"), named(board(name).family).packing.suffix
-    suffixes = {target.packing.suffix for target in TARGETS.values()} - {""}
-    of = {one: next((s for s in suffixes if one.endswith(s)), "") for one in symbols}
+    of = {one: next((s for s in SUFFIXES if one.endswith(s)), "") for one in symbols}
     packed = {one.removesuffix(suffix) for one in symbols if suffix and of[one] == suffix}
     return [one for one in symbols if of[one] in ("", suffix) and one not in packed]
 

@@ -15,6 +15,7 @@ from random_graphs import LAYERS, disjoint, random_layers
 from random_streams import Mixed, drawn
 from vmcu_tools import container, runners
 from vmcu_tools.container import layout, seal
+from vmcu_tools.kernels.language.packing import WORDS
 from vmcu_tools.kernels.targets import TARGETS
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.planner.options import CompileOptions
@@ -82,8 +83,9 @@ def test_damaged_containers_stay_within_the_pool(name: str, target: str, tmp_pat
     # A loader that accepts too much makes kernels that never end.
     board = replace(board, seconds=SECONDS)
     names = [s for s, kind in KERNEL_TYPES.items() if not kind.streams]
-    suffix = TARGETS[target].packing.suffix
-    names = [s for s in names if KERNEL_TYPES[s].packing.suffix in ("", suffix)]
+    family = TARGETS[target]
+    packings = {WORDS, family.packing, family.int4.packing if family.int4 else WORDS}
+    names = [s for s in names if KERNEL_TYPES[s].packing in packings]
     source, image = tmp_path / "kernels.c", tmp_path / "damaged.elf"
     source.write_text(container.kernels_source(names))
     parts = map(str, (IMAGE, *board.sources(), source, board.archive()))

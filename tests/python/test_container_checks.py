@@ -34,7 +34,7 @@ class Packing(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_uint8) for name in ("lanes", "step", "dense", "pixels", "tap")),
-        *((name, ctypes.c_uint8) for name in ("packed", "vector", "shift")),
+        *((name, ctypes.c_uint8) for name in ("packed", "vector", "bits", "shift")),
         ("paired", ctypes.c_bool),
     )
 

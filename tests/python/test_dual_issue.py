@@ -156,6 +156,8 @@ def test_what_is_conditional_stays_behind_its_condition() -> None:
 
 def test_each_loop_is_faster_or_as_it_was() -> None:
     """The assembly of the DSP extension: fewer cycles, the same instructions in each part."""
-    for functions in TARGETS["dsp"].assembly.values():
+    dsp = TARGETS["dsp"]
+    assert dsp.int4 is not None
+    for functions in (*dsp.assembly.values(), *dsp.int4.assembly.values()):
         for before, after in zip(functions, for_dual_issue(functions), strict=True):
             assert sorted(before.code) == sorted(after.code) and before.name == after.name

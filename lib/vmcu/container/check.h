@@ -42,6 +42,7 @@ struct vmcu_packing {
 	uint8_t tap;    /**< bytes of a tap in a tile */
 	uint8_t packed; /**< the most taps of a window that is packed, see struct vmcu_mac_params */
 	uint8_t vector; /**< channels of a depthwise vector; 0: none */
+	uint8_t bits;   /**< of a weight of kernels with blocks of channels */
 	uint8_t shift;  /**< the largest shift in a stream for the fast requantiser */
 	bool paired;    /**< tiles have pairs of pixels, and heads a code for them */
 };

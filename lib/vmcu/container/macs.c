@@ -36,9 +36,9 @@ static bool walk_blocks(const struct vmcu_mac_params *p, struct vmcu_walk *w, ui
 	const uint32_t fast = vmcu_requant_is_float(false) ? 0U : (head & blocks->fast);
 	const uint32_t exact = (uint32_t)vmcu_segment_exact(head);
 	/* A bias, taps and a multiplier for each channel, then a shift. */
-	const uint32_t each = 4U + blocks->weights + 4U;
+	const uint64_t taps = (uint64_t)size * blocks->weights * w->packing->bits / 8U;
 	const uint32_t packed = (size + 3U) / 4U * 4U;
-	const uint64_t common = (uint64_t)size * each;
+	const uint64_t common = 8ULL * size + taps;
 
 	for (uint32_t i = 0; i < fast; i++) {
 		const uint8_t *shift = w->at + common;

@@ -65,9 +65,12 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 		}
 		left = vmcu_segment_exact(counts);
 		for (; some > 0 || left > 0; some -= size, out += size) {
-			if (VMCU_CHANNELS_JOINED && some <= 0 && vmcu_segment_apart(counts)) {
+#if VMCU_CHANNELS_JOINED
+			if (some <= 0 && vmcu_segment_apart(counts)) {
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
-			} else {
+			} else
+#endif
+			{
 				w = run(w, tile, p->steps, (int8_t *)acc, 0, 0, 0, pixels);
 				vmcu_seconds(acc, size, pixels);
 			}
@@ -85,20 +88,20 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 }
 #endif
 
-#if defined(VMCU_PAIRED_RUNS)
+#if defined(VMCU_PAIRED)
 /** All blocks of a tile of paired pixels, of @a size channels each, whatever they are. */
 VMCU_APART const uint8_t *vmcu_paired_blocks(const struct vmcu_mac_params *p,
 					     const vmcu_lane_t *tile, const uint8_t *w, int8_t *out,
 					     int32_t pitch, int32_t size, int32_t pixels)
 {
-	vmcu_paired_run *run = vmcu_paired_4x2;
+	vmcu_paired_run *run = VMCU_PAIRED(4x2);
 	int32_t acc[8];
 	uint32_t counts;
 
 	if (pixels == 2) {
-		run = (size == 2) ? vmcu_paired_2x2 : vmcu_paired_2x4;
+		run = (size == 2) ? VMCU_PAIRED(2x2) : VMCU_PAIRED(2x4);
 	} else if (pixels == 1) {
-		run = (size == 2) ? vmcu_paired_1x2 : vmcu_paired_1x4;
+		run = (size == 2) ? VMCU_PAIRED(1x2) : VMCU_PAIRED(1x4);
 	}
 	do {
 		int32_t whole, some, left, code;

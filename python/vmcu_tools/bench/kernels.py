@@ -31,8 +31,9 @@ BIAS_LIMIT = 2000
 class Case:
     """A layer of `kind` ("conv", "depthwise", "dense") with a square window and same padding.
 
-    `limit`: the largest size of a weight. `peer`: CMSIS-NN's instructions per MAC by target.
-    `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to reach, on a Cortex-M4.
+    `limit`: the largest size of a weight; `weight_bits`: 8 or 4. `peer`: CMSIS-NN's instructions
+    per MAC by target. `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to
+    reach, on a Cortex-M4.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Case:
     kernel: int = 1
     stride: int = 1
     limit: int = INT8_MAX
+    weight_bits: int = 8
     peer: Mapping[str, float] = field(default_factory=dict)
     peer_cycles: float | None = None
     goal: float | None = None
@@ -143,21 +145,25 @@ def case_graph(case: Case, seed: int) -> Graph:
 
 
 def case_op(case: Case, rng: np.random.Generator) -> Op:
+    limit, bits = min(case.limit, (1 << case.weight_bits - 1) - 1), case.weight_bits
+
     def weights(*size: int) -> np.ndarray:
-        return rng.integers(-case.limit, case.limit + 1, size).astype(np.int8)
+        return rng.integers(-limit, limit + 1, size).astype(np.int8)
 
     bias = rng.integers(-BIAS_LIMIT, BIAS_LIMIT + 1, case.outputs).astype(np.int32)
     requant = FixedPoint.of(2.0 ** rng.uniform(*SCALE_LOG2, case.outputs))
     if case.kind == "dense":
-        return FullyConnected(weights(case.outputs, case.inputs), bias, requant)
+        return FullyConnected(weights(case.outputs, case.inputs), bias, requant, bits)
     k = case.kernel
     padded = max((case.out_size - 1) * case.stride + k - case.size, 0)
     before, behind = padded // 2, padded - padded // 2
     stride = (case.stride, case.stride)
     window = Window((k, k), stride, pad=(before, behind, before, behind))
     if case.kind == "depthwise":
-        return DepthwiseConv2D(weights(k, k, case.outputs), bias, window, requant)
-    return Conv2D(weights(case.outputs, k, k, case.inputs), bias, window, requant)
+        kernel = weights(k, k, case.outputs)
+        return DepthwiseConv2D(kernel, bias, window, requant, weight_bits=bits)
+    kernel = weights(case.outputs, k, k, case.inputs)
+    return Conv2D(kernel, bias, window, requant, weight_bits=bits)
 
 
 def port(tensor: str, shape: Shape) -> Port:

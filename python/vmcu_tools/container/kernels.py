@@ -24,7 +24,11 @@ def targets_of(kernels: Iterable[str]) -> list[Target]:
     """The targets whose cores have all of some kernels, of which unknown ones do not count."""
     wanted = {KERNEL_TYPES[name].packing for name in kernels if name in KERNEL_TYPES}
     wanted = {packing for packing in wanted if condition(packing)}
-    return [target for target in TARGETS.values() if wanted <= {target.packing}]
+    return [
+        target
+        for target in TARGETS.values()
+        if wanted <= {target.packing, target.int4.packing if target.int4 else target.packing}
+    ]
 
 
 def refusal(kernels: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from .language.packing import Packing
 from .language.passes import lower
 from .language.target import Target, portable_body
 from .programs import COMMON, PACKED
-from .targets import TARGETS, condition, packings, readers
+from .targets import condition, families, packings, readers
 from .targets.portable import COMPOUND, INSTRUCTIONS, PORTABLE
 
 HELPERS = "helpers.h"
@@ -44,7 +44,7 @@ def header(name: str, folder: str, title: str, parts: Iterable[str]) -> str:
 def replaced(target: Target) -> list[str]:
     """The portable helpers and instructions in whose place a target has its own."""
     helpers = [name for name in target.helpers if name in PORTABLE.helpers]
-    return [] if target is PORTABLE else [*helpers, *(made.name for made in target.own)]
+    return [] if target.is_portable else [*helpers, *(made.name for made in target.own)]
 
 
 def facts(packing: Packing) -> list[str]:
@@ -67,13 +67,13 @@ def target_header(target: Target) -> str:
     parts += [text.strip("\n") + "\n" for text in target.later.values()]
     parts += [instruction_function(made, c) for made, c in target.own.items()]
     parts += [f'#include "isa_portable{target.packing.suffix}.h"', ""]
-    return header(target.name, target.name, target.title, parts)
+    return header(target.name, target.folder, target.title, parts)
 
 
 def unless_own(name: str, text: str) -> str:
     """Portable C, left out where a target has its own."""
     text = text.strip("\n") + "\n"
-    some = any(name in replaced(target) for target in TARGETS.values())
+    some = any(name in replaced(target) for target in families())
     return f"#ifndef {own(name)}\n{text}#endif\n" if some else text
 
 
@@ -129,8 +129,9 @@ def isa_choice(targets: Sequence[Target]) -> str:
     """The header that picks one of the targets that read a packing."""
     lines = [HEADER.format(origin="kernels/targets/__init__.py")]
     for number, target in enumerate(targets):
-        last = target is PORTABLE
-        lines.append("#else" if last else f"#{'el' if number else ''}if {target.guard}")
+        lines.append(
+            "#else" if target.is_portable else f"#{'el' if number else ''}if {target.guard}"
+        )
         lines.append(f'#include "isa_{target.name}.h"')
     return "\n".join([*lines, "#endif", ""])
 
@@ -165,7 +166,7 @@ def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], need
 
 def files() -> dict[str, str]:
     """Everything generated, by file name."""
-    result = {f"isa_{t.name}.h": target_header(t) for t in TARGETS.values() if t is not PORTABLE}
+    result = {f"isa_{t.name}.h": target_header(t) for t in families() if not t.is_portable}
     result[HELPERS] = helpers_header()
     for packing in packings():
         result[choice_name(packing)] = isa_choice(readers(packing))
@@ -175,8 +176,8 @@ def files() -> dict[str, str]:
                 continue
             text = kernel_file(name, packing, made, condition(packing))
             result[f"{name}{packing.suffix}.c"] = text
-    for target in TARGETS.values():
-        origin = f"kernels/targets/{target.name}"
+    for target in families():
+        origin = f"kernels/targets/{target.folder}"
         for name, functions in target.assembly.items():
             for suffix, guard, code in orders(target, functions):
                 result[f"{name}_{target.name}{suffix}.S"] = assembly.source(origin, guard, code)

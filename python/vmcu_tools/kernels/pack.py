@@ -12,7 +12,7 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import Packing, packed_shifts, paired_code
+from .language.packing import Packing, nibbles, packed_shifts, paired_code
 from .targets.portable.depthwise import (
     BIAS,
     EXACT,
@@ -31,6 +31,8 @@ FAST_ACCUMULATOR = 1 << 30
 # Where pixels are paired a bit more must be left: for four times a sum and twice the constants.
 PAIRED_SHIFTS = range(1, 23)
 PAIRED_ACCUMULATOR = 1 << 29
+# Weights of 4 bits are multiplied 16 times too large, so that less is left for sums.
+NIBBLE_ACCUMULATOR = 1 << 27
 # What a sum of the second of two joined channels stays below.
 JOINED_SUM = 1 << 23
 INT16_MIN = -(1 << 15)
@@ -78,6 +80,12 @@ class MacWeights:
         sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
         found: np.ndarray = np.abs(self.bias.astype(np.int64)) + sums
         return found
+
+    @property
+    def fits_nibbles(self) -> bool:
+        """True if kernels of weights of 4 bits are exact."""
+        inside = self.weights.min() >= -8 and self.weights.max() <= 7
+        return bool(inside and self.largest.max() < NIBBLE_ACCUMULATOR)
 
     def fast(self, packing: Packing) -> np.ndarray:
         """bool (channels,): where the fast fixed-point requantiser of a packing's kernels is
@@ -136,9 +144,10 @@ def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
 
 
 def woven(taps: np.ndarray, packing: Packing) -> np.ndarray:
-    """int8 (channels, n, lanes) to (n, channels * lanes), as kernels read a block."""
+    """int8 (channels, n, lanes) to (n, bytes of channels * lanes), as kernels read a block."""
     order = packing.weave(len(taps), packing.lanes)
-    return np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
+    found = np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
+    return nibbles(found) if packing.bits == 4 else found
 
 
 def joinable(weights: MacWeights) -> np.ndarray:

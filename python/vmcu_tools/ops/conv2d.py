@@ -19,7 +19,8 @@ from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, TILED, Rates
 
 @dataclass(frozen=True, eq=False)
 class Conv2D(Op):
-    """weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,)."""
+    """weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,). weight_bits: 4 if
+    the file has int4 weights."""
 
     clamps = windowed = columnwise = True
 
@@ -28,6 +29,7 @@ class Conv2D(Op):
     window: Window
     requant: Requant
     groups: int = 1
+    weight_bits: int = 8
 
     @property
     def pointwise(self) -> bool:

@@ -43,7 +43,7 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-for _packing in packings():
+for _packing in (packing for packing in packings() if packing.bits == 8):
     kernel_type("depthwise_any", _packing, "depthwise_any(c, {packing})")
     for _taps, _stride in () if _packing.vector else itertools.product(TAPS, STRIDES):
         _numbers = f"{_taps}U, {_stride}U, {channel_bytes(_taps, _stride, _packing)}U"
@@ -55,7 +55,8 @@ for _packing in packings():
 @dataclass(frozen=True, eq=False)
 class DepthwiseConv2D(Op):
     """weights int8 (kh, kw, Cout), symmetric; bias int32 (Cout,); Cout = Cin * multiplier and
-    output channel c reads input channel c // multiplier."""
+    output channel c reads input channel c // multiplier. weight_bits: 4 if the file has int4
+    weights."""
 
     clamps = windowed = channelwise = True
     # What is a scale and an offset in the file; offsets are whole numbers of 1/64 of a scale.
@@ -66,6 +67,7 @@ class DepthwiseConv2D(Op):
     window: Window
     requant: Requant
     multiplier: int = 1
+    weight_bits: int = 8
 
     @property
     def by_channel(self) -> bool:

@@ -58,7 +58,7 @@ def _group(packing: Packing) -> Iterator[str]:
 
 def _numbers(packing: Packing) -> dict[str, str]:
     """The members of struct vmcu_packing in C."""
-    names = ("lanes", "step", "dense", "pixels", "tap", "packed", "vector")
+    names = ("lanes", "step", "dense", "pixels", "tap", "packed", "vector", "bits")
     found = {name: f"{getattr(packing, name)}U" for name in names}
     # Streams have one less.
     shift = fast_shifts(packing)[-1] - 1

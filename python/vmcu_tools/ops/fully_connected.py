@@ -16,13 +16,15 @@ from .rates import DENSE
 
 @dataclass(frozen=True, eq=False)
 class FullyConnected(Op):
-    """Applied to each pixel's C values. weights int8 (N, C), symmetric; bias int32 (N,)."""
+    """Applied to each pixel's C values. weights int8 (N, C), symmetric; bias int32 (N,).
+    weight_bits: 4 if the file has int4 weights."""
 
     clamps = columnwise = True
 
     weights: np.ndarray
     bias: np.ndarray
     requant: Requant
+    weight_bits: int = 8
 
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int

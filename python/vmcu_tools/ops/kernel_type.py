@@ -26,7 +26,7 @@ CHECKED = {
 CONSTANTS = {f"uint{bits}_t": "{}U" for bits in (8, 16, 32)} | {"vmcu_long_t": "INT64_C({})"}
 KERNEL_TYPES: dict[str, KernelType] = {}
 # Those whose targets have pooling and sums of their own, see kernels/programs.
-BYTEWISE = tuple(packing for packing in packings() if packing == WORDS or packing.vector)
+BYTEWISE = tuple(packing for packing in packings() if packing == WORDS or packing.has_pooling)
 
 
 def packing_name(packing: Packing) -> str:

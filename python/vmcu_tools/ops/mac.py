@@ -112,6 +112,17 @@ class MacLayer(WindowLayer[OpT]):
 
     rates = TILED
 
+    def __init__(self, *arguments: Any, **more: Any):
+        super().__init__(*arguments, **more)
+        small = self.target.int4
+        if small and self.has_int4 and self.whole_weights().fits_nibbles:
+            self.target = small
+
+    @property
+    def has_int4(self) -> bool:
+        """True if weights may have 4 bits in a stream."""
+        return getattr(self.op, "weight_bits", 8) == 4 and self.reading is not None
+
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
         if form is Form.WIDE:
@@ -250,8 +261,8 @@ class MacLayer(WindowLayer[OpT]):
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
         if not reading.tiled:
             tile = self._rows_kept(run)
-        # A bias, taps of a byte and a multiplier for each channel, then a shift.
-        words = block * (1 + steps * step // WORD + 1)
+        # A bias, taps and a multiplier for each channel, then a shift.
+        words = 2 * block + packing.weight_bytes(block * steps * step) // WORD
         fast, exact = words + packed_shifts(block) // WORD, words + block
         program = self.program(kernel)
         return Binding(program, fields, stream, tile, reading.flat, lines(stream, fast, exact))
@@ -307,5 +318,5 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def weight_bytes(self) -> int:
-        found: int = self.op.weights.size + self.op.bias.size * 4 + requant_bytes(self.op.requant)
-        return found
+        constants: int = self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        return self.target.packing.weight_bytes(self.op.weights.size) + constants

@@ -29,6 +29,7 @@ def _flatten(graph: Graph, node: Node) -> Graph | None:
         bias=op.bias,
         window=Window(image.shape[:2]),
         requant=op.requant,
+        weight_bits=op.weight_bits,
         act_min=op.act_min,
         act_max=op.act_max,
     )

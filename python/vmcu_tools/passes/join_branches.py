@@ -126,5 +126,6 @@ def _joined(graph: Graph, branches: Sequence[_Branch], out: Tensor) -> Depthwise
         bias=np.concatenate(bias),
         window=replace(first.window, kernel=(tall, first.window.kernel[1])),
         requant=FixedPoint(multipliers, shifts),
+        weight_bits=max(op.weight_bits for op in ops),
     )
     return joined

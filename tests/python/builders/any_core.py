@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from vmcu_tools import paths
 from vmcu_tools.kernels import generate
-from vmcu_tools.kernels.language.packing import WORDS, Packing
+from vmcu_tools.kernels.language.instruction import Instruction
+from vmcu_tools.kernels.language.packing import NIBBLE_VECTORS, WORDS, Packing
 from vmcu_tools.kernels.targets import (
     DEFAULT,
     TARGETS,
@@ -35,7 +36,9 @@ from vmcu_tools.ops import descriptors, operators_h
 from . import any_pairs
 
 # By the names of tests.
-PACKED: dict[str, Packing] = {p.suffix.strip("_"): p for p in packings() if condition(p)}
+PACKED: dict[str, Packing] = {
+    p.suffix.strip("_"): p for p in packings() if condition(p) and p.bits == 8
+}
 # Vector by vector, as targets/helium reads the stream. Addresses have four bytes, as on its cores;
 # what stands for padding is behind them and those of rows.
 ALL_VECTORS = r"""
@@ -272,26 +275,44 @@ for (int32_t done = 0, pixels = 4; done < columns; done += pixels) {
 	}
 }
 """
+# size: bytes of sixteen taps of four channels; weight: of tap k and channel n.
 SUMS = """
-{
+{{
 	const int32_t *bias = (const int32_t *)*w;
 	const int8_t *v = (const int8_t *)&bias[4];
 	int32_t y = row;
 
 	__builtin_memcpy(acc, bias, 16);
-	for (int32_t r = 0; r < vmcu_source_rows(in); r++, y += in->window->dilation_h) {
+	for (int32_t r = 0; r < vmcu_source_rows(in); r++, y += in->window->dilation_h) {{
 		const int8_t *x = vmcu_source_taps(in, y, pixel) + channel;
 
-		for (int32_t k = 0; k < in->run; k++) {
-			for (int32_t n = 0; n < 4; n++) {
-				acc[n] += x[k] * v[k / 16 * 64 + 16 * n + k % 16];
-			}
-		}
-		v += (in->run + 15) / 16 * 64;
-	}
+		for (int32_t k = 0; k < in->run; k++) {{
+			for (int32_t n = 0; n < 4; n++) {{
+				acc[n] += x[k] * ({weight});
+			}}
+		}}
+		v += (in->run + 15) / 16 * {size};
+	}}
 	*w = (const uint8_t *)v;
-}
+}}
 """
+
+
+def dense_bodies(sums: str) -> dict[Instruction, str]:
+    """Of a fully connected layer."""
+    return {
+        sums_dense: f"(void)p;\n(void)apart;\n{sums}",
+        run_dense: f"""
+for (; taken > 0; taken -= 4, *out += 4) {{
+	int32_t acc[4];
+
+	{sums}
+	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+}}
+""",
+    }
+
+
 VECTOR_BODIES = {
     all_tiles: ALL_TILES,
     all_vectors: ALL_VECTORS,
@@ -300,15 +321,15 @@ VECTOR_BODIES = {
         name="max", start="INT8_MIN", more="acc[i] = (tap > acc[i]) ? tap : acc[i];", last=MOST
     ),
     POOLS["average"]: POOL.format(name="average", start="0", more="acc[i] += tap;", last=MEAN),
-    sums_dense: f"(void)p;\n(void)apart;\n{SUMS}",
-    run_dense: f"""
-for (; taken > 0; taken -= 4, *out += 4) {{
-	int32_t acc[4];
-
-	{SUMS}
-	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
-}}
-""",
+    **dense_bodies(SUMS.format(size=64, weight="v[k / 16 * 64 + 16 * n + k % 16]")),
+}
+# The lower halves of bytes are those of channels 2 and 3.
+NIBBLE = "v[k / 16 * 32 + n % 2 * 16 + k % 16]"
+NIBBLE_BODIES = {
+    all_tiles: ALL_TILES,
+    **dense_bodies(
+        SUMS.format(size=32, weight=f"(n < 2) ? {NIBBLE} >> 4 : vmcu_low_half({NIBBLE})")
+    ),
 }
 
 
@@ -338,8 +359,14 @@ def core(name: str) -> Iterator[Core]:
     helpers = any_pairs.HELPERS if packing.paired else VECTOR_TILES
     later = any_pairs.LATER if packing.paired else {}
     costs = TARGETS[DEFAULT].costs
+    title, guard = "Any core", f"defined({macro})"
+    int4 = None
+    if packing.vector:
+        int4 = Target(
+            f"any_{name}_int4", title, guard, NIBBLE_VECTORS, costs, NIBBLE_BODIES, helpers
+        )
     target = Target(
-        f"any_{name}", "Any core", f"defined({macro})", packing, costs, own, helpers, later=later
+        f"any_{name}", title, guard, packing, costs, own, helpers, later=later, int4=int4
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TARGETS, target.name, target)

@@ -87,7 +87,9 @@ class OnnxModel:
                 zeros = np.zeros(np.shape(product), np.int32)
                 given = [self.constant(a) for a in (values, product, zeros)]
                 names.append(self.node("DequantizeLinear", given, axis=0))
-        scale = float(np.mean(product) * np.sqrt(depth) * 100 * self.rng.uniform(0.5, 1.5))
+        scale = float(
+            np.mean(product) * np.sqrt(depth) * (span / 1.27) * self.rng.uniform(0.5, 1.5)
+        )
         return names, scale
 
     def proto(self, inputs: dict[str, tuple], outputs: dict[str, tuple]) -> onnx.ModelProto:

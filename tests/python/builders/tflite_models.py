@@ -25,8 +25,10 @@ _TYPES = {
 class TfliteModel:
     """Builds one subgraph; tensors are referred to by index."""
 
-    def __init__(self, seed: int = 0):
+    def __init__(self, seed: int = 0, int4: bool = False):
+        """int4: weights have 4 bits."""
         self.rng = np.random.default_rng(seed)
+        self.int4 = int4
         self.model = schema.ModelT()
         self.model.version = 3
         self.model.operatorCodes = []
@@ -51,6 +53,15 @@ class TfliteModel:
         array = np.asarray(array)
         zeros = [zero_point] * len(scales)
         return self._tensor(array.shape, array.dtype, list(scales), zeros, axis, array)
+
+    def packed(self, array, scales, axis: int) -> int:
+        """A constant of int4, two elements in a byte, the first in the lower half."""
+        index = self.constant(array, scales, axis)
+        nibbles = np.append(array.ravel(), [0] * (array.size % 2)).astype(np.uint8) & 0xF
+        tensor = self.graph.tensors[index]
+        tensor.type = schema.TensorType.INT4
+        self.model.buffers[tensor.buffer].data = nibbles[0::2] | nibbles[1::2] << 4
+        return index
 
     def _tensor(self, shape, dtype, scales, zero_points, axis, data) -> int:
         tensor = schema.TensorT()
@@ -126,15 +137,18 @@ def _out_size(size: int, kernel: int, stride: int, dilation: int, same: bool) ->
 
 def weights(m: TfliteModel, x: int, shape, count: int, axis: int, per_channel: bool, bias: bool):
     """Weight and bias tensors, and an output scale that makes results fill the int8 range."""
-    values = m.rng.integers(-127, 128, shape).astype(np.int8)
+    low, high = (-8, 8) if m.int4 else (-127, 128)
+    values = m.rng.integers(low, high, shape).astype(np.int8)
     scales = m.rng.uniform(0.002, 0.02, count if per_channel else 1).astype(np.float32)
     if per_channel:
         scales[0] = -scales[0]  # legal, and found in real models
     depth = values.size / count
     product = m.scale(x)[0] * scales
     biases = m.rng.integers(-20000, 20000, count).astype(np.int32)
-    out_scale = float(np.abs(product).mean() * np.sqrt(depth) * 100 * m.rng.uniform(0.5, 1.5))
-    tensors = [m.constant(values, scales, axis)]
+    typical = np.abs(product).mean() * np.sqrt(depth) * 0.8 * high
+    out_scale = float(typical * m.rng.uniform(0.5, 1.5))
+    constant = m.packed if m.int4 else m.constant
+    tensors = [constant(values, scales, axis)]
     tensors.append(m.constant(biases, product, 0) if bias else -1)
     return tensors, out_scale
 

@@ -22,6 +22,7 @@ static const struct vmcu_packing packing_helium = {
 	.tap = 1U,
 	.packed = 80U,
 	.vector = 16U,
+	.bits = 8U,
 	.shift = 22U,
 	.paired = false,
 };
@@ -180,6 +181,7 @@ static const struct vmcu_packing packing = {
 	.tap = 2U,
 	.packed = 32U,
 	.vector = 0U,
+	.bits = 8U,
 	.shift = 22U,
 	.paired = false,
 };
@@ -1243,6 +1245,7 @@ static const struct vmcu_packing packing_pairs = {
 	.tap = 2U,
 	.packed = 32U,
 	.vector = 0U,
+	.bits = 8U,
 	.shift = 21U,
 	.paired = true,
 };
@@ -1455,6 +1458,321 @@ const struct vmcu_kernel vmcu_pointwise_pairs_kernel = {
 	.name = "vmcu_pointwise_pairs",
 	.run = vmcu_pointwise_pairs,
 	.check = check_pointwise_pairs,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#endif
+
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+static const struct vmcu_packing packing_helium_int4 = {
+	.lanes = 16U,
+	.step = 16U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 1U,
+	.packed = 80U,
+	.vector = 16U,
+	.bits = 4U,
+	.shift = 22U,
+	.paired = false,
+};
+
+VMCU_SMALL static bool check_conv_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium_int4, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_helium_int4_kernel;
+const struct vmcu_kernel vmcu_conv_helium_int4_kernel = {
+	.name = "vmcu_conv_helium_int4",
+	.run = vmcu_conv_helium_int4,
+	.check = check_conv_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_narrow_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_helium_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_helium_int4_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_helium_int4_kernel = {
+	.name = "vmcu_conv_narrow_helium_int4",
+	.run = vmcu_conv_narrow_helium_int4,
+	.check = check_conv_narrow_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_helium_int4);
+}
+
+extern const struct vmcu_kernel vmcu_dense_helium_int4_kernel;
+const struct vmcu_kernel vmcu_dense_helium_int4_kernel = {
+	.name = "vmcu_dense_helium_int4",
+	.run = vmcu_dense_helium_int4,
+	.check = check_dense_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium_int4, 4U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_helium_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_helium_int4_kernel = {
+	.name = "vmcu_pointwise_helium_int4",
+	.run = vmcu_pointwise_helium_int4,
+	.check = check_pointwise_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_helium_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_helium_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_helium_int4_kernel = {
+	.name = "vmcu_pointwise_narrow_helium_int4",
+	.run = vmcu_pointwise_narrow_helium_int4,
+	.check = check_pointwise_narrow_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#endif
+
+static const struct vmcu_packing packing_int4 = {
+	.lanes = 4U,
+	.step = 4U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 2U,
+	.packed = 32U,
+	.vector = 0U,
+	.bits = 4U,
+	.shift = 22U,
+	.paired = false,
+};
+
+VMCU_SMALL static bool check_conv_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_int4, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_int4_kernel;
+const struct vmcu_kernel vmcu_conv_int4_kernel = {
+	.name = "vmcu_conv_int4",
+	.run = vmcu_conv_int4,
+	.check = check_conv_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_narrow_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_int4_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_int4_kernel = {
+	.name = "vmcu_conv_narrow_int4",
+	.run = vmcu_conv_narrow_int4,
+	.check = check_conv_narrow_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_int4);
+}
+
+extern const struct vmcu_kernel vmcu_dense_int4_kernel;
+const struct vmcu_kernel vmcu_dense_int4_kernel = {
+	.name = "vmcu_dense_int4",
+	.run = vmcu_dense_int4,
+	.check = check_dense_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_int4, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_int4_kernel = {
+	.name = "vmcu_pointwise_int4",
+	.run = vmcu_pointwise_int4,
+	.check = check_pointwise_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_int4_kernel = {
+	.name = "vmcu_pointwise_narrow_int4",
+	.run = vmcu_pointwise_narrow_int4,
+	.check = check_pointwise_narrow_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+static const struct vmcu_packing packing_pairs_int4 = {
+	.lanes = 4U,
+	.step = 4U,
+	.dense = 4U,
+	.pixels = 4U,
+	.tap = 2U,
+	.packed = 32U,
+	.vector = 0U,
+	.bits = 4U,
+	.shift = 21U,
+	.paired = true,
+};
+
+VMCU_SMALL static bool check_conv_narrow_pairs_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_pairs_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_narrow_pairs_int4_kernel;
+const struct vmcu_kernel vmcu_conv_narrow_pairs_int4_kernel = {
+	.name = "vmcu_conv_narrow_pairs_int4",
+	.run = vmcu_conv_narrow_pairs_int4,
+	.check = check_conv_narrow_pairs_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_conv_pairs_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_conv(c, &packing_pairs_int4, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_conv_pairs_int4_kernel;
+const struct vmcu_kernel vmcu_conv_pairs_int4_kernel = {
+	.name = "vmcu_conv_pairs_int4",
+	.run = vmcu_conv_pairs_int4,
+	.check = check_conv_pairs_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_pairs_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_dense(c, &packing_pairs_int4);
+}
+
+extern const struct vmcu_kernel vmcu_dense_pairs_int4_kernel;
+const struct vmcu_kernel vmcu_dense_pairs_int4_kernel = {
+	.name = "vmcu_dense_pairs_int4",
+	.run = vmcu_dense_pairs_int4,
+	.check = check_dense_pairs_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_narrow_pairs_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_pairs_int4, 2U, 4U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_narrow_pairs_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_narrow_pairs_int4_kernel = {
+	.name = "vmcu_pointwise_narrow_pairs_int4",
+	.run = vmcu_pointwise_narrow_pairs_int4,
+	.check = check_pointwise_narrow_pairs_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_pointwise_pairs_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_pointwise(c, &packing_pairs_int4, 4U, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_pointwise_pairs_int4_kernel;
+const struct vmcu_kernel vmcu_pointwise_pairs_int4_kernel = {
+	.name = "vmcu_pointwise_pairs_int4",
+	.run = vmcu_pointwise_pairs_int4,
+	.check = check_pointwise_pairs_int4,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,

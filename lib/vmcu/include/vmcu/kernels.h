@@ -133,6 +133,17 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
 /**
+ * @brief The same kernels for weights of 4 bits.
+ * @{
+ */
+void vmcu_pointwise_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_int4(const struct vmcu_call *call);
+void vmcu_dense_int4(const struct vmcu_call *call);
+void vmcu_conv_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_int4(const struct vmcu_call *call);
+/** @} */
+
+/**
  * @brief The same kernels where pixels are paired: `--target rv32` and v6m.
  * @{
  */
@@ -148,6 +159,12 @@ void vmcu_depthwise_5_2_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_7_1_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_7_2_pairs(const struct vmcu_call *call);
 void vmcu_depthwise_any_pairs(const struct vmcu_call *call);
+/** Weights of 4 bits: rv32. */
+void vmcu_pointwise_pairs_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_pairs_int4(const struct vmcu_call *call);
+void vmcu_dense_pairs_int4(const struct vmcu_call *call);
+void vmcu_conv_pairs_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_pairs_int4(const struct vmcu_call *call);
 /** @} */
 
 /**
@@ -164,6 +181,12 @@ void vmcu_dense_helium(const struct vmcu_call *call);
 void vmcu_conv_helium(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium(const struct vmcu_call *call);
 void vmcu_depthwise_any_helium(const struct vmcu_call *call);
+/** Weights of 4 bits. */
+void vmcu_pointwise_helium_int4(const struct vmcu_call *call);
+void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
+void vmcu_dense_helium_int4(const struct vmcu_call *call);
+void vmcu_conv_helium_int4(const struct vmcu_call *call);
+void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */
 void vmcu_add_helium(const struct vmcu_call *call);
 void vmcu_average_pool_helium(const struct vmcu_call *call);

@@ -590,6 +590,30 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 #define VMCU_CONTAINER_KERNELS_PAIRS(entry)
 #endif
 
+/** Those of them that only some cores have. */
+#if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry) \
+	entry(vmcu_conv_helium_int4) \
+	entry(vmcu_conv_narrow_helium_int4) \
+	entry(vmcu_dense_helium_int4) \
+	entry(vmcu_pointwise_helium_int4) \
+	entry(vmcu_pointwise_narrow_helium_int4)
+#else
+#define VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry)
+#endif
+
+/** Those of them that only some cores have. */
+#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#define VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry) \
+	entry(vmcu_conv_narrow_pairs_int4) \
+	entry(vmcu_conv_pairs_int4) \
+	entry(vmcu_dense_pairs_int4) \
+	entry(vmcu_pointwise_narrow_pairs_int4) \
+	entry(vmcu_pointwise_pairs_int4)
+#else
+#define VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry)
+#endif
+
 /** Applies a macro to each kernel that containers can use. */
 #define VMCU_CONTAINER_KERNELS(entry) \
 	entry(vmcu_add) \
@@ -603,11 +627,14 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_class_error) \
 	entry(vmcu_concat) \
 	entry(vmcu_conv) \
+	entry(vmcu_conv_int4) \
 	entry(vmcu_conv_narrow) \
+	entry(vmcu_conv_narrow_int4) \
 	entry(vmcu_cum_sum) \
 	entry(vmcu_dense) \
 	entry(vmcu_dense_gradient) \
 	entry(vmcu_dense_int16) \
+	entry(vmcu_dense_int4) \
 	entry(vmcu_dense_update) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \
@@ -631,7 +658,9 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_move) \
 	entry(vmcu_pad) \
 	entry(vmcu_pointwise) \
+	entry(vmcu_pointwise_int4) \
 	entry(vmcu_pointwise_narrow) \
+	entry(vmcu_pointwise_narrow_int4) \
 	entry(vmcu_requantize) \
 	entry(vmcu_requantize_wide) \
 	entry(vmcu_reshape) \
@@ -644,7 +673,9 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_trained_dense) \
 	entry(vmcu_transpose_conv) \
 	VMCU_CONTAINER_KERNELS_HELIUM(entry) \
-	VMCU_CONTAINER_KERNELS_PAIRS(entry)
+	VMCU_CONTAINER_KERNELS_PAIRS(entry) \
+	VMCU_CONTAINER_KERNELS_HELIUM_INT4(entry) \
+	VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry)
 
 /** Applies a macro to each kernel that containers with state can use too. */
 #define VMCU_STREAM_KERNELS(entry) \

@@ -27,6 +27,12 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 
+/* The lower half of a byte of two weights of 4 bits; the other is the byte >> 4. */
+VMCU_INLINE int32_t vmcu_low_half(int8_t byte)
+{
+	return (int8_t)((uint8_t)byte << 4) >> 4;
+}
+
 /* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
 VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
 {

@@ -34,48 +34,6 @@ VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32
 	vmcu_tile_done();
 }
 
-#ifndef VMCU_OWN_SUMS_APART
-/* The sums of a block of channels that are not joined. */
-VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-				 int32_t channels, int32_t pixels, const uint8_t **w)
-{
-	static const uint8_t wide[] = {
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-	15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
-	27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38,
-	39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-	51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
-	};
-	static const uint8_t narrow[] = {
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-	15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
-	27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38,
-	39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-	51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
-	};
-	const uint8_t *order = (channels == 4) ? wide : narrow;
-	const int32_t *b = (const int32_t *)*w;
-	const int8_t *v = (const int8_t *)&b[channels];
-
-	for (int32_t i = 0; i < channels * pixels; i++) {
-		acc[i] = b[i / pixels];
-	}
-	for (steps *= 1; steps > 0; steps--, tile += 16 * pixels) {
-		for (int32_t i = 0; i < 16 * channels; i++) {
-			int32_t *a = &acc[order[i] / 16 * pixels];
-
-			for (int32_t pixel = 0; pixel < pixels; pixel++) {
-				const int32_t x = (int32_t)tile[16 * pixel + order[i] % 16];
-
-				a[pixel] = vmcu_mac(a[pixel], x, *v);
-			}
-			v++;
-		}
-	}
-	*w = (const uint8_t *)v;
-}
-#endif
-
 /* Starts the accumulators at the biases of a block. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
 {
@@ -185,27 +143,8 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t count, bool joined,
 				     const uint8_t **w)
 {
-	static const uint8_t order[] = {
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-	15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
-	27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38,
-	39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-	51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
-	};
-	const int8_t *v = (const int8_t *)*w;
-
-	if (joined) {
-		vmcu_dot_dense_tail(acc, x, count, w);
-		return;
-	}
-	for (int32_t i = 0; i < 64; i++, v++) {
-		if (order[i] % 16 < count) {
-			int32_t *a = &acc[order[i] / 16];
-
-			*a = vmcu_mac(*a, x[order[i] % 16], *v);
-		}
-	}
-	*w = (const uint8_t *)v;
+	(void)joined;
+	vmcu_dot_dense_tail(acc, x, count, w);
 }
 #endif
 

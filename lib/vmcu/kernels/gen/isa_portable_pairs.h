@@ -128,21 +128,8 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t count, bool joined,
 				     const uint8_t **w)
 {
-	static const uint8_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-	const int8_t *v = (const int8_t *)*w;
-
-	if (joined) {
-		vmcu_dot_dense_tail(acc, x, count, w);
-		return;
-	}
-	for (int32_t i = 0; i < 16; i++, v++) {
-		if (order[i] % 4 < count) {
-			int32_t *a = &acc[order[i] / 4];
-
-			*a = vmcu_mac(*a, x[order[i] % 4], *v);
-		}
-	}
-	*w = (const uint8_t *)v;
+	(void)joined;
+	vmcu_dot_dense_tail(acc, x, count, w);
 }
 #endif
 

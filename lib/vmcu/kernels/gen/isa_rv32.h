@@ -221,7 +221,7 @@ typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, 
 				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				       int32_t code);
 vmcu_paired_run vmcu_paired_4x2, vmcu_paired_2x2, vmcu_paired_1x2, vmcu_paired_2x4, vmcu_paired_1x4;
-#define VMCU_PAIRED_RUNS 1
+#define VMCU_PAIRED(shape) vmcu_paired_##shape
 
 /* Of what several kernels have in common: calls. */
 #define VMCU_ONCE VMCU_APART

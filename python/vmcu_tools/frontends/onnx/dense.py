@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,8 +34,22 @@ from .values import (
 _BIAS_TOLERANCE = 1e-2
 
 
-def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Symmetric int8 weights and their float32 scales, one or one per index of `axis`."""
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """ints: int8, symmetric; scales: float32, one or one per output channel; bits: of one in the
+    file."""
+
+    ints: np.ndarray
+    scales: np.ndarray
+    bits: int
+
+    def laid(self, ints: np.ndarray) -> Weights:
+        """The same in another order or shape."""
+        return replace(self, ints=ints)
+
+
+def constant_weights(args: Args, place: int, axis: int) -> Weights:
+    """Constant weights of one scale or one per index of `axis`."""
     value = args[place] if place < len(args) else None
     require(
         not isinstance(value, Constant),
@@ -51,7 +65,7 @@ def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.
     per_channel = value.scale.size > 1
     along = f"the weights' scales are on axis {value.axis}"
     require(not per_channel or value.axis == axis, along, REQUANTISE)
-    return value.symmetric(), value.scale.astype(np.float32)
+    return Weights(value.symmetric(), value.scale.astype(np.float32), value.bits)
 
 
 def narrowed(weights: Value | None) -> list[QuantConstant]:
@@ -122,7 +136,7 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 
 @rule(
     "Gemm",
-    constraints="constant int8 or uint8 weights, per tensor or per output channel; alpha 1, beta "
+    constraints="constant weights of 8 or 4 bits, per tensor or per output channel; alpha 1, beta "
     "1, transA 0",
 )
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
@@ -133,13 +147,14 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "fold it")
     transposed = bool(attributes.get("transB"))
     args = _narrow_weights(context, node, args, 1 if transposed else 0)
-    weights, scales = constant_weights(args, 1, 0 if transposed else 1)
-    return _dense(context, node, args, weights if transposed else weights.T, scales)
+    weights = constant_weights(args, 1, 0 if transposed else 1)
+    laid = weights if transposed else weights.laid(weights.ints.T)
+    return _dense(context, node, args, laid)
 
 
 @rule(
     "MatMul",
-    constraints="two activations; or an activation and one constant int8 or uint8 matrix for all "
+    constraints="two activations; or an activation and one constant matrix of 8 or 4 bits for all "
     "batches, per tensor or per output channel",
 )
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
@@ -153,22 +168,22 @@ def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
         require(single, "the weights differ from batch to batch")
         args = [args[0], replace(right, ints=right.ints.reshape(right.ints.shape[-2:]))]
     args = _narrow_weights(context, node, args, 0)
-    weights, scales = constant_weights(args[:2], 1, 1)
-    return _dense(context, node, args[:2], weights.T, scales)
+    weights = constant_weights(args[:2], 1, 1)
+    return _dense(context, node, args[:2], weights.laid(weights.ints.T))
 
 
 def _constant_left(context: Context, node: FileNode, args: Args) -> Pending:
     """A constant matrix times an activation: the product of both transposed, which no byte moves
     for."""
-    weights, scales = constant_weights(args, 0, 0)
+    weights = constant_weights(args, 0, 0)
+    ints = weights.ints
     x = context.activation(args[1])
-    matrix = weights.ndim > 1 and weights.size == math.prod(weights.shape[-2:])
+    matrix = ints.ndim > 1 and ints.size == math.prod(ints.shape[-2:])
     require(matrix and len(x.shape) > 1, "the left operand differs from batch to batch")
     perm = [*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2]
     shape, laid = _transposed(x.shape, laid_out(x), perm)
     turned = Activation(x.tensor, shape, arrangement(shape, laid)[0], x.dtype)
-    matrix_shape = weights.shape[-2:]
-    pending = _dense(context, node, [Real(turned)], weights.reshape(matrix_shape), scales)
+    pending = _dense(context, node, [Real(turned)], weights.laid(ints.reshape(ints.shape[-2:])))
     memory = present(pending.memory, "the result cannot be stored")
     laid = explicit(pending.shape, pending.order).reshape(memory)
     shape, laid = _transposed(pending.shape, laid, perm)
@@ -229,23 +244,18 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
     return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
 
 
-def _dense(
-    context: Context,
-    node: FileNode,
-    args: Args,
-    weights: np.ndarray,
-    scales: np.ndarray,
-) -> Pending:
-    """weights int8 (N, K). Where the input is a flattened image, whose bytes lie channels last,
+def _dense(context: Context, node: FileNode, args: Args, weights: Weights) -> Pending:
+    """weights (N, K). Where the input is a flattened image, whose bytes lie channels last,
     the columns are permuted to match."""
-    require(weights.ndim == 2, f"the weights have {weights.ndim} dimensions")
+    ints, scales = weights.ints, weights.scales
+    require(ints.ndim == 2, f"the weights have {ints.ndim} dimensions")
     x = context.activation(args[0])
-    count, depth = weights.shape
+    count, depth = ints.shape
     fits = bool(x.shape) and x.shape[-1] == depth
     require(fits, f"the input is {list(x.shape)} and its weights are {depth} x {count}")
     if math.prod(x.shape[:-1]) == 1 and x.tensor.shape[2] == depth:
         # One row, whose elements may lie in another order: that of a flattened image.
-        weights = weights[:, explicit(x.shape, x.order)]
+        ints = ints[:, explicit(x.shape, x.order)]
         laid = file_index((*x.shape[:-1], count)).reshape(1, 1, count)
     else:
         rows = matrices(x.shape)
@@ -254,18 +264,18 @@ def _dense(
             rows = x.tensor.shape
         x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
         laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
-    weights = np.ascontiguousarray(weights)
+    weights = weights.laid(np.ascontiguousarray(ints))
     biases = bias_of(args, 2, x, scales, count, own_scale=False)
     shape = (*x.shape[:-1], count)
     order, memory = arrangement(shape, laid)
-    pending = _dense_pending(node, x, weights, scales, biases, shape)
+    pending = _dense_pending(node, x, weights, biases, shape)
     pending = replace(pending, order=order, memory=memory)
     if len(args) > 2 and args[2] is not None:
         return pending
 
     def rebias(real: np.ndarray, name: str) -> Pending:
         biases = quantise_bias(real, np.float32(x.tensor.scale) * scales, count)
-        again = _dense_pending(node, x, weights, scales, biases, shape)
+        again = _dense_pending(node, x, weights, biases, shape)
         return replace(again, name=name, order=order, memory=memory)
 
     return replace(pending, rebias=rebias)
@@ -274,13 +284,13 @@ def _dense(
 def _dense_pending(
     node: FileNode,
     x: Activation,
-    weights: np.ndarray,
-    scales: np.ndarray,
+    weights: Weights,
     biases: np.ndarray,
     shape: tuple[int, ...],
 ) -> Pending:
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        requant = float_scale(x, scales, out, len(weights))
-        return FullyConnected(weights, biases, requant, act_min=act_min, act_max=act_max)
+        requant = float_scale(x, weights.scales, out, len(weights.ints))
+        ends = {"act_min": act_min, "act_max": act_max}
+        return FullyConnected(weights.ints, biases, requant, weights.bits, **ends)
 
     return Pending(node.outputs[0], node.name, shape, None, (x.tensor,), make, x.dtype)

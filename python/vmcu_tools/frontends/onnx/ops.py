@@ -24,7 +24,15 @@ from .. import tables
 from ..common import MAX_TENSOR_BYTES, quantised, require
 from ..movement import file_index
 from .context import Context, clamp, rule
-from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
+from .dense import (
+    Weights,
+    bias_of,
+    constant_weights,
+    copied,
+    float_scale,
+    narrowed,
+    quantise_bias,
+)
 from .file import FileNode
 from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
 
@@ -145,11 +153,12 @@ def whole_window(x: Activation) -> Window:
 
 @rule(
     "Conv",
-    constraints="1-D or 2-D; constant int8 or uint8 weights, per tensor or per output channel",
+    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor or per output channel",
 )
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
-    weights, scales = constant_weights(args, 1, 0)
+    found = constant_weights(args, 1, 0)
+    weights = found.ints
     fits = weights.ndim == len(x.shape)
     require(fits, f"the weights have {weights.ndim} dimensions, its input {len(x.shape)}")
     count, depth, *kernel = weights.shape
@@ -161,8 +170,9 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
     require(node.ints("kernel_shape", kernel) == kernel, "the kernel_shape is not its weights'")
     x, window = window_of(context, node, x, kernel)
-    bias = bias_of(args, 2, x, scales, count)
-    return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
+    bias = bias_of(args, 2, x, found.scales, count)
+    laid = replace(found, ints=weights, scales=np.broadcast_to(found.scales, count))
+    return _convolution(node, x, laid, bias, window, groups)
 
 
 def _narrow_weights(
@@ -186,25 +196,25 @@ def _narrow_weights(
 def _convolution(
     node: FileNode,
     x: Activation,
-    weights: np.ndarray,
-    scales: np.ndarray,
+    weights: Weights,
     bias: np.ndarray,
     window: Window,
     groups: int,
 ) -> Pending:
-    """weights int8 (Cout, Cin / groups, kh, kw), scales float32 (Cout,), bias int32 (Cout,)."""
-    count, depth = weights.shape[:2]
+    """weights (Cout, Cin / groups, kh, kw) with Cout scales, bias int32 (Cout,)."""
+    ints, scales = weights.ints, weights.scales
+    count, depth = ints.shape[:2]
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         requant = float_scale(x, scales, out, count)
         op: Op
         if depth == 1 and groups > 1:
-            kernel_last = np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0))
+            kernel_last = np.ascontiguousarray(ints[:, 0].transpose(1, 2, 0))
             op = DepthwiseConv2D(kernel_last, bias, window, requant, count // groups)
         else:
-            kernel_first = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+            kernel_first = np.ascontiguousarray(ints.transpose(0, 2, 3, 1))
             op = Conv2D(kernel_first, bias, window, requant, groups)
-        return replace(op, act_min=act_min, act_max=act_max)
+        return replace(op, weight_bits=weights.bits, act_min=act_min, act_max=act_max)
 
     def affine(gain: np.ndarray, offset: np.ndarray, name: str) -> Pending:
         require(gain.size == count and bool(gain.all()), "a channel's factor is zero")
@@ -213,7 +223,7 @@ def _convolution(
         real = bias * product.astype(np.float64) * gain + offset
         wanted = quantise_bias(real, np.float32(x.tensor.scale) * scaled, count)
         inner = replace(node, outputs=(name,))
-        return _convolution(inner, x, weights, scaled, wanted, window, groups)
+        return _convolution(inner, x, replace(weights, scales=scaled), wanted, window, groups)
 
     return replace(spatial(node, x, windowed(window, x, count), make), affine=affine)
 

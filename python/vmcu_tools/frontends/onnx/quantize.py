@@ -103,7 +103,7 @@ def dequantise(
     """The float view of a quantised value: of a constant, or of an activation, whose own scale
     and zero point it must repeat."""
     if isinstance(value, Constant):
-        ints = value.array
+        ints, bits = _bytes_of(value.array)
         require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
         scale = present(scale, "the scale is missing")
         check_weight_scales(scale)
@@ -112,7 +112,7 @@ def dequantise(
             fits = array.size == 1 or (ints.ndim > 0 and array.size == ints.shape[axis])
             require(fits, f"{array.size} scales or zero points for the shape {list(ints.shape)}")
         axis = axis % ints.ndim if ints.ndim else 0
-        return QuantConstant(ints, scale.ravel(), zero.ravel(), axis)
+        return QuantConstant(ints, scale.ravel(), zero.ravel(), axis, bits)
     if not isinstance(value, Activation):
         raise UnsupportedError("the input of DequantizeLinear is not quantised")
     absent = np.zeros(1, value.dtype)
@@ -125,6 +125,12 @@ def dequantise(
         KEEP_QUANTISATION,
     )
     return Real(value)
+
+
+def _bytes_of(ints: np.ndarray) -> tuple[np.ndarray, int]:
+    """Integers, those of 4 bits as bytes, and the bits of each."""
+    kind = {"int4": np.int8, "uint4": np.uint8}.get(ints.dtype.name)
+    return (ints, 8 * ints.dtype.itemsize) if kind is None else (ints.astype(kind), 4)
 
 
 def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:

@@ -38,12 +38,14 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class QuantConstant:
-    """A dequantised constant. scale and zero_point have one element, or one per index of `axis`."""
+    """A dequantised constant. scale and zero_point have one element, or one per index of `axis`.
+    bits: of an element in the file, where `ints` are bytes."""
 
     ints: np.ndarray
     scale: np.ndarray
     zero_point: np.ndarray
     axis: int
+    bits: int = 8
 
     @property
     def is_int8(self) -> bool:
@@ -74,7 +76,7 @@ class QuantConstant:
 
     def transpose(self, perm: list[int]) -> QuantConstant:
         axis = perm.index(self.axis) if self.scale.size > 1 else self.axis
-        return QuantConstant(self.ints.transpose(perm), self.scale, self.zero_point, axis)
+        return replace(self, ints=self.ints.transpose(perm), axis=axis)
 
     def _spread(self) -> tuple[int, ...]:
         """The shape in which scale and zero_point broadcast over `ints`."""

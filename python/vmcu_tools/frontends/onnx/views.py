@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ..common import UnsupportedError, present, require
 from .context import Context, rule
@@ -100,7 +101,7 @@ def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShap
     if isinstance(value, QuantConstant):
         single = value.scale.size == value.zero_point.size == 1
         require(single, "cannot reshape a constant that is quantised per channel")
-        return QuantConstant(value.ints.reshape(to), value.scale, value.zero_point, 0)
+        return replace(value, ints=value.ints.reshape(to), axis=0)
     return context.reshape(value, node, to)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,8 @@ _DTYPES = {
 
 @dataclass(frozen=True, eq=False)
 class FileTensor:
-    """A tensor as the file has it. `data` is None for activations; `type` a schema name."""
+    """A tensor as the file has it. `data` is None for activations; `type` a schema name. INT4 data
+    is unpacked: a byte for each element."""
 
     name: str
     shape: tuple[int, ...]
@@ -235,8 +237,22 @@ def _data(
         content = np.frombuffer(raw, np.uint8, buffer.Size(), buffer.Offset())
     else:
         return None
+    if kind == "INT4":
+        return _unpacked(content, shape)
     if kind not in _DTYPES:
         found: np.ndarray | None = content
         return found
     # A view: many tensors may share one buffer.
     return np.ascontiguousarray(content).view(_DTYPES[kind]).reshape(shape)
+
+
+def _unpacked(content: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """int4 elements, two in a byte, the first in the lower half, as int8 of a shape. Raises
+    ValueError for another number of bytes. TensorFlow Lite, kernels/internal/tensor_utils.h,
+    UnpackPackedIntToInt8."""
+    count = math.prod(shape)
+    if content.size != -(-count // 2):
+        raise ValueError(f"{content.size} bytes for {count} int4 elements")
+    pairs = content.view(np.int8)[:, None] << np.array([4, 0], np.int8)
+    found: np.ndarray = (pairs >> 4).reshape(-1)[:count].reshape(shape)
+    return found

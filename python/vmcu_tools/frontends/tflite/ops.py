@@ -211,9 +211,16 @@ def image_of(importer: Importer, index: int) -> Tensor:
     return tensor
 
 
-def weights_of(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTensor:
-    """Symmetric int8 weights with `rank` dimensions, per tensor or per channel along `axis`."""
-    weights = importer.constant(op, 1, ("INT8",), "weights")
+# Bits of a weight by its type in the file.
+WEIGHT_BITS = {"INT8": 8, "INT4": 4}
+
+
+def weights_of(
+    importer: Importer, op: FileOp, rank: int, axis: int, kinds: tuple[str, ...] = ("INT8",)
+) -> FileTensor:
+    """Symmetric weights with `rank` dimensions, per tensor or per channel along `axis`, of one of
+    some types."""
+    weights = importer.constant(op, 1, kinds, "weights")
     shape = weights.shape
     require(len(shape) == rank and min(shape) > 0, f"the weights have the shape {list(shape)}")
     require(
@@ -247,7 +254,7 @@ def convolution_of(
     """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
     if op.op == "DEPTHWISE_CONV_2D":
         return _depthwise_of(importer, op, x, out, window)
-    weights = weights_of(importer, op, 4, 0)
+    weights = weights_of(importer, op, 4, 0, tuple(WEIGHT_BITS))
     channels, kh, kw, depth = weights.shape
     require(x.shape[2] % depth == 0, f"{x.shape[2]} input channels for weights of depth {depth}")
     groups = x.shape[2] // depth
@@ -260,6 +267,7 @@ def convolution_of(
         window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
         groups=groups,
+        weight_bits=WEIGHT_BITS[weights.type],
         **limits_of(activation, out),
     )
 
@@ -267,7 +275,7 @@ def convolution_of(
 def _depthwise_of(
     importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
 ) -> DepthwiseConv2D:
-    weights = weights_of(importer, op, 4, 3)
+    weights = weights_of(importer, op, 4, 3, tuple(WEIGHT_BITS))
     one, kh, kw, channels = weights.shape
     require(one == 1, f"the weights have the shape {list(weights.shape)}")
     multiplier, rest = divmod(channels, x.shape[2])
@@ -280,11 +288,13 @@ def _depthwise_of(
         window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
         multiplier=multiplier,
+        weight_bits=WEIGHT_BITS[weights.type],
         **limits_of(activation, out),
     )
 
 
 WEIGHTS = "constant int8 weights with zero point 0, per tensor or per output channel"
+INT4 = WEIGHTS.replace("int8", "int8 or int4")
 SAME_SCALE = "same scale and zero point for input and output"
 
 CONVOLUTIONS = {
@@ -293,7 +303,7 @@ CONVOLUTIONS = {
 }
 
 
-@rule(*CONVOLUTIONS, constraints=f"4-D, batch 1; {WEIGHTS}")
+@rule(*CONVOLUTIONS, constraints=f"4-D, batch 1; {INT4}")
 def _convolution(importer: Importer, op: FileOp) -> None:
     options = op.options(CONVOLUTIONS[op.op])
     x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
@@ -309,16 +319,17 @@ def dense_scale(x: Tensor, weights: FileTensor, count: int, out: Tensor) -> Fixe
     return double_scale(x.scale, np.broadcast_to(weights.scales, count), out.scale)
 
 
-@rule("FULLY_CONNECTED", constraints=f"{WEIGHTS}; no shuffled weights")
+@rule("FULLY_CONNECTED", constraints=f"{INT4}; no shuffled weights")
 def _fully_connected(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.FullyConnectedOptions)
     require(options.WeightsFormat() == 0, "the weights are in a shuffled format")
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    weights = weights_of(importer, op, 2, 0)
+    weights = weights_of(importer, op, 2, 0, tuple(WEIGHT_BITS))
     count, depth = weights.shape
     common: dict[str, Any] = {
         "bias": bias_of(importer, op, count),
         "requant": dense_scale(x, weights, count, out),
+        "weight_bits": WEIGHT_BITS[weights.type],
         **limits_of(options.FusedActivationFunction(), out),
     }
     if depth == x.shape[2]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,17 @@ def packed_shifts(channels: int) -> int:
     return -(-channels // 4) * 4
 
 
+def nibbles(weights: np.ndarray) -> np.ndarray:
+    """int8 (..., n) of 4 bits, n even, as n / 2 bytes: in the upper halves the first n / 2."""
+    first, second = np.split(weights, 2, axis=-1)
+    return (first << 4) | (second & 15)
+
+
+def from_nibbles(packed: np.ndarray) -> np.ndarray:
+    """What nibbles() has packed, int8 or wider."""
+    return np.concatenate([packed >> 4, (packed & 15 ^ 8) - 8], axis=-1)
+
+
 @dataclass(frozen=True)
 class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.
@@ -59,6 +70,9 @@ class Packing:
     paired: a tile has words of two pixels, see PAIRS. vector: channels of a pixel that depthwise
     kernels compute at once, whatever the window; 0 where square windows have kernels of their own
     and others take four channels.
+    bits: of a weight of convolutions and fully connected layers. If they are 4, a byte has two: one
+    of the first half of a block's next `lanes` taps, in the order of `weave`, and the one at its
+    place in the second half.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
@@ -75,16 +89,27 @@ class Packing:
     joined: bool = True
     paired: bool = False
     vector: int = 0
+    bits: int = 8
     suffix: str = ""
 
     def __post_init__(self) -> None:
         assert self.step % self.lanes == 0 and self.pixels % 2 == 0
         # Two channels may be joined, see kernels/pack.py.
         assert self.channels % 2 == 0 and self.dense % 2 == 0
+        assert self.bits == 8 or not self.joined
 
     def padded(self, taps: int) -> int:
         """A run of taps, filled up to whole lanes."""
         return -(-taps // self.lanes) * self.lanes
+
+    @property
+    def has_pooling(self) -> bool:
+        """True if pooling and sums have kernels of their own."""
+        return self.vector > 0 and self.bits == 8
+
+    def weight_bytes(self, weights: int) -> int:
+        """What so many weights take in a stream."""
+        return weights * self.bits // 8
 
     def steps(self, taps: int) -> int:
         """Dot instructions that so many taps of a tile take."""
@@ -112,12 +137,19 @@ def paired_code(weights: np.ndarray) -> int:
 # Four taps of a channel are a word: what portable C reads, and every core without vectors.
 WORDS = Packing()
 
+# The same for weights of 4 bits. DSP instructions widen 16 times a weight from the upper half of a
+# byte, and two channels of that cannot be joined.
+NIBBLES = Packing(joined=False, bits=4, suffix="_int4")
+
 # A multiply of two pixels, for cores that multiply by 32 bits at best: a word of a tile is
 # x0 + x1 * 2**16. Where the weights of some taps sum up to at most PAIRED_SUM, the products of the
 # first pixel are within int16. So the sum P of these taps has that of the second pixel in its upper
 # half once 2**15 is added: A += P; H += (P + 2**15) >> 16. In the end the sums are H and
 # A - H * 2**16.
 PAIRS = Packing(weave=in_order, joined=False, paired=True, suffix="_pairs")
+
+# The same for weights of 4 bits, which may be added up by eight.
+NIBBLE_PAIRS = replace(PAIRS, bits=4, suffix="_pairs_int4")
 
 # Sixteen taps of a channel are a vector.
 VECTORS = Packing(
@@ -132,3 +164,6 @@ VECTORS = Packing(
     vector=16,
     suffix="_helium",
 )
+
+# The same for weights of 4 bits: channels 0 and 2 of a block are a vector, 1 and 3 the next.
+NIBBLE_VECTORS = replace(VECTORS, bits=4, suffix="_helium_int4")

@@ -43,7 +43,8 @@ class Target:
     portable target has as well takes the place of that. assembly: functions by the file that has
     them. dual: the condition for cores of the family that issue two instructions in a cycle, which
     get assembly in another order (language/order.py). later: helpers that use portable ones, and
-    replace none of them.
+    replace none of them. int4: the same cores for layers with weights of 4 bits, "_int4" behind its
+    name; without it, these have weights of 8.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Target:
     assembly: Mapping[str, Sequence[Function]] = field(default_factory=dict)
     dual: str = ""
     later: Mapping[str, str] = field(default_factory=dict)
+    int4: Target | None = None
 
     @property
     def label(self) -> str:
@@ -67,6 +69,16 @@ class Target:
         """The condition that a core must meet to run what is laid out for this target; nothing
         where portable C reads it."""
         return "" if self.packing == WORDS else self.guard
+
+    @property
+    def is_portable(self) -> bool:
+        """True if every core is one of them."""
+        return self.guard == "1"
+
+    @property
+    def folder(self) -> str:
+        """Of kernels/targets."""
+        return self.name.removesuffix("_int4")
 
     def body(self, made: Instruction) -> str:
         """The C of an instruction."""

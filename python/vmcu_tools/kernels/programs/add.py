@@ -93,4 +93,4 @@ PROGRAMS = [add(), add_exact(), add_float()]
 
 def programs(packing: Packing) -> list[Program]:
     """Those of a packing that has vectors."""
-    return [add(packing)] if packing.vector else []
+    return [add(packing)] if packing.has_pooling else []

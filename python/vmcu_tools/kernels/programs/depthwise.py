@@ -189,6 +189,9 @@ def taps(packing: Packing) -> Program:
 
 
 def programs(packing: Packing) -> list[Program]:
+    if packing.bits == 4:
+        # Too few weights for their bytes to matter.
+        return []
     if packing.vector:
         return [of_vectors(packing)]
     made = [depthwise(packing, size, stride) for size in isa.TAPS for stride in isa.STRIDES]

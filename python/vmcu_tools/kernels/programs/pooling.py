@@ -62,7 +62,7 @@ PROGRAMS = [
 
 def programs(packing: Packing) -> list[Program]:
     """Those of a packing that has vectors."""
-    if not packing.vector:
+    if not packing.has_pooling:
         return []
     channels = f"{packing.vector} channels of a pixel at a time."
     return [

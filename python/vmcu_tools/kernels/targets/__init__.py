@@ -24,30 +24,40 @@ __all__ = [
     "TARGETS",
     "Target",
     "condition",
+    "families",
     "named",
     "packings",
     "readers",
 ]
 
-# How the C names of kernels end that only cores of some targets have.
-SUFFIXES = tuple(dict.fromkeys(t.packing.suffix for t in TARGETS.values() if t.packing.suffix))
+
+def families() -> list[Target]:
+    """All targets, and what they have for weights of 4 bits."""
+    small = (target.int4 for target in TARGETS.values())
+    return [*TARGETS.values(), *dict.fromkeys(target for target in small if target)]
+
+
+# How the C names of kernels of all but one packing end.
+SUFFIXES = tuple(dict.fromkeys(t.packing.suffix for t in families() if t.packing.suffix))
 
 
 def packings() -> tuple[Packing, ...]:
     """Those of all targets."""
-    return tuple(dict.fromkeys(target.packing for target in TARGETS.values()))
+    return tuple(dict.fromkeys(target.packing for target in families()))
 
 
 def readers(packing: Packing) -> list[Target]:
     """The targets whose kernels read a packing."""
-    return [target for target in TARGETS.values() if target.packing == packing]
+    return [target for target in families() if target.packing == packing]
 
 
 def condition(packing: Packing) -> str:
     """The preprocessor condition for cores that have kernels of a packing; nothing where all have
     them."""
-    guards = (f"({target.guard})" for target in readers(packing))
-    return "" if PORTABLE in readers(packing) else " || \\\n\t".join(guards)
+    targets = readers(packing)
+    if any(target.is_portable for target in targets):
+        return ""
+    return " || \\\n\t".join(f"({target.guard})" for target in targets)
 
 
 def named(name: str | None) -> Target:

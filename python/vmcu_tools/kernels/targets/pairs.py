@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..language.c_source import wrap
+from .portable.blocks import SHAPES
 from .portable.dense import whole_dense
 from .portable.tile import WIDEN_ROWS
 
@@ -55,6 +57,25 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 	}
 }
 """
+
+
+def paired_runs(suffix: str = "") -> str:
+    """C that declares the functions for blocks, which have a suffix."""
+    names = ", ".join(f"vmcu_paired_{shape.name}{suffix}" for shape in SHAPES)
+    text = "\n".join(wrap(f"vmcu_paired_run {names};", "", len("vmcu_paired_run ")))
+    return f"""
+/*
+ * Whole blocks of pixels and channels as their names say, from bias to store; where there are no
+ * channels, the sums of one, as words. They return where the flash stream goes on. Assembly.
+ */
+typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, int32_t steps,
+				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
+				       int32_t code);
+{text}
+#define VMCU_PAIRED(shape) vmcu_paired_##shape{"##" + suffix if suffix else ""}
+"""
+
+
 HELPERS = {
     "tile": r"""
 typedef int16_t vmcu_lane_t;
@@ -154,17 +175,7 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 	return true;
 }
 """,
-    "paired_runs": """
-/*
- * Whole blocks of pixels and channels as their names say, from bias to store; where there are no
- * channels, the sums of one, as words. They return where the flash stream goes on. Assembly.
- */
-typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, int32_t steps,
-				       int8_t *out, int32_t channels, int32_t half, int32_t pitch,
-				       int32_t code);
-vmcu_paired_run vmcu_paired_4x2, vmcu_paired_2x2, vmcu_paired_1x2, vmcu_paired_2x4, vmcu_paired_1x4;
-#define VMCU_PAIRED_RUNS 1
-""",
+    "paired_runs": paired_runs(),
     "once": """
 /* Of what several kernels have in common: calls. */
 #define VMCU_ONCE VMCU_APART

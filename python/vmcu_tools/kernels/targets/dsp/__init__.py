@@ -6,16 +6,35 @@ Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a 
 
 from __future__ import annotations
 
-from ...language.packing import WORDS
+from dataclasses import replace
+
+from ...language.packing import NIBBLES, WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import blocks, dense, places, pooling, products, strips, sums, tile, widen
+from . import blocks, dense, int4, places, pooling, products, strips, sums, tile, widen
 
+TITLE = "ARMv7E-M and ARMv8-M with DSP"
+GUARD = (
+    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
+    "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)"
+)
+# Compilers do not say for which Cortex-M they compile.
+DUAL = "defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7)"
+INT4 = Target(
+    "dsp_int4",
+    TITLE,
+    GUARD,
+    NIBBLES,
+    replace(COSTS, mac=1.8),
+    int4.OWN,
+    int4.HELPERS,
+    {"blocks": int4.RUNS, "dense": int4.FUNCTIONS},
+    DUAL,
+)
 DSP = Target(
     "dsp",
-    "ARMv7E-M and ARMv8-M with DSP",
-    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
-    "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
+    TITLE,
+    GUARD,
     WORDS,
     COSTS,
     {
@@ -39,6 +58,6 @@ DSP = Target(
         "strips": strips.FUNCTIONS,
         "tile": widen.FUNCTIONS,
     },
-    # Compilers do not say for which Cortex-M they compile.
-    "defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7)",
+    DUAL,
+    int4=INT4,
 )

@@ -127,15 +127,25 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
+def size_of(code: Sequence[str]) -> int:
+    """Bytes of code without 16-bit instructions."""
+    return INSTRUCTION * sum(not line.startswith("/*") for line in code)
+
+
 @dataclass(frozen=True)
 class Block:
     """Code for blocks of a shape. `taps`: four of each pixel, so many times in a turn of the loop;
-    they are `size` bytes of the tile."""
+    they are `size` bytes of the tile. head: the first two taps of a block, if all sums begin there
+    with those of the first pixel. turn: the loop's body, which compares in the end. nibbles:
+    weights have 4 bits, and sums are 16 times theirs."""
 
     shape: Shape
     taps: Sequence[str]
     unroll: int
     size: int
+    turn: Sequence[str]
+    head: Sequence[str] = ()
+    nibbles: bool = False
 
     def label(self, name: str) -> str:
         return f"<{name}_{self.shape.pixels}>"
@@ -143,8 +153,7 @@ class Block:
     def entry(self) -> list[str]:
         """Where the first turn of the loop begins, in R5, so that the last one ends with the loop.
         Half of four taps may have been done before. R5: minus the steps."""
-        size = INSTRUCTION * len(self.taps)
-        done = size // 2 if self.shape in PAIRS else 0
+        size, done = (size_of(taps) for taps in (self.taps, self.head))
         if self.unroll == 1:
             return []
         return [
@@ -174,14 +183,11 @@ class Block:
     def sums(self) -> list[str]:
         """The dot product of a block."""
         shape, registers = self.shape, Registers.of(self.shape)
-        head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
+        first = registers.sums[:: shape.pixels] if self.nibbles else ()
+        head = [f"lsls {acc}, {acc}, #4" for acc in first]
+        head += self.head or copies(shape)
         head += [f"ldr {registers.end}, {END}"] if registers.end else []
         head += [f"ldr pc, {ENTRY}", ".p2align 2"] if self.unroll > 1 else []
-        loop = [*repeat(self.unroll, self.taps), *after_turn(shape)]
-        if shape in PAIRS:
-            # The last pair of a turn compares.
-            pairs = 2 * self.unroll - 1
-            loop = [*repeat(pairs, PAIRS[shape](False)), *PAIRS[shape](False, True)]
         return [
             note("Start the sums of a block at their biases, the tile at its first taps."),
             f"{self.label('block')}:",
@@ -190,9 +196,13 @@ class Block:
             *head,
             note(f"{4 * self.unroll} taps of each pixel and channel."),
             f"{self.label('turn')}:",
-            *loop,
+            *self.turn,
             f"blo {self.label('turn')}",
         ]
+
+    def shrunk(self) -> list[str]:
+        """Sums that are 16 times theirs to these."""
+        return [f"asrs {acc}, {acc}, #4" for acc in Registers.of(self.shape).sums]
 
     def code(self) -> list[str]:
         """From the biases of the first block to the bytes of the last one."""
@@ -200,34 +210,35 @@ class Block:
             *self.begin(),
             *self.sums(),
             f"bne {self.label('words')}",
-            *requantised(self.shape),
+            *requantised(self.shape, self.nibbles),
             *stored(self.shape),
             f"bne {self.label('block')}",
             "b <end>",
             note("Without channels: separate and store the sums of one block."),
             f"{self.label('words')}:",
             f"ldr {T}, {OUT}",
-            *separated(self.shape),
+            *(self.shrunk() if self.nibbles else separated(self.shape)),
             f"stm {T}, {{{', '.join(Registers.of(self.shape).sums)}}}",
         ]
 
 
 def fixed(
-    acc: str, multiplier: str, bias: str, shift: str, scratch: str, second: bool = False
+    acc: str, multiplier: str, bias: str, shift: str, scratch: str, bits: int = 0
 ) -> list[str]:
     """A sum to int8 in its place: fixed_fast() of targets/portable/tile.py, whose 64-bit sum is
-    SMMLAR. `second`: of a second channel, 256 times its sum."""
+    SMMLAR. bits: by which the sum is too far left, as those of second channels are."""
     return [
         f"add {scratch}, {bias}, {acc}, asr #31",
-        f"asrs {acc}, {acc}, #7" if second else f"lsls {acc}, {acc}, #1",
+        f"asrs {acc}, {acc}, #{bits - 1}" if bits else f"lsls {acc}, {acc}, #1",
         f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
         f"asrs {acc}, {acc}, {shift}",
         f"ssat {acc}, #8, {acc}, asr #1",
     ]
 
 
-def requantised(shape: Shape) -> list[str]:
-    """A block's sums to int8. All shifts are in one word; its lowest byte is the next one."""
+def requantised(shape: Shape, nibbles: bool = False) -> list[str]:
+    """A block's sums, or 16 times these, to int8. All shifts are in one word; its lowest byte is
+    the next one."""
     sums, (shifts, half, bias, *others) = Registers.of(shape).sums, Registers.of(shape).free
     count = shape.channels()
     size = 4 * count + packed_shifts(count)
@@ -237,6 +248,7 @@ def requantised(shape: Shape) -> list[str]:
     loads = [f"ldr {m}, [{STREAM}, #{4 * i - size}]" for i, m in enumerate(multipliers)]
     loads[0] = f"ldr {multipliers[0]}, [{STREAM}], #{size}"
     code = [note("Separate joined channels, then requantise."), *separated(shape)]
+    code = [note("Requantise.")] if nibbles else code
     code += [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
     together = len(set(multipliers)) == count
     code += loads[1:] if together else []
@@ -246,7 +258,8 @@ def requantised(shape: Shape) -> list[str]:
             code.append(f"lsrs {shifts}, {shifts}, #8")
         code.append(f"lsl {bias}, {half}, {shifts}")
         for acc in sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
-            code += fixed(acc, multiplier, bias, shifts, T, channel % 2 == 1)
+            bits = 4 if nibbles else 8 * (channel % 2)
+            code += fixed(acc, multiplier, bias, shifts, T, bits)
     return code
 
 
@@ -295,8 +308,19 @@ def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
     return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], SLOTS)
 
 
+def block_of(shape: Shape) -> Block:
+    """Of a tile."""
+    taps, unroll, head = four(shape), UNROLL[shape.name], []
+    turn = [*repeat(unroll, taps), *after_turn(shape)]
+    if shape in PAIRS:
+        head, pair = PAIRS[shape](True), PAIRS[shape]
+        # The last pair of a turn compares.
+        turn = [*repeat(2 * unroll - 1, pair(False)), *pair(False, True)]
+    return Block(shape, taps, unroll, 8 * shape.pixels, turn, head)
+
+
 def run_of(shapes: Mapping[int, Shape], member: str) -> Function:
-    blocks = [Block(s, four(s), UNROLL[s.name], 8 * s.pixels) for s in shapes.values()]
+    blocks = [block_of(shape) for shape in shapes.values()]
     return run_function(f"vmcu_run_of_{member}", blocks, f"a {member} tile")
 
 
@@ -308,7 +332,7 @@ PARAMETERS = (
 
 
 def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
-    """C of the instruction for all blocks of a tile."""
+    """C of the instruction for all blocks of a tile; member: what ends the name of the assembly."""
     size = shapes[1].channels()
     return f"""
 const uint32_t counts = *(const uint32_t *)*w;
@@ -415,9 +439,14 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *til
 				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				   int32_t pixels);
 
-/* In blocks_dsp.S. */
 """
-DECLARED = prototypes(
-    RUNS, "const uint8_t *", PARAMETERS.format("vmcu_lane_t") + ", int32_t pitch, int32_t pixels"
-)
-HELPERS = {"words_apart": APART, "run_of": f"{RUN_OF}{DECLARED}{BLOCKS}"}
+
+
+def run_helpers(runs: Sequence[Function], origin: str) -> dict[str, str]:
+    """C that declares functions for blocks of a tile, and what calls them."""
+    parameters = PARAMETERS.format("vmcu_lane_t") + ", int32_t pitch, int32_t pixels"
+    declared = prototypes(runs, "const uint8_t *", parameters)
+    return {"run_of": f"{RUN_OF}/* In {origin}. */\n{declared}{BLOCKS}"}
+
+
+HELPERS = {"words_apart": APART, **run_helpers(RUNS, "blocks_dsp.S")}

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from ...language.assembly import repeat
 from ..portable.blocks import NARROW
 from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail, whole_dense
-from ..thumb import STREAM, Registers, T, prototypes
+from ..thumb import STREAM, Registers, T, after_turn, prototypes
 from .blocks import PARAMETERS, Block, joined, run_function
 
 # A pixel's block of four channels.
@@ -26,7 +27,13 @@ def four() -> list[str]:
     return code
 
 
-FUNCTIONS = [run_function("vmcu_run_of_dense", [Block(BLOCK, four(), UNROLL, 4)], "a pixel")]
+def block_of(taps: list[str], nibbles: bool = False) -> Block:
+    """Of a pixel; four taps of it are a word."""
+    turn = [*repeat(UNROLL, taps), *after_turn(BLOCK)]
+    return Block(BLOCK, taps, UNROLL, 4, turn, nibbles=nibbles)
+
+
+FUNCTIONS = [run_function("vmcu_run_of_dense", [block_of(four())], "a pixel")]
 DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("int8_t"))
 WORD = r"""
 /* Up to four taps times those of four channels: what is left of whole words is rare. */

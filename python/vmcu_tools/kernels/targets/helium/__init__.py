@@ -6,9 +6,9 @@ Sixteen taps of a channel are a vector, and a dot product of two of them is one 
 
 from __future__ import annotations
 
-from ...language.packing import VECTORS
+from ...language.packing import NIBBLE_VECTORS, VECTORS
 from ...language.target import Costs, Target
-from . import blocks, dense, exact, pixels, pooling, sums, tile, vectors, windows
+from . import blocks, dense, exact, int4, pixels, pooling, sums, tile, vectors, windows
 
 # `vmcu bench --on qemu:m55`, in instructions.
 COSTS = Costs(
@@ -23,10 +23,23 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
+TITLE = "ARMv8.1-M with MVE"
+GUARD = "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)"
+INT4 = Target(
+    "helium_int4",
+    TITLE,
+    GUARD,
+    NIBBLE_VECTORS,
+    COSTS,
+    int4.OWN,
+    int4.HELPERS,
+    {"blocks": [*int4.FUNCTIONS, *int4.DENSE]},
+    later=exact.HELPERS,
+)
 HELIUM = Target(
     "helium",
-    "ARMv8.1-M with MVE",
-    "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
+    TITLE,
+    GUARD,
     VECTORS,
     COSTS,
     {**blocks.OWN, **dense.OWN, **windows.OWN, **vectors.OWN, **pooling.OWN, **sums.OWN},
@@ -38,4 +51,5 @@ HELIUM = Target(
         "windows": windows.FUNCTIONS,
     },
     later={**exact.HELPERS, **vectors.HELPERS, **pooling.HELPERS, **sums.HELPERS},
+    int4=INT4,
 )

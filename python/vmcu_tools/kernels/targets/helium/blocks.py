@@ -8,15 +8,16 @@ channels of a pixel, and all of their constants are vectors.
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...language.assembly import SAVED, WORD, Function, leave, note, push, release, save
 from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from ..thumb import prototypes
 
 CHANNELS = 4
-# Bytes of sixteen taps of a block's channels.
-STEP = 16 * CHANNELS
 EVEN = (*(f"r{number}" for number in range(0, 13, 2)), "lr")
 TILE, STREAM, OUT, BIAS, COUNT, PITCH = "r1", "r3", "r5", "r7", "r9", "r11"
 VECTORS = ["vpush {d8-d15}", ".cfi_adjust_cfa_offset 64"]
@@ -30,22 +31,63 @@ SLOTS |= {ABOVE + WORD * i: name for i, name in enumerate(("LEFT", "HALF", "PITC
 NEXT, TILE_AT, STEPS, END, LEFT, HALF, PITCH_AT, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
 
 
+@dataclass(frozen=True)
+class Weights:
+    """How a stream has sixteen taps of a block's channels: 64 bytes, or 32 if they have 4 bits.
+    Then channels 0 and 2 are the upper and lower halves of a vector, 1 and 3 those of the next."""
+
+    nibbles: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of sixteen taps."""
+        return 32 if self.nibbles else 64
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """All of a block, as they are loaded two by two."""
+        return (0, 2, 1, 3) if self.nibbles else (0, 1, 2, 3)
+
+    def at(self, channel: int) -> int:
+        """Where a channel's vector is."""
+        return 16 * (channel % 2 if self.nibbles else channel)
+
+    def load(self, pair: tuple[int, ...], load: Callable[[str, int], str]) -> list[str]:
+        """Sixteen taps of two channels to Q4 and Q5. load: an instruction for a register and the
+        place of a vector."""
+        if not self.nibbles:
+            return [load(f"q{4 + i}", self.at(channel)) for i, channel in enumerate(pair)]
+        return [load("q5", self.at(pair[0])), *halves("q4", "q5")]
+
+
+def halves(upper: str, lower: str) -> list[str]:
+    """The upper halves of bytes in `lower` to `upper`, then the lower ones, both as int8."""
+    return [
+        f"vshr.s8 {upper}, {lower}, #4",
+        f"vshl.i8 {lower}, {lower}, #4",
+        f"vshr.s8 {lower}, {lower}, #4",
+    ]
+
+
 def vector(q: str, pointer: str, at: int, size: int) -> str:
     """Loads sixteen of the next `size` bytes; the first of these loads moves the pointer."""
     place = f"], #{size}" if at == 0 else f", #{at - size}]"
     return f"vldrb.8 {q}, [{pointer}{place}"
 
 
-def products(pixels: int, channels: tuple[int, ...], start: bool) -> list[str]:
+def products(of: Weights, pixels: int, channels: tuple[int, ...], start: bool) -> list[str]:
     """Sixteen taps of each pixel times those of some channels, of which the first ones stand where
     the stream does; into EVEN, pixel by pixel."""
+
+    def load(q: str, at: int) -> str:
+        return vector(q, STREAM, at - of.at(channels[0]), of.size)
+
     mnemonic = "vmladav.s8" if start else "vmladava.s8"
     taps, code = ("q6", "q7"), []
     for first in range(0, len(channels), 2):
         # Two vectors of weights at a time; taps of two pixels stay for the next two.
         pair = channels[first : first + 2]
-        for i, channel in enumerate(pair):
-            code.append(vector(f"q{4 + i}", STREAM, 16 * (channel - channels[0]), STEP))
+        code += of.load(pair, load)
         for pixel in range(pixels):
             x = taps[pixel % 2]
             if first == 0 or pixels > 2:
@@ -56,16 +98,16 @@ def products(pixels: int, channels: tuple[int, ...], start: bool) -> list[str]:
     return code
 
 
-def sums(pixels: int, channels: tuple[int, ...], name: str) -> list[str]:
+def sums(of: Weights, pixels: int, channels: tuple[int, ...], name: str) -> list[str]:
     """All taps; the sums of every two channels are lanes n and n + 2 of Q0, Q1 ... by pixel."""
     code = [f"ldr {TILE}, {TILE_AT}", f"ldr {COUNT}, {STEPS}", f"subs {COUNT}, #1"]
-    code += products(pixels, channels, True)
-    code += [f"beq <{name}_done>", f"<{name}>:", *products(pixels, channels, False)]
+    code += products(of, pixels, channels, True)
+    code += [f"beq <{name}_done>", f"<{name}>:", *products(of, pixels, channels, False)]
     code += [f"subs {COUNT}, #1", f"bne <{name}>", f"<{name}_done>:"]
     return code + lanes(pixels, channels)
 
 
-def few_steps(steps: int) -> list[str]:
+def few_steps(of: Weights, steps: int) -> list[str]:
     """The sums, without biases, of a block of four pixels with so few steps that no pointer needs
     to move."""
     code: list[str] = []
@@ -78,10 +120,8 @@ def few_steps(steps: int) -> list[str]:
         weights, begun = None, set()
         for step, pixel in turns:
             if step != weights:
-                weights = step
-                for i, channel in enumerate(channels):
-                    at = 16 + STEP * step + 16 * channel
-                    code.append(f"vldrw.32 q{4 + i}, [{STREAM}, #{at}]")
+                weights, base = step, 16 + of.size * step
+                code += of.load(channels, functools.partial(loaded, base))
             x = f"q{6 + pixel % 2}"
             if held.get(x) != (step, pixel):
                 code.append(f"vldrw.32 {x}, [{TILE}, #{16 * (pixels * step + pixel)}]")
@@ -94,17 +134,20 @@ def few_steps(steps: int) -> list[str]:
     return code
 
 
+def loaded(base: int, q: str, at: int) -> str:
+    """Loads a vector of the stream, which does not move."""
+    return f"vldrw.32 {q}, [{STREAM}, #{base + at}]"
+
+
 def lanes(pixels: int, channels: tuple[int, ...]) -> list[str]:
     """Moves sums to vectors."""
     code = []
     for pixel in range(pixels):
-        of = EVEN[pixel * len(channels) : (pixel + 1) * len(channels)]
-        if len(channels) == 4:
-            code.append(f"vmov q{pixel}[2], q{pixel}[0], {of[0]}, {of[2]}")
-            code.append(f"vmov q{pixel}[3], q{pixel}[1], {of[1]}, {of[3]}")
-        else:
-            lane = channels[0]
-            code.append(f"vmov q{pixel}[{lane + 2}], q{pixel}[{lane}], {of[0]}, {of[1]}")
+        held = EVEN[pixel * len(channels) : (pixel + 1) * len(channels)]
+        of = dict(zip(channels, held, strict=True))
+        for lane in sorted(channels)[: len(channels) // 2]:
+            pair = f"{of[lane]}, {of[lane + 2]}"
+            code.append(f"vmov q{pixel}[{lane + 2}], q{pixel}[{lane}], {pair}")
     return code
 
 
@@ -175,7 +218,7 @@ def as_words(pixels: int) -> list[str]:
     return code
 
 
-def block(pixels: int) -> list[str]:
+def block(of: Weights, pixels: int) -> list[str]:
     """All blocks of a tile."""
     code = [
         note(f"A block of {pixels} pixels." if pixels > 1 else "A block of one pixel."),
@@ -184,12 +227,12 @@ def block(pixels: int) -> list[str]:
         f"adds {STREAM}, #16",
     ]
     if pixels == 4:
-        code += sums(pixels, (0, 2), "first")
+        code += sums(of, pixels, (0, 2), "first")
         code += [f"add.w {STREAM}, {BIAS}, #32"]
-        code += sums(pixels, (1, 3), "second")
+        code += sums(of, pixels, (1, 3), "second")
         code += [f"subs {STREAM}, #16"]
     else:
-        code += sums(pixels, (0, 1, 2, 3), f"turn_{pixels}")
+        code += sums(of, pixels, of.channels, f"turn_{pixels}")
     code += biased(BIAS, pixels)
     code += [f"ldr {COUNT}, {END}", f"cmp {OUT}, {COUNT}", f"beq <words_{pixels}>"]
     code += [*constants(), "movs r0, #1", *requantised(pixels, "r0"), f"ldr {BIAS}, {HALF}"]
@@ -198,15 +241,15 @@ def block(pixels: int) -> list[str]:
     return code if pixels == 1 else [*code, "b <done>"]
 
 
-def of_few_steps(steps: int) -> list[str]:
+def of_few_steps(of: Weights, steps: int) -> list[str]:
     """All blocks of four pixels with so few steps. COUNT has the channels, BIAS the zero point."""
     name = f"steps_{steps}"
     return [
         note(f"Four pixels, {steps} step{'s' * (steps > 1)}."),
         f"<{name}>:",
-        *few_steps(steps),
+        *few_steps(of, steps),
         *biased(STREAM, 4),
-        *constants(16 + STEP * steps),
+        *constants(16 + of.size * steps),
         "movs r0, #1",
         *requantised(4, "r0"),
         *narrowed(4, BIAS),
@@ -217,7 +260,7 @@ def of_few_steps(steps: int) -> list[str]:
     ]
 
 
-def run() -> Function:
+def run(name: str, of: Weights) -> Function:
     code = [
         *save(),
         *VECTORS,
@@ -236,8 +279,8 @@ def run() -> Function:
         "cmp r2, #2",
         "beq.w <steps_2>",
         "bhi.w <any>",
-        *of_few_steps(1),
-        *of_few_steps(2),
+        *of_few_steps(of, 1),
+        *of_few_steps(of, 2),
         note("The end of the output, and the zero point."),
         "<any>:",
         f"add {COUNT}, {OUT}",
@@ -246,9 +289,9 @@ def run() -> Function:
         "cmp r0, #2",
         "beq.w <of_2>",
         "bls.w <of_1>",
-        *block(4),
-        *block(2),
-        *block(1),
+        *block(of, 4),
+        *block(of, 2),
+        *block(of, 1),
         "<done>:",
         f"mov r0, {STREAM}",
         *release(len(LOCALS)),
@@ -256,7 +299,7 @@ def run() -> Function:
         leave(),
     ]
     return Function(
-        "vmcu_run_of_vectors",
+        name,
         "Blocks of four channels of the pixels of a tile, from bias to store; asked for none, the "
         "sums of a block, as words. Returns where the flash stream goes on.",
         code,
@@ -264,27 +307,29 @@ def run() -> Function:
     )
 
 
-FUNCTIONS = [run()]
+RUN = "vmcu_run_of_vectors"
+FUNCTIONS = [run(RUN, Weights())]
 PARAMETERS = (
     "const uint8_t *stream, const int8_t *{}, int32_t {}, int8_t *out, int32_t channels, "
     "int32_t half"
 )
-DECLARED = prototypes(
-    FUNCTIONS,
-    "const uint8_t *",
-    PARAMETERS.format("tile", "steps") + ", int32_t pitch, int32_t pixels",
-)
-HELPERS = {
-    "run_of": f"""
+
+
+def run_helpers(functions: list[Function], origin: str) -> dict[str, str]:
+    """C that declares the functions for blocks of a tile, and what calls them."""
+    parameters = PARAMETERS.format("tile", "steps") + ", int32_t pitch, int32_t pixels"
+    declared = prototypes(functions, "const uint8_t *", parameters)
+    return {
+        "run_of": f"""
 #define VMCU_BLOCK_SUMS 16
 
-/* vmcu_run_of_vectors(). */
+/* {RUN}(). */
 typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps,
 				   int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				   int32_t pixels);
 
-/* In blocks_helium.S. */
-{DECLARED}
+/* In {origin}. */
+{declared}
 /* Whether all blocks are whole and fast ones, as in most layers, by the stream's first word. */
 VMCU_INLINE bool vmcu_are_fast_fours(uint32_t counts)
 {{
@@ -295,7 +340,10 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
 """
-}
+    }
+
+
+HELPERS = run_helpers(FUNCTIONS, "blocks_helium.S")
 BLOCKS = """
 const uint32_t counts = *(const uint32_t *)*w;
 

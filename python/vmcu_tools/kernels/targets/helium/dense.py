@@ -3,10 +3,23 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from ...language.assembly import SAVED, WORD, Function, leave, note, save
 from ..portable.dense import run_dense, sums_dense
 from ..thumb import prototypes
-from .blocks import NO_VECTORS, PARAMETERS, STREAM, VECTORS, constants, narrowed, requantised
+from .blocks import (
+    NO_VECTORS,
+    PARAMETERS,
+    STREAM,
+    VECTORS,
+    Weights,
+    constants,
+    halves,
+    narrowed,
+    requantised,
+    vector,
+)
 
 ABOVE = WORD * len(SAVED) + 64
 SLOTS = {ABOVE: "CHANNELS", ABOVE + WORD: "TWICE"}
@@ -16,7 +29,19 @@ X, OUT, BIAS, ZERO, END, START, TAPS = "r1", "r5", "r7", "r8", "r9", "r11", "r10
 ONE = "r12"
 
 
-def run() -> Function:
+def products(of: Weights) -> list[str]:
+    """Sixteen weights of four channels times the taps in Q6."""
+    code = []
+    for number, acc in enumerate(() if of.nibbles else SUMS):
+        q = ("q4", "q5")[number % 2]
+        code += [vector(q, STREAM, of.at(number), of.size), f"vmladava.s8 {acc}, {q}, q6"]
+    for channel in (0, 1) if of.nibbles else ():
+        code += [vector("q5", STREAM, of.at(channel), of.size), *halves("q4", "q5")]
+        code += [f"vmladava.s8 {SUMS[channel + 2 * n]}, q{4 + n}, q6" for n in (0, 1)]
+    return code
+
+
+def run(name: str, of: Weights) -> Function:
     code = [
         *save(),
         *VECTORS,
@@ -38,13 +63,7 @@ def run() -> Function:
         f"wlstp.8 lr, {TAPS}, <done>",
         "<turn>:",
         f"vldrb.8 q6, [{X}], #16",
-        f"vldrb.8 q4, [{STREAM}], #64",
-        f"vmladava.s8 {SUMS[0]}, q4, q6",
-    ]
-    for number, acc in enumerate(SUMS[1:], 1):
-        q = ("q4", "q5")[number % 2]
-        code += [f"vldrb.8 {q}, [{STREAM}, #{16 * number - 64}]", f"vmladava.s8 {acc}, {q}, q6"]
-    code += [
+        *products(of),
         "letp lr, <turn>",
         "<done>:",
         f"vmov q0[2], q0[0], {SUMS[0]}, {SUMS[2]}",
@@ -68,7 +87,7 @@ def run() -> Function:
         leave(),
     ]
     return Function(
-        "vmcu_run_of_pixel",
+        name,
         "Blocks of four channels of a pixel, from bias to store; asked for none, the sums of a "
         "block, as words. Returns where the flash stream goes on.",
         code,
@@ -76,12 +95,17 @@ def run() -> Function:
     )
 
 
-FUNCTIONS = [run()]
-DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("x", "taps"))
-HELPERS = {
-    "dense_whole": f"""
-/* In blocks_helium.S. */
-{DECLARED}
+RUN = "vmcu_run_of_pixel"
+FUNCTIONS = [run(RUN, Weights())]
+
+
+def whole_dense(functions: list[Function], origin: str, four: str) -> dict[str, str]:
+    """C of what is computed straight from the pool. four: of sixteen taps of four channels."""
+    declared = prototypes(functions, "const uint8_t *", PARAMETERS.format("x", "taps"))
+    return {
+        "dense_whole": f"""
+/* In {origin}. */
+{declared}
 /* The sums of a block of channels; returns where the flash stream goes on. */
 VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_source *in, int32_t row,
 					   int32_t pixel, int32_t channel, const uint8_t *w)
@@ -94,15 +118,19 @@ VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_sourc
 		for (int32_t left = in->run; left > 0; left -= 16, x += 16) {{
 			const int8x16_t taps = vldrbq_z_s8(x, vctp8q((uint32_t)left));
 
-			for (int32_t n = 0; n < 4; n++, w += 16) {{
-				acc[n] = vmladavaq_s8(acc[n], taps, vldrbq_s8((const int8_t *)w));
-			}}
+{textwrap.indent(four, chr(9) * 3)}
 		}}
 	}}
 	return w;
 }}
 """
-}
+    }
+
+
+FOUR = """for (int32_t n = 0; n < 4; n++, w += 16) {
+	acc[n] = vmladavaq_s8(acc[n], taps, vldrbq_s8((const int8_t *)w));
+}"""
+HELPERS = whole_dense(FUNCTIONS, "blocks_helium.S", FOUR)
 OWN = {
     sums_dense: """
 if (vmcu_source_rows(in) == 1) {

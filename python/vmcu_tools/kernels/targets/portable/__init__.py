@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from ...language.packing import WORDS
+from ...language.packing import NIBBLES, WORDS
 from ...language.target import Costs, Target
 from . import blocks, blocks_all, dense, depthwise, places, pooling, products, strips, sums, tile
 from .registry import COMPOUND, INSTRUCTIONS
 
-__all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE"]
+__all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "INT4", "PORTABLE"]
 __all__ += ["blocks", "blocks_all", "dense", "products", "strips", "sums"]
 
 # Measured on a Cortex-M4 with its own instructions.
@@ -33,4 +33,5 @@ HELPERS = {
     **places.HELPERS,
     **pooling.HELPERS,
 }
-PORTABLE = Target("portable", "Portable C99", "1", WORDS, COSTS, {}, HELPERS)
+INT4 = Target("portable_int4", "Portable C99", "1", NIBBLES, COSTS, {}, HELPERS)
+PORTABLE = Target("portable", "Portable C99", "1", WORDS, COSTS, {}, HELPERS, int4=INT4)

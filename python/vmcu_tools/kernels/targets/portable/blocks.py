@@ -26,7 +26,7 @@ from ...language.c_source import WIDTH
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction, instruction
 from ...language.ir import APART, Ram, Stream, Tile
-from ...language.packing import WORDS, Packing, packed_shifts
+from ...language.packing import WORDS, Packing, from_nibbles, packed_shifts
 from .registry import define
 from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast, take_shifts
 
@@ -66,7 +66,10 @@ def sums_c(shape: Shape, packing: Packing) -> str:
     lines = ["const int32_t *b = (const int32_t *)*w;"]
     lines.append(f"const int8_t *v = (const int8_t *)&b[{channels}];")
     lines += ["", *(f"acc[{i}] = b[{i // pixels}];" for i in range(channels * pixels))]
-    lines.append(f"for (; steps > 0; steps--, tile += {step * pixels}, v += {step * channels}) {{")
+    lines.append(
+        f"for (; steps > 0; steps--, tile += {step * pixels}, "
+        f"v += {packing.weight_bytes(step * channels)}) {{"
+    )
     for tap in range(step):
         group, lane = divmod(tap, lanes)
         for i in range(channels * pixels):
@@ -84,6 +87,10 @@ def sums_c(shape: Shape, packing: Packing) -> str:
 def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: int = 0) -> str:
     """C of a weight in v, of which the block's next ones begin at `first`."""
     places = {place: at for at, place in enumerate(packing.weave(channels, packing.lanes))}
+    if packing.bits == 4:
+        second, at = divmod(places[channel, lane], len(places) // 2)
+        byte = f"v[{packing.weight_bytes(first) + at}]"
+        return f"vmcu_low_half({byte})" if second else f"({byte} >> 4)"
     if not packing.joined:
         return f"v[{first + places[channel, lane]}]"
     low = first + places[channel - channel % 2, lane]
@@ -98,13 +105,16 @@ def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: in
 def take_weights(m: Machine, channels: int, steps: int, apart: bool = False) -> np.ndarray:
     """The next weights of a block, whose channels are joined or apart, as a tile's steps need them:
     int64 (channels, taps)."""
-    values = m.take(np.int8, channels * steps * m.packing.lanes)
+    values = m.take(np.int8, m.packing.weight_bytes(channels * steps * m.packing.lanes))
     return _in_order(m.packing, channels, values, apart)
 
 
 def _in_order(packing: Packing, channels: int, values: np.ndarray, apart: bool) -> np.ndarray:
     """The weights of blocks, int64 (..., bytes), as (..., channels, taps)."""
-    woven = values.reshape(*values.shape[:-1], -1, channels * packing.lanes)
+    size = packing.weight_bytes(channels * packing.lanes)
+    woven = values.reshape(*values.shape[:-1], -1, size)
+    if packing.bits == 4:
+        woven = from_nibbles(woven)
     woven = woven[..., _places(packing, channels)]
     woven = woven.reshape(*woven.shape[:-1], channels, packing.lanes)
     weights = np.moveaxis(woven, -2, -3).reshape(*values.shape[:-1], channels, -1)
@@ -166,7 +176,7 @@ def order_c(packing: Packing, channels: int) -> str:
 
 
 def apart_c(packing: Packing) -> str:
-    if packing.paired:
+    if not packing.joined:
         return ""
     lanes = packing.lanes
     return f"""
@@ -333,7 +343,7 @@ def fast_blocks(m: Machine, shape: Shape, blocks: int) -> np.ndarray:
     """The next blocks of a tile, from bias to requantiser: (blocks, channels, pixels), within int8.
     Each is what sums() and store_fixed() make of it."""
     channels = shape.channels(m.packing)
-    taps = channels * m.names["p->steps"] * m.packing.step
+    taps = m.packing.weight_bytes(channels * m.names["p->steps"] * m.packing.step)
     sizes = (4 * channels, taps, 4 * channels, packed_shifts(channels))
     stream = m.take(np.uint8, blocks * sum(sizes)).astype(np.uint8).reshape(blocks, -1)
     parts = np.split(stream, np.cumsum(sizes)[:-1], axis=1)

@@ -14,6 +14,16 @@ from ...language.packing import Packing
 from .blocks import NARROW, WIDE, Shape, of_pixels
 from .registry import compound
 
+# Where channels of a block may be joined.
+APART = """\
+		const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
+"""
+SECONDS = """\
+		if (!apart) {{
+			vmcu_seconds(acc, {size}, pixels);
+		}}
+"""
+
 
 def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
     widest = shapes[max(shapes)]
@@ -22,7 +32,10 @@ def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
         return f"*w = vmcu_paired_blocks(p, tile, *w, out, pitch, {size}, pixels);"
     run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
     apart = f"vmcu_sums_apart(acc, tile, p->steps, {size}, pixels, &at);"
-    run = f"if (apart) {{\n\t{apart}\n}} else {run}"
+    which = seconds = ""
+    if packing.joined:
+        run = f"if (apart) {{\n\t{apart}\n}} else {run}"
+        which, seconds = APART, SECONDS.format(size=size)
     return f"""
 const uint8_t *at = *w;
 int32_t acc[{widest.sums(packing)}];
@@ -45,8 +58,7 @@ do {{
 		       (int32_t)(((uint32_t)some + {size - 1}U) / {size}U);
 	}}
 	do {{
-		const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
-		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
+{which}		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 {textwrap.indent(run, chr(9) * 2)}
 		if (whole > 0) {{
@@ -54,10 +66,7 @@ do {{
 			whole = 0;
 			continue;
 		}}
-		if (!apart) {{
-			vmcu_seconds(acc, {size}, pixels);
-		}}
-		if (some > 0) {{
+{seconds}		if (some > 0) {{
 			at = vmcu_store_some(p, acc, {size}, pixels, at, out, pitch,
 					     vmcu_min(some, {size}));
 			some -= {size};

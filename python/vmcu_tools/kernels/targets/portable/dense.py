@@ -30,7 +30,8 @@ def bias_dense(m: Machine, acc: np.ndarray, stream: Stream) -> None:
 
 def dot_c(packing: Packing) -> str:
     size = packing.dense * packing.lanes
-    lines = ["const int8_t *v = (const int8_t *)*w;", "", f"*w += {size};"]
+    lines = ["const int8_t *v = (const int8_t *)*w;", ""]
+    lines.append(f"*w += {packing.weight_bytes(size)};")
     for i in range(size):
         n, tap = divmod(i, packing.lanes)
         weight = joined_c(packing, packing.dense, n, tap)
@@ -71,6 +72,8 @@ def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Str
 
 def dot_some_c(packing: Packing) -> str:
     lanes = packing.lanes
+    if not packing.joined:
+        return "(void)joined;\nvmcu_dot_dense_tail(acc, x, count, w);"
     return f"""
 static const uint8_t order[] = {{{order_c(packing, packing.dense)}}};
 const int8_t *v = (const int8_t *)*w;

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ...language.packing import PAIRS
+from ...language.packing import NIBBLE_PAIRS, PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from . import blocks, dense, depthwise, eight, tile
+from . import blocks, dense, depthwise, eight, int4, tile
 
 COSTS = Costs(
     mac=2.7,
@@ -20,10 +20,22 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
+TITLE = "RV32IM"
+GUARD = "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)"
+INT4 = Target(
+    "rv32_int4",
+    TITLE,
+    GUARD,
+    NIBBLE_PAIRS,
+    COSTS,
+    {},
+    int4.HELPERS,
+    {"blocks": int4.FUNCTIONS},
+)
 RV32 = Target(
     "rv32",
-    "RV32IM",
-    "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
+    TITLE,
+    GUARD,
     PAIRS,
     COSTS,
     depthwise.OWN,
@@ -33,4 +45,5 @@ RV32 = Target(
         "dense": dense.FUNCTIONS,
         "strips": depthwise.FUNCTIONS,
     },
+    int4=INT4,
 )

@@ -77,6 +77,11 @@ class Block:
         return self.shape.channels(PAIRS)
 
     @property
+    def stride(self) -> int:
+        """Bytes of a step's weights."""
+        return LANES * self.channels
+
+    @property
     def words(self) -> int:
         """That a tap is in a tile."""
         return max(self.shape.pixels // 2, 1)
@@ -100,27 +105,35 @@ class Block:
         """Bytes of a tile's step; a single pixel has bytes."""
         return 2 * LANES * self.shape.pixels if self.shape.pixels > 1 else LANES
 
-    def tap(self, tap: int, products: tuple[str, ...] | None) -> Iterator[str]:
-        """A tap of all pixels times its weights: sets products, or adds to them."""
+    def taps(self, tap: int) -> Iterator[str]:
+        """Loads a tap of all pixels."""
         load = "lb" if self.shape.pixels == 1 else "lw"
         size = self.step // LANES // self.words
-        group, lane = divmod(tap, LANES)
         for i in range(self.words):
             yield f"{load} {TAPS[i]}, {size * (self.words * tap + i)}({TILE})"
+
+    def tap(self, tap: int, products: tuple[str, ...] | None) -> Iterator[str]:
+        """A tap of all pixels times its weights: sets products, or adds to them."""
+        yield from self.taps(tap)
+        group, lane = divmod(tap, LANES)
         for n in range(self.channels):
             yield f"lb {WEIGHTS[n % 2]}, {LANES * (self.channels * group + n) + lane}({STREAM})"
             # The next weight is on its way while this one is multiplied.
             if n % 2 == 0:
                 continue
-            for m in (n - 1, n):
-                for i in range(self.words):
-                    at = self.chains.index((m, i))
-                    if products is not None:
-                        yield f"mul {products[at]}, {WEIGHTS[m % 2]}, {TAPS[i]}"
-                    else:
-                        yield f"mul {PRODUCT}, {WEIGHTS[m % 2]}, {TAPS[i]}"
-                        total = SUMS if self.shape.pixels == 1 else PRODUCTS
-                        yield f"add {total[at]}, {total[at]}, {PRODUCT}"
+            yield from self.multiply((n - 1, n), products)
+
+    def multiply(self, pair: tuple[int, int], products: tuple[str, ...] | None) -> Iterator[str]:
+        """Two channels' weights times a tap of all pixels."""
+        for m, weight in zip(pair, WEIGHTS, strict=True):
+            for i in range(self.words):
+                at = self.chains.index((m, i))
+                if products is not None:
+                    yield f"mul {products[at]}, {weight}, {TAPS[i]}"
+                else:
+                    yield f"mul {PRODUCT}, {weight}, {TAPS[i]}"
+                    total = SUMS if self.shape.pixels == 1 else PRODUCTS
+                    yield f"add {total[at]}, {total[at]}, {PRODUCT}"
 
     def group(self, first: int, count: int) -> Iterator[str]:
         """Some taps, and what they add to both halves."""
@@ -142,7 +155,7 @@ class Block:
         if steps * LANES > max(taps, LANES):
             yield f"<{name}_odd>:"
             yield f"addi {TILE}, {TILE}, -{self.step}"
-            yield f"addi {STREAM}, {STREAM}, -{LANES * self.channels}"
+            yield f"addi {STREAM}, {STREAM}, -{self.stride}"
             yield f"j <{name}_half>"
         yield f"<{name}>:"
         for first in range(0, steps * LANES, taps):
@@ -154,7 +167,7 @@ class Block:
 
     def advance(self, name: str, steps: int = 1) -> Iterator[str]:
         yield f"addi {TILE}, {TILE}, {steps * self.step}"
-        yield f"addi {STREAM}, {STREAM}, {steps * LANES * self.channels}"
+        yield f"addi {STREAM}, {STREAM}, {steps * self.stride}"
         yield f"bne {TILE}, {END}, <{name}>"
 
     def biases(self) -> Iterator[str]:
@@ -217,7 +230,7 @@ class Block:
         yield f"addi {STREAM}, {STREAM}, 1"
         yield f"andi {PRODUCT}, {STREAM}, {LANES - 1}"
         yield f"bnez {PRODUCT}, <one>"
-        yield f"addi {STREAM}, {STREAM}, {LANES * (self.channels - 1)}"
+        yield f"addi {STREAM}, {STREAM}, {self.stride - LANES}"
         yield f"bne {TILE}, {END}, <one>"
         yield note("The first pixels' sums.")
         yield "<taken>:"
@@ -279,13 +292,13 @@ class Block:
         yield from self.requantised()
 
 
-def run(block: Block) -> Function:
+def run(block: Block, suffix: str = "") -> Function:
     shape = block.shape
     summary = (
         f"Whole blocks, or, where there are no channels, the sums of one, as words: {shape.name} "
         "pixels and channels. Returns where the flash stream goes on."
     )
-    return Function(f"vmcu_paired_{shape.name}", summary, [*block.code()], thumb=False)
+    return Function(f"vmcu_paired_{shape.name}{suffix}", summary, [*block.code()], thumb=False)
 
 
 # dense.py has that of one pixel of a narrow tile, eight.py that of two.

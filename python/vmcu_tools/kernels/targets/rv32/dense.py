@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ...language.assembly import WORD, Function, note
 from ...language.packing import PAIRS, packed_shifts
@@ -30,34 +31,68 @@ USED, BACK = (*WEIGHTS, TAP, END), CHANNELS
 TURN = 4
 
 
+@dataclass(frozen=True)
+class Weights:
+    """nibbles: they have 4 bits, see int4.py."""
+
+    nibbles: bool = False
+
+    @property
+    def stride(self) -> int:
+        """Bytes of four taps of a block."""
+        return LANES * SIZE_OF // (2 if self.nibbles else 1)
+
+
+def of_byte(upper: str, lower: str, place: str) -> list[str]:
+    """Loads a byte of two weights of 4 bits."""
+    return [
+        f"lb {lower}, {place}",
+        f"srai {upper}, {lower}, 4",
+        f"slli {lower}, {lower}, 28",
+        f"srai {lower}, {lower}, 28",
+    ]
+
+
 def biases(streams: Sequence[str]) -> Iterator[str]:
     for n in range(SIZE_OF * len(streams)):
         block, channel = divmod(n, SIZE_OF)
         yield f"lw {SUMS[n]}, {WORD * channel}({streams[block]})"
 
 
-def step(streams: Sequence[str], number: int = 0) -> Iterator[str]:
+def pairs_of(of: Weights, number: int, tap: int) -> Iterator[tuple[list[str], tuple[int, int]]]:
+    """Code that loads weights of a tap, and their channels in the block of a stream {}."""
+    half = SIZE_OF // 2
+    for n in range(half):
+        if of.nibbles:
+            place = f"{of.stride * number + LANES * n + tap}({{}})"
+            yield of_byte(*WEIGHTS, place), (n, n + half)
+        else:
+            pair = 2 * n, 2 * n + 1
+            places = [f"{of.stride * number + LANES * m + tap}({{}})" for m in pair]
+            loads = zip(WEIGHTS, places, strict=True)
+            yield [f"lb {weight}, {place}" for weight, place in loads], pair
+
+
+def step(of: Weights, streams: Sequence[str], number: int = 0) -> Iterator[str]:
     """Four taps of a block in each stream. number: of steps before it in a turn."""
-    count = SIZE_OF * len(streams)
     for tap in range(LANES):
         yield f"lb {TAP}, {LANES * number + tap}({X})"
-        for first in range(0, count, 2):
-            for n, weight in enumerate(WEIGHTS, first):
-                block, channel = divmod(n, SIZE_OF)
-                place = LANES * (SIZE_OF * number + channel) + tap
-                yield f"lb {weight}, {place}({streams[block]})"
-            for n, weight in enumerate(WEIGHTS, first):
-                yield f"mul {weight}, {weight}, {TAP}"
-                yield f"add {SUMS[n]}, {SUMS[n]}, {weight}"
+        for block, stream in enumerate(streams):
+            for code, channels in pairs_of(of, number, tap):
+                yield from (line.format(stream) for line in code)
+                for n, weight in zip(channels, WEIGHTS, strict=True):
+                    total = SUMS[SIZE_OF * block + n]
+                    yield f"mul {weight}, {weight}, {TAP}"
+                    yield f"add {total}, {total}, {weight}"
 
 
-def advance(name: str, streams: Sequence[str], steps: int = 1) -> Iterator[str]:
+def advance(of: Weights, name: str, streams: Sequence[str], steps: int = 1) -> Iterator[str]:
     yield f"addi {X}, {X}, {LANES * steps}"
-    yield from (f"addi {stream}, {stream}, {LANES * SIZE_OF * steps}" for stream in streams)
+    yield from (f"addi {stream}, {stream}, {of.stride * steps}" for stream in streams)
     yield f"bne {X}, {END}, <{name}>"
 
 
-def several() -> Iterator[str]:
+def several(of: Weights) -> Iterator[str]:
     """From biases to sums, a block in each stream."""
     yield from biases(STREAMS)
     yield f"lw {TAP}, {BEHIND}(sp)"
@@ -68,22 +103,22 @@ def several() -> Iterator[str]:
     for number in range(TURN):
         yield note("Four taps.")
         yield f"<step_{number}>:"
-        yield from step(STREAMS, number)
-    yield from advance("step_0", STREAMS, TURN)
+        yield from step(of, STREAMS, number)
+    yield from advance(of, "step_0", STREAMS, TURN)
 
 
-def single() -> Iterator[str]:
+def single(of: Weights) -> Iterator[str]:
     """From biases to sums, one block."""
     yield from biases(STREAMS[:1])
     yield f"addi {STREAM}, {STREAM}, {WORD * SIZE_OF}"
     yield f"lw {X}, {START}(sp)"
     yield note("Four taps.")
     yield "<single>:"
-    yield from step(STREAMS[:1])
-    yield from advance("single", STREAMS[:1])
+    yield from step(of, STREAMS[:1])
+    yield from advance(of, "single", STREAMS[:1])
 
 
-def entry() -> Iterator[str]:
+def entry(of: Weights) -> Iterator[str]:
     """Where a turn of several blocks begins, if the number of steps is not a multiple of TURN."""
     yield note("Steps that the first turn of several blocks does not have.")
     yield f"neg t0, {STEPS}"
@@ -91,7 +126,7 @@ def entry() -> Iterator[str]:
     yield f"slli t1, t0, {LANES.bit_length() - 1}"
     yield f"sub t1, {X}, t1"
     yield f"sw t1, {FIRST}(sp)"
-    yield f"slli t1, t0, {(LANES * SIZE_OF).bit_length() - 1}"
+    yield f"slli t1, t0, {of.stride.bit_length() - 1}"
     yield f"li t2, {WORD * SIZE_OF}"
     yield "sub t2, t2, t1"
     yield f"sw t2, {BEHIND}(sp)"
@@ -103,12 +138,12 @@ def entry() -> Iterator[str]:
     yield f"sw t1, {ENTRY}(sp)"
 
 
-def code() -> Iterator[str]:
+def code(of: Weights) -> Iterator[str]:
     yield from save(WORDS)
-    yield from entry()
+    yield from entry(of)
     yield note("Bytes of a block, and where taps end.")
     yield f"sw {X}, {START}(sp)"
-    yield f"slli t0, {STEPS}, {(LANES * SIZE_OF).bit_length() - 1}"
+    yield f"slli t0, {STEPS}, {of.stride.bit_length() - 1}"
     yield f"addi t0, t0, {WORD * SIZE_OF + CONSTANTS}"
     yield f"sw t0, {SIZE}(sp)"
     yield f"slli {END}, {STEPS}, {LANES.bit_length() - 1}"
@@ -123,7 +158,7 @@ def code() -> Iterator[str]:
     yield f"lw t0, {SIZE}(sp)"
     for before, stream in itertools.pairwise(STREAMS):
         yield f"add {stream}, {before}, t0"
-    yield from several()
+    yield from several(of)
     yield f"jal {BACK}, <bytes>"
     for block, stream in enumerate(STREAMS[1:], 1):
         sums = SUMS[SIZE_OF * block : SIZE_OF * (block + 1)]
@@ -151,19 +186,21 @@ def code() -> Iterator[str]:
     yield "<one>:"
     yield f"addi t0, {CHANNELS}, -{SIZE_OF}"
     yield f"sw t0, {LEFT}(sp)"
-    yield from single()
+    yield from single(of)
     yield f"bnez {CHANNELS}, <last>"
     yield from (f"sw {acc}, {WORD * n}({OUT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
     yield "j <done>"
     yield from saturated(channels)
 
 
-FUNCTIONS = [
-    Function(
-        "vmcu_paired_1x4",
+def run(name: str, of: Weights) -> Function:
+    return Function(
+        name,
         "Whole blocks of a pixel, or, where there are no channels, the sums of one, as words. "
         "Returns where the flash stream goes on.",
-        [*code()],
+        [*code(of)],
         thumb=False,
     )
-]
+
+
+FUNCTIONS = [run("vmcu_paired_1x4", Weights())]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ...language.packing import PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
+from ..portable import INT4
 from . import blocks, single, strips
 
 # `vmcu bench --on qemu:m0`, requantisers left out of what a multiply-accumulate takes. Calls are
@@ -32,4 +33,5 @@ V6M = Target(
     {**pairs.HELPERS, **strips.HELPERS},
     {"strips": strips.FUNCTIONS, "blocks": [*blocks.FUNCTIONS, *single.FUNCTIONS]},
     later={"strip_blocks": strips.RUN},
+    int4=INT4,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...language.packing import WORDS
 from ...language.target import Costs, Target
+from ..portable import INT4
 from ..portable.blocks import SUMS, Shape
 from ..thumb import STREAM, Registers, T, prototypes, sums_functions
 
@@ -85,4 +86,5 @@ V7M = Target(
     },
     {"sums": f"/* The sums of a block; return where the flash stream goes on. */\n{DECLARED}"},
     {"blocks": SUMS_FUNCTIONS},
+    int4=INT4,
 )
