@@ -15,8 +15,8 @@ class PlacementParams:
     seed: int = 1
     """Of every random choice."""
 
-    first_fit: bool = True
-    """Also place buffers by first fit over time first."""
+    first_fit_most: int = 5_000
+    """Up to so many buffers are also placed by first fit over time first."""
     skyline: bool = True
     """Place buffers along the skyline first; off: best fit over time only."""
     skyline_few: int = 20_000

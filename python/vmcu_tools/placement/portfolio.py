@@ -94,8 +94,7 @@ class Component:
         self.bound = self.rounded(lower_bound(buffers))
         self.offsets = tuple(best_fit(buffers))
         self.height = height_of(buffers, self.offsets)
-        few = len(buffers) <= params.ejection_most
-        if params.first_fit and few and is_small(buffers):
+        if len(buffers) <= params.first_fit_most and is_small(buffers):
             self.take(tuple(first_fit(buffers)))
         self.rounds = 0
         self.dice = random.Random(params.seed)
