@@ -27,11 +27,19 @@ import known  # noqa: E402
 from builders.dags import long_graph  # noqa: E402
 from clocks import cpu_clock  # noqa: E402
 from pages import Table  # noqa: E402
-from vmcu_tools.placement import Buffer, Gap, Instance, PlacementParams, graphs, place  # noqa: E402
-from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
+from vmcu_tools.placement import (  # noqa: E402
+    Buffer,
+    Gap,
+    Instance,
+    PlacementParams,
+    graphs,
+    place,
+)
+from vmcu_tools.placement.graph_files import NamedGraph, NamedTensor  # noqa: E402
 from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
 from vmcu_tools.placement.params import DEFAULT_PLACEMENT  # noqa: E402
+from vmcu_tools.placement.spilling import Prices, need_of, solve_within  # noqa: E402
 
 from scripts import script  # noqa: E402
 
@@ -147,6 +155,34 @@ def plans(named: Callable[[], list[NamedGraph]], seconds: float, params: Placeme
     return Cost(*sums, sum(one.is_optimal for one in found), spent)
 
 
+def limits(params: PlacementParams) -> Cost:
+    """Bytes copied in 30 % of what graphs need beyond what they cannot do without; the bound is 0,
+    or what is copied where that is proven."""
+    start = time.process_time()
+    found = []
+    for graph in small():
+        need, peak = need_of(graph)[0], best_order(graph.tasks, params=params).peak
+        room = round(need + 0.3 * (peak - need))
+        found.append(solve_within(graph, room, Prices(1.0, 1 << 40), 5.0, params=params))
+    spent = time.process_time() - start
+    proven = [one.cost for one in found if one.is_optimal]
+    return Cost(round(sum(one.cost for one in found)), round(sum(proven)), len(proven), spent)
+
+
+def small() -> list[NamedGraph]:
+    """Random graphs whose tensors have sizes that a limit shows."""
+    found = []
+    for seed in range(40):
+        tasks = script("dags", "benchmarks/dags/run.py").draw(14, SHAPES[seed % 4], seed)
+        sizes = tuple(1000 * size for size in tasks.sizes)
+        names = tuple(f"n{number}" for number in range(len(tasks.tasks)))
+        tensors = tuple(
+            NamedTensor(f"t{number}", size, 1, None, number) for number, size in enumerate(sizes)
+        )
+        found.append(NamedGraph(tensors, names, replace(tasks, sizes=sizes)))
+    return found
+
+
 # By group of problems, how they are solved and what is switched off.
 GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, Any]]]] = {
     "hundreds of buffers": (partial(heights, few, SECONDS["few"]), BUFFERS),
@@ -172,6 +208,10 @@ GROUPS: dict[str, tuple[Callable[[PlacementParams], Cost], dict[str, dict[str, A
         },
     ),
     "training graphs": (partial(plans, steps, SECONDS["graphs"]), PLANS),
+    "small graphs within a limit (copied)": (
+        limits,
+        {"search of all orders": {"spilling_exact": False}},
+    ),
     "graphs of 500 nodes, in no time": (
         partial(plans, lambda: [long_graph(seed, 500) for seed in range(12)], 0.0),
         {"first fit": {"first_fit_most": 0}},

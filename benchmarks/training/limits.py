@@ -29,7 +29,7 @@ from vmcu_tools.plan.pools import Region  # noqa: E402
 from vmcu_tools.report.limited_plans import limited_figures  # noqa: E402
 
 COLUMNS = (
-    *("step", "smallest peak", "limit", "of the peak", "copied"),
+    *("step, limited", "smallest peak", "limit", "of the peak", "copied"),
     *("copies, repeats", "copies only", "repeats only", "seconds"),
 )
 NAME, COMMAND = "limits", "python benchmarks/training/limits.py DIR/*.json"

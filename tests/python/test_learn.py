@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vmcu_tools import paths
 
-LEARN = paths.root() / "samples" / "learn"
+from scripts import ROOT, script
+
+LEARN = ROOT / "samples" / "learn"
+TOOLS_MISSING = [p for p in ("qemu-system-arm", "arm-none-eabi-gcc") if shutil.which(p) is None]
 
 
 def numbers(name: str) -> np.ndarray:
@@ -53,3 +55,12 @@ def test_prints_what_the_sample_expects(cpu: str, tmp_path: Path) -> None:
     expected = re.findall(r"^      - \"(.*)\"$", (LEARN / "sample.yaml").read_text(), re.M)
     lines = [line for line in done.stdout.splitlines() if re.match("before|learn|after", line)]
     assert lines == expected
+
+
+@pytest.mark.skipif(bool(TOOLS_MISSING), reason=f"not installed: {', '.join(TOOLS_MISSING)}")
+def test_the_page_has_the_cost_of_now() -> None:
+    """The row of the sample, of benchmarks/heads."""
+    heads = script("heads", "benchmarks/heads/run.py")
+    found = heads.row(ROOT / "samples" / "learn" / "learn.onnx", heads.OWN["learn"])
+    page = (ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    assert found in page, f"{heads.COMMAND} --write doc/results.md"

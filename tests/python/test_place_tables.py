@@ -78,6 +78,17 @@ def test_training_steps_come_out_as_on_the_page(name: str) -> None:
     assert found.height == found.peak == found.bound
 
 
+@pytest.mark.parametrize("name", ["alexnet-1", "resnet18-1"])
+def test_limited_steps_come_out_as_on_the_page(name: str) -> None:
+    module = script("limits", "benchmarks/training/limits.py")
+    found = module.limited(STEPS / f"{name}.json")
+    page = [row for row in rows("step, limited") if row[0] == name]
+    assert [row[:-1] for row in page] == [list(found.row[:-1])]
+    # The goal of the limit: a part of the step's time.
+    shares = [float(row[5].strip("+%")) for row in rows("step, limited")]
+    assert len(shares) == 26 and max(shares) <= 15
+
+
 def test_figures_are_those_of_the_steps() -> None:
     """All 13 networks at both batch sizes, of the files that the steps are of."""
     steps = rows("step")
@@ -93,6 +104,10 @@ def test_figures_are_those_of_the_steps() -> None:
 
 def test_tables_stand_under_the_commands_that_print_them() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    blocks = [(dags(), "python benchmarks/dags/run.py"), (training(), training().COMMAND)]
+    limits = script("limits", "benchmarks/training/limits.py")
+    blocks = [
+        *((dags(), "python benchmarks/dags/run.py"), (training(), training().COMMAND)),
+        (limits, limits.COMMAND),
+    ]
     for module, command in blocks:
         assert sys.modules["pages"].Table("", module.COLUMNS, ()).markdown(command) in text

@@ -240,7 +240,7 @@ def proof(graph: dict[str, Any], bound: int) -> str:
     return f"none of the orders needs less than {bound}: {found} sets"
 
 
-class Replay:
+class ActionReplay:
     """Runs a plan with copies and repeated nodes, on contents: by place, who has written it."""
 
     def __init__(self, graph: dict[str, Any], plan: dict[str, Any]):
@@ -363,7 +363,7 @@ class Replay:
 
 def check_limited(graph: dict[str, Any], plan: dict[str, Any]) -> str:
     """What is right about a plan with a limit; WrongPlanError."""
-    replay = Replay(graph, plan)
+    replay = ActionReplay(graph, plan)
     replay.run()
     for stay in plan["stays"]:
         for tensor in (

@@ -100,8 +100,6 @@ class PlacementParams:
     memory_retries: int = 8
     """How often memories are filled less because no offsets were found."""
 
-    spilling_rounds: int = 8
-    """Searches for copies and repeats in an order, the first two without noise."""
     spilling_exact: bool = True
     """Search all orders of a small graph for the cheapest copies and repeats."""
 

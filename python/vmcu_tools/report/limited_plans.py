@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from ..placement.graph_files import NamedGraph
-from ..placement.spilling import Action, Kind, LimitedPlan, Placed
+from ..placement.spilling import Action, ActionKind, LimitedPlan, PlacedStays
 from ..plan.pools import Region
 from .terminal import say
 
@@ -24,7 +24,7 @@ def print_limited(
     screen."""
     own = sum(task.cost for task in problem.tasks.tasks)
     share = f", {plan.cost / own:.1%} of what the nodes cost" if own else ""
-    repeated = sum(action.kind is Kind.REPEAT for action in plan.actions)
+    repeated = sum(action.kind is ActionKind.REPEAT for action in plan.actions)
     verdict = "none costs less" if plan.is_optimal else "whether one costs less is open"
     rows = {"nodes": f"{len(problem.nodes):,}, {len(problem.tensors):,} tensors"}
     for memory, placed in zip(memories, (plan.fast, plan.slow), strict=False):
@@ -42,16 +42,18 @@ def print_limited(
 
 def _name(problem: NamedGraph, action: Action) -> str:
     """Of the node that an action runs, or the tensor that it copies."""
-    is_node = action.kind in (Kind.RUN, Kind.REPEAT)
+    is_node = action.kind in (ActionKind.RUN, ActionKind.REPEAT)
     return problem.nodes[action.number] if is_node else problem.tensors[action.number].name
 
 
 def _action(problem: NamedGraph, action: Action) -> dict[str, Any]:
-    made = {"tensor": problem.tensors[action.place].name} if action.kind is Kind.REPEAT else {}
+    made = (
+        {"tensor": problem.tensors[action.place].name} if action.kind is ActionKind.REPEAT else {}
+    )
     return {"do": action.kind.value, "name": _name(problem, action), **made}
 
 
-def _stays(problem: NamedGraph, placed: Placed) -> list[dict[str, Any]]:
+def _stays(problem: NamedGraph, placed: PlacedStays) -> list[dict[str, Any]]:
     """Who is where in a memory, from which action until before which."""
     found = []
     for stay, offset in zip(placed.stays, placed.offsets, strict=True):

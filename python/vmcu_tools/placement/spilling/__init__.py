@@ -26,15 +26,15 @@ from ..params import DEFAULT_PLACEMENT, PlacementParams
 from ..problem import Allocation
 from ..tasks import usage
 from . import exact, gaps
-from .actions import Action, Kind, Prices, Stay, instance_of, peak, price, slow_stays, stays
+from .actions import Action, ActionKind, Prices, Stay, instance_of, peak, price, slow_stays, stays
 
-__all__ = ["Action", "Kind", "LimitedPlan", "Prices", "Stay", "need_of", "solve_within"]
+__all__ = ["Action", "ActionKind", "LimitedPlan", "Prices", "Stay", "need_of", "solve_within"]
 
 Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedStays:
     """Stays in one memory, their offsets, and where the highest ends."""
 
     stays: tuple[Stay, ...]
@@ -49,8 +49,8 @@ class LimitedPlan:
     limit cost less."""
 
     actions: tuple[Action, ...]
-    fast: Placed
-    slow: Placed
+    fast: PlacedStays
+    slow: PlacedStays
     peak: int
     copied: int
     cost: float
@@ -73,7 +73,9 @@ def solve_within(
     need, why = need_of(graph)
     if need > limit:
         raise refuse(graph.origin, f"no plan fits {limit} bytes: {why}", f"allow {need}")
-    search = Search(graph, prices, params, math.inf if seconds is None else start + seconds / 4)
+    search = ActionSearch(
+        graph, prices, params, math.inf if seconds is None else start + seconds / 4
+    )
     found = search.actions(limit)
     if found is None:
         raise _nothing(graph, limit, prices, "")
@@ -113,7 +115,7 @@ def _place(
     return place(problem, limit, seconds, None, watch, params=params)
 
 
-class Search:
+class ActionSearch:
     """The orders of a graph, found once. `is_exact`: whether the last answer was the cheapest."""
 
     def __init__(self, graph: NamedGraph, prices: Prices, params: PlacementParams, deadline: float):
@@ -145,7 +147,7 @@ class Search:
                 return found.actions
         best: tuple[float, list[Action]] | None = None
         for order in self.orders():
-            one = gaps.cheap(tasks, order, room, self.prices, self.params)
+            one = gaps.cheap(tasks, order, room, self.prices)
             if one is not None and (best is None or one[0] < best[0]):
                 best = one
         return None if best is None else best[1]
@@ -165,12 +167,12 @@ def _plan(
     if slow.height > prices.capacity:
         reason = f"the copies of the plan that was found need {slow.height} bytes of slow memory"
         raise refuse(graph.origin, reason, f"give it {slow.height} bytes")
-    copies = [one for one in actions if one.kind in (Kind.STORE, Kind.FETCH)]
+    copies = [one for one in actions if one.kind in (ActionKind.STORE, ActionKind.FETCH)]
     cost = price(tasks, actions, prices)
     return LimitedPlan(
         tuple(actions),
-        Placed(tuple(there), _offsets(placed), placed.height),
-        Placed(tuple(away), _offsets(slow), slow.height),
+        PlacedStays(tuple(there), _offsets(placed), placed.height),
+        PlacedStays(tuple(away), _offsets(slow), slow.height),
         peak(there, len(actions)),
         sum(tasks.sizes[one.number] for one in copies),
         cost,

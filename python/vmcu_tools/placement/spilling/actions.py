@@ -18,7 +18,7 @@ from ..problem import Buffer, Instance
 from ..tasks import GraphTask, TaskGraph
 
 
-class Kind(Enum):
+class ActionKind(Enum):
     """RUN and REPEAT: a node, for the first time and again; STORE: copies a place to the slow
     memory; FETCH: copies it back."""
 
@@ -32,7 +32,7 @@ class Kind(Enum):
 class Action:
     """`number`: of a node or of a place. `place`: that which a repeated node makes or changes."""
 
-    kind: Kind
+    kind: ActionKind
     number: int
     place: int = -1
 
@@ -78,14 +78,14 @@ def writers(graph: TaskGraph) -> list[list[int]]:
 
 def _touched(graph: TaskGraph, action: Action) -> tuple[list[int], list[int], int]:
     """What an action needs, what it brings into memory, and its scratch, in bytes."""
-    if action.kind is Kind.STORE:
+    if action.kind is ActionKind.STORE:
         return [action.number], [], 0
-    if action.kind is Kind.FETCH:
+    if action.kind is ActionKind.FETCH:
         return [], [action.number], 0
     task = graph.tasks[action.number]
     made = outputs_of(graph, action.number)
     needed = [place for place in dict.fromkeys(task.inputs) if graph.sizes[place]]
-    if action.kind is Kind.RUN:
+    if action.kind is ActionKind.RUN:
         return needed, made, task.scratch
     # What a repeated node makes beside the place in question is of no use to anybody.
     beside = sum(graph.sizes[place] for place in made if place != action.place)
@@ -126,9 +126,9 @@ def slow_stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
     since: dict[int, int] = {}
     last: dict[int, int] = {}
     for at, action in enumerate(actions):
-        if action.kind is Kind.FETCH:
+        if action.kind is ActionKind.FETCH:
             last[action.number] = at
-        elif action.kind is Kind.STORE:
+        elif action.kind is ActionKind.STORE:
             if action.number in since:
                 found.append(_slow(graph, action.number, since, last))
             since[action.number] = last[action.number] = at
@@ -169,8 +169,8 @@ def price(graph: TaskGraph, actions: Sequence[Action], prices: Prices) -> float:
     """What all copies and repeated nodes cost."""
     total = 0.0
     for action in actions:
-        if action.kind is Kind.REPEAT:
+        if action.kind is ActionKind.REPEAT:
             total += graph.tasks[action.number].cost
-        elif action.kind is not Kind.RUN:
+        elif action.kind is not ActionKind.RUN:
             total += graph.sizes[action.number] * (prices.per_byte or 0.0)
     return total

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..ordering.bounds import ancestors
 from ..tasks import TaskGraph
-from .actions import Action, Kind, Prices, changed_by, outputs_of, writers
+from .actions import Action, ActionKind, Prices, changed_by, outputs_of, writers
 
 # Nodes of a graph that is searched at all; states that are looked at.
 MOST_NODES = 24
@@ -102,7 +102,7 @@ class Pebbles:
                     stale |= bits(made_by[other]) & ~earlier[node]
                 beside = sum(size[one] for one in outputs_of(graph, node) if one != place)
                 most = max(most, task.scratch + beside)
-            actions = tuple(Action(Kind.REPEAT, node, place) for node in nodes)
+            actions = tuple(Action(ActionKind.REPEAT, node, place) for node in nodes)
             cost = sum(task.cost for task in tasks)
             yield bits(nodes), Recipe(bits(nodes), actions, needs, stale, most, cost)
 
@@ -143,11 +143,11 @@ class Pebbles:
                     yield (done, fast & ~bit, slow), 0.0, ()
                 has_room = self.bytes_of(slow) + size <= self.prices.capacity
                 if copy is not None and not slow & bit and has_room:
-                    store = (Action(Kind.STORE, place),)
+                    store = (Action(ActionKind.STORE, place),)
                     yield (done, fast & ~bit, slow | bit), copy, store
             elif wanted & bit and done & self.made(place) == self.made(place):
                 if copy is not None and slow & bit and held + size <= self.room:
-                    yield (done, fast | bit, slow), copy, (Action(Kind.FETCH, place),)
+                    yield (done, fast | bit, slow), copy, (Action(ActionKind.FETCH, place),)
                 if again and again.needs & ~fast == 0 and held + size + again.room <= self.room:
                     yield (done, fast | bit, slow), again.cost, again.actions
 
@@ -169,11 +169,11 @@ class Pebbles:
             after = done | 1 << node
             wanted = self.wanted(after)
             left = (fast | self.makes[node]) & wanted, slow & ~self.changes[node] & wanted
-            yield (after, *left), 0.0, (Action(Kind.RUN, node),)
+            yield (after, *left), 0.0, (Action(ActionKind.RUN, node),)
 
 
 @dataclass(frozen=True)
-class Cheapest:
+class LeastCost:
     """`actions`: None if there are none; `is_proven`: whether no others cost less. They may where a
     node that makes several places can be repeated, or one that changes a place: a repeat serves one
     place, and all that have written it are repeated in one go."""
@@ -182,7 +182,7 @@ class Cheapest:
     is_proven: bool
 
 
-def cheapest(graph: TaskGraph, room: int, prices: Prices) -> Cheapest:
+def cheapest(graph: TaskGraph, room: int, prices: Prices) -> LeastCost:
     """The actions with the least cost that never hold more than `room` bytes. Raises
     TooManyStatesError."""
     if len(graph.tasks) > MOST_NODES:
@@ -190,7 +190,7 @@ def cheapest(graph: TaskGraph, room: int, prices: Prices) -> Cheapest:
     game = Pebbles(graph, room, prices)
     first = game.start()
     if game.bytes_of(first[1]) > room:
-        return Cheapest(None, True)
+        return LeastCost(None, True)
     best = {first: 0.0}
     came: dict[State, tuple[State, tuple[Action, ...]]] = {}
     todo = [(0.0, 0, first)]
@@ -201,7 +201,7 @@ def cheapest(graph: TaskGraph, room: int, prices: Prices) -> Cheapest:
             continue
         done, fast, _ = state
         if done == game.every and game.kept & ~fast == 0:
-            return Cheapest(_path(came, state), game.has_all_repeats)
+            return LeastCost(_path(came, state), game.has_all_repeats)
         for after, more, actions in game.moves(state):
             if cost + more < best.get(after, float("inf")):
                 best[after] = cost + more
@@ -211,7 +211,7 @@ def cheapest(graph: TaskGraph, room: int, prices: Prices) -> Cheapest:
                 heapq.heappush(todo, (cost + more, count - (after[0].bit_count() << 32), after))
         if len(best) > MOST_STATES:
             raise TooManyStatesError
-    return Cheapest(None, game.has_all_repeats)
+    return LeastCost(None, game.has_all_repeats)
 
 
 def _path(came: dict[State, tuple[State, tuple[Action, ...]]], state: State) -> list[Action]:

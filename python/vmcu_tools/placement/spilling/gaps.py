@@ -3,10 +3,9 @@
 
 Input: a TaskGraph, an order, bytes, Prices. Output: Actions that never hold more bytes, or None if
 none were found. A gap is a stretch of steps between two uses of a place, in which it can be absent.
-Algorithm: randomised greedy. Gaps are closed, that which relieves the crowded steps of the most
-bytes for its cost first; then those that turn out not to be necessary are opened again, the dear
-ones first; the cheapest of some rounds with noise is taken. Complexity: rounds times gaps times
-their length.
+Algorithm: greedy. Gaps are closed, that which relieves the crowded steps of the most bytes for its
+cost first; then those that turn out not to be necessary are opened again, the dear ones first.
+Complexity: gaps times their length.
 
 A place comes back by a copy, or by repeating the nodes that made it, if what these read is there
 then and unchanged.
@@ -15,17 +14,14 @@ then and unchanged.
 from __future__ import annotations
 
 import heapq
-import math
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from ..params import PlacementParams
 from ..tasks import TaskGraph, lifetimes, usage
-from .actions import Action, Kind, Prices, outputs_of, price, writers
+from .actions import Action, ActionKind, Prices, outputs_of, price, writers
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Gap:
+class UseGap:
     """Steps from `first` until just before `until` in which a place is not used; `version`: how
     often it has been written before."""
 
@@ -69,7 +65,7 @@ class Gaps:
             self.by_place.setdefault(gap.place, []).append(number)
         self.repeats = [self._repeat(gap) for gap in self.gaps]
 
-    def _gaps_of(self, place: int) -> Iterator[Gap]:
+    def _gaps_of(self, place: int) -> Iterator[UseGap]:
         graph, size = self.graph, self.graph.sizes[place]
         if not size or not (place in graph.maker or graph.is_needed(place)):
             return
@@ -81,7 +77,7 @@ class Gaps:
         for use, next_ in pairwise(steps):
             if next_ > use + 1:
                 version = sum(step <= use for step in self.written[place])
-                yield Gap(place, size, use + 1, next_, version)
+                yield UseGap(place, size, use + 1, next_, version)
 
     def covering(self, place: int, step: int) -> int | None:
         """The gap of a place that a step lies in, -1 if the place is there whatever is done, None
@@ -94,7 +90,7 @@ class Gaps:
                 return number
         return -1
 
-    def _repeat(self, gap: Gap) -> Repeat | None:
+    def _repeat(self, gap: UseGap) -> Repeat | None:
         """How the place is made again at the end of its gap."""
         graph, place = self.graph, gap.place
         if gap.until == len(self.order) or place not in graph.maker:
@@ -118,7 +114,7 @@ class Gaps:
 
 
 @dataclass
-class Choice:
+class Selection:
     """What has been chosen: by gap how the place comes back, None by a copy. `pinned`: how many
     repeats need a gap to stay open; `copied`: copies by place and version."""
 
@@ -134,11 +130,11 @@ class Greedy:
 
     def __init__(self, gaps: Gaps, room: int, prices: Prices, has_repeats: bool):
         self.all, self.room, self.prices, self.has_repeats = gaps, room, prices, has_repeats
-        self.chosen = Choice(gaps.level.copy(), {})
+        self.chosen = Selection(gaps.level.copy(), {})
         self.extra = np.zeros(len(gaps.level), np.int64)
         self.excess = np.maximum(gaps.level - room, 0)
 
-    def _count(self, gap: Gap, change: int) -> None:
+    def _count(self, gap: UseGap, change: int) -> None:
         """Counts what a gap takes from its steps or gives back, and their excess."""
         chosen, steps = self.chosen, slice(gap.first, gap.until + 1)
         chosen.level[gap.first : gap.until] += change
@@ -194,7 +190,7 @@ class Greedy:
         gap = self.all.gaps[number]
         return int(np.minimum(self.excess[gap.first : gap.until], gap.size).sum())
 
-    def rate(self, number: int, noise: float) -> tuple[float, Repeat | None] | None:
+    def rate(self, number: int) -> tuple[float, Repeat | None] | None:
         """Cost for each byte of relief; None if there is none."""
         if number in self.chosen.back or self.chosen.pinned.get(number):
             return None
@@ -202,19 +198,19 @@ class Greedy:
         if not worth or not ways:
             return None
         cost, way = min(ways, key=lambda one: one[0])
-        return cost * noise / worth, way
+        return cost / worth, way
 
-    def run(self, noise: Sequence[float]) -> bool:
+    def run(self) -> bool:
         """Closes gaps until no step is crowded, then opens those that are not needed."""
         todo = []
         for number in range(len(self.all.gaps)):
-            rated = self.rate(number, noise[number])
+            rated = self.rate(number)
             if rated:
                 todo.append((rated[0], number))
         heapq.heapify(todo)
         while todo and self.excess.any():
             old, number = heapq.heappop(todo)
-            rated = self.rate(number, noise[number])
+            rated = self.rate(number)
             if rated is None:
                 continue
             if rated[0] > old and todo and rated[0] > todo[0][0]:
@@ -223,7 +219,7 @@ class Greedy:
             self.close(number, rated[1])
             # The copy that now exists makes other gaps of the place cheaper.
             for other in self.all.by_place[self.all.gaps[number].place]:
-                again = self.rate(other, noise[other])
+                again = self.rate(other)
                 if again:
                     heapq.heappush(todo, (again[0], other))
         if self.excess.any():
@@ -255,15 +251,15 @@ class Greedy:
             gap, way = gaps[number], chosen.back[number]
             if way is not None:
                 continue
-            fetch.setdefault(gap.until, []).append(Action(Kind.FETCH, gap.place))
+            fetch.setdefault(gap.until, []).append(Action(ActionKind.FETCH, gap.place))
             if (gap.place, gap.version) not in stored:
                 stored.add((gap.place, gap.version))
-                store.setdefault(gap.first, []).append(Action(Kind.STORE, gap.place))
+                store.setdefault(gap.first, []).append(Action(ActionKind.STORE, gap.place))
         found: list[Action] = []
         for step in range(len(self.all.order) + 1):
             found += store.get(step, []) + fetch.get(step, []) + self._repeated(step)
             if step < len(self.all.order):
-                found.append(Action(Kind.RUN, self.all.order[step]))
+                found.append(Action(ActionKind.RUN, self.all.order[step]))
         return found
 
     def _repeated(self, step: int) -> list[Action]:
@@ -274,22 +270,23 @@ class Greedy:
             if way is not None and self.all.gaps[number].until == step
         ]
         due.sort(key=lambda one: [self.all.at[node] for node in one[0].nodes])
-        return [Action(Kind.REPEAT, node, gap.place) for way, gap in due for node in way.nodes]
+        return [
+            Action(ActionKind.REPEAT, node, gap.place) for way, gap in due for node in way.nodes
+        ]
 
 
 def cheap(
-    graph: TaskGraph, order: Sequence[int], room: int, prices: Prices, params: PlacementParams
+    graph: TaskGraph, order: Sequence[int], room: int, prices: Prices
 ) -> tuple[float, list[Action]] | None:
     """The cheapest actions found, with their cost."""
-    gaps, dice = Gaps(graph, order), random.Random(params.seed)
+    gaps = Gaps(graph, order)
     best: tuple[float, list[Action]] | None = None
-    for turn in range(params.spilling_rounds):
-        noise = [math.exp(0.1 * dice.gauss(0, 1)) if turn > 1 else 1.0 for _ in gaps.gaps]
-        # Repeats need what they read, so that without them there can be more room.
-        round_ = Greedy(gaps, room, prices, has_repeats=turn % 2 == 0)
-        if not round_.run(noise):
+    # Repeats need what they read, so that without them there can be more room.
+    for has_repeats in (True, False):
+        greedy = Greedy(gaps, room, prices, has_repeats)
+        if not greedy.run():
             continue
-        actions = round_.actions()
+        actions = greedy.actions()
         cost = price(graph, actions, prices)
         if best is None or cost < best[0]:
             best = cost, actions
