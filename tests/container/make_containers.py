@@ -37,7 +37,7 @@ HOPS = 50
 NETWORKS = ((AnyNetwork, 3), (AnyNetwork, 10), (EveryNetwork, 22), (EveryNetwork, 10))
 LAYERS = 8
 # Layers of a kind, for what a board of 256 KB has room for.
-MOST = 4
+MOST = 2
 # By the names of their plans: one reads an input that is not in the pool, one has kernels among its
 # parameters.
 NOT_IN_CONTAINERS = {"elsewhere": "vmcu_fetch", "recomputed": "vmcu_recomputed"}
