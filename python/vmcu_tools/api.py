@@ -158,7 +158,7 @@ class ModelPlan:
 
     def write(self, folder: str | Path) -> list[Path]:
         """Writes NAME.c and NAME.h, as `vmcu build -o` does. Returns their paths."""
-        return list(write(self.emitted.files, Path(folder)))
+        return list(write(self.emitted.all_files, Path(folder)))
 
     def report(self) -> Report:
         """Returns RAM, flash and computation of the plan."""

@@ -20,6 +20,7 @@ from .passes.recurring import detached, optimized
 from .passes.turned import with_time
 from .plan.plan import Plan
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
+from .planner.read_ahead import stage_limit, with_reads
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
 from .planner.rotate import rotate
 
@@ -48,6 +49,19 @@ def compile_model(
         # Without an input there is no plan either, and moving() says so.
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
+    store = options.external_weights
+    if store is None:
+        return _planned(graph, options, begun)
+    if options.container:
+        reason = "a container has its weights in the same file"
+        raise UserError(Problem(reason, "leave out --external-weights", str(path)))
+    limit = stage_limit(graph, store)
+    params = replace(options.params, stage_weight_bytes=limit)
+    return with_reads(_planned(graph, replace(options, params=params), begun), store)
+
+
+def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan:
+    """The plan of a graph, with a pool that rotates if that is asked for."""
     plan = make_plan(graph, options, prove=False, begun=begun)
     if not options.rotate:
         return plan

@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         path.write_bytes(content)
     written = []
     if args.output:
-        files = emitted.files if args.format == "c" else one_file(args, plan, name)
+        files = emitted.all_files if args.format == "c" else one_file(args, plan, name)
         written = write(files, args.output)
     for path in written:
         print(f"wrote {path}")
@@ -141,7 +141,7 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     return [(path, drawn(plan, report)) for path, drawn in wanted if path]
 
 
-def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, bytes]:
+def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str | bytes]:
     """The container of a plan. Raises UserError for what no container has."""
     from .. import container
 
