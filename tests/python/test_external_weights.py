@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -21,12 +22,13 @@ from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.plan.chunks import WeightStore
+from vmcu_tools.plan.chunks import Chunk, ExternalWeights, WeightStore
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.read_ahead import with_reads
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.report.weights import waits_s
 
 ROOT = paths.root()
 TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
@@ -128,6 +130,39 @@ def test_the_proof_refuses_another_file() -> None:
         prove(emitted.files, "net", plan, bytes([data[0] ^ 1]) + data[1:])
     with pytest.raises(PlanError, match="the weights file has"):
         prove(emitted.files, "net", plan, data[:-4])
+
+
+def test_waits() -> None:
+    """By hand: reads of 1, 2 and 3 s one after the other, the last one when stage 0 is over."""
+    chunks = (Chunk(0, 0, 1, 0, 0), Chunk(1, 1, 2, 1, 0), Chunk(2, 3, 3, 0, 1))
+    weights = ExternalWeights(WeightStore(1.0), chunks, 3)
+    assert waits_s(weights, [1.0, 5.0, 1.0]) == [1.0, 1.0, 0.0]
+    assert waits_s(weights, [4.0, 1.0, 1.0]) == [1.0, 0.0, 2.0]
+    late = ExternalWeights(WeightStore(1.0, 0.5), (chunks[0], Chunk(1, 1, 2, 0, 1)), 3)
+    assert waits_s(late, [4.0, 1.0, 1.0]) == [1.5, 2.5, 0.0]
+
+
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figures.json"
+    words = ["build", str(DIGITS), "--external-weights", "8MB/s,latency=100us"]
+    assert main([*words, "--json", str(file)]) == 0
+    assert "Add --board to estimate how much of it is hidden." in capsys.readouterr().out
+    assert json.loads(file.read_text())["weights"]["hidden"] is None
+    assert main([*words, "--board", "nrf52840dk", "--json", str(file)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    found = json.loads(file.read_text())["weights"]
+    reads = found["reads"]
+    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10724
+    # Only the first read has nothing before it.
+    waits = [read["wait_ms"] for read in reads]
+    assert waits[0] == reads[0]["read_ms"] and not any(waits[1:])
+    assert found["hidden"] == pytest.approx(1 - waits[0] / found["read_ms"], abs=1e-6)
+    assert f"hides {100 * found['hidden']:.1f} % of it" in said
+    assert "the first of an inference" in said
+    slow = [*words[:3], "8MB/s,latency=100us,ram=9K", "--board", "nrf52840dk"]
+    assert main(slow) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "and 8,008 bytes for weights" in said
 
 
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights in a file outside the internal flash, which the runtime reads stage by stage into RAM.
 
-A chunk has the constants of a stage. Kernels read it in a buffer in RAM, where the parameters of the
-stage's layers point to. The file has all chunks in the order of stages, so that one stream of reads
+A chunk has the constants of a stage. Kernels read it in a buffer in RAM, into which the parameters
+of the stage's layers point. The file has all chunks in the order of stages, so that one stream of reads
 serves them all. While a stage runs, the chunks of later ones are read.
 """
 
