@@ -142,7 +142,7 @@ endfunction()
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
 #                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
-#                  [ROTATE] [ARGS <argument>...])
+#                  [ROTATE] [EXTERNAL_WEIGHTS <rate>,...] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
@@ -159,11 +159,16 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
+# EXTERNAL_WEIGHTS
+#              The weights are in <build folder>/vmcu/<name>/<name>.weights.bin, which a struct
+#              vmcu_reader reads, such as 8MB/s,latency=100us,ram=20K; Zephyr:
+#              CONFIG_VMCU_EXTERNAL_WEIGHTS=y.
 # ARGS         Handed to `vmcu build` as they are. Zephyr: with the --target of vmcu_core_target(),
 #              unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
+  set(values NAME MODEL RAM MEMORY PLANNER HOP TIME EXTERNAL_WEIGHTS)
+  cmake_parse_arguments(arg "${flags}" "${values}" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -231,6 +236,15 @@ function(vmcu_add_model target)
     endif()
   endif()
 
+  if(arg_EXTERNAL_WEIGHTS)
+    list(APPEND options --external-weights "${arg_EXTERNAL_WEIGHTS}")
+    if(ZEPHYR_BASE AND NOT CONFIG_VMCU_EXTERNAL_WEIGHTS)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} EXTERNAL_WEIGHTS): set CONFIG_VMCU_EXTERNAL_WEIGHTS=y in prj.conf"
+      )
+    endif()
+  endif()
+
   if(NOT "${options}" MATCHES "--target|--format")
     vmcu_core_target(core)
     if(core)
@@ -251,6 +265,9 @@ function(vmcu_add_model target)
     endif()
     if(arg_MEMORY MATCHES ",")
       target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
+    endif()
+    if(arg_EXTERNAL_WEIGHTS)
+      target_compile_definitions(vmcu PUBLIC VMCU_EXTERNAL_WEIGHTS)
     endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()
