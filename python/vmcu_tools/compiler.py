@@ -17,8 +17,10 @@ from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.joined_inputs import joined_inputs
 from .passes.recurring import detached, optimized
+from .passes.split_channels import split_channels
 from .passes.turned import with_time
 from .plan.plan import Plan
+from .plan.weights import chunk_bytes
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
 from .planner.read_ahead import stage_limit, with_reads
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
@@ -56,8 +58,16 @@ def compile_model(
         reason = "a container has its weights in the same file"
         raise UserError(Problem(reason, "leave out --external-weights", str(path)))
     limit = stage_limit(graph, store)
+    whole = graph
+    if store.ram is not None:
+        graph = split_channels(graph, limit, chunk_bytes)
     params = replace(options.params, stage_weight_bytes=limit)
-    return with_reads(_planned(graph, replace(options, params=params), begun), store)
+    plan = _planned(graph, replace(options, params=params), begun)
+    if len(graph.nodes) > len(whole.nodes):
+        more = len(graph.nodes) - len(whole.nodes)
+        note = f"Split layers by output channels for the weights buffer: {more:,} more layers."
+        plan = replace(plan, notes=(*plan.notes, note))
+    return with_reads(plan, store)
 
 
 def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan:

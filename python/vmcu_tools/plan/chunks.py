@@ -2,8 +2,8 @@
 """Weights in a file outside the internal flash, which the runtime reads stage by stage into RAM.
 
 A chunk has the constants of a stage. Kernels read it in a buffer in RAM, into which the parameters
-of the stage's layers point. The file has all chunks in the order of stages, so that one stream of reads
-serves them all. While a stage runs, the chunks of later ones are read.
+of the stage's layers point. The file has all chunks in the order of stages, so that one stream of
+reads serves them all. While a stage runs, the chunks of later ones are read.
 """
 
 from __future__ import annotations
