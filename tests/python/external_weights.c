@@ -155,6 +155,8 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 	err = vmcu_invoke(ctx);
 	/* No read runs when vmcu_invoke() has returned. */
 	CHECK(device.waited == device.started);
+	/* A cancelled inference starts no further read. */
+	CHECK(fault != FAULT_CANCEL || device.started <= at + VMCU_MOST_READS);
 	return err;
 }
 
