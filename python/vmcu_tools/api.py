@@ -42,7 +42,7 @@ class PlanOptions(TypedDict, total=False):
     ram: bytes or text such as "64K". external_input: the model reads its input at an address
     outside the pool. hop: rows; time: "h" or "w". state: ["IN:OUT"] or ["none"]. memory: text as on
     the command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. extra_macs, tile_cost: percent.
-    plan_seconds: seconds, from the call on.
+    external_weights: text as on the command line. plan_seconds: seconds, from the call on.
     """
 
     ram: Size | None
@@ -55,6 +55,7 @@ class PlanOptions(TypedDict, total=False):
     extra_macs: float
     tile_cost: float | None
     rotate: bool
+    external_weights: str | None
     planner: str
     target: str | None
     plan_seconds: float | None

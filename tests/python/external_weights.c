@@ -6,8 +6,9 @@
  * @file
  * @brief Runs a model with readers that are late or fail at each chunk in turn.
  *
- * MODEL_HEADER and MODEL are the model's header, in quotes, and its tables. The only argument is the
- * weights file. A thread reads it, so that a kernel which runs too early computes another answer.
+ * MODEL_HEADER and MODEL are the model's header, in quotes, and its tables. The only argument is
+ * the weights file. A thread reads it, so that a kernel which runs too early computes another
+ * answer.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -26,7 +27,7 @@
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                   \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                    \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)

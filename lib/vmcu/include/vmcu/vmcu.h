@@ -203,8 +203,8 @@ int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input);
  */
 struct vmcu_reader {
 	/**
-	 * @brief Starts to read @a bytes bytes at @a offset of the weights file into @a to, and returns
-	 * at once.
+	 * @brief Starts to read @a bytes bytes at @a offset of the weights file into @a to, and
+	 * returns at once.
 	 *
 	 * @return 0, or a negative errno. Then no wait() follows for this read.
 	 */

@@ -24,7 +24,8 @@ extern "C" {
  * @{
  */
 
-/** Reads @a bytes bytes at @a offset of the weights file; returns bytes read or a negative errno. */
+/** Reads @a bytes bytes at @a offset of the weights file; returns bytes read or a negative errno.
+ */
 typedef int (*vmcu_weights_read_t)(void *source, uint32_t offset, void *to, size_t bytes);
 
 /** A read that waits in a queue. */
