@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+#if defined(CONFIG_VMCU_EXTERNAL_WEIGHTS)
 /**
  * @defgroup vmcu_weights External weights on Zephyr
  * @{
@@ -85,6 +86,7 @@ int vmcu_weights_read_file(void *source, uint32_t offset, void *to, size_t bytes
 #endif
 
 /** @} */
+#endif
 
 #ifdef __cplusplus
 }
