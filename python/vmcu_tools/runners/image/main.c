@@ -23,6 +23,9 @@
 #if defined(IMAGE_VALUES)
 #include "values.h"
 #endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+#include "weights_file.h"
+#endif
 #include IMAGE_HEADER
 
 #if defined(IMAGE_CONTAINER)
@@ -170,64 +173,6 @@ static int bind(struct vmcu_context *ctx)
 	return vmcu_init(ctx, &MODEL_OF(IMAGE_NAME), arena + GUARD_BYTES, areas[0].size);
 #endif
 }
-
-#if defined(VMCU_EXTERNAL_WEIGHTS)
-#define TEXT_OF_(name) #name
-#define TEXT_OF(name)  TEXT_OF_(name)
-#define WEIGHTS_FILE   TEXT_OF(IMAGE_NAME) ".weights.bin"
-
-struct pending_read {
-	uint32_t offset;
-	void *to;
-	size_t bytes;
-};
-
-/** The weights file, which is read from its start for each inference. */
-struct weights_file {
-	struct pending_read reads[VMCU_MOST_READS];
-	unsigned int started;
-	unsigned int ended;
-	uint32_t position;
-	int file;
-};
-
-/** Overwrites what the read may overwrite; the bytes are read at the last moment, in wait(). */
-static int start_read(void *user, uint32_t offset, void *to, size_t bytes)
-{
-	struct weights_file *weights = user;
-
-	if (weights->started - weights->ended == VMCU_MOST_READS) {
-		return -1;
-	}
-	memset(to, GARBAGE, bytes);
-	weights->reads[weights->started++ % VMCU_MOST_READS] =
-		(struct pending_read){.offset = offset, .to = to, .bytes = bytes};
-	return 0;
-}
-
-static int wait_for_read(void *user)
-{
-	struct weights_file *weights = user;
-	const struct pending_read *read = &weights->reads[weights->ended++ % VMCU_MOST_READS];
-
-	if (read->offset == 0U) {
-		if (weights->file >= 0) {
-			io_close(weights->file);
-		}
-		weights->file = io_open(WEIGHTS_FILE, false);
-		weights->position = 0U;
-	}
-	if (read->offset != weights->position || weights->file < 0) {
-		return -1;
-	}
-	weights->position += read->bytes;
-	return (int)io_read(weights->file, read->to, read->bytes);
-}
-
-static struct weights_file weights = {.file = -1};
-static const struct vmcu_reader reader = {
-	.start = start_read, .wait = wait_for_read, .user = &weights};
-#endif
 
 /** Delivers a sample row by row and so runs the model; 1 when the file holds no further one. */
 static int push_sample(struct vmcu_context *ctx, int file)
