@@ -9,6 +9,7 @@ set(runtime
   guard.c
   stage.c
   stream.c
+  weights.c
   kernels/fetch.c
   kernels/float_sum.c
   kernels/pooling_sum.c

@@ -142,7 +142,7 @@ endfunction()
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
 #                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
-#                  [ROTATE] [ARGS <argument>...])
+#                  [ROTATE] [EXTERNAL_WEIGHTS <rate>,...] [ARGS <argument>...])
 #   vmcu_add_model(<target> NAME <name> MODEL <file> TRAIN_CLASSES <count> [RAM <bytes>]
 #                  [ARGS <argument>...])
 #
@@ -161,6 +161,10 @@ endfunction()
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
+# EXTERNAL_WEIGHTS
+#              The weights are in <build folder>/vmcu/<name>/<name>.weights.bin, which a struct
+#              vmcu_reader reads, such as 8MB/s,latency=100us,ram=20K; Zephyr:
+#              CONFIG_VMCU_EXTERNAL_WEIGHTS=y.
 # TRAIN_CLASSES
 #              Compiles with `vmcu train-head` instead of `vmcu build`: the last dense layer of so
 #              many classes is trained on the device; <name>_weights.h has its first weights.
@@ -168,7 +172,7 @@ endfunction()
 #              unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  set(values NAME MODEL RAM MEMORY PLANNER HOP TIME TRAIN_CLASSES)
+  set(values NAME MODEL RAM MEMORY PLANNER HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS)
   cmake_parse_arguments(arg "${flags}" "${values}" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
@@ -242,6 +246,15 @@ function(vmcu_add_model target)
     endif()
   endif()
 
+  if(arg_EXTERNAL_WEIGHTS)
+    list(APPEND options --external-weights "${arg_EXTERNAL_WEIGHTS}")
+    if(ZEPHYR_BASE AND NOT CONFIG_VMCU_EXTERNAL_WEIGHTS)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} EXTERNAL_WEIGHTS): set CONFIG_VMCU_EXTERNAL_WEIGHTS=y in prj.conf"
+      )
+    endif()
+  endif()
+
   if(NOT "${options}" MATCHES "--target|--format")
     vmcu_core_target(core)
     if(core)
@@ -262,6 +275,9 @@ function(vmcu_add_model target)
     endif()
     if(arg_MEMORY MATCHES ",")
       target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
+    endif()
+    if(arg_EXTERNAL_WEIGHTS)
+      target_compile_definitions(vmcu PUBLIC VMCU_EXTERNAL_WEIGHTS)
     endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()

@@ -59,6 +59,7 @@ if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
 	# Zephyr's default from 4.4 on.
 	check "gcc, C17" gcc "${WARNINGS[@]}" -std=c17 -Wpedantic "${SOURCES[@]}"
+	check "gcc, external weights" gcc -DVMCU_EXTERNAL_WEIGHTS "${WARNINGS[@]}" "${SOURCES[@]}"
 	check "gcc, containers" gcc "${WARNINGS[@]}" "${LOADING[@]}"
 fi
 if has arm-none-eabi-gcc; then
@@ -71,6 +72,7 @@ if has arm-none-eabi-gcc; then
 fi
 if has cppcheck; then
 	check "cppcheck" misra "${SOURCES[@]}"
+	check "cppcheck, external weights" misra -DVMCU_EXTERNAL_WEIGHTS lib/vmcu/weights.c
 	check "cppcheck, containers" misra -DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY \
 		-DVMCU_STREAMS "${LOADER[@]}"
 else

@@ -12,6 +12,7 @@
 #include "rotation.h"
 #include "stage.h"
 #include "streams.h"
+#include "weights.h"
 
 /** False for none, and for one whose container was refused. */
 static bool is_model(const struct vmcu_model *model)
@@ -32,6 +33,7 @@ static void start_over(struct vmcu_context *ctx, size_t size)
 	}
 	ctx->cancelled = false;
 	ctx->input = NULL;
+	vmcu_weights_init(ctx);
 #if defined(VMCU_PROFILE)
 	ctx->profile = NULL;
 #endif
@@ -307,6 +309,10 @@ VMCU_SMALL static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 	for (; err == 0 && number < end; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
+		err = vmcu_weights_wait(ctx, number);
+		if (err != 0) {
+			break;
+		}
 		vmcu_hook_stage_begin(ctx, number);
 		if (stage->schedule == NULL) {
 			run_layer(ctx, &ctx->model->layers[stage->first], false);
@@ -318,6 +324,7 @@ VMCU_SMALL static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 		}
 		err = stage_over(ctx, number);
 	}
+	vmcu_weights_end(ctx);
 	err = keep_states(ctx, err);
 	over(ctx);
 	if (ctx->cancelled) {

@@ -42,7 +42,7 @@ class PlanOptions(TypedDict, total=False):
     ram: bytes or text such as "64K". external_input: the model reads its input at an address
     outside the pool. hop: rows; time: "h" or "w". state: ["IN:OUT"] or ["none"]. memory: text as on
     the command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. extra_macs, tile_cost: percent.
-    plan_seconds: seconds, from the call on.
+    external_weights: text as on the command line. plan_seconds: seconds, from the call on.
     """
 
     ram: Size | None
@@ -55,6 +55,7 @@ class PlanOptions(TypedDict, total=False):
     extra_macs: float
     tile_cost: float | None
     rotate: bool
+    external_weights: str | None
     planner: str
     target: str | None
     plan_seconds: float | None
@@ -158,7 +159,7 @@ class ModelPlan:
 
     def write(self, folder: str | Path) -> list[Path]:
         """Writes NAME.c and NAME.h, as `vmcu build -o` does. Returns their paths."""
-        return list(write(self.emitted.files, Path(folder)))
+        return list(write(self.emitted.all_files, Path(folder)))
 
     def report(self) -> Report:
         """Returns RAM, flash and computation of the plan."""

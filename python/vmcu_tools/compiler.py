@@ -19,10 +19,13 @@ from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.joined_inputs import joined_inputs
 from .passes.recurring import detached, optimized
+from .passes.split_channels import split_channels
 from .passes.trained_head import trained_head
 from .passes.turned import with_time
 from .plan.plan import Plan
+from .plan.weights import chunk_bytes
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
+from .planner.read_ahead import stage_limit, with_reads
 from .planner.registry import DEFAULTS, PLANNERS, make_plan
 from .planner.rotate import rotate
 from .training import Training
@@ -52,6 +55,27 @@ def compile_model(
         # Without an input there is no plan either, and moving() says so.
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
+    store = options.external_weights
+    if store is None:
+        return _planned(graph, options, begun)
+    if options.container:
+        reason = "a container has its weights in the same file"
+        raise UserError(Problem(reason, "leave out --external-weights", str(path)))
+    limit = stage_limit(graph, store)
+    whole = graph
+    if store.ram is not None:
+        graph = split_channels(graph, limit, chunk_bytes)
+    params = replace(options.params, stage_weight_bytes=limit)
+    plan = _planned(graph, replace(options, params=params), begun)
+    if len(graph.nodes) > len(whole.nodes):
+        more = len(graph.nodes) - len(whole.nodes)
+        note = f"Split layers by output channels for the weights buffer: {more:,} more layers."
+        plan = replace(plan, notes=(*plan.notes, note))
+    return with_reads(plan, store)
+
+
+def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan:
+    """The plan of a graph, with a pool that rotates if that is asked for."""
     plan = make_plan(graph, options, prove=False, begun=begun)
     if not options.rotate:
         return plan

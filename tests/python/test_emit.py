@@ -216,16 +216,20 @@ POSITION = ("rows", "part", "time", "entry")
     [
         (
             "#include <vmcu/kernels.h>",
-            {one for one in STRUCTS if not one.startswith("vmcu_container_")} - SOMETIMES - STATES,
+            {one for one in STRUCTS if not one.startswith("vmcu_container_")}
+            - SOMETIMES
+            - STATES
+            - {"vmcu_chunk"},
         ),
         ("#define VMCU_STREAMS\n#include <vmcu/kernels.h>", SOMETIMES),
+        ("#define VMCU_EXTERNAL_WEIGHTS\n#include <vmcu/kernels.h>", {"vmcu_chunk"}),
         (f'#define VMCU_STREAMS\n#include "{paths.runtime() / "stream.c"}"', STATES),
         (
             f'#define VMCU_CONTAINERS\n#define VMCU_ONLINE_PLANNER\n#include "{LOADER}"',
             {one for one in STRUCTS if one.startswith("vmcu_container_")} - WITHOUT,
         ),
     ],
-    ids=["library", "streams", "states", "loader"],
+    ids=["library", "streams", "external weights", "states", "loader"],
 )
 def test_struct_sizes(tmp_path: Path, headers: str, names: set[str]) -> None:
     source = tmp_path / "sizes.c"

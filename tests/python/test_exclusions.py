@@ -10,6 +10,7 @@ from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
+from vmcu_tools.plan.chunks import WeightStore
 from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import EXCLUSIONS, CompileOptions, check_exclusions, spelled
 
@@ -28,6 +29,7 @@ VALUES = {
     "memory": ((Region("a", 1024, 0.0), Region("b", 4096, 1.0)), ["a=1K,b=4K"]),
     "hop": (1, ["1"]),
     "online": (True, []),
+    "external_weights": (WeightStore(8e6), ["8MB/s"]),
     "pareto": (True, []),
     "output": (None, ["out"]),
 }

@@ -27,8 +27,8 @@ MACROS = sorted(
 SETS = [
     [name for name in MACROS if name not in without.split()]
     for without in (
-        "VMCU_POOL_ROTATE VMCU_SEVERAL_POOLS VMCU_NO_REQUANT_FLOAT",
-        "VMCU_POOL_GUARD VMCU_SEVERAL_POOLS VMCU_STREAMS VMCU_NO_REQUANT_FIXED",
+        "VMCU_POOL_ROTATE VMCU_SEVERAL_POOLS VMCU_EXTERNAL_WEIGHTS VMCU_NO_REQUANT_FLOAT",
+        "VMCU_POOL_GUARD VMCU_SEVERAL_POOLS VMCU_STREAMS VMCU_CONTAINERS VMCU_NO_REQUANT_FIXED",
         "VMCU_POOL_ROTATE VMCU_POOL_GUARD VMCU_STREAMS VMCU_CONTAINERS VMCU_NO_REQUANT_FLOAT",
     )
 ]
@@ -103,7 +103,8 @@ def test_headers_compile_alone_on_zephyr(language: str, zephyr_command: list[str
     names, numbers = symbols("bool"), symbols("int")
     assert {"VMCU_PROFILE", "VMCU_REGISTRY", "VMCU_SLOTS", "VMCU_SHELL"} < set(names)
     keep = {"VMCU", "VMCU_REQUANT_FIXED", "VMCU_REQUANT_FLOAT"}
-    most = set(names) - {"VMCU_POOL_ROTATE", "VMCU_SEVERAL_POOLS"}
+    most = set(names) - {"VMCU_POOL_ROTATE", "VMCU_SEVERAL_POOLS", "VMCU_EXTERNAL_WEIGHTS"}
+    alone = most | {"VMCU_EXTERNAL_WEIGHTS"}
     command = list(zephyr_command)
     if LANGUAGES[language] == "c++":
         command[0] = re.sub(r"gcc$", "g++", command[0])
@@ -111,7 +112,7 @@ def test_headers_compile_alone_on_zephyr(language: str, zephyr_command: list[str
         command += ["-Wno-volatile", "-Wno-register"]
     off = "".join(f"#undef CONFIG_{name}\n" for name in {*names, *numbers} - keep)
     for header in (*headers(INCLUDE), *headers(PORT)):
-        for on in (set(), *({name} for name in mentioned(header) & most), most):
+        for on in (set(), *({name} for name in mentioned(header) & alone), most):
             defined = sorted(on - keep) + (numbers if on else [])
             lines = off + "".join(f"#define CONFIG_{name} 1\n" for name in defined)
             assert complaints(command, language, header, lines) == "", (header, on)

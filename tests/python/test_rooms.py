@@ -30,7 +30,7 @@ ROOMS = (
         "planner.regions",
         "planner.others",
     ),
-    *("planner.anytime", "planner.registry", "planner.rotate", "compiler"),
+    *("planner.anytime", "planner.registry", "planner.rotate", "planner.read_ahead", "compiler"),
     *(
         "emit",
         "container",

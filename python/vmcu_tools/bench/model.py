@@ -170,7 +170,7 @@ def bench(
     """
     machine = board(target).suited(plan)
     sample = make_samples(plan.graph, 1, 0, seed)[0]
-    files = emit(plan, MODEL_NAME).files
+    files = emit(plan, MODEL_NAME).all_files
     subject = Subject(plan, tuple(rows(plan)), lambda at: machine.build(files, MODEL_NAME, at))
     report, outputs = counted(subject, machine, name, sample, flash, keep)
     check_outputs(plan, sample, outputs, target)

@@ -105,24 +105,26 @@ def run(args: argparse.Namespace) -> int:
     from ..planner.anytime import INTERRUPTED
     from ..report import model
     from ..report.build import print_report
-    from ..report.cycles import estimated_time
+    from ..report.cycles import cycle_seconds, estimated_time
     from ..report.terminal import console, write_json
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
-    report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
+    board = None if args.board is None else board_of(args.board)
+    cycle_s = None if board is None or board.unknown else cycle_seconds(board)
+    report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
     time = ""
-    if args.board is not None:
-        time = estimated_time(sum(step.cycles for step in report.steps), board_of(args.board))
+    if board is not None:
+        time = estimated_time(sum(step.cycles for step in report.steps), board)
     print_report(report, console(), args.all, time)
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
         path.write_bytes(content)
     written = []
     if args.output:
-        files = emitted.files if args.format == "c" else one_file(args, plan, name)
+        files = emitted.all_files if args.format == "c" else one_file(args, plan, name)
         written = write(files, args.output)
     for path in written:
         print(f"wrote {path}")
@@ -141,7 +143,7 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     return [(path, drawn(plan, report)) for path, drawn in wanted if path]
 
 
-def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, bytes]:
+def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str | bytes]:
     """The container of a plan. Raises UserError for what no container has."""
     from .. import container
 

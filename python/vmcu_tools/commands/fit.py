@@ -94,6 +94,7 @@ def _check(args: argparse.Namespace) -> None:
         "--planner": args.planner != DEFAULT_PLANNER,
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
+        "--external-weights": args.external_weights is not None,
     }
     reason = "{} cannot be combined with fit, which looks for other plans in one pool"
     refuse_with(others, reason, "leave it out", args.model)

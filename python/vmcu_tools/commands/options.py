@@ -21,6 +21,7 @@ from .values import (
     percentage,
     seconds,
     target_name,
+    weight_store,
     word,
     zephyr_target,
 )
@@ -192,6 +193,14 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="NAME=SIZE[:CYCLES],...",
         help="use several memories, the fast ones first, for example "
         "dtcm=64K,sram=320K,psram=8M:10; CYCLES: wait states of an access (default 0, 1, 2, ...)",
+    )
+    plan.add_argument(
+        "--external-weights",
+        type=weight_store,
+        metavar="RATE[,latency=TIME][,ram=SIZE]",
+        help="write weights into NAME.weights.bin, which the runtime reads stage by stage into a "
+        "buffer in RAM, for example from SPI flash with 8MB/s,latency=100us,ram=20K; ram: bytes of "
+        "the buffer (default: as many as reading one stage ahead needs)",
     )
     return parser
 

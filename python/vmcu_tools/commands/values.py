@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..plan.chunks import WeightStore
 from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from .parser import suggestion
 
@@ -109,6 +110,28 @@ def serial_flash(text: str) -> SerialFlash:
     if not 4 <= sizes["line"] <= sizes["cache"] // 2:
         raise argparse.ArgumentTypeError("a line has 4 bytes or more, up to half of the cache")
     return SerialFlash(bus, float(match[1]) * 1e6, sizes["cache"], sizes["line"])
+
+
+def weight_store(text: str) -> WeightStore:
+    """'8MB/s,latency=100us,ram=20K' to a memory with a weights file; MB is a million bytes, as on
+    datasheets."""
+    rate, *options = text.split(",")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)MB/s", rate.strip(), re.ASCII | re.IGNORECASE)
+    latency, ram = 0.0, None
+    for option in options:
+        name, _, value = option.strip().partition("=")
+        time = re.fullmatch(r"(\d+(?:\.\d+)?)us", value, re.ASCII)
+        if name == "latency" and time is not None:
+            latency = float(time[1]) / 1e6
+        elif name == "ram":
+            ram = byte_count(value)
+        else:
+            match = None
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no memory for weights; write for example 8MB/s,latency=100us,ram=20K"
+        )
+    return WeightStore(float(match[1]) * 1e6, latency, ram)
 
 
 def count(text: str) -> int:

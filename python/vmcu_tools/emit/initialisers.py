@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..ops.values import STRUCTS, Array, Struct, StructArray, Value
+from ..plan.weights import Key, key_of
+
+# The macro of an address in the weights buffer.
+EXTERNAL = "VMCU_EXTERNAL"
 
 # C type and values per line; the widest value of each type, and a word in hexadecimal one step
 # further in, then stays within 100 columns.
@@ -90,18 +94,23 @@ class Definition:
 @dataclass
 class Constants:
     """All const objects of a model, in the order in which they are first needed. `about`: what
-    is to be said above the next of them."""
+    is to be said above the next of them. `external`: offsets in the weights buffer by array, where
+    arrays are read from a file."""
 
     prefix: str
     about: tuple[str, ...] = ()
     definitions: list[Definition] = field(default_factory=list)
     weights_bytes: int = 0
     tables_bytes: int = 0
-    _names: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    external: Mapping[Key, int] | None = None
+    _names: dict[Key, str] = field(default_factory=dict)
 
     def array(self, label: str, array: Array) -> str:
-        """The name of an array with these values, defined now unless an equal one exists."""
-        key = (array.values.dtype.name, array.values.tobytes())
+        """The address of an array with these values, defined now unless an equal one exists or it
+        is external."""
+        key = key_of(array)
+        if self.external is not None:
+            return f"{EXTERNAL}({self.external[key]})"
         if key not in self._names:
             name = f"{self.prefix}_{label}_{array.role}"
             c_type = LAYOUT[array.values.dtype.name][0]

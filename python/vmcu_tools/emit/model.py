@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
 from ..plan.pools import POOL_NUMBER
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
+from ..plan.weights import layouts_of
 from .initialisers import Constants, rows_of
 from .names import check_name
 from .proof import prove
 from .schedule import Part, written
 from .stream import StreamRow, stream_row
 from .structs import (
+    CHUNK,
     IO,
     LAYER,
     MODEL,
@@ -37,9 +39,11 @@ from .structs import (
     STREAM,
     STREAM_BYTES,
     TENSOR,
+    WEIGHTS_BYTES,
 )
 from .text import comment, environment, string
 
+WEIGHTS_SUFFIX = ".weights.bin"
 UINT16_MAX = 2**16 - 1
 UINT8_MAX = 2**8 - 1
 
@@ -47,11 +51,18 @@ UINT8_MAX = 2**8 - 1
 @dataclass(frozen=True)
 class Emitted:
     """C files by name. `weights_bytes` counts arrays (weights, biases, factors, softmax tables),
-    `tables_bytes` everything else that a model keeps in flash on a 32-bit core."""
+    `tables_bytes` everything else that a model keeps in flash on a 32-bit core. `weights`: the
+    weights file by its name, if arrays are external; they are not in flash then."""
 
     files: dict[str, str]
     weights_bytes: int
     tables_bytes: int
+    weights: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def all_files(self) -> dict[str, str | bytes]:
+        """The C files and the weights file."""
+        return {**self.files, **self.weights}
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,7 @@ def emit(plan: Plan, name: str, command: str = "") -> Emitted:
     cannot hold.
     """
     emitted = write_tables(plan, name, command)
-    prove(emitted.files, name, plan)
+    prove(emitted.files, name, plan, b"".join(emitted.weights.values()))
     return emitted
 
 
@@ -249,7 +260,13 @@ class _Emitter:
     def run(self, command: str) -> Emitted:
         layers: list[LayerRow] = []
         stages = []
+        weights = self.plan.weights
+        layouts = layouts_of(self.plan) if weights is not None else []
         for number, steps in enumerate(self.plan.stages):
+            if weights is not None:
+                chunk = weights.chunk_of(number)
+                to = chunk.to if chunk is not None else 0
+                self.constants.external = {k: to + at for k, at in layouts[number].offsets.items()}
             stages.append(self._stage(number, len(layers), steps))
             for step in steps:
                 layers.append(self._layer(len(layers), step))
@@ -262,6 +279,7 @@ class _Emitter:
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,
             "regions": self.plan.regions,
+            "weights": weights,
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": rows_of([*map(str, self.inputs)], 12),
@@ -282,7 +300,10 @@ class _Emitter:
             text = _rendered({**values, "maker": ""}, "c")
             values["stream"] = replace(self.stream, model=zlib.crc32(text.encode()))
         files = {f"{self.name}.{suffix}": _rendered(values, suffix) for suffix in ("c", "h")}
-        return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
+        found = {}
+        if weights is not None:
+            found[f"{self.name}{WEIGHTS_SUFFIX}"] = b"".join(layout.data for layout in layouts)
+        return Emitted(files, self.constants.weights_bytes, self._tables_bytes(), found)
 
     def _layer(self, number: int, step: Step) -> LayerRow:
         node, layer = step.node, step.bind(self.graph)
@@ -383,12 +404,14 @@ class _Emitter:
         )
 
     def _tables_bytes(self) -> int:
+        weights = self.plan.weights
         ports = (*self.graph.inputs, *self.graph.outputs)
         names = [self.name, *(port.name for port in ports)]
         return (
             self.constants.tables_bytes
             + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
+            + (WEIGHTS_BYTES + CHUNK.size * len(weights.chunks) if weights is not None else 0)
             + (POOLS_BYTES if self.plan.regions else 0)
             + (STREAM_BYTES + STREAM.size + 4 * len(self.plan.stages[0]) if self.stream else 0)
             + TENSOR.size * len(self.index)

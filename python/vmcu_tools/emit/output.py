@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import Problem, UserError
 
 
-def write(files: Mapping[str, str | bytes], out_dir: Path | str) -> list[Path]:
+def write(files: Mapping[str, str] | Mapping[str, str | bytes], out_dir: Path | str) -> list[Path]:
     """Writes all files under `out_dir`, made if missing; they appear complete or not at all."""
     folder = Path(out_dir)
     finished = {folder / name: text for name, text in files.items()}

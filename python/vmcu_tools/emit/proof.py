@@ -13,6 +13,7 @@ from ..machine import between, kernels, rotation, tables
 from ..machine.decoded import Claims, Decoded, Row, decode, kernel_params
 from ..machine.mcu import VirtualMcu
 from ..machine.tables import expect
+from ..machine.weights import WeightsBuffer, read_arrays
 from ..ops import Layer, ProgramLayer, kernel_of
 from ..ops.values import ENUMERATORS, Array, Struct, StructArray, Value
 from ..plan.plan import Plan
@@ -21,22 +22,25 @@ from ..plan.plan import Plan
 _TYPED = re.compile(r"U?INT\d+_C\((-?\d+)\)")
 
 
-def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
+def prove(files: Mapping[str, str], name: str, plan: Plan, weights: bytes = b"") -> Decoded:
     """Reads the files of model `name` back and replays an inference call by call, on what they
     say and with the kernels run on their constants.
 
-    plan: whose graph, and which node each layer stands for; nothing else is taken from it. Raises
+    plan: whose graph, and which node each layer stands for; nothing else is taken from it. weights:
+    the weights file, if the plan has one. Raises
     PlanError where a byte would be lost or overwritten, or computed otherwise than the graph means.
     """
-    return prove_objects(tables.read(files, name), name, plan)
+    return prove_objects(tables.read(files, name), name, plan, weights)
 
 
-def prove_objects(objects: tables.Objects, name: str, plan: Plan) -> Decoded:
+def prove_objects(objects: tables.Objects, name: str, plan: Plan, weights: bytes = b"") -> Decoded:
     """prove() of tables in whatever form, as the objects that they are."""
     decoded = decode(objects, name, plan.graph, Claims.of(plan))
+    buffers = WeightsBuffer(objects, name, weights, len(decoded.plan.stages))
+    numbers = (number for number, steps in enumerate(decoded.plan.stages) for _ in steps)
     proven: set[kernels.Case] = set()
-    for layer, row in zip(decoded.layers, decoded.rows, strict=True):
-        _check_kernel(decoded, objects, layer, row, proven)
+    for layer, row, stage in zip(decoded.layers, decoded.rows, numbers, strict=True):
+        _check_kernel(decoded, objects, layer, row, proven, buffers.at(stage))
     if decoded.plan.rotation is None:
         VirtualMcu(decoded.plan, decoded.calls).prove()
     else:
@@ -50,15 +54,17 @@ def _check_kernel(
     layer: Layer[Any],
     row: Row,
     proven: set[kernels.Case],
+    buffer: bytes,
 ) -> None:
     """A layer's entry point and parameters are those of its node. proven: cases of programs that
-    have been run."""
+    have been run. buffer: the weights buffer while the layer runs."""
     who = f"layer '{layer.node.name}'"
     wanted = kernel_of(decoded.plan.graph, layer)
     expect(row.kernel == wanted.symbol, f"{who} runs {row.kernel}")
     found = kernel_params(objects, row)
     if wanted.params is None:
         return
+    found = read_arrays(wanted.params, found, buffer)
     expect(objects.types.get(row.params) == wanted.params.type, f"{who} has other parameters")
     expect(_same(wanted.params, found), f"{who} has other parameters")
     if isinstance(layer, ProgramLayer) and not layer.sums:

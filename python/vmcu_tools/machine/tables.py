@@ -33,7 +33,10 @@ _DEFINITION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MACRO = re.compile(r"^#define (\w+) (\S.*)$", re.MULTILINE)
-_BESIDES = re.compile(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(")
+_BESIDES = re.compile(
+    r"#(include|if|endif|error|define VMCU_EXTERNAL)\b|VMCU_MODEL_REGISTER\("
+    r"|static uint8_t \w+_weights\["
+)
 # What looks like a comment within a string is none. Without a group around the string the search
 # jumps from one first character to the next.
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)

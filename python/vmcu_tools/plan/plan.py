@@ -12,6 +12,7 @@ from ..ops import Form, Layer, bind
 from ..ops.layer import SCRATCH_ALIGN as SCRATCH_ALIGN
 from ..ops.layer import STACK_SCRATCH
 from .choice import Choice
+from .chunks import ExternalWeights
 from .pools import Pool, Region, pool_at, pools_of
 
 # What the executor notes down about a layer of a stage of several: how many calls it has made.
@@ -104,6 +105,7 @@ class Plan:
     are those of the stage that never ends.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
+    `weights`: of a plan whose constants are in a file, how they are read.
     `choices`: what else could have been chosen, where CompileOptions.choices asks for it.
     """
 
@@ -125,6 +127,7 @@ class Plan:
     saved: tuple[int, int] | None = None
     regions: tuple[Region, ...] = ()
     choices: tuple[Choice, ...] = ()
+    weights: ExternalWeights | None = None
 
     @property
     def pools(self) -> tuple[Pool, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ..errors import Problem, UserError
+from ..plan.chunks import WeightStore
 from ..plan.pools import Region
 from .params import DEFAULT_PARAMS, SearchParams
 
@@ -42,7 +43,8 @@ class CompileOptions:
     the axis of the file's images that is time for `hop`, "h" or "w". state: inputs that are outputs
     of the call before, each "input:output"; None: those whose names say so, see passes/fed_back.py;
     ("none",): as ().
-    online: whole layers, which a device can place anew.
+    online: whole layers, which a device can place anew. external_weights: the memory from which the
+    constants of stages are read into RAM, None: they are in flash.
 
     container: the plan is for a container. original: of a planner that comes from elsewhere, the
     plan as that tool makes and counts it, which is to be compared and cannot be emitted. choices:
@@ -64,6 +66,7 @@ class CompileOptions:
     time: str | None = None
     state: Sequence[str] | None = ()
     online: bool = False
+    external_weights: WeightStore | None = None
     container: bool = False
     original: bool = False
     choices: bool = False
@@ -90,6 +93,7 @@ class Exclusion:
 
 
 _ONE_POOL = "devices plan whole tensors in one pool"
+_READS = "weights are read for one inference after the other, by tables in C"
 _NO_PLAN = "it plans for each limit in turn and writes nothing"
 EXCLUSIONS = (
     Exclusion(
@@ -115,6 +119,11 @@ EXCLUSIONS = (
             "external_input": "the input is in one of the memories",
             "plan_seconds": "it has a search of its own",
         },
+    ),
+    Exclusion(
+        "external_weights",
+        dict.fromkeys(("stream_input", "hop", "online", "pareto"), _READS)
+        | {"planner": "only the default planner supports external weights"},
     ),
     Exclusion("external_input", {"stream_input": "pushed rows are in the pool"}),
     Exclusion(

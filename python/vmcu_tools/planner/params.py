@@ -27,6 +27,8 @@ class SearchParams:
 
     longest_stage: int = 96
     """Layers of a fused stage, at most; 1: layers one by one."""
+    stage_weight_bytes: int | None = None
+    """Bytes of constants of a fused stage, at most; None: any number."""
     tiles: tuple[int | None, ...] = TILES
     """Bytes of output that a call computes, the large before the small; None: a whole row."""
     low_limits_first: bool = True

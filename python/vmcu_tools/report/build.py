@@ -11,6 +11,7 @@ from ..plan.choice import Choice
 from .model import AnewReport, HopReport, MemoryReport, ModelReport, StepReport
 from .terminal import say
 from .text import counted, names_for, table
+from .weights import sentences
 
 BAR = 20
 # Layers in the table, those with the most pool bytes, unless all are asked for.
@@ -43,14 +44,17 @@ def totals(report: ModelReport) -> list[tuple[str, str]]:
     flash = report.weights_bytes + report.tables_bytes
     extra = f", {report.macs_extra:,} more by recomputation" if report.macs_extra else ""
     seconds = f"{report.solve_seconds:.2f} s"
+    weights = report.weights
+    reads = "" if weights is None else f", and {weights.ram_bytes:,} bytes for weights"
     pool = f"the pools in {len(report.memories)} memories" if report.memories else "the pool"
     return [
-        ("RAM", f"{report.pool_bytes:,} bytes, {pool}: all activations and kernel scratch"),
+        ("RAM", f"{report.pool_bytes:,} bytes, {pool}: all activations and kernel scratch{reads}"),
         (
             "flash",
             f"{flash:,} bytes: weights {report.weights_bytes:,}, tables {report.tables_bytes:,}; "
             "without code",
         ),
+        *([] if weights is None else [("file", f"{weights.file_bytes:,} bytes of weights")]),
         ("MACs", f"{report.macs:,} {'a hop' if report.hop else 'an inference'}{extra}"),
         ("plan", f"planner {report.planner}, {seconds}; replayed byte by byte without an error"),
     ]
@@ -101,7 +105,7 @@ def facts(report: ModelReport) -> list[str]:
             f"The origin of the pool advances by {report.rotation_step:,} bytes after each "
             f"inference. {report.rotation_overhang:,} bytes of the pool are rotation overhead."
         )
-    return found
+    return found + ([] if report.weights is None else sentences(report.weights))
 
 
 def print_hop(hop: HopReport, macs: int, console: Console) -> None:

@@ -35,10 +35,15 @@ def cycles_of(plan: Plan) -> list[int]:
     return [layer_cycles(step.bind(plan.graph)) for step in plan.steps]
 
 
-def milliseconds(cycles: int, board: Board) -> float:
-    """What cycles on a Cortex-M4 without wait states become on a board that has an estimate."""
+def cycle_seconds(board: Board) -> float:
+    """What a cycle on a Cortex-M4 without wait states becomes on a board that has an estimate."""
     assert board.megahertz is not None
-    return cycles * board.cycle_factor / board.megahertz / 1000
+    return board.cycle_factor / board.megahertz / 1e6
+
+
+def milliseconds(cycles: int, board: Board) -> float:
+    """As cycle_seconds(), of many cycles."""
+    return 1000 * cycles * cycle_seconds(board)
 
 
 def printed(time: float) -> str:

@@ -14,6 +14,7 @@ from .cycles import cycles_of
 from .page.lives import Lives, lives_of
 from .page.names import names_of
 from .page.peak import peak_of
+from .weights import WeightsReport, weights_report
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class ModelReport:
     `pool_bytes` has for that. `hop`: where the window moves; all multiply-accumulates but the
     file's are of a hop. `fields`: inputs that are one row, with their bytes. `peak_step`: the
     layer that needs the most bytes of the pool, -1 while the caller writes the input; `peak`: why
-    it does."""
+    it does. `weights`: of constants in a file, which `weights_bytes` does not include."""
 
     model: str
     planner: str
@@ -137,10 +138,14 @@ class ModelReport:
     hop: HopReport | None = None
     peak_step: int = -1
     peak: str = ""
+    weights: WeightsReport | None = None
 
 
-def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
-    """The figures of a plan whose tables have been emitted under `name`."""
+def report(
+    plan: Plan, name: str, tables_bytes: int, weights_bytes: int, cycle_s: float | None = None
+) -> ModelReport:
+    """The figures of a plan whose tables have been emitted under `name`. cycle_s: as
+    weights_report() has it."""
     graph = plan.graph
     found = lives_of(plan)
     peak_step, peak = _peak(plan, found)
@@ -189,6 +194,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         hop=hop_of(plan),
         peak_step=peak_step,
         peak=peak,
+        weights=weights_report(plan, cycle_s),
     )
 
 

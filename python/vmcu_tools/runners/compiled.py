@@ -49,6 +49,8 @@ COMMON_FLAGS = (
 )
 
 
+# What emit() writes: C, and the weights file.
+ModelFiles = Mapping[str, str] | Mapping[str, str | bytes]
 RunnerT = TypeVar("RunnerT", bound="CompiledRunner")
 
 
@@ -115,7 +117,7 @@ class CompiledRunner(ABC):
         refuse_stream(plan)
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
-            image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            image = target.build(emit(plan, MODEL_NAME).all_files, MODEL_NAME, Path(folder))
             return target.execute(image, plan, samples)
 
     def run_container(
@@ -148,7 +150,7 @@ class CompiledRunner(ABC):
         is converted here, and the memory that values take is not the board's, see roomy()."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan).roomy()
-            files = emit(plan, MODEL_NAME).files
+            files = emit(plan, MODEL_NAME).all_files
             image = target.build(files, MODEL_NAME, Path(folder), image_values.most_bytes(plan))
             (image.parent / INPUT_FILE).write_bytes(image_values.packed(plan, samples))
             target._start(image)
@@ -160,7 +162,7 @@ class CompiledRunner(ABC):
         what the next hop needs: int8 (hops, bytes), outputs one behind the other."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
-            image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            image = target.build(emit(plan, MODEL_NAME).all_files, MODEL_NAME, Path(folder))
             return target.stream(image, plan, rows)
 
     def stream(self, image: Path, plan: Plan, rows: np.ndarray) -> np.ndarray:
@@ -180,6 +182,7 @@ class CompiledRunner(ABC):
             ROTATING: plan.rotation,
             "-DVMCU_SEVERAL_POOLS": plan.regions,
             STREAMS: plan.graph.hop,
+            "-DVMCU_EXTERNAL_WEIGHTS": plan.weights,
         }
         return self._defining(wanted)
 
@@ -193,9 +196,7 @@ class CompiledRunner(ABC):
         flags = (*self.flags, "-DVMCU_CONTAINERS")
         return replace(self, name=f"{self.name}{LOADING}", flags=flags, container=True)
 
-    def build(
-        self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
-    ) -> Path:
+    def build(self, files: ModelFiles, name: str, folder: Path, values: int | None = None) -> Path:
         """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
         largest input or output, if the image is to take values in the file's form."""
         if self.container:
@@ -203,7 +204,7 @@ class CompiledRunner(ABC):
         return self.compile(files, name, folder, values)
 
     def compile(
-        self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
+        self, files: ModelFiles, name: str, folder: Path, values: int | None = None
     ) -> Path:
         """build() of files that have the model as the target takes it, a container where it loads
         one."""
@@ -290,11 +291,12 @@ class CompiledRunner(ABC):
             )
 
 
-def loaded_files(files: Mapping[str, str], name: str) -> dict[str, str]:
+def loaded_files(files: ModelFiles, name: str) -> dict[str, str]:
     """A model's emitted files with a container in place of its tables. Of the C only the header is
     used, for the sizes of what an image keeps for itself."""
-    header = {file: text for file, text in files.items() if file.endswith(".h")}
-    return {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
+    text = {file: text for file, text in files.items() if isinstance(text, str)}
+    header = {file: text for file, text in text.items() if file.endswith(".h")}
+    return {**header, f"{name}.c": container.as_c(container.of_tables(text, name))}
 
 
 def container_files(opened: Opened, name: str, loaded: bool) -> dict[str, str]:

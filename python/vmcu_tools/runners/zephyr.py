@@ -141,6 +141,10 @@ class ZephyrRunner:
 
     def _image(self, plan: Plan, **options: bool) -> _Image:
         """The application of a plan, with more options of vmcu's, without their prefix."""
+        if plan.weights is not None:
+            reason = "vmcu writes no Zephyr application that reads external weights"
+            hint = "use --on host, or write one as samples/big_model"
+            raise UserError(Problem(reason, hint, plan.graph.origin))
         files = emit(plan, MODEL_NAME).files
         if self.container:
             files = loaded_files(files, MODEL_NAME)

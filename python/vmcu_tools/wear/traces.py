@@ -67,7 +67,7 @@ def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
-        image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
+        image = machine.build(emit(plan, MODEL_NAME).all_files, MODEL_NAME, folder)
         markers = replace(markers_of(image, MODEL_NAME), trace_bytes=ram)
         counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))

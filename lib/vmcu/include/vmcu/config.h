@@ -36,6 +36,10 @@
 #define VMCU_STREAMS 1
 #endif
 
+#if defined(CONFIG_VMCU_EXTERNAL_WEIGHTS)
+#define VMCU_EXTERNAL_WEIGHTS 1
+#endif
+
 #if defined(CONFIG_VMCU_CONTAINERS)
 #define VMCU_CONTAINERS 1
 #endif
@@ -83,6 +87,10 @@
 #error "VMCU_SEVERAL_POOLS and VMCU_CONTAINERS cannot be combined"
 #endif
 
+#if defined(VMCU_EXTERNAL_WEIGHTS) && (defined(VMCU_STREAMS) || defined(VMCU_CONTAINERS))
+#error "VMCU_EXTERNAL_WEIGHTS cannot be combined with VMCU_STREAMS or VMCU_CONTAINERS"
+#endif
+
 /*
  * VMCU_CONFIGURED(name) is the name with the options that change structs or kernels. Functions that
  * set up structs, and models, have such names: if the library, a model and the application were
@@ -125,6 +133,12 @@
 #define VMCU_NAME_CONTAINERS
 #endif
 
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+#define VMCU_NAME_WEIGHTS _with_external_weights
+#else
+#define VMCU_NAME_WEIGHTS
+#endif
+
 #if defined(VMCU_NO_REQUANT_FIXED)
 #define VMCU_NAME_REQUANT _without_fixed
 #elif defined(VMCU_NO_REQUANT_FLOAT)
@@ -135,9 +149,10 @@
 
 #define VMCU_CONFIGURED(name)                                                                      \
 	VMCU_EXPANDED(name, VMCU_NAME_GUARD, VMCU_NAME_ROTATE, VMCU_NAME_PROFILE, VMCU_NAME_POOLS, \
-		      VMCU_NAME_STREAMS, VMCU_NAME_CONTAINERS, VMCU_NAME_REQUANT)
-#define VMCU_EXPANDED(name, a, b, c, d, e, f, g) VMCU_JOINED(name, a, b, c, d, e, f, g)
-#define VMCU_JOINED(name, a, b, c, d, e, f, g)   name##a##b##c##d##e##f##g
+		      VMCU_NAME_STREAMS, VMCU_NAME_CONTAINERS, VMCU_NAME_WEIGHTS,                  \
+		      VMCU_NAME_REQUANT)
+#define VMCU_EXPANDED(name, a, b, c, d, e, f, g, h) VMCU_JOINED(name, a, b, c, d, e, f, g, h)
+#define VMCU_JOINED(name, a, b, c, d, e, f, g, h)   name##a##b##c##d##e##f##g##h
 
 #define vmcu_init       VMCU_CONFIGURED(vmcu_init)
 #define vmcu_init_pools VMCU_CONFIGURED(vmcu_init_pools)

@@ -197,6 +197,19 @@ struct vmcu_stream {
 };
 #endif
 
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+/** The constants of a stage in the weights file of a model built with --external-weights. */
+struct vmcu_chunk {
+	uint32_t offset; /**< in the weights file */
+	uint32_t bytes;
+	uint32_t to;    /**< offset in the weights buffer */
+	uint16_t stage; /**< the stage whose kernels read it */
+	uint16_t start; /**< the stage before whose kernels its read starts: no later one needs the
+			 * bytes in the buffer that it overwrites
+			 */
+};
+#endif
+
 /** A compiled model. */
 struct vmcu_model {
 	const char *name;
@@ -223,6 +236,11 @@ struct vmcu_model {
 #if defined(VMCU_SEVERAL_POOLS)
 	uint32_t pools[VMCU_MOST_POOLS]; /**< bytes of each pool; pool_bytes is their sum */
 	uint8_t pool_count;              /**< number of pools; 0: one pool of pool_bytes */
+#endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const struct vmcu_chunk *chunks; /**< in the order of stages, and of the weights file */
+	uint8_t *weights;                /**< buffer that the kernels' parameters point into */
+	uint16_t chunk_count;
 #endif
 #if defined(VMCU_CONTAINERS)
 	/** For a model from a container: the container's address, to which the tables' pointers

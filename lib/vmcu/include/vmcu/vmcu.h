@@ -101,6 +101,11 @@ struct vmcu_context {
 #if defined(VMCU_PROFILE)
 	struct vmcu_profile *profile; /**< see vmcu/profile.h */
 #endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const struct vmcu_reader *reader; /**< see vmcu_set_reader() */
+	uint16_t reads_started;           /**< reads of the inference, in the order of chunks */
+	uint16_t reads_ended;
+#endif
 };
 
 /**
@@ -188,12 +193,57 @@ size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
  */
 int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input);
 
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+/** Most reads that have started and not ended. */
+#define VMCU_MOST_READS 4
+
+/**
+ * Reads the weights file of a model built with --external-weights. The calling thread is that of
+ * vmcu_invoke(). Reads can be queued: they end in the order in which they started.
+ */
+struct vmcu_reader {
+	/**
+	 * @brief Starts to read @a bytes bytes at @a offset of the weights file into @a to, and
+	 * returns at once.
+	 *
+	 * @return 0, or a negative errno. Then no wait() follows for this read.
+	 */
+	int (*start)(void *user, uint32_t offset, void *to, size_t bytes);
+	/**
+	 * @brief Waits until the oldest read that has started ends.
+	 *
+	 * @return Bytes read, or a negative errno.
+	 */
+	int (*wait)(void *user);
+	void *user; /**< passed to both functions */
+};
+
+/**
+ * @brief Sets what reads the weights of a model that was built with --external-weights.
+ *
+ * While a stage runs, the weights of later stages are read. An error of the reader ends the
+ * inference: vmcu_invoke() returns its code, or -EIO after a short read. The outputs are then not
+ * valid, and the next inference starts again. vmcu_invoke() never returns while a read runs. The
+ * weights buffer belongs to the model: do not run the model in two threads at the same time.
+ *
+ * @param ctx    Context that vmcu_init() has set up.
+ * @param reader Must exist as long as the context is used.
+ *
+ * @retval 0        Done.
+ * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
+ * @retval -ENOTSUP The model was not built with --external-weights.
+ */
+int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader);
+#endif
+
 /**
  * @brief Runs the model once.
  *
  * @retval 0          The outputs are ready.
  * @retval -EINVAL    @a ctx is NULL or was not set up, or vmcu_set_input() was not called for an
- *                    external input.
+ *                    external input, or vmcu_set_reader() for external weights.
+ * @retval -EIO       Only with VMCU_EXTERNAL_WEIGHTS: a read of weights was short. Other errors of
+ *                    the reader are returned as they are.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD: other code wrote next to the pool.

@@ -18,6 +18,7 @@ from dataclasses import replace
 from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
+from ...plan.weights import chunk_bytes
 from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
 from . import bands
@@ -59,6 +60,12 @@ class Partitioner(Footprints):
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.easing = 0
         self.cut_short = False
+        self.most = params.stage_weight_bytes or 0
+        # Bytes of all nodes in front of one, if they have a limit.
+        self.constants: list[int] | None = None
+        if params.stage_weight_bytes is not None:
+            each = (chunk_bytes(graph, node) for node in graph.nodes)
+            self.constants = list(itertools.accumulate(each, initial=0))
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
         """As least_peak(), within ever higher limits: the stages that only a high one allows are
@@ -102,6 +109,8 @@ class Partitioner(Footprints):
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
         if self.bands and not self.is_in_one_band(first, stop):
+            return []
+        if self.constants is not None and self.constants[stop] - self.constants[first] > self.most:
             return []
         if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.

@@ -23,6 +23,9 @@
 #if defined(IMAGE_VALUES)
 #include "values.h"
 #endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+#include "weights_file.h"
+#endif
 #include IMAGE_HEADER
 
 #if defined(IMAGE_CONTAINER)
@@ -359,6 +362,12 @@ int main(void)
 		io_print("vmcu_set_input failed\n");
 		return EXIT_INIT;
 	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (vmcu_set_reader(&context, &reader) != 0) {
+		io_print("vmcu_set_reader failed\n");
+		return EXIT_INIT;
+	}
+#endif
 #if defined(IMAGE_VALUES)
 	if (!values_open(context.model, from)) {
 		io_print("cannot read " INPUT_FILE "\n");

@@ -1,0 +1,52 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Reads weights ahead of the stages that need them. Without VMCU_EXTERNAL_WEIGHTS there is
+ * no code.
+ */
+
+#ifndef VMCU_WEIGHTS_H_
+#define VMCU_WEIGHTS_H_
+
+#include <vmcu/vmcu.h>
+
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+
+/** Sets up a context without a reader. */
+void vmcu_weights_init(struct vmcu_context *ctx);
+
+/**
+ * @brief Starts the reads that can start before stage @a number, and waits for the stage's weights.
+ *
+ * @return 0, -EINVAL without a reader, -EIO after a short read, or the reader's negative errno.
+ */
+int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number);
+
+/** Ends an inference: waits for all reads that have started. */
+void vmcu_weights_end(struct vmcu_context *ctx);
+
+#else
+
+static inline void vmcu_weights_init(struct vmcu_context *ctx)
+{
+	(void)ctx;
+}
+
+static inline int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
+{
+	(void)ctx;
+	(void)number;
+	return 0;
+}
+
+static inline void vmcu_weights_end(struct vmcu_context *ctx)
+{
+	(void)ctx;
+}
+
+#endif /* VMCU_EXTERNAL_WEIGHTS */
+
+#endif /* VMCU_WEIGHTS_H_ */

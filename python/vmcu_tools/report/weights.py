@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the reads of external weights take, and how much of that computation hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..plan.chunks import Chunk, ExternalWeights
+from ..plan.plan import Plan
+from .cycles import cycles_of, printed
+
+# Stages that the sentence on waits names.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """The read of a stage's constants. `layer`: the first of the stage. Times in milliseconds:
+    `read_ms` of the read, `compute_ms` of the stage, and `wait_ms` that the stage waits for the
+    read; the last two are None without a board. `ahead`: the stages before, in which the read can
+    already run."""
+
+    stage: int
+    layer: str
+    bytes: int
+    ahead: int
+    read_ms: float
+    compute_ms: float | None
+    wait_ms: float | None
+
+
+@dataclass(frozen=True)
+class WeightsReport:
+    """The weights file and the buffer in RAM, which `pool_bytes` does not include, in bytes.
+    `hidden`: the part of all read time in which stages compute, by estimate; None without a
+    board."""
+
+    file_bytes: int
+    ram_bytes: int
+    read_ms: float
+    hidden: float | None
+    reads: tuple[ReadReport, ...]
+
+
+def weights_report(plan: Plan, cycle_s: float | None = None) -> WeightsReport | None:
+    """The reads of a plan; None for one whose constants are in flash. cycle_s: seconds of a cycle
+    that is counted by estimate."""
+    weights = plan.weights
+    if weights is None:
+        return None
+    cycles = iter(cycles_of(plan))
+    stages = [sum(next(cycles) for _ in steps) for steps in plan.stages]
+    seconds = None if cycle_s is None else [cycle_s * count for count in stages]
+    waits = None if seconds is None else waits_s(weights, seconds)
+    reads = tuple(_read(plan, weights, chunk, seconds, waits) for chunk in weights.chunks)
+    total = sum(read.read_ms for read in reads)
+    hidden = None if waits is None else 1 - 1000 * sum(waits) / total
+    return WeightsReport(
+        weights.file_bytes,
+        weights.buffer_bytes,
+        round(total, 6),
+        None if hidden is None else round(hidden, 6),
+        reads,
+    )
+
+
+def _read(
+    plan: Plan,
+    weights: ExternalWeights,
+    chunk: Chunk,
+    seconds: Sequence[float] | None,
+    waits: Sequence[float] | None,
+) -> ReadReport:
+    return ReadReport(
+        chunk.stage,
+        plan.stages[chunk.stage][0].node.name,
+        chunk.size,
+        chunk.stage - chunk.start,
+        round(1000 * weights.store.read_s(chunk.size), 6),
+        None if seconds is None else round(1000 * seconds[chunk.stage], 6),
+        None if waits is None else round(1000 * waits[chunk.stage], 6),
+    )
+
+
+def waits_s(weights: ExternalWeights, compute_s: Sequence[float]) -> list[float]:
+    """Seconds that each stage waits for its constants. Reads run one after the other, as
+    lib/vmcu/weights.c starts them. compute_s: seconds of each stage."""
+    ends: dict[int, float] = {}
+    waits = []
+    now = free = 0.0
+    for stage, seconds in enumerate(compute_s):
+        for chunk in weights.chunks:
+            if chunk.start == stage:
+                free = max(now, free) + weights.store.read_s(chunk.size)
+                ends[chunk.stage] = free
+        waits.append(max(0.0, ends.get(stage, 0.0) - now))
+        now += waits[-1] + seconds
+    return waits
+
+
+def sentences(report: WeightsReport) -> list[str]:
+    """What a person asks of reads: how long they take, what is hidden, and which stages wait."""
+    reads = f"Reading the weights takes {printed(report.read_ms)} ms an inference"
+    if report.hidden is None:
+        return [f"{reads}. Add --board to estimate how much of it is hidden."]
+    found = [f"{reads}; computation hides {100 * report.hidden:.1f} % of it, by estimate."]
+    late = sorted((r for r in report.reads if r.wait_ms), key=lambda r: -(r.wait_ms or 0.0))
+    named = [
+        f"stage {r.stage} ('{r.layer}') {printed(r.wait_ms or 0.0)} ms, {_cause(r)}"
+        for r in late[:MOST_NAMED]
+    ]
+    if named:
+        more = f"; {len(late) - len(named)} more stages wait" if len(late) > len(named) else ""
+        found.append(f"Stages wait for weights: {'; '.join(named)}{more}.")
+    return found
+
+
+def _cause(read: ReadReport) -> str:
+    if read.stage == 0:
+        return "the first of an inference"
+    if read.ahead == 0:
+        return "since the buffer does not fit its weights beside those of the stage before"
+    return f"since its read takes {printed(read.read_ms)} ms"

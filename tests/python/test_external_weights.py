@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that are read from a file ahead of their stages: the same bytes, errors, the proof."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import online_device as device
+import pytest
+from builders.networks import network_file, random_inputs
+from random_networks import wide
+from vmcu_tools import paths, runners
+from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.emit import emit, write
+from vmcu_tools.emit.proof import prove
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+from vmcu_tools.passes.split_channels import split_channels
+from vmcu_tools.plan.chunks import Chunk, ExternalWeights, WeightStore
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.weights import chunk_bytes
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import DEFAULT_PARAMS
+from vmcu_tools.planner.read_ahead import with_reads
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.report.weights import waits_s
+
+ROOT = paths.root()
+TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
+DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
+STORE = WeightStore(8e6, 1e-4)
+SOURCE = Path(__file__).with_name("external_weights.c")
+
+
+def compiled(model: Path, store: WeightStore = STORE) -> Plan:
+    return compile_model(model, CompileOptions(external_weights=store))
+
+
+def random_plan(graph: Graph, store: WeightStore = STORE) -> Plan:
+    """Of layers one by one, which have more chunks."""
+    params = replace(DEFAULT_PARAMS, longest_stage=1)
+    return with_reads(make_plan(graph, CompileOptions(params=params), prove=False), store)
+
+
+def expect_in_c(plan: Plan) -> None:
+    """The reader of the image fills what it may overwrite with garbage at once, and reads late."""
+    sample = random_inputs(plan.graph, 3)
+    wanted = reference.run(plan.graph, sample)
+    for outputs in runners.get("host:sanitize").run(plan, [sample] * 2):
+        for port, got in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(got, wanted[port.tensor])
+
+
+@pytest.mark.parametrize("model", [TINY, DIGITS], ids=lambda path: path.stem)
+def test_models_in_c(model: Path) -> None:
+    plan = compiled(model)
+    assert plan.weights is not None
+    emitted = emit(plan, "net")
+    (data,) = emitted.weights.values()
+    assert len(data) == plan.weights.file_bytes and emitted.weights_bytes == 0
+    expect_in_c(plan)
+
+
+@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "ds-cnn"])
+def test_networks_in_c(name: str) -> None:
+    expect_in_c(compiled(network_file(name)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_networks_in_c(seed: int) -> None:
+    graph = wide(seed)
+    plan = random_plan(graph)
+    assert plan.weights is not None
+    expect_in_c(plan)
+    more = random_plan(graph, replace(STORE, ram=2 * plan.weights.buffer_bytes))
+    assert more.weights is not None
+    ahead = sum(chunk.stage - chunk.start for chunk in more.weights.chunks)
+    assert ahead > sum(chunk.stage - chunk.start for chunk in plan.weights.chunks)
+    expect_in_c(more)
+
+
+@pytest.mark.parametrize("ram", [4096, 3072])
+def test_split_layers_in_c(ram: int) -> None:
+    plan = compiled(DIGITS, replace(STORE, ram=ram))
+    assert plan.weights is not None and plan.weights.buffer_bytes <= ram
+    assert any(note.startswith("Split layers by output channels") for note in plan.notes)
+    # One half of the buffer suffices for each, so that each read can start a stage ahead.
+    assert all(chunk.start < chunk.stage for chunk in plan.weights.chunks[1:])
+    expect_in_c(plan)
+
+
+def test_split_tflite_in_c() -> None:
+    plan = compiled(network_file("mlperf-tiny-kws"), replace(STORE, ram=5000))
+    assert plan.weights is not None and plan.weights.buffer_bytes <= 5000
+    assert any(note.startswith("Split layers by output channels") for note in plan.notes)
+    expect_in_c(plan)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_splitting_keeps_every_byte(seed: int) -> None:
+    graph = wide(seed)
+    split = split_channels(graph, 1500, chunk_bytes)
+    kinds = [node.kind for node in split.nodes]
+    assert "Concat" in kinds
+    # One block of channels of the last convolution is too large, so that it stays whole.
+    for node in split.nodes:
+        assert chunk_bytes(split, node) <= 1500 or node in graph.nodes
+    sample = random_inputs(graph, seed)
+    wanted, found = reference.run(graph, sample), reference.run(split, sample)
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_as_few_parts_as_fit() -> None:
+    graph = wide(0)
+    size = chunk_bytes(graph, graph.nodes[0])
+    assert split_channels(graph, 10**6, chunk_bytes) is graph
+    halves = split_channels(graph, size - 1, chunk_bytes)
+    assert [node.name for node in halves.nodes[:3]] == [
+        *(f"{graph.nodes[0].name}.{number}" for number in range(2)),
+        graph.nodes[0].name,
+    ]
+
+
+def test_faults(tmp_path: Path) -> None:
+    """Every read fails in every way; the next inference is right again, also if reads are late."""
+    graph = wide(1)
+    plan = random_plan(graph, replace(STORE, ram=1 << 20))
+    assert plan.weights is not None
+    write(emit(plan, "net").all_files, tmp_path)
+    target = device.host(("-DVMCU_EXTERNAL_WEIGHTS",), False)
+    program = tmp_path / "program"
+    files = (SOURCE, tmp_path / "net.c", target.archive())
+    options = ('-DMODEL_HEADER="net.h"', f"-I{tmp_path}", "-pthread")
+    target.gcc([*options, *map(str, files), "-o", str(program)], tmp_path)
+    done = subprocess.run([program, tmp_path / "net.weights.bin"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = re.fullmatch(rb"(\d+) chunks, (\d+) reads queued\n", done.stdout)
+    assert said is not None and int(said[1]) == len(plan.weights.chunks) and int(said[2]) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (r"\.to = 0,", ".to = 4,", "buffer|overwrites"),
+        (r"\.start = 2,", ".start = 1,", "overwrites what stage 1 needs"),
+        (r"\.stage = 3,", ".stage = 2,", "order of stages|overwrites|parameters"),
+        (r"\.offset = \d\d+,", ".offset = 4,", "at byte 4 of the file"),
+        (r"VMCU_EXTERNAL\(0\)", "VMCU_EXTERNAL(4)", "other parameters|buffer"),
+        (r"chunk_count = \d+", "chunk_count = 1", "1 chunks"),
+    ],
+)
+def test_the_proof_refuses_wrong_tables(old: str, new: str, reason: str) -> None:
+    plan = random_plan(wide(1), replace(STORE, ram=None))
+    emitted = emit(plan, "net")
+    data = b"".join(emitted.weights.values())
+    text, count = re.subn(old, new, emitted.files["net.c"], count=1)
+    assert count == 1
+    with pytest.raises(PlanError, match=reason):
+        prove({**emitted.files, "net.c": text}, "net", plan, data)
+
+
+def test_the_proof_refuses_another_file() -> None:
+    plan = random_plan(wide(1))
+    emitted = emit(plan, "net")
+    data = b"".join(emitted.weights.values())
+    with pytest.raises(PlanError, match="other parameters"):
+        prove(emitted.files, "net", plan, bytes([data[0] ^ 1]) + data[1:])
+    with pytest.raises(PlanError, match="the weights file has"):
+        prove(emitted.files, "net", plan, data[:-4])
+
+
+def test_waits() -> None:
+    """By hand: reads of 1, 2 and 3 s one after the other, the last one when stage 0 is over."""
+    chunks = (Chunk(0, 0, 1, 0, 0), Chunk(1, 1, 2, 1, 0), Chunk(2, 3, 3, 0, 1))
+    weights = ExternalWeights(WeightStore(1.0), chunks, 3)
+    assert waits_s(weights, [1.0, 5.0, 1.0]) == [1.0, 1.0, 0.0]
+    assert waits_s(weights, [4.0, 1.0, 1.0]) == [1.0, 0.0, 2.0]
+    late = ExternalWeights(WeightStore(1.0, 0.5), (chunks[0], Chunk(1, 1, 2, 0, 1)), 3)
+    assert waits_s(late, [4.0, 1.0, 1.0]) == [1.5, 2.5, 0.0]
+
+
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figures.json"
+    words = ["build", str(DIGITS), "--external-weights", "8MB/s,latency=100us"]
+    assert main([*words, "--json", str(file)]) == 0
+    assert "Add --board to estimate how much of it is hidden." in capsys.readouterr().out
+    assert json.loads(file.read_text())["weights"]["hidden"] is None
+    assert main([*words, "--board", "nrf52840dk", "--json", str(file)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    found = json.loads(file.read_text())["weights"]
+    reads = found["reads"]
+    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10724
+    # Only the first read has nothing before it.
+    waits = [read["wait_ms"] for read in reads]
+    assert waits[0] == reads[0]["read_ms"] and not any(waits[1:])
+    assert found["hidden"] == pytest.approx(1 - waits[0] / found["read_ms"], abs=1e-6)
+    assert f"hides {100 * found['hidden']:.1f} % of it" in said
+    assert "the first of an inference" in said
+    slow = [*words[:3], "8MB/s,latency=100us,ram=9K", "--board", "nrf52840dk"]
+    assert main(slow) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"and 8,0\d\d bytes for weights", said)
+
+
+def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"its constants have [\d,]+ bytes, the weights buffer 64"):
+        compiled(DIGITS, replace(STORE, ram=64))
+    for spec in ("8", "8MB/s,x=1", "0MB/s", "8MB/s,latency=1"):
+        assert main(["build", str(TINY), "--external-weights", spec]) == 2
+        assert "is no memory for weights" in capsys.readouterr().err
+    words = ["build", str(TINY), "--external-weights", "8MB/s"]
+    assert main([*words, "--format", "container", "-o", str(tmp_path)]) == 1
+    assert "container" in capsys.readouterr().err
+    assert main(["verify", *words[1:], "--board", "qemu_cortex_m3"]) == 1
+    assert "no Zephyr application that reads external weights" in capsys.readouterr().err
+
+
+def test_files_are_written(tmp_path: Path) -> None:
+    spec = "8MB/s,latency=100us,ram=20K"
+    assert main(["build", str(DIGITS), "--external-weights", spec, "-o", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "digits.c",
+        "digits.h",
+        "digits.weights.bin",
+    ]
+    assert "--external-weights 8MB/s,latency=100us,ram=20480" in (tmp_path / "digits.c").read_text()
