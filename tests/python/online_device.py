@@ -31,7 +31,7 @@ IMAGE = Path(__file__).with_name("online_image.c")
 
 
 class Refusal(ctypes.Structure):
-    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 32))
+    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 40))
 
 
 class Tensor(ctypes.Structure):

@@ -86,7 +86,7 @@ extern const struct vmcu_kernel *const vmcu_kernels[];
 struct vmcu_refusal {
 	const char *what; /**< such as "layer" */
 	uint32_t index;   /**< index of the object in @a what, or another number for it */
-	char name[32];    /**< name of the kernel that is not linked, or an empty string */
+	char name[40];    /**< name of the kernel that is not linked, or an empty string */
 };
 
 /** The planner of a model's plan. */
