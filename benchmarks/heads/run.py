@@ -9,35 +9,30 @@ the new class only. Instructions are those of a call on an emulated Cortex-M4.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import MODELS, put  # noqa: E402
+from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.bench import model  # noqa: E402
 from vmcu_tools.compiler import compile_training  # noqa: E402
 from vmcu_tools.training import Training  # noqa: E402
 
-NAME = "heads"
 BOARD = "qemu:m4"
 # By file, its classes.
 OWN = {"learn": 9, "digits": 10, "keyword": 4}
 OTHERS = {"mlperf-tiny-kws": 12, "mlperf-tiny-vww": 2, "mlperf-tiny-resnet8": 10}
-COMMAND = "`python benchmarks/heads/run.py`"
 COLUMNS = (
     *("model", "inference", "training", "times", "weights"),
     *("new only", "new only, times", "new only, weights"),
     *("instructions", "with a label"),
 )
-HEAD = f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}\n"
 
 
-def row(path: Path, classes: int) -> str:
+def row(path: Path, classes: int) -> tuple[str, ...]:
     """A line of the table."""
     every, new = (
         compile_training(path, Training(classes + 1, new_only=alone)) for alone in (False, True)
@@ -49,25 +44,21 @@ def row(path: Path, classes: int) -> str:
         cells += [pool, f"{pool / ram:.2f}", sum(tensor.size for tensor in one.weights)]
     for plan in (every.inference, every.plan):
         cells.append(model.bench(plan, path.stem, BOARD).instructions)
-    words = [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]
-    return f"| {' | '.join(words)} |\n"
+    return tuple(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--models", type=Path, default=MODELS)
-    parser.add_argument("--write", type=Path, metavar="FILE")
-    args = parser.parse_args(arguments)
+def heads(folder: Path) -> Table:
+    """A line for each model, those of samples first. folder: of the others."""
     files = {ROOT / "samples" / name / f"{name}.onnx": count for name, count in OWN.items()}
-    files |= {args.models / f"{name}.tflite": count for name, count in OTHERS.items()}
-    rows = "".join(row(path, count) for path, count in files.items())
-    text = f"{COMMAND}\n\n{HEAD}{rows}".rstrip()
-    print(text)
-    if args.write:
-        put(args.write, NAME, text, Behind(hashes(set(files)), (GCC, QEMU)))
+    files |= {folder / f"{name}.tflite": count for name, count in OTHERS.items()}
+    rows = tuple(row(path, count) for path, count in files.items())
+    behind = Behind(hashes(set(files)), (GCC, QEMU))
+    return Table("Training of the last layer", COLUMNS, rows, behind=behind)
+
+
+def command(_: str) -> str:
+    return "python benchmarks/heads/run.py"
 
 
 if __name__ == "__main__":
-    main()
+    show_of_models(__doc__, {"heads": heads}, command)
