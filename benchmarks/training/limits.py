@@ -76,10 +76,10 @@ def once(graph: NamedGraph) -> NamedGraph:
 def limited(path: Path) -> Limited:
     """A step within 70 % of its smallest peak, or what it needs."""
     graph, start = graphs.read(path), time.process_time()
-    peak = best_order(graph.tasks).peak
-    limit = max(int(SHARE * peak), int(SLACK * need_of(graph)[0]))
+    best = best_order(graph.tasks)
+    limit = max(int(SHARE * best.peak), int(SLACK * need_of(graph)[0]))
     slow = Prices(PER_BYTE, SLOW_BYTES)
-    plan = solve_within(graph, limit, slow)
+    plan = solve_within(graph, limit, slow, best=best)
     seconds = time.process_time() - start
     memories = Region("fast", limit, 0.0), Region("slow", SLOW_BYTES, PER_BYTE)
     data = json.loads(path.read_text(encoding="utf-8"))
@@ -87,12 +87,12 @@ def limited(path: Path) -> Limited:
     costs: list[float | None] = [plan.cost]
     for other, prices in ((once(graph), slow), (graph, Prices())):
         try:
-            costs.append(solve_within(other, limit, prices, 20.0).cost)
+            costs.append(solve_within(other, limit, prices, 20.0, best=best).cost)
         except InputError:
             costs.append(None)
     own = sum(task.cost for task in graph.tasks.tasks)
     shares = tuple(None if cost is None else cost / own for cost in costs)
-    return Limited(path.stem, peak, limit, plan.copied, shares, seconds)
+    return Limited(path.stem, best.peak, limit, plan.copied, shares, seconds)
 
 
 def table(paths: list[Path]) -> Table:

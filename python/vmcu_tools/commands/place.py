@@ -231,13 +231,15 @@ def limited(args: argparse.Namespace) -> int:
         reason = f"{len(args.memory)} memories: a graph is planned for one or two"
         raise UserError(Problem(reason, "name the one in which nodes run, and one for copies"))
     problem, fast = graphs.read(args.graph), args.memory[0]
-    bytes_ = fast.capacity if args.limit is None else args.limit
+    best, bytes_ = None, fast.capacity if args.limit is None else args.limit
     if isinstance(bytes_, float):
-        bytes_ = int(bytes_ * best_order(problem.tasks).peak)
+        best = best_order(problem.tasks)
+        bytes_ = int(bytes_ * best.peak)
     slow = args.memory[1] if len(args.memory) > 1 else None
     prices = Prices(slow.wait, slow.capacity) if slow else Prices()
     with progress.clock("ordering and placing", _seconds(args, SECONDS)) as watch:
-        plan = solve_within(problem, min(bytes_, fast.capacity), prices, args.seconds, watch)
+        most = min(bytes_, fast.capacity)
+        plan = solve_within(problem, most, prices, args.seconds, watch, best=best)
     limited_plans.print_limited(problem, args.memory, plan, console())
     write_json(limited_plans.limited_figures(problem, args.memory, plan), args.json)
     return EXIT_DONE

@@ -17,13 +17,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .. import SECONDS, place
 from ..complaints import InputError, refuse
 from ..graph_files import NamedGraph
-from ..ordering import best_order
+from ..ordering import Ordering, best_order
 from ..params import DEFAULT_PLACEMENT, PlacementParams
-from ..problem import Allocation
+from ..problem import Allocation, Instance
 from ..tasks import usage
 from . import exact, gaps
 from .actions import Action, ActionKind, Prices, Stay, instance_of, peak, price, slow_stays, stays
@@ -65,73 +66,79 @@ def solve_within(
     seconds: float | None = None,
     watch: Watch = lambda bound, height: None,
     params: PlacementParams = DEFAULT_PLACEMENT,
+    best: Ordering | None = None,
 ) -> LimitedPlan:
     """The cheapest plan found that never holds more than `limit` bytes; InputError, which says why,
     if none was found. seconds: for the search of an order (None: it ends by itself, at the same
-    point on every machine), and of offsets (None: SECONDS)."""
+    point on every machine), and of offsets (None: SECONDS). best: the answer of best_order(), if
+    it is known."""
     start = time.monotonic()
     need, why = need_of(graph)
     if need > limit:
         raise refuse(graph.origin, f"no plan fits {limit} bytes: {why}", f"allow {need}")
-    search = ActionSearch(
-        graph, prices, params, math.inf if seconds is None else start + seconds / 4
-    )
+    deadline = math.inf if seconds is None else start + seconds * params.order_share
+    search = ActionSearch(graph, prices, params, deadline, best)
     found = search.actions(limit)
     if found is None:
         raise _nothing(graph, limit, prices, "")
     is_optimal = search.is_exact
-    placed = _place(graph, found, limit, 0, params, watch)
+    placed = _at_once(_fast(graph, found), limit, params)
     first, room = found, limit
     for _ in range(params.memory_retries):
         if placed.height <= limit:
-            return _plan(graph, prices, found, placed, is_optimal, start)
+            return _plan(graph, prices, found, placed, is_optimal, start, seconds)
         room -= placed.height - limit
         less = search.actions(room)
         if less is None:
             break
         found, is_optimal = less, False
-        placed = _place(graph, found, limit, 0, params, watch)
-    left = SECONDS if seconds is None else max(start + seconds - time.monotonic(), 0.0)
-    placed = _place(graph, first, limit, left, params, watch)
+        placed = _at_once(_fast(graph, found), limit, params)
+    left = _left(start, seconds)
+    placed = place(_fast(graph, first), limit, left, None, watch, params=params)
     if placed.height > limit:
         reason = f"; the lowest offsets of a plan end at {placed.height}"
         raise _nothing(graph, limit, prices, reason)
-    return _plan(graph, prices, first, placed, False, start)
+    return _plan(graph, prices, first, placed, False, start, seconds)
 
 
-def _place(
-    graph: NamedGraph,
-    actions: list[Action],
-    limit: int,
-    seconds: float,
-    params: PlacementParams,
-    watch: Watch,
-) -> Allocation:
-    """Offsets in the fast memory; without seconds, those that are found at once."""
-    problem = instance_of(graph, stays(graph.tasks, actions))
-    if not seconds:
-        params = replace(params, valleys=(), blocks=False, ejection=False)
-        seconds = math.inf
-    return place(problem, limit, seconds, None, watch, params=params)
+def _fast(graph: NamedGraph, actions: list[Action]) -> Instance:
+    """What is in the fast memory, as buffers."""
+    return instance_of(graph, stays(graph.tasks, actions))
+
+
+def _at_once(problem: Instance, capacity: int, params: PlacementParams) -> Allocation:
+    """Offsets that are found without a search."""
+    params = replace(params, valleys=(), blocks=False, ejection=False)
+    return place(problem, capacity, math.inf, params=params)
+
+
+def _left(start: float, seconds: float | None) -> float:
+    """Seconds for a search of offsets."""
+    return SECONDS if seconds is None else max(start + seconds - time.monotonic(), 0.0)
 
 
 class ActionSearch:
     """The orders of a graph, found once. `is_exact`: whether the last answer was the cheapest."""
 
-    def __init__(self, graph: NamedGraph, prices: Prices, params: PlacementParams, deadline: float):
+    def __init__(
+        self,
+        graph: NamedGraph,
+        prices: Prices,
+        params: PlacementParams,
+        deadline: float,
+        best: Ordering | None,
+    ):
         self.graph, self.prices, self.params, self.deadline = graph, prices, params, deadline
-        self.is_exact = False
-        self._orders: list[tuple[int, ...]] = []
+        self.best, self.is_exact = best, False
 
+    @cached_property
     def orders(self) -> list[tuple[int, ...]]:
         """Those that are searched: the given one, or the best and the file's own."""
         tasks = self.graph.tasks
-        if not self._orders and self.graph.order is not None:
-            self._orders = [self.graph.order]
-        if not self._orders:
-            best = best_order(tasks, deadline=self.deadline, params=self.params)
-            self._orders = list(dict.fromkeys([best.order, tuple(tasks.topological())]))
-        return self._orders
+        if self.graph.order is not None:
+            return [self.graph.order]
+        best = self.best or best_order(tasks, deadline=self.deadline, params=self.params)
+        return list(dict.fromkeys([best.order, tuple(tasks.topological())]))
 
     def actions(self, room: int) -> list[Action] | None:
         """The cheapest actions found that need no more than so many bytes."""
@@ -146,7 +153,7 @@ class ActionSearch:
                 self.is_exact = found.is_proven
                 return found.actions
         best: tuple[float, list[Action]] | None = None
-        for order in self.orders():
+        for order in self.orders:
             one = gaps.cheap(tasks, order, room, self.prices)
             if one is not None and (best is None or one[0] < best[0]):
                 best = one
@@ -160,10 +167,14 @@ def _plan(
     placed: Allocation,
     is_optimal: bool,
     start: float,
+    seconds: float | None,
 ) -> LimitedPlan:
     tasks = graph.tasks
     there, away = stays(tasks, actions), slow_stays(tasks, actions)
-    slow = place(instance_of(graph, away, is_slow=True), prices.capacity)
+    problem = instance_of(graph, away, is_slow=True)
+    slow = _at_once(problem, prices.capacity, DEFAULT_PLACEMENT)
+    if slow.height > prices.capacity:
+        slow = place(problem, prices.capacity, _left(start, seconds))
     if slow.height > prices.capacity:
         reason = f"the copies of the plan that was found need {slow.height} bytes of slow memory"
         raise refuse(graph.origin, reason, f"give it {slow.height} bytes")

@@ -56,6 +56,10 @@ class Prices:
     per_byte: float | None = None
     capacity: int = 0
 
+    def copy(self, size: int) -> float:
+        """Of a copy of so many bytes; 0 without a slow memory."""
+        return size * (self.per_byte or 0.0)
+
 
 def outputs_of(graph: TaskGraph, node: int) -> list[int]:
     """The places that a node makes."""
@@ -172,5 +176,5 @@ def price(graph: TaskGraph, actions: Sequence[Action], prices: Prices) -> float:
         if action.kind is ActionKind.REPEAT:
             total += graph.tasks[action.number].cost
         elif action.kind is not ActionKind.RUN:
-            total += graph.sizes[action.number] * (prices.per_byte or 0.0)
+            total += prices.copy(graph.sizes[action.number])
     return total

@@ -148,7 +148,7 @@ class Greedy:
         """Of one more copy back, and of the copy to the slow memory if there is none."""
         gap = self.all.gaps[number]
         copies = 1 if self.chosen.copied.get((gap.place, gap.version)) else 2
-        return copies * gap.size * (self.prices.per_byte or 0.0)
+        return copies * self.prices.copy(gap.size)
 
     def ways(self, number: int) -> list[tuple[float, Repeat | None]]:
         """How a place can come back at the end of a gap, with the cost."""
@@ -233,7 +233,7 @@ class Greedy:
         def cost(number: int) -> float:
             way = self.chosen.back[number]
             size = self.all.gaps[number].size
-            return size * (self.prices.per_byte or 0.0) if way is None else way.cost
+            return self.prices.copy(size) if way is None else way.cost
 
         for number in sorted(self.chosen.back, key=lambda n: (-cost(n), n)):
             way = self.chosen.back[number]
