@@ -72,11 +72,17 @@ def joined(word: str, taps: list[tuple[str, str, str]]) -> list[str]:
 
 
 def pair_4x2(start: bool, last: bool = False) -> list[str]:
-    """Two taps of four pixels and two channels. `start`: only the sums of the first pixel hold
-    their biases, and those of the others begin there. `last`: of a turn, so the flags say whether
-    that was the last one."""
+    """Two taps of four pixels and two channels, which their word has joined; see pair_of()."""
+    v, u = OTHERS[:2]
+    return pair_of(f"ldr.w {v}, [{STREAM}], #4", [f"sxtb16 {u}, {v}"], start, last)
+
+
+def pair_of(load: str, widened: Sequence[str], start: bool, last: bool) -> list[str]:
+    """Two taps of four pixels and two channels, whose weights `load` loads to v and `widened` has
+    in u and v. `start`: only the sums of the first pixel hold their biases, and those of the others
+    begin there. `last`: of a turn, so the flags say whether that was the last one."""
     a, (v, u, x, y) = Registers.of(Shape(4, True)).sums, OTHERS
-    code = [f"ldr.w {v}, [{STREAM}], #4"]
+    code = [load]
     for pixels in ((1, 2), (3, 0)) if start else ((0, 1), (2, 3)):
         for tap, pixel in zip((x, y), pixels, strict=True):
             place = "], #16" if pixel == 0 else f", #{4 * pixel - (0 if start else 16)}]"
@@ -84,7 +90,7 @@ def pair_4x2(start: bool, last: bool = False) -> list[str]:
         if 1 in pixels:
             # Where the tile ends is one load more of the run.
             code += [f"ldr.w {u}, {END}", f"cmp.w {T}, {u}"] * last
-            code.append(f"sxtb16 {u}, {v}")
+            code += widened
         for tap, pixel in zip((x, y), pixels, strict=True):
             for weights, first in ((u, 0), (v, 4)):
                 code.append(smlad(a[first + pixel], tap, weights, a[first] if start else ""))

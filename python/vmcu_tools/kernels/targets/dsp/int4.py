@@ -15,7 +15,7 @@ from ...language.assembly import Function, note, repeat
 from ..portable.blocks import NARROW, WIDE, Shape
 from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from ..portable.dense import whole_dense
-from ..thumb import END, STREAM, Registers, T, after_turn, prototypes
+from ..thumb import STREAM, Registers, T, after_turn, prototypes
 from . import tile, widen
 from .blocks import (
     OTHERS,
@@ -23,6 +23,7 @@ from .blocks import (
     UNROLL,
     Block,
     blocks_body,
+    pair_of,
     run_function,
     run_helpers,
     smlad,
@@ -48,21 +49,10 @@ def widened(of: str, first: str) -> list[str]:
 
 
 def pair_4x2(second: bool, start: bool = False, last: bool = False) -> list[str]:
-    """Two taps of four pixels and two channels, see blocks.pair_4x2()."""
-    a, (v, u, x, y) = Registers.of(Shape(4, True)).sums, OTHERS
-    code = [f"ldr.w {v}, [{STREAM}]{', #4' if second else ''}"]
-    for pixels in ((1, 2), (3, 0)) if start else ((0, 1), (2, 3)):
-        for tap, pixel in zip((x, y), pixels, strict=True):
-            place = "], #16" if pixel == 0 else f", #{4 * pixel - (0 if start else 16)}]"
-            code.append(f"ldr.w {tap}, [{T}{place}")
-        if 1 in pixels:
-            # Where the tile ends is one load more of the run.
-            code += [f"ldr.w {u}, {END}", f"cmp.w {T}, {u}"] * last
-            code += [*half(v, v, second), *widened(v, u)]
-        for tap, pixel in zip((x, y), pixels, strict=True):
-            for weights, first in ((u, 0), (v, 4)):
-                code.append(smlad(a[first + pixel], tap, weights, a[first] if start else ""))
-    return code
+    """Two taps of four pixels and two channels, see blocks.pair_of()."""
+    v, u = OTHERS[:2]
+    load = f"ldr.w {v}, [{STREAM}]{', #4' if second else ''}"
+    return pair_of(load, [*half(v, v, second), *widened(v, u)], start, last)
 
 
 def pair_2x4(second: bool, start: bool = False, last: bool = False) -> list[str]:
