@@ -8,13 +8,14 @@ import copy
 import heapq
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_place_graph import UNITS, graph_of, random_graph
 from vmcu_tools.cli import main
-from vmcu_tools.placement import InputError, checker, graphs
+from vmcu_tools.placement import Allocation, InputError, Instance, checker, graphs, spilling
 from vmcu_tools.placement.graph_files import NamedGraph
 from vmcu_tools.placement.params import PlacementParams
 from vmcu_tools.placement.spilling import Prices, exact, need_of, solve_within
@@ -263,8 +264,28 @@ def test_plans_of_training_pass_the_checker(count: int, memories: str, tmp_path:
     assert plan["cost"] > 0
     kinds = {action["do"] for action in plan["actions"]}
     assert kinds >= ({"run", "fetch"} if memories.endswith("0.05") else {"run", "repeat"})
+    assert count <= 5 or not plan["optimal"]
     again = planned(tmp_path, chain(count, count), "--memory", memories, "--limit", "80%")
     assert {**again, "seconds": 0} == {**plan, "seconds": 0}
+
+
+@pytest.mark.parametrize("count", [0, 1, 100])
+def test_what_has_no_offsets_at_once_is_not_called_optimal(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if so many placements ended above the limit: then there is less room for actions, or the
+    offsets of the first ones are searched for."""
+    graph, todo, real = graphs.parse(graph_of(UNITS["diamond"][0])), [count], spilling._at_once
+
+    def above(problem: Instance, capacity: int, params: PlacementParams) -> Allocation:
+        found = real(problem, capacity, params)
+        todo[0] -= 1
+        return replace(found, height=capacity + 1) if todo[0] >= 0 else found
+
+    monkeypatch.setattr(spilling, "_at_once", above)
+    plan = solve_within(graph, 125, Prices(1.0, 1000), 5.0)
+    assert plan.cost > 0 and plan.fast.height <= 125
+    assert plan.is_optimal == (count == 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
