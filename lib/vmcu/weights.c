@@ -15,6 +15,7 @@
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 
 #include <errno.h>
+#include <string.h>
 
 void vmcu_weights_init(struct vmcu_context *ctx)
 {
@@ -54,12 +55,18 @@ static int wait(struct vmcu_context *ctx)
 {
 	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_ended];
 	const int got = ctx->reader->wait(ctx->reader->user);
+	const uint8_t *end = ctx->model->weights + chunk->to + chunk->bytes;
+	uint32_t mark;
 
 	ctx->reads_ended++;
 	if (got < 0) {
 		return got;
 	}
-	return ((uint32_t)got == chunk->bytes) ? 0 : -EIO;
+	if ((uint32_t)got != chunk->bytes) {
+		return -EIO;
+	}
+	(void)memcpy(&mark, end - sizeof(mark), sizeof(mark));
+	return (mark == ctx->model->weights_mark) ? 0 : -EBADMSG;
 }
 
 int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)

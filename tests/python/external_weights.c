@@ -38,6 +38,7 @@ enum fault {
 	FAULT_WAIT,
 	FAULT_SHORT,
 	FAULT_LONG,
+	FAULT_OTHER_FILE,
 	FAULT_CANCEL,
 };
 
@@ -130,6 +131,9 @@ static int wait(void *user)
 		memset(oldest->to, 0x77, oldest->bytes);
 		return (int)oldest->bytes + ((device.fault == FAULT_SHORT) ? -1 : 1);
 	}
+	if (faulty && device.fault == FAULT_OTHER_FILE) {
+		oldest->to[oldest->bytes - 1U] ^= 1U;
+	}
 	return (int)oldest->bytes;
 }
 
@@ -163,7 +167,7 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 
 int main(int argc, char **argv)
 {
-	static const int codes[] = {0, -ENODEV, -ETIMEDOUT, -EIO, -EIO, -ECANCELED};
+	static const int codes[] = {0, -ENODEV, -ETIMEDOUT, -EIO, -EIO, -EBADMSG, -ECANCELED};
 	static uint8_t file[VMCU_MODEL_NET_WEIGHTS_BYTES + 1];
 	static uint8_t answer[VMCU_MODEL_NET_OUTPUT0_BYTES];
 	const struct vmcu_reader incomplete = {.start = start};

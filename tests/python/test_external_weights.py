@@ -25,7 +25,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.passes.split_channels import split_channels
 from vmcu_tools.plan.chunks import Chunk, ExternalWeights, WeightStore
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.plan.weights import chunk_bytes
+from vmcu_tools.plan.weights import ChunkLayout, chunk_bytes, layouts_of, mark_of
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.read_ahead import with_reads
@@ -175,6 +175,19 @@ def test_the_proof_refuses_another_file() -> None:
         prove(emitted.files, "net", plan, bytes([data[0] ^ 1]) + data[1:])
     with pytest.raises(PlanError, match="the weights file has"):
         prove(emitted.files, "net", plan, data[:-4])
+    with pytest.raises(PlanError, match="another mark"):
+        prove(emitted.files, "net", plan, data[:-1] + bytes([data[-1] ^ 1]))
+
+
+def test_each_build_has_a_mark() -> None:
+    """Of its weights and of where its chunks end: the runtime knows another build's file by it."""
+    layouts = layouts_of(random_plan(wide(1)))
+    last = layouts[-1]
+    data = last.data[:-1] + bytes([last.data[-1] ^ 1])
+    joined = [ChunkLayout({}, layouts[0].data + layouts[1].data), *layouts[2:]]
+    builds = (layouts, [*layouts[:-1], ChunkLayout(last.offsets, data)], joined)
+    assert len({mark_of(build) for build in builds}) == len(builds)
+    assert mark_of(layouts_of(random_plan(wide(1)))) == mark_of(layouts)
 
 
 def test_waits() -> None:
@@ -197,7 +210,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
     found = json.loads(file.read_text())["weights"]
     reads = found["reads"]
-    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10724
+    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10740
     # Only the first read has nothing before it.
     waits = [read["wait_ms"] for read in reads]
     assert waits[0] == reads[0]["read_ms"] and not any(waits[1:])

@@ -21,7 +21,7 @@ from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
 from ..plan.pools import POOL_NUMBER
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
-from ..plan.weights import layouts_of
+from ..plan.weights import file_of, layouts_of, mark_of
 from .initialisers import Constants, rows_of
 from .names import check_name
 from .proof import prove
@@ -280,6 +280,7 @@ class _Emitter:
             "rotation": self.plan.rotation,
             "regions": self.plan.regions,
             "weights": weights,
+            "weights_mark": mark_of(layouts),
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": rows_of([*map(str, self.inputs)], 12),
@@ -302,7 +303,7 @@ class _Emitter:
         files = {f"{self.name}.{suffix}": _rendered(values, suffix) for suffix in ("c", "h")}
         found = {}
         if weights is not None:
-            found[f"{self.name}{WEIGHTS_SUFFIX}"] = b"".join(layout.data for layout in layouts)
+            found[f"{self.name}{WEIGHTS_SUFFIX}"] = file_of(layouts)
         return Emitted(files, self.constants.weights_bytes, self._tables_bytes(), found)
 
     def _layer(self, number: int, step: Step) -> LayerRow:

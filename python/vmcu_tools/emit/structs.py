@@ -43,4 +43,4 @@ ROTATION_BYTES = 8
 POOLS_BYTES = 4 * MOST_POOLS + 4
 CHUNK = CStruct("vmcu_chunk", "uint32_t offset, bytes, to; uint16_t stage, start;")
 # By which it is larger in a build for external weights: chunks, buffer, how many, padding.
-WEIGHTS_BYTES = 12
+WEIGHTS_BYTES = 16

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.values import Array, Struct, StructArray, Value
+from ..plan.weights import MARK_BYTES
 from .tables import Objects, expect
 
 # An address in the buffer, as the emitter writes it.
@@ -35,6 +36,9 @@ class WeightsBuffer:
         told = int(objects.macros.get(f"{stem}_BYTES", 0))
         expect(told == len(file), f"the weights file has {len(file)} bytes, the header says {told}")
         self._check(stages)
+        mark = int(model.get("weights_mark", 0)).to_bytes(MARK_BYTES, "little")
+        for at, size, *_ in self.chunks:
+            expect(file[at : at + size].endswith(mark), "a chunk has another mark than the model")
 
     def _check(self, stages: int) -> None:
         offset, before = 0, (-1, 0)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..graph import Graph, Node
@@ -13,16 +14,24 @@ from .plan import Plan, Step
 
 # Kernels may read weights by words.
 ALIGN = 4
+# The last word of each chunk: which weights file it is of. The runtime compares it after the read,
+# so that a file of another build is an error and no wrong answer.
+MARK_BYTES = 4
 
 Key = tuple[str, bytes]
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkLayout:
-    """Offsets in a chunk by array, and its bytes."""
+    """Offsets in a chunk by array, and its bytes before the mark."""
 
     offsets: dict[Key, int]
     data: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the chunk, 0 if no layer of the stage has constants."""
+        return len(self.data) + MARK_BYTES if self.data else 0
 
 
 def key_of(array: Array) -> Key:
@@ -49,12 +58,26 @@ def layout_of(graph: Graph, steps: Iterable[Step]) -> ChunkLayout:
 
 def chunk_bytes(graph: Graph, node: Node) -> int:
     """Bytes of the constants of a node as a stage on its own."""
-    return len(_layout([kernel_of(graph, bind(graph, node))]).data)
+    return _layout([kernel_of(graph, bind(graph, node))]).size
 
 
 def layouts_of(plan: Plan) -> list[ChunkLayout]:
     """The chunk of each stage."""
     return [layout_of(plan.graph, steps) for steps in plan.stages]
+
+
+def mark_of(layouts: Iterable[ChunkLayout]) -> int:
+    """Of a weights file: a CRC-32 over the sizes and bytes of its chunks."""
+    mark = 0
+    for layout in layouts:
+        mark = zlib.crc32(layout.size.to_bytes(4, "little") + layout.data, mark)
+    return mark
+
+
+def file_of(layouts: Sequence[ChunkLayout]) -> bytes:
+    """The weights file."""
+    mark = mark_of(layouts).to_bytes(MARK_BYTES, "little")
+    return b"".join(layout.data + mark for layout in layouts if layout.size)
 
 
 def _layout(kernels: Iterable[Kernel]) -> ChunkLayout:

@@ -31,7 +31,7 @@ def stage_limit(graph: Graph, store: WeightStore) -> int:
 def with_reads(plan: Plan, store: WeightStore) -> Plan:
     """The plan with its constants in a file, read as early as the buffer allows. Raises UserError
     if the constants of a stage are larger than the buffer, or if there are none."""
-    sizes = [len(layout.data) for layout in layouts_of(plan)]
+    sizes = [layout.size for layout in layouts_of(plan)]
     largest = max(sizes, default=0)
     if largest == 0:
         problem = Problem(

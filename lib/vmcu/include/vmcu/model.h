@@ -241,6 +241,7 @@ struct vmcu_model {
 	const struct vmcu_chunk *chunks; /**< in the order of stages, and of the weights file */
 	uint8_t *weights;                /**< buffer that the kernels' parameters point into */
 	uint16_t chunk_count;
+	uint32_t weights_mark; /**< last word of each chunk, another one for each build */
 #endif
 #if defined(VMCU_CONTAINERS)
 	/** For a model from a container: the container's address, to which the tables' pointers

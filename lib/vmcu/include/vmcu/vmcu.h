@@ -222,8 +222,8 @@ struct vmcu_reader {
  * @brief Sets what reads the weights of a model that was built with --external-weights.
  *
  * While a stage runs, the weights of later stages are read. An error of the reader ends the
- * inference: vmcu_invoke() returns its code, or -EIO after a short read. The outputs are then not
- * valid, and the next inference starts again. vmcu_invoke() never returns while a read runs. The
+ * inference: vmcu_invoke() returns its code, -EIO after a short read, or -EBADMSG if the file is of
+ * another build. The outputs are then not valid, and the next inference starts again. vmcu_invoke() never returns while a read runs. The
  * weights buffer belongs to the model: do not run the model in two threads at the same time.
  *
  * @param ctx    Context that vmcu_init() has set up.
@@ -244,6 +244,7 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader);
  *                    external input, or vmcu_set_reader() for external weights.
  * @retval -EIO       Only with VMCU_EXTERNAL_WEIGHTS: a read of weights was short. Other errors of
  *                    the reader are returned as they are.
+ * @retval -EBADMSG   Only with VMCU_EXTERNAL_WEIGHTS: the weights file is of another build.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD: other code wrote next to the pool.
