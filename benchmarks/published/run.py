@@ -29,18 +29,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.boards import known  # noqa: E402
-from vmcu_tools.bench.model import bench, board  # noqa: E402
+from vmcu_tools.bench.model import bench, board, emulated  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.frontends import load  # noqa: E402
+from vmcu_tools.graph import Graph, Node  # noqa: E402
+from vmcu_tools.ops.fully_connected import FullyConnected  # noqa: E402
+from vmcu_tools.passes import optimize  # noqa: E402
+from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
+from vmcu_tools.planner.options import CompileOptions  # noqa: E402
+from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.report.cycles import cycles_of, milliseconds, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
+from vmcu_tools.report.time import board_seconds, flash_of  # noqa: E402
 from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 import build  # noqa: E402
@@ -49,6 +59,9 @@ FACTS = Path(__file__).with_name("published.csv")
 SERIAL = Path(__file__).with_name("serial.csv")
 CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
+# A board that runs from serial flash, and its flash as a weights file's memory.
+SERIAL_BOARD = "rpi_pico2/rp2350a/m33"
+AHEAD = WeightStore(18e6, 2e-6)
 # A Cortex-M7 with the assembly of a Cortex-M4.
 PLAIN = "qemu:m7-plain"
 # The board of the README's table.
@@ -283,31 +296,54 @@ def dual(folder: Path, only: Sequence[str] = ()) -> Table:
     return Table("Cortex-M7", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
 
 
-def serial(folder: Path) -> Table:
-    """The model of serial flash beside times that were published for another engine."""
-    with SERIAL.open(encoding="utf-8", newline="") as file:
-        facts = list(csv.DictReader(file))
-    rows = []
-    for row in facts:
-        found = benched(folder / MODELS[row["network"]], ["--board", row["board"]])
-        with_waits, without = found["cycles"], found["cycles"] - found["flash_waits"]
-        spent = found["time"]["milliseconds"]
-        rows.append(
-            (
-                f"{row['network']} on {row['board']}",
-                f"{spent * without / with_waits:.2f}",
-                f"{found['flash_bytes']:,}",
-                f"{spent:.2f}",
-                row["ms"],
-                row["engine"],
-                f"{spent / float(row['ms']):.2f}",
-            )
-        )
-    columns = (
-        *("milliseconds", "without waiting for flash", "bytes read"),
-        *("vmcu, modelled", "published", "of", "modelled/published"),
+def with_int4_weights(graph: Graph) -> Graph:
+    """The graph with its fully connected layers' weights rounded to 4 bits."""
+
+    def narrowed(node: Node) -> Node:
+        if not isinstance(node.op, FullyConnected):
+            return node
+        weights = np.round(node.op.weights * (7 / np.abs(node.op.weights).max())).astype(np.int8)
+        return replace(node, op=replace(node.op, weights=weights, weight_bits=4))
+
+    return replace(graph, nodes=tuple(map(narrowed, graph.nodes)))
+
+
+def serial_row(
+    name: str, file: Path, published: Mapping[str, str], int4: bool = False
+) -> tuple[str, ...]:
+    """A network on a board whose code and constants are in serial flash."""
+    place = known()[SERIAL_BOARD]
+    flash = flash_of(place, None)
+    assert flash is not None and place.megahertz is not None
+    graph = optimize(load(file))
+    plan = make_plan(with_int4_weights(graph) if int4 else graph, prove=False)
+    report = bench(plan, file.stem, emulated(place.cpu), flash=flash)
+    assert report.cycles is not None and report.flash_waits is not None
+    spent, waits = (1e-3 * n / place.megahertz for n in (report.cycles, report.flash_waits))
+    ahead = compile_model(file, CompileOptions(external_weights=AHEAD))
+    return (
+        name + ", int4 weights" * int4,
+        f"{spent - waits:.2f}",
+        f"{report.flash_bytes:,}",
+        f"{spent:.2f}",
+        printed(1000 * board_seconds(plan, place)[0]),
+        "" if int4 else printed(1000 * board_seconds(ahead, place)[0]),
+        published.get("ms", ""),
+        f"{spent / float(published['ms']):.2f}" if published else "",
     )
-    files = hashes([SERIAL, *(folder / MODELS[row["network"]] for row in facts)])
+
+
+def serial(folder: Path) -> Table:
+    """The model of serial flash, beside times that were published for another engine."""
+    with SERIAL.open(encoding="utf-8", newline="") as file:
+        facts = {row["network"]: row for row in csv.DictReader(file)}
+    rows = [serial_row(name, folder / MODELS[name], facts.get(name, {})) for name in MODELS]
+    rows.insert(1, serial_row("ad", folder / MODELS["ad"], {}, int4=True))
+    columns = (
+        *("milliseconds", "without waiting for flash", "bytes read", "modelled", "estimated"),
+        *("estimated, external weights", "published", "modelled/published"),
+    )
+    files = hashes([SERIAL, *(folder / name for name in MODELS.values())])
     return Table("Serial flash", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
 
 

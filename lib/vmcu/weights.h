@@ -21,8 +21,8 @@ void vmcu_weights_init(struct vmcu_context *ctx);
 /**
  * @brief Starts the reads that can start before stage @a number, and waits for the stage's weights.
  *
- * @return 0, -EINVAL without a reader, -EIO after a short read, -EBADMSG if the bytes are not of this
- * build's weights file, or the reader's negative errno.
+ * @return 0, -EINVAL without a reader, -EIO after a short read, -EBADMSG if the bytes are not of
+ * this build's weights file, or the reader's negative errno.
  */
 int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number);
 

@@ -265,6 +265,15 @@ def test_what_is_no_serial_flash(text: str, capsys: pytest.CaptureFixture[str]) 
     assert "is no serial flash; write for example" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("size", ["16K,line=8", "64K,line=32"])
+def test_a_cache_of_serial_flash_has_an_end(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    digits = paths.root() / "samples" / "digits" / "digits.onnx"
+    words = ["bench", str(digits), "--board", "rpi_pico2", "--flash"]
+    assert main([*words, f"qspi:40MB/s,cache={size}"]) == 0
+    assert main([*words, f"qspi:40MB/s,cache={size.replace('K', '.5K')}"]) == 2
+    assert "a cache has at most 2,048 lines here" in capsys.readouterr().err
+
+
 def test_serial_flash_takes_the_time_of_its_reads(tmp_path: Path) -> None:
     """Each line that is missed is a read of its bytes and those before its data, at the bus's
     rate; a larger cache misses no more, and code reads at least its own bytes once."""

@@ -43,7 +43,7 @@ class Board:
 
     @property
     def unknown(self) -> str:
-        """Why its milliseconds cannot be estimated; empty if they can."""
+        """Why `vmcu build` cannot estimate its milliseconds; empty if it can."""
         return self.lacks(CORE_FACTORS)
 
     @property
@@ -56,7 +56,7 @@ class Board:
         do. is_flash_known: whether somebody says what a serial flash takes."""
         if self.cpu not in cores:
             return f"there is no cycle model for {self.core}"
-        if self.external and not is_flash_known:
+        if self.external and not (is_flash_known or self.name in BOARDS):
             return "it executes from external flash, whose reads must be counted"
         return "" if self.megahertz else "its clock is unknown"
 

@@ -23,9 +23,10 @@ from .options import (
     json_option,
     planner_options,
     refuse_with,
+    serial_flash_option,
 )
 from .parser import MACHINE, OUTPUT, WEAR, titled
-from .values import count, is_container, serial_flash, zephyr_board
+from .values import count, is_container, zephyr_board
 from .wear import DEFAULT
 
 if TYPE_CHECKING:
@@ -87,13 +88,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         metavar="N",
         help="add the modelled cost of flash with N wait states behind small caches",
     )
-    where.add_argument(
-        "--flash",
-        type=serial_flash,
-        metavar="BUS:RATE,...",
-        help="with --board: code and constants are in serial flash behind a cache, for example "
-        "qspi:40MB/s,cache=16K,line=8 (default: cache=16K,line=32)",
-    )
+    serial_flash_option(bench)
     titled(bench, OUTPUT).add_argument(
         "--keep",
         type=Path,
@@ -268,7 +263,6 @@ def _report(args: argparse.Namespace) -> BenchReport:
 
 def _board(text: str, has_flash: bool) -> Board:
     """A board of the table whose cycles become milliseconds. Unknown boards are a usage error."""
-    from ..bench.flash import BOARDS
     from ..bench.timing import TIMINGS
 
     try:
@@ -276,7 +270,7 @@ def _board(text: str, has_flash: bool) -> Board:
     except argparse.ArgumentTypeError as error:
         print(f"error: argument --board: {error}", file=sys.stderr)
         raise SystemExit(EXIT_USAGE) from None
-    reason = board.lacks(TIMINGS, has_flash or board.name in BOARDS)
+    reason = board.lacks(TIMINGS, has_flash)
     if reason:
         remedy = "count on a core with --on, or on the board itself with --measure"
         if board.external and not board.lacks(TIMINGS, True):

@@ -23,6 +23,7 @@ from .options import (
     model_options,
     name_option,
     release_options,
+    serial_flash_option,
 )
 from .parser import MACHINE, OUTPUT, PLAN, titled
 
@@ -78,6 +79,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         metavar="BOARD",
         help="estimate milliseconds on a board; `vmcu boards` lists those with an estimate",
     )
+    serial_flash_option(build)
     release_options(build)
     titled(build, PLAN).add_argument(
         "--pareto",
@@ -98,26 +100,27 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_container(args)
+    check_options(args)
     if args.pareto:
         return show_front(args)
+    from ..bench.boards import CORE_FACTORS
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
     from ..report import model
     from ..report.build import print_report
-    from ..report.cycles import cycle_seconds, estimated_time
+    from ..report.cycles import cycle_seconds
     from ..report.terminal import console, write_json
+    from ..report.time import estimated_time
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     board = None if args.board is None else board_of(args.board)
-    cycle_s = None if board is None or board.unknown else cycle_seconds(board)
+    known = board is not None and not board.lacks(CORE_FACTORS, args.flash is not None)
+    cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
-    time = ""
-    if board is not None:
-        time = estimated_time(sum(step.cycles for step in report.steps), board)
+    time = "" if board is None else estimated_time(plan, board, args.flash)
     print_report(report, console(), args.all, time)
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
@@ -153,8 +156,8 @@ def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str |
     return {f"{name}.vmcu": container.build(plan, name, args.online, release)}
 
 
-def check_container(args: argparse.Namespace) -> None:
-    """Raises UserError for options that need a container."""
+def check_options(args: argparse.Namespace) -> None:
+    """Raises UserError for options that need a container or a board."""
     stated = args.product is not None or args.model_version is not None
     if stated and args.format != "container":
         reason = "--product and --model-version require a container"
@@ -162,6 +165,9 @@ def check_container(args: argparse.Namespace) -> None:
     if args.online and args.format != "container":
         reason = "--online requires a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
+    if args.flash is not None and args.board is None:
+        reason = "--flash requires --board, whose clock it needs"
+        raise UserError(Problem(reason, "add --board NAME", str(args.model)))
 
 
 def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:

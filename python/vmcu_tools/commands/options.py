@@ -20,6 +20,7 @@ from .values import (
     memories,
     percentage,
     seconds,
+    serial_flash,
     target_name,
     weight_store,
     word,
@@ -203,6 +204,17 @@ def planner_options() -> argparse.ArgumentParser:
         "the buffer (default: as many as reading one stage ahead needs)",
     )
     return parser
+
+
+def serial_flash_option(parser: argparse.ArgumentParser) -> None:
+    """The flash that a board's code and constants are in."""
+    titled(parser, MACHINE).add_argument(
+        "--flash",
+        type=serial_flash,
+        metavar="BUS:RATE,...",
+        help="with --board: code and constants are in serial flash behind a cache, for example "
+        "qspi:40MB/s,cache=16K,line=8 (default: cache=16K,line=32)",
+    )
 
 
 def name_option(parser: argparse.ArgumentParser) -> None:

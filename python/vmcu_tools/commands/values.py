@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..bench.flash import SerialFlash
 
 CONTAINER = ".vmcu"
+# What the counter has room for, of code and constants together.
+MOST_LINES = 2048
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024, "g": 1 << 30}
 
 
@@ -109,6 +111,8 @@ def serial_flash(text: str) -> SerialFlash:
         )
     if not 4 <= sizes["line"] <= sizes["cache"] // 2:
         raise argparse.ArgumentTypeError("a line has 4 bytes or more, up to half of the cache")
+    if sizes["cache"] // sizes["line"] > MOST_LINES:
+        raise argparse.ArgumentTypeError(f"a cache has at most {MOST_LINES:,} lines here")
     return SerialFlash(bus, float(match[1]) * 1e6, sizes["cache"], sizes["line"])
 
 

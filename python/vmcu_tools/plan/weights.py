@@ -6,9 +6,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..graph import Graph, Node
-from ..ops import bind, kernel_of
+from ..ops import Layer, bind, kernel_of
 from ..ops.values import Array, Kernel, Struct, StructArray, Value
 from .plan import Plan, Step
 
@@ -57,8 +58,13 @@ def layout_of(graph: Graph, steps: Iterable[Step]) -> ChunkLayout:
 
 
 def chunk_bytes(graph: Graph, node: Node) -> int:
-    """Bytes of the constants of a node as a stage on its own."""
+    """Bytes of the chunk of a node as a stage on its own."""
     return _layout([kernel_of(graph, bind(graph, node))]).size
+
+
+def constant_bytes(graph: Graph, layer: Layer[Any]) -> int:
+    """Bytes of the constants that the kernel of a layer reads."""
+    return len(_layout([kernel_of(graph, layer)]).data)
 
 
 def layouts_of(plan: Plan) -> list[ChunkLayout]:

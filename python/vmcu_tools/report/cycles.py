@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 # Kernels with a float32 factor, as Op.requantisers names it.
 FLOATING = "FLOAT"
-# How much longer a published board needs than the estimate, at least and at most. A test compares
-# them with the tables of doc/cycles.md.
-BOARD_FACTORS = (1.0, 1.6)
-PAGE = "doc/cycles.md"
 
 
 def layer_cycles(layer: Layer[Any]) -> int:
@@ -49,17 +45,3 @@ def milliseconds(cycles: int, board: Board) -> float:
 def printed(time: float) -> str:
     """Milliseconds with three digits at least."""
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
-
-
-def estimated_time(cycles: int, board: Board) -> str:
-    """A sentence on how long so many cycles of a Cortex-M4 take on a board, or why that is
-    unknown."""
-    if board.unknown:
-        return f"no estimate of milliseconds on {board.name}: {board.unknown}"
-    time = milliseconds(cycles, board)
-    least, most = BOARD_FACTORS
-    waits = "" if board.waits is not None else ", and longer if its flash has wait states"
-    return (
-        f"estimated {printed(time)} ms at {board.megahertz} MHz on {board.name}: modelled, not "
-        f"measured. A board needs {least:g} to {most:g} times the estimate{waits} ({PAGE})"
-    )

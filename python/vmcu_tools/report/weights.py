@@ -49,9 +49,7 @@ def weights_report(plan: Plan, cycle_s: float | None = None) -> WeightsReport | 
     weights = plan.weights
     if weights is None:
         return None
-    cycles = iter(cycles_of(plan))
-    stages = [sum(next(cycles) for _ in steps) for steps in plan.stages]
-    seconds = None if cycle_s is None else [cycle_s * count for count in stages]
+    seconds = None if cycle_s is None else compute_s(plan, cycle_s)
     waits = None if seconds is None else waits_s(weights, seconds)
     reads = tuple(_read(plan, weights, chunk, seconds, waits) for chunk in weights.chunks)
     total = sum(read.read_ms for read in reads)
@@ -63,6 +61,12 @@ def weights_report(plan: Plan, cycle_s: float | None = None) -> WeightsReport | 
         None if hidden is None else round(hidden, 6),
         reads,
     )
+
+
+def compute_s(plan: Plan, cycle_s: float) -> list[float]:
+    """Seconds that each stage computes, by estimate; cycle_s: of a cycle."""
+    cycles = iter(cycles_of(plan))
+    return [cycle_s * sum(next(cycles) for _ in steps) for steps in plan.stages]
 
 
 def _read(

@@ -223,8 +223,9 @@ struct vmcu_reader {
  *
  * While a stage runs, the weights of later stages are read. An error of the reader ends the
  * inference: vmcu_invoke() returns its code, -EIO after a short read, or -EBADMSG if the file is of
- * another build. The outputs are then not valid, and the next inference starts again. vmcu_invoke() never returns while a read runs. The
- * weights buffer belongs to the model: do not run the model in two threads at the same time.
+ * another build. The outputs are then not valid, and the next inference starts again. vmcu_invoke()
+ * never returns while a read runs. The weights buffer belongs to the model: do not run the model in
+ * two threads at the same time.
  *
  * @param ctx    Context that vmcu_init() has set up.
  * @param reader Must exist as long as the context is used.

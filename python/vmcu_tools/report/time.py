@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long an inference takes on a board, by estimate, with its waits for constants in serial flash
+or in a weights file."""
+
+from __future__ import annotations
+
+from ..bench.boards import CORE_FACTORS, Board
+from ..bench.flash import BOARDS, Flash, SerialFlash
+from ..plan.plan import Plan
+from ..plan.weights import constant_bytes
+from ..planner.stages.costs import calls_of
+from .cycles import cycle_seconds, cycles_of, printed
+from .weights import compute_s, waits_s
+
+# How much longer a published board needs than the estimate, at least and at most. A test compares
+# them with the tables of doc/cycles.md.
+BOARD_FACTORS = (1.0, 1.6)
+PAGE = "doc/cycles.md"
+# Of the time, from which on a person should know what avoids the wait.
+MUCH = 0.25
+
+
+def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) -> str:
+    """A sentence on how long an inference takes on a board, or why that is unknown. serial: the
+    flash that its code and constants are in, if somebody says so."""
+    lacks = board.lacks(CORE_FACTORS, serial is not None)
+    if lacks:
+        return f"no estimate of milliseconds on {board.name}: {lacks}"
+    time, waited = (1000 * seconds for seconds in board_seconds(plan, board, serial))
+    least, most = BOARD_FACTORS
+    where = "the weights file" if plan.weights else "constants in serial flash"
+    wait = f", {printed(waited)} of them waiting for {where}" if waited else ""
+    is_known = board.waits is not None or board.external
+    waits = "" if is_known else ", and longer if its flash has wait states"
+    often = waited > MUCH * time and plan.weights is None
+    hint = ". --external-weights reads constants once an inference, into RAM" if often else ""
+    return (
+        f"estimated {printed(time)} ms at {board.megahertz} MHz on {board.name}{wait}: modelled, "
+        f"not measured. A board needs {least:g} to {most:g} times the estimate{waits} ({PAGE})"
+        f"{hint}"
+    )
+
+
+def flash_of(board: Board, serial: SerialFlash | None) -> Flash | None:
+    """The serial flash of a board, `serial` if it is described; None if code runs from flash of
+    its own, or its clock is unknown."""
+    part = serial or BOARDS.get(board.name)
+    flash = None if part is None or board.megahertz is None else part.at(board.megahertz)
+    return flash if flash is not None and flash.bus else None
+
+
+def board_seconds(
+    plan: Plan, board: Board, serial: SerialFlash | None = None
+) -> tuple[float, float]:
+    """Seconds of an inference on a board with an estimate, and those of them in which it waits for
+    constants."""
+    waits = wait_seconds(plan, board, serial)
+    return cycle_seconds(board) * sum(cycles_of(plan)) + waits, waits
+
+
+def wait_seconds(plan: Plan, board: Board, serial: SerialFlash | None) -> float:
+    """Seconds of an inference in which a board waits for constants, by estimate."""
+    if plan.weights is not None:
+        return sum(waits_s(plan.weights, compute_s(plan, cycle_seconds(board))))
+    flash = flash_of(board, serial)
+    if flash is None:
+        return 0.0
+    assert board.megahertz is not None
+    lines = -(-fetched_bytes(plan, flash.data_bytes) // flash.granule)
+    return lines * flash.waits / board.megahertz / 1e6
+
+
+def fetched_bytes(plan: Plan, cache_bytes: int) -> int:
+    """Bytes of constants that an inference reads past a cache of so many bytes. The constants of a
+    stage stay in the cache if they fit. Otherwise each call of a layer reads its own, and a kernel
+    whose constants do not fit reads them again for each block of pixels."""
+    total = 0
+    for steps in plan.stages:
+        layers = [step.bind(plan.graph) for step in steps]
+        sizes = [constant_bytes(plan.graph, layer) for layer in layers]
+        if sum(sizes) <= cache_bytes:
+            total += sum(sizes)
+            continue
+        for layer, size in zip(layers, sizes, strict=True):
+            blocks = layer.height * -(-layer.width // layer.block)
+            total += size * (calls_of(layer) if size <= cache_bytes else blocks)
+    return total
