@@ -29,8 +29,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
 
@@ -42,9 +40,8 @@ from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
-from vmcu_tools.graph import Graph, Node  # noqa: E402
-from vmcu_tools.ops.fully_connected import FullyConnected  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
+from vmcu_tools.passes.narrowed import narrowed  # noqa: E402
 from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
@@ -296,18 +293,6 @@ def dual(folder: Path, only: Sequence[str] = ()) -> Table:
     return Table("Cortex-M7", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
 
 
-def with_int4_weights(graph: Graph) -> Graph:
-    """The graph with its fully connected layers' weights rounded to 4 bits."""
-
-    def narrowed(node: Node) -> Node:
-        if not isinstance(node.op, FullyConnected):
-            return node
-        weights = np.round(node.op.weights * (7 / np.abs(node.op.weights).max())).astype(np.int8)
-        return replace(node, op=replace(node.op, weights=weights, weight_bits=4))
-
-    return replace(graph, nodes=tuple(map(narrowed, graph.nodes)))
-
-
 def serial_row(
     name: str, file: Path, published: Mapping[str, str], int4: bool = False
 ) -> tuple[str, ...]:
@@ -316,7 +301,7 @@ def serial_row(
     flash = flash_of(place, None)
     assert flash is not None and place.megahertz is not None
     graph = optimize(load(file))
-    plan = make_plan(with_int4_weights(graph) if int4 else graph, prove=False)
+    plan = make_plan(narrowed(graph) if int4 else graph, prove=False)
     report = bench(plan, file.stem, emulated(place.cpu), flash=flash)
     assert report.cycles is not None and report.flash_waits is not None
     spent, waits = (1e-3 * n / place.megahertz for n in (report.cycles, report.flash_waits))

@@ -22,6 +22,7 @@ from .passes.recurring import detached, optimized
 from .passes.split_channels import split_channels
 from .passes.trained_head import trained_head
 from .passes.turned import with_time
+from .plan.chunks import WeightStore
 from .plan.plan import Plan
 from .plan.weights import chunk_bytes
 from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
@@ -55,23 +56,48 @@ def compile_model(
         # Without an input there is no plan either, and moving() says so.
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
-    store = options.external_weights
-    if store is None:
+    if options.external_weights is None:
         return _planned(graph, options, begun)
     if options.container:
         reason = "a container has its weights in the same file"
         raise UserError(Problem(reason, "leave out --external-weights", str(path)))
+    return _read_ahead(graph, options, options.external_weights, begun)
+
+
+def _read_ahead(
+    graph: Graph, options: CompileOptions, store: WeightStore, begun: float | None
+) -> Plan:
+    """The plan of a graph whose constants are in a file; its buffer counts in options.ram."""
     limit = stage_limit(graph, store)
     whole = graph
     if store.ram is not None:
         graph = split_channels(graph, limit, chunk_bytes)
     params = replace(options.params, stage_weight_bytes=limit)
-    plan = _planned(graph, replace(options, params=params), begun)
+    notes = []
     if len(graph.nodes) > len(whole.nodes):
         more = len(graph.nodes) - len(whole.nodes)
-        note = f"Split layers by output channels for the weights buffer: {more:,} more layers."
-        plan = replace(plan, notes=(*plan.notes, note))
-    return with_reads(plan, store)
+        notes += [f"Split layers by output channels for the weights buffer: {more:,} more layers."]
+
+    def planned(ram: int | None) -> tuple[Plan, int]:
+        plan = _planned(graph, replace(options, params=params, ram=ram), begun)
+        plan = with_reads(replace(plan, notes=(*plan.notes, *notes)), store)
+        return plan, plan.weights.buffer_bytes if plan.weights is not None else 0
+
+    plan, buffer = planned(options.ram)
+    most = options.ram
+    if most is None or plan.ram_bytes + buffer <= most:
+        return plan
+    # If there is no such plan, the sizes of the first one say more.
+    with contextlib.suppress(UserError):
+        smaller, its_buffer = planned(max(most - buffer, 1))
+        if smaller.ram_bytes + its_buffer <= most:
+            return smaller
+    reason = (
+        f"does not fit: the pool has {plan.ram_bytes:,} bytes, the weights buffer {buffer:,}; "
+        f"{most:,} are allowed"
+    )
+    hint = "allow more with --ram, or a smaller buffer with --external-weights ...,ram=SIZE"
+    raise UserError(Problem(reason, hint, graph.origin))
 
 
 def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan:

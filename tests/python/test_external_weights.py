@@ -245,3 +245,37 @@ def test_files_are_written(tmp_path: Path) -> None:
         "digits.weights.bin",
     ]
     assert "--external-weights 8MB/s,latency=100us,ram=20480" in (tmp_path / "digits.c").read_text()
+
+
+def test_the_buffer_counts_in_ram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = ["--external-weights", "8MB/s,ram=9K"]
+    plan = compiled(DIGITS, WeightStore(8e6, ram=9 * 1024))
+    assert plan.weights is not None
+    both = plan.ram_bytes + plan.weights.buffer_bytes
+    before, now = tmp_path / "before.json", tmp_path / "now.json"
+    assert main(["build", str(DIGITS), "--json", str(before)]) == 0
+    words = ["check", str(DIGITS), *spec, "--json", str(now)]
+    assert main([*words, "--max-ram", str(both)]) == 0
+    assert f"RAM, bytes: {both:,} of {both:,} allowed" in capsys.readouterr().out
+    assert main([*words, "--max-ram", str(both - 1)]) == 1
+    assert "1 too many" in capsys.readouterr().out
+    assert main(["compare", str(before), str(now)]) == 0
+    assert f" {both:,} " in capsys.readouterr().out
+    assert main(["build", str(DIGITS), *spec, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert f"<dt>file, weights</dt><dd>{plan.weights.file_bytes:,}</dd>" in page
+    assert main(["check", str(DIGITS), *spec, "--baseline", str(now)]) == 0
+    assert "weights file, bytes" in capsys.readouterr().out
+
+
+def test_a_limit_is_for_pool_and_buffer() -> None:
+    store = WeightStore(8e6, ram=9 * 1024)
+    plan = compile_model(DIGITS, CompileOptions(external_weights=store))
+    assert plan.weights is not None
+    most = plan.ram_bytes + plan.weights.buffer_bytes
+    for ram in (most, most - 1, most - 700):
+        found = compile_model(DIGITS, CompileOptions(external_weights=store, ram=ram))
+        assert found.weights is not None
+        assert found.ram_bytes + found.weights.buffer_bytes <= ram
+    with pytest.raises(UserError, match=r"the pool has [\d,]+ bytes, the weights buffer [\d,]+; 8"):
+        compile_model(DIGITS, CompileOptions(external_weights=store, ram=8192))

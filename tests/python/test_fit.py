@@ -237,12 +237,33 @@ def test_what_is_streamed_stays_so(nets: Path, tmp_path: Path) -> None:
     assert plan.pool_bytes == image["measured"]["pool_bytes"] <= 500 < peak(graph)
 
 
-def test_flash_that_is_too_small(nets: Path, tmp_path: Path) -> None:
-    found = fitted(nets / "ds-cnn.onnx", tmp_path, 1, "--flash", "20K")
+def test_flash_that_is_too_small(nets: Path, tmp_path: Path, capsys) -> None:
+    found = fitted(nets / "ds-cnn.onnx", tmp_path, 1, "--flash", "24K")
     assert found["flash_lacking"] > 0 and found["ram_lacking"] == 0
-    [way] = found["ways"]
-    assert way["kind"] == "width" and way["fits"] and way["factor"] < 1
-    assert way["measured"]["flash_bytes"] <= 20 * 1024
+    file, int4, width = found["ways"]
+    assert [way["kind"] for way in (file, int4, width)] == ["file", "int4", "width"]
+    assert width["factor"] < 1
+    assert all(way["fits"] for way in found["ways"])
+    for way in found["ways"]:
+        assert way["measured"]["flash_bytes"] <= 24 * 1024 < found["measured"]["flash_bytes"]
+    figures = built(nets / "ds-cnn.onnx", tmp_path, *file["options"].split())
+    ram = figures["pool_bytes"] + figures["weights"]["ram_bytes"]
+    assert file["measured"]["pool_bytes"] == ram
+    assert file["measured"]["flash_bytes"] == figures["weights_bytes"] + figures["tables_bytes"]
+    assert "It fits with weights in a file" in capsys.readouterr().out
+
+
+def test_a_smaller_buffer_for_weights_fits(tmp_path: Path) -> None:
+    """One layer, all of whose weights a buffer of any size would have at once."""
+    path = tmp_path / "dense.onnx"
+    layer = onnx_models.dense("MatMul", 256, 128)
+    path.write_bytes(
+        onnx_models.single(onnx_models.OnnxModel(), (1, 256), layer).SerializeToString()
+    )
+    found = fitted(path, tmp_path, 1, "--flash", "6K", "--ram", "17K")
+    file = next(way for way in found["ways"] if way["kind"] == "file")
+    assert file["fits"] and file["options"].endswith(f",ram={17 * 512}")
+    assert 8 * 1024 < file["measured"]["pool_bytes"] <= 17 * 1024
 
 
 def test_growing(nets: Path, tmp_path: Path) -> None:

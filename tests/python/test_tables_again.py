@@ -73,6 +73,11 @@ def overhead() -> Table:
     return Table("", page.COLUMNS[:2], rows)
 
 
+def compression() -> Table:
+    page = script("compression", "benchmarks/compression/run.py")
+    return page.compression(SHARED, ["mlperf-tiny-ad"])  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Again:
     """How a table is computed again. files: the networks it needs, in SHARED; emulated: on an
@@ -94,6 +99,7 @@ COMPUTED = {
     "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),
     "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
+    "memories/compression": Again(compression, TINY[:1], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
@@ -71,8 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     name = args.name or name_of(args.model)
 
-    def planned(streams: bool, lies: bool, ram: int | None) -> Footprint:
-        asked = {"stream_input": streams, "external_input": lies, "ram": ram}
+    def planned(asked: Mapping[str, Any]) -> Footprint:
         return measured(compiled(argparse.Namespace(**{**vars(args), **asked})), name)
 
     outcome = fit(

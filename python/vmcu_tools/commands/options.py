@@ -138,8 +138,8 @@ def planner_options() -> argparse.ArgumentParser:
         "--ram",
         type=byte_count,
         metavar="SIZE",
-        help="find the fastest plan in SIZE bytes, for example 64K; fail if there is none "
-        "(default: find the smallest pool)",
+        help="find the fastest plan in SIZE bytes, for example 64K, with the buffer of "
+        "--external-weights; fail if there is none (default: find the smallest pool)",
     )
     plan.add_argument(
         "--solver-seconds",

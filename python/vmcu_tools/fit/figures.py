@@ -26,8 +26,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Of one plan. flash_bytes: weights and tables; macs: without macs_extra, which are done
-    twice."""
+    """Of one plan. pool_bytes: with those of a buffer for weights; flash_bytes: weights and tables;
+    macs: without macs_extra, which are done twice."""
 
     pool_bytes: int
     flash_bytes: int
@@ -37,10 +37,10 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Something that changes what a model needs. kind: "stream", "elsewhere", "image" or "width",
-    or "macs", alone or behind one of the first two; options: of `vmcu build`, where it has them;
-    factor and shape: of the network's image, or of its channels; ram_lacking, flash_lacking: what
-    is still missing."""
+    """Something that changes what a model needs. kind: "stream", "elsewhere", "file", "int4",
+    "image" or "width", or "macs", alone or behind one of the first two; options: of `vmcu build`,
+    where it has them; factor and shape: of the network's image, or of its channels; ram_lacking,
+    flash_lacking: what is still missing."""
 
     kind: str
     what: str

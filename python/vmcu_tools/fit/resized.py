@@ -70,7 +70,8 @@ def measured(plan: Plan, name: str) -> Footprint:
     emitted = emit(plan, name, "")
     macs = sum(step.bind(plan.graph).macs for step in plan.steps) - plan.macs_extra
     flash = emitted.weights_bytes + emitted.tables_bytes
-    return Footprint(plan.ram_bytes, flash, macs, plan.macs_extra)
+    buffer = 0 if plan.weights is None else plan.weights.buffer_bytes
+    return Footprint(plan.ram_bytes + buffer, flash, macs, plan.macs_extra)
 
 
 def largest(

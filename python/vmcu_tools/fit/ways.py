@@ -3,26 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..errors import UserError
 from ..graph import Graph
+from ..passes.narrowed import narrowed
+from ..plan.chunks import WeightStore
 from ..plan.plan import Plan
 from ..planner.options import CompileOptions
+from ..planner.registry import make_plan
 from .figures import Fit, Footprint, Limits, Remedy
 from .resized import CHANNELS, IMAGE, MOST_TIMES, Scale, largest, measured, scale_of
 
 STREAM, ELSEWHERE, MACS = "stream", "elsewhere", "macs"
-# How a model is planned: with the input streamed, with it elsewhere, within so many bytes.
-Planned = Callable[[bool, bool, "int | None"], Footprint]
+FILE, INT4 = "file", "int4"
+# Of a SPI flash, and how it is written on the command line.
+STORE = WeightStore(8e6, 1e-4)
+# How a model is planned with other options than those that are given, by their names in
+# CompileOptions.
+Planned = Callable[[Mapping[str, Any]], Footprint]
 # By what kind a network is scaled, and where to say why it cannot be.
 Scaled = Callable[[str, list[str]], "Scale | None"]
 WAYS = (
-    (STREAM, "a streamed input", "--stream-input", True, False),
-    (ELSEWHERE, "an external input", "--external-input", False, True),
+    (STREAM, "a streamed input", "--stream-input", {"stream_input": True}),
+    (ELSEWHERE, "an external input", "--external-input", {"external_input": True}),
 )
 
 
@@ -44,6 +51,8 @@ def fit(
     scale = partial(_scale, name, base, whole)
     if ram and not base.graph.hop:
         ways += _otherwise(base, found, limits, planned, refused)
+    if flash and not base.graph.hop:
+        ways += _less_flash(name, base, limits, planned, refused)
     if not outcome.fits:
         ways += _smaller(scale, found, limits, refused)
     grown = _larger(scale, found, limits, refused) if grow and outcome.fits else ()
@@ -56,9 +65,9 @@ def fit(
 def _rank(way: Remedy) -> tuple[Any, ...]:
     """Those that fit, by what they cost: nothing, recomputation, another network; then the
     others, by what is missing."""
-    smaller = way.kind in (IMAGE, CHANNELS)
+    smaller = way.kind in (INT4, IMAGE, CHANNELS)
     extra = way.measured.macs_extra / max(way.measured.macs, 1)
-    order = (STREAM, ELSEWHERE, MACS, IMAGE, CHANNELS)
+    order = (STREAM, ELSEWHERE, FILE, MACS, INT4, IMAGE, CHANNELS)
     place = order.index(way.kind.partition("+")[0])
     return (not way.fits, smaller, way.ram_lacking + way.flash_lacking, extra, place)
 
@@ -69,19 +78,39 @@ def _otherwise(
     """The same network with an external or streamed input, and with recomputation."""
     elsewhere = bool(base.graph.elsewhere)
     if not (base.input_streamed or elsewhere):
-        for kind, what, options, streams, lies in WAYS:
-            way = _planned(kind, what, options, limits, planned, (streams, lies, None), refused)
+        for kind, what, options, where in WAYS:
+            way = _planned(kind, what, options, limits, planned, where, refused)
             if way is None:
                 continue
             if way.ram_lacking:
-                better = _spent(kind, what, options, limits, planned, (streams, lies), refused)
+                better = _spent(kind, what, options, limits, planned, where, refused)
                 way = way if better is None else better
             if way.measured.pool_bytes < now.pool_bytes:
                 yield way
-    given = (base.input_streamed, elsewhere)
-    spent = _spent("", "", "", limits, planned, given, refused)
+    spent = _spent("", "", "", limits, planned, {}, refused)
     if spent is not None:
         yield spent
+
+
+def _less_flash(
+    name: str, base: Plan, limits: Limits, planned: Planned, refused: list[str]
+) -> Iterator[Remedy]:
+    """The weights in a file outside the flash, and those of a network with int4 weights."""
+    stores = [STORE, *([] if limits.ram is None else [replace(STORE, ram=limits.ram // 2)])]
+    for store in stores:
+        what, words = f"weights in a file, {store}", f"--external-weights {store}"
+        asked = {"external_weights": store}
+        way = _planned(FILE, what, words, limits, planned, asked, refused)
+        if way is not None and (not way.ram_lacking or store is stores[-1]):
+            yield way
+            break
+    streams, elsewhere = base.input_streamed, bool(base.graph.elsewhere)
+    options = CompileOptions(stream_input=streams, external_input=elsewhere)
+    found = measured(make_plan(narrowed(base.model), options, prove=False), name)
+    ram_lacking, flash_lacking = limits.lacking(found.pool_bytes, found.flash_bytes)
+    fits = not (ram_lacking or flash_lacking)
+    if found.flash_bytes < measured(base, name).flash_bytes:
+        yield Remedy(INT4, "int4 weights", "", found, fits, ram_lacking, flash_lacking)
 
 
 def _spent(
@@ -90,7 +119,7 @@ def _spent(
     options: str,
     limits: Limits,
     planned: Planned,
-    where: tuple[bool, bool],
+    where: Mapping[str, Any],
     refused: list[str],
 ) -> Remedy | None:
     """With as little recomputation as necessary."""
@@ -98,7 +127,7 @@ def _spent(
     words = f"{options} --ram {limits.ram}".strip()
     named = f"{kind}+{MACS}" if kind else MACS
     said = f"{what} and recomputation" if what else "recomputation"
-    return _planned(named, said, words, limits, planned, (*where, limits.ram), refused)
+    return _planned(named, said, words, limits, planned, {**where, "ram": limits.ram}, refused)
 
 
 def _planned(
@@ -107,11 +136,11 @@ def _planned(
     options: str,
     limits: Limits,
     planned: Planned,
-    how: tuple[bool, bool, int | None],
+    how: Mapping[str, Any],
     refused: list[str],
 ) -> Remedy | None:
     try:
-        found = planned(*how)
+        found = planned(how)
     except UserError as error:
         refused.append(f"{what}: {error.problems[0].reason}")
         return None

@@ -16,6 +16,7 @@ from .text import names_for, table
 FIGURES = {
     "pool_bytes": "RAM, bytes",
     "flash_bytes": "flash, bytes",
+    "file_bytes": "weights file, bytes",
     "macs": "MACs",
     "cycles": "cycles, modelled",
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ..fit.figures import CONTEXT_BYTES, MOST_STACK, Fit, Remedy
+from ..fit.ways import INT4
 from .terminal import say
 from .text import table
 
@@ -39,8 +40,7 @@ def print_fit(outcome: Fit, console: Console) -> None:
         _print_ways(outcome.ways, console)
         best = outcome.ways[0]
         if best.fits:
-            how = f": vmcu build {best.options}" if best.options else ", after a new training"
-            say(console, f"It fits with {best.what}{how}")
+            say(console, f"It fits with {best.what}{_how(best)}")
     if not outcome.fits and not any(way.fits for way in outcome.ways):
         say(console, "No option and no smaller shape that vmcu tried fits.")
     if outcome.grown:
@@ -48,6 +48,12 @@ def print_fit(outcome: Fit, console: Console) -> None:
         _print_ways(outcome.grown, console)
     for reason in outcome.refused:
         say(console, f"rejected: {reason}")
+
+
+def _how(way: Remedy) -> str:
+    if way.options:
+        return f": vmcu build {way.options}"
+    return ": vmcu quantize --weights int4" if way.kind == INT4 else ", after a new training"
 
 
 def _print_ways(ways: Sequence[Remedy], console: Console) -> None:

@@ -32,7 +32,13 @@ COUNTED = {
     "stores": INSTRUCTIONS,
     "stack_bytes": RAM,
 }
-PLANNED = {"pool_bytes": RAM, "flash_bytes": FLASH, "macs": MACS, "cycles": CYCLES}
+PLANNED = {
+    "pool_bytes": RAM,
+    "flash_bytes": FLASH,
+    "file_bytes": FLASH,
+    "macs": MACS,
+    "cycles": CYCLES,
+}
 Value = int | float | str
 
 

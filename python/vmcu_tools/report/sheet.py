@@ -28,8 +28,9 @@ class SheetLayer:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Bytes of RAM and flash, multiply-accumulates and modelled cycles of an inference; None where
-    nothing says so, as containers do not."""
+    """Bytes of RAM, with those of a weights buffer, and of flash, multiply-accumulates and modelled
+    cycles of an inference, bytes of a weights file; None where nothing says so, as containers do
+    not."""
 
     model: str
     pool_bytes: int
@@ -37,6 +38,7 @@ class Sheet:
     macs: int | None = None
     cycles: int | None = None
     layers: tuple[SheetLayer, ...] = ()
+    file_bytes: int | None = None
 
 
 def of_report(report: ModelReport) -> Sheet:
@@ -47,7 +49,11 @@ def of_report(report: ModelReport) -> Sheet:
     )
     flash = report.weights_bytes + report.tables_bytes
     cycles = sum(step.cycles for step in report.steps)
-    return Sheet(report.model, report.pool_bytes, flash, report.macs, cycles, layers)
+    buffer, file = 0, None
+    if report.weights is not None:
+        buffer, file = report.weights.ram_bytes, report.weights.file_bytes
+    ram = report.pool_bytes + buffer
+    return Sheet(report.model, ram, flash, report.macs, cycles, layers, file)
 
 
 def of_container(facts: Facts) -> Sheet:
@@ -66,13 +72,15 @@ def of_json(path: Path) -> Sheet:
         found = json.loads(path.read_text(encoding="utf-8"))
         layers = tuple(_layer(step) for step in found["steps"])
         cycles = [layer.cycles for layer in layers if layer.cycles is not None]
+        weights = found.get("weights") or {}
         return Sheet(
             str(found["model"]),
-            int(found["pool_bytes"]),
+            int(found["pool_bytes"]) + int(weights.get("ram_bytes", 0)),
             int(found["weights_bytes"]) + int(found["tables_bytes"]),
             int(found["macs"]),
             sum(cycles) if len(cycles) == len(layers) else None,
             layers,
+            int(weights["file_bytes"]) if weights else None,
         )
     except UNREADABLE:
         reason = "it is no report of a model"
