@@ -39,7 +39,8 @@ MOST_STUBS = 12
 
 # MHz of SoCs whose devicetree has no clock of the CPU, by the beginning of their name. Nordic:
 # product specifications, chapter CPU (the nRF5340's application core runs at 64 MHz after reset).
-# Ambiq: datasheets, without burst mode. RP2040: its devicetree's sys_clk.
+# Ambiq: datasheets, without burst mode. RP2040: its devicetree's sys_clk. i.MX RT1060: Zephyr's
+# soc.c, 1,200 MHz of the PLL, halved by arm-podf.
 CLOCKS = {
     "nrf51": 16,
     "nrf52": 64,
@@ -48,6 +49,7 @@ CLOCKS = {
     "apollo3": 48,
     "apollo4": 96,
     "rp2040": 125,
+    "mimxrt106": 600,
 }
 # Cortex-M33 without the DSP extension, which kernels with a cycle model need.
 NO_DSP = ("nrf5340/cpunet", "lpc55s69/cpu1")

@@ -105,6 +105,8 @@ L1 = Flash(32, 16384, 16384)
 # a cache of 16 KB in lines of 8 bytes.
 XIP_RP2040 = SerialFlash("qspi", 125e6 / 4 / 2, 16384, 8)
 XIP_RP2350 = SerialFlash("qspi", 150e6 / 4 / 2, 16384, 8)
+# Quad reads at the frequency of its devicetree; the core's caches, of 32 KB each.
+FLEXSPI_RT1064 = SerialFlash("qspi", 133e6 / 2, 65536, 32)
 
 # By Zephyr's names. Wait states are those that the manual requires at the clock of boards.csv and
 # 3.3 V.
@@ -120,6 +122,7 @@ BOARDS = {
     "nucleo_f446re": Microcontroller(replace(ART_F4, waits=3), "RM0390"),
     "nucleo_u575zi_q": Microcontroller(replace(ICACHE, waits=4), "RM0456"),
     "nucleo_h7a3zi_q": Microcontroller(replace(L1, waits=6), "RM0455"),
+    "mimxrt1064_evk": Microcontroller(FLEXSPI_RT1064, "its devicetree"),
     "rpi_pico": Microcontroller(XIP_RP2040, "RP2040 datasheet"),
     "rpi_pico2/rp2350a/m33": Microcontroller(XIP_RP2350, "RP2350 datasheet"),
 }
