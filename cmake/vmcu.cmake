@@ -102,11 +102,16 @@ function(vmcu_generate target name inputs comment)
   endif()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${name}")
   set(outputs "${folder}/${name}.c" "${folder}/${name}.h")
+  set(weights "")
+  if("--external-weights" IN_LIST ARGN)
+    set(weights "${folder}/${name}.weights.bin")
+  endif()
   file(MAKE_DIRECTORY "${folder}")
   # The command replaces both files once they are complete, so that a build stopped halfway leaves
   # nothing that looks finished.
   add_custom_command(
     OUTPUT ${outputs}
+    BYPRODUCTS ${weights}
     COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_PYTHONPATH}"
       "${VMCU_PYTHON}" -m vmcu_tools ${ARGN} -o "${folder}"
     DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
