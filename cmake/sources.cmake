@@ -28,7 +28,9 @@ set(runtime
   kernels/gen/blocks_rv32.S
   kernels/gen/blocks_rv32_int4.S
   kernels/gen/blocks_v6m.S
+  kernels/gen/blocks_v6m_int4.S
   kernels/gen/blocks_v7m.S
+  kernels/gen/blocks_v7m_int4.S
   kernels/gen/conv.c
   kernels/gen/conv_helium.c
   kernels/gen/conv_helium_int4.c

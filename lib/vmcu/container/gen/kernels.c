@@ -1677,7 +1677,8 @@ const struct vmcu_kernel vmcu_pointwise_narrow_int4_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
-#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#if ((defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)) || \
+	(defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
 static const struct vmcu_packing packing_pairs_int4 = {
 	.lanes = 4U,
 	.step = 4U,

@@ -603,7 +603,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 #endif
 
 /** Those of them that only some cores have. */
-#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#if ((defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)) || \
+	(defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
 #define VMCU_CONTAINER_KERNELS_PAIRS_INT4(entry) \
 	entry(vmcu_conv_narrow_pairs_int4) \
 	entry(vmcu_conv_pairs_int4) \

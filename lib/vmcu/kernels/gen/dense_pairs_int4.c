@@ -6,7 +6,8 @@
 
 #include "../support.h"
 
-#if (defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
+#if ((defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)) || \
+	(defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE))
 #include "isa_of_pairs_int4.h"
 
 /* All taps of a pixel, four channels at a time. */

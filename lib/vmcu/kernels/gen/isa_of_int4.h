@@ -7,6 +7,9 @@
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && \
 	!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)
 #include "isa_dsp_int4.h"
+#elif (defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) && \
+	!defined(VMCU_PORTABLE)
+#include "isa_v7m_int4.h"
 #else
 #include "isa_portable_int4.h"
 #endif

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..language.assembly import WORD, Function, leave, note, push, release, save
 from ..language.c_source import wrap
+from ..language.packing import WORDS, Packing
 from .portable.blocks import SHAPES, Shape
 from .portable.tile import SEVERAL
 
@@ -72,7 +73,7 @@ def tile_end(size: int) -> str:
     return f"add r2, {T}, r2, lsl #{size.bit_length() - 1}"
 
 
-def sums_function(shape: Shape, four: Sequence[str], size: int) -> Function:
+def sums_function(shape: Shape, four: Sequence[str], size: int, packing: Packing) -> Function:
     """The sums of one block; `four`: four taps of each pixel, which are `size` bytes of the tile.
     A turn is eight taps, and the first turn may be half."""
     registers = Registers.of(shape)
@@ -96,24 +97,28 @@ def sums_function(shape: Shape, four: Sequence[str], size: int) -> Function:
         *four,
         *after_turn(shape),
         "bne <turn>",
-        note("Separate joined channels and store the sums."),
+        note(
+            "Separate joined channels and store the sums." if packing.joined else "Store the sums."
+        ),
         f"ldr {T}, {OUT}",
-        *separated(shape),
+        *(separated(shape) if packing.joined else []),
         f"stm {T}, {{{', '.join(registers.sums)}}}",
         *release(2),
         leave(),
     ]
     return Function(
-        f"vmcu_sums_words_{shape.name}",
+        f"vmcu_sums_words_{shape.name}{packing.suffix}",
         f"The sums of a block of {SEVERAL[shape.pixels]}; returns where the flash stream goes on.",
         code,
         SLOTS,
     )
 
 
-def sums_functions(four: Callable[[Shape], Sequence[str]], size: int) -> list[Function]:
+def sums_functions(
+    four: Callable[[Shape], Sequence[str]], size: int, packing: Packing = WORDS
+) -> list[Function]:
     """All of them; four taps of a pixel are `size` bytes of the tile."""
-    return [sums_function(shape, four(shape), size * shape.pixels) for shape in SHAPES]
+    return [sums_function(shape, four(shape), size * shape.pixels, packing) for shape in SHAPES]
 
 
 def prototypes(functions: Sequence[Function], result: str, parameters: str) -> str:

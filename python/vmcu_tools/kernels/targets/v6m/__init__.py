@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from ...language.packing import PAIRS
+from ...language.packing import NIBBLE_PAIRS, PAIRS
 from ...language.target import Costs, Target
 from .. import pairs
-from ..portable import INT4
-from . import blocks, single, strips
+from . import blocks, int4, single, strips
 
 # `vmcu bench --on qemu:m0`, requantisers left out of what a multiply-accumulate takes. Calls are
 # those of a Cortex-M3 times 1.25, which is not measured.
@@ -23,10 +22,22 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
+TITLE = "ARMv6-M and ARMv8-M Baseline"
+GUARD = "(defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)"
+INT4 = Target(
+    "v6m_int4",
+    TITLE,
+    GUARD,
+    NIBBLE_PAIRS,
+    COSTS,
+    {},
+    int4.HELPERS,
+    {"blocks": int4.FUNCTIONS},
+)
 V6M = Target(
     "v6m",
-    "ARMv6-M and ARMv8-M Baseline",
-    "(defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)",
+    TITLE,
+    GUARD,
     PAIRS,
     COSTS,
     strips.OWN,

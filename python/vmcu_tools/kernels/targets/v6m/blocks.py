@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...language.assembly import WORD, Function, note, push, registers, release, reserve
 from ...language.packing import PAIRED_TAPS, PAIRS
@@ -138,6 +139,7 @@ class Blocks:
     """Code for a shape."""
 
     shape: Shape
+    suffix: ClassVar[str] = ""
 
     @property
     def at_once(self) -> int:
@@ -207,6 +209,10 @@ class Blocks:
             "b <done>",
         ]
 
+    def loops(self) -> list[str]:
+        codes = range(len(PAIRED_TAPS))
+        return [*itertools.chain.from_iterable(self.loop(code) for code in codes)]
+
     def begin(self) -> list[str]:
         """Locals, of which the arguments are in R0 to R3."""
         size = 2 * self.shape.pixels * LANES
@@ -222,6 +228,15 @@ class Blocks:
             f"lsls r4, r2, #{size.bit_length() - 1}",
             "adds r4, r1",
             f"mov {LAST}, r4",
+            *self.prepare(),
+            "b <channel>",
+            ".p2align 2",
+            *self.entries(),
+        ]
+
+    def prepare(self) -> list[str]:
+        """What the loops need; R2 has the number of steps."""
+        return [
             note("How often 2**15 is added to a pair of sums."),
             f"ldr r3, {CODE}",
             "adds r4, r2, #1",
@@ -245,8 +260,11 @@ class Blocks:
             "ldrh r3, [r4, r3]",
             "adds r3, r3, r4",
             f"str r3, {ENTRY}",
-            "b <channel>",
-            ".p2align 2",
+        ]
+
+    def entries(self) -> list[str]:
+        """Where loops begin."""
+        return [
             "<entries>:",
             *(
                 f".short <{place}_{code}> - <entries>"
@@ -270,9 +288,12 @@ class Blocks:
             "lsls r4, r4, #15",
             f"mov {HALF_OF_PAIR}, r4",
             f"ldr {T}, {TILE}",
-            f"ldr r3, {ENTRY}",
-            "mov pc, r3",
+            *self.enter(),
         ]
+
+    def enter(self) -> list[str]:
+        """Jumps to the loop that has the taps."""
+        return [f"ldr r3, {ENTRY}", "mov pc, r3"]
 
     def sums(self, number: int, to: str, spare: str) -> list[str]:
         """That of a pair's first pixel."""
@@ -358,11 +379,10 @@ class Blocks:
         return [*code, "b <end>"]
 
     def function(self) -> Function:
-        loops = [self.loop(code) for code in range(len(PAIRED_TAPS))]
         code = [
             *self.begin(),
             *self.start(),
-            *itertools.chain.from_iterable(loops),
+            *self.loops(),
             *beyond(0),
             *beyond(1),
             "<done>:",
@@ -378,7 +398,7 @@ class Blocks:
             *leave(),
         ]
         return Function(
-            f"vmcu_paired_{self.shape.name}",
+            f"vmcu_paired_{self.shape.name}{self.suffix}",
             f"So many channels of {SEVERAL[self.shape.pixels]}, a multiple of a block's, from bias "
             "to store; with none, the sums of one block as words. Returns where the flash stream "
             "goes on.",

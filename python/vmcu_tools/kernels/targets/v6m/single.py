@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...language.assembly import WORD, Function, note, registers, release, reserve
 from ...language.packing import PAIRS, packed_shifts
@@ -51,18 +52,29 @@ class Single:
 
     channels: int
     loops: dict[str, list[str]]
+    suffix: ClassVar[str] = ""
 
     @property
     def sums(self) -> tuple[str, ...]:
         return HIGH[: self.channels]
 
+    def by_word(self) -> list[tuple[str, ...]]:
+        """The sums of the channels that a word has weights of."""
+        return [(acc,) for acc in self.sums]
+
+    def weight(self, number: int, part: int) -> list[str]:
+        """That of a tap from the word in R2 to R3; part: which of the word's channels."""
+        return byte("r3", "r2", number)
+
     def turn(self, label: str, taps: Sequence[str]) -> list[str]:
         """All taps, four at a time."""
         code = []
-        for acc in self.sums:
+        for accs in self.by_word():
             code += [f"ldm {STREAM}!, {{r2}}"]
-            for number, tap in enumerate(TAPS):
-                code += [*byte("r3", "r2", number), f"muls r3, {tap}, r3", f"add {acc}, r3"]
+            for part, acc in enumerate(accs):
+                for number, tap in enumerate(TAPS):
+                    weight = self.weight(number, part)
+                    code += [*weight, f"muls r3, {tap}, r3", f"add {acc}, r3"]
         end = [f"cmp {T}, {LAST}", f"bne <{label}>"]
         return [note("Four taps times those of all channels."), f"<{label}>:", *taps, *code, *end]
 
@@ -123,7 +135,7 @@ class Single:
             *leave(),
         ]
         return Function(
-            f"vmcu_paired_1x{self.channels}",
+            f"vmcu_paired_1x{self.channels}{self.suffix}",
             f"So many channels of one pixel, a multiple of {self.channels}, from bias to store; "
             "with none, the sums of one block as words. Returns where the flash stream goes on.",
             code,
@@ -131,7 +143,12 @@ class Single:
         )
 
 
-FUNCTIONS = [
-    Single(PAIRS.channels, {"words": WORDS_OF_BYTES}).function(),
-    Single(PAIRS.dense, {"words": WORDS_OF_BYTES, "single": SINGLE_BYTES}).function(),
-]
+def functions(kind: type[Single]) -> list[Function]:
+    """Of a block of two channels, and of one of four."""
+    return [
+        kind(PAIRS.channels, {"words": WORDS_OF_BYTES}).function(),
+        kind(PAIRS.dense, {"words": WORDS_OF_BYTES, "single": SINGLE_BYTES}).function(),
+    ]
+
+
+FUNCTIONS = functions(Single)

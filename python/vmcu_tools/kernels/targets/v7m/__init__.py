@@ -7,9 +7,10 @@ compilers move registers around and advance the pointers one by one.
 
 from __future__ import annotations
 
-from ...language.packing import WORDS
+from collections.abc import Callable
+
+from ...language.packing import NIBBLES, WORDS, Packing
 from ...language.target import Costs, Target
-from ..portable import INT4
 from ..portable.blocks import SUMS, Shape
 from ..thumb import STREAM, Registers, T, prototypes, sums_functions
 
@@ -28,6 +29,9 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
+
+
+Four = Callable[[Shape], list[str]]
 
 
 def four(shape: Shape) -> list[str]:
@@ -67,24 +71,55 @@ def load(register: str, pointer: str, at: int, size: int, kind: str = "b") -> st
     return f"ldrs{kind} {register}, [{pointer}{place}"
 
 
-SUMS_FUNCTIONS = sums_functions(four, WORDS.lanes)
-DECLARED = prototypes(
-    SUMS_FUNCTIONS,
-    "const uint8_t *",
-    "const uint8_t *stream, const int8_t *tile, int32_t steps, int32_t *acc",
-)
-V7M = Target(
-    "v7m",
-    "ARMv7-M and ARMv8-M without DSP",
-    "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) && "
-    "\\\n\t!defined(VMCU_PORTABLE)",
-    WORDS,
-    COSTS,
-    {
-        made: f"*w = vmcu_sums_words_{shape.name}(*w, tile, steps, acc);"
-        for shape, made in SUMS.items()
-    },
-    {"sums": f"/* The sums of a block; return where the flash stream goes on. */\n{DECLARED}"},
-    {"blocks": SUMS_FUNCTIONS},
-    int4=INT4,
-)
+def four_of_nibbles(shape: Shape) -> list[str]:
+    """The same where a word has four taps of two channels of 4 bits. It stays in a register, which
+    leaves one for taps."""
+    registers, channels = Registers.of(shape), shape.channels()
+    a, (word, *weights, x) = registers.sums, registers.free[:4]
+    pixels, places = shape.pixels, NIBBLES.weave(channels, NIBBLES.lanes)
+    code = []
+    for first in range(0, channels, 2):
+        code.append(f"ldr {word}, [{STREAM}], #4")
+        for tap in range(NIBBLES.lanes):
+            for n, weight in zip((first, first + 1), weights, strict=True):
+                byte, bit = upper_first(places.index((n, tap)), len(places) // 2)
+                code.append(f"sbfx {weight}, {word}, #{8 * (byte % 4) + bit}, #4")
+            for pixel in range(pixels):
+                code.append(f"ldrsb {x}, [{T}, #{NIBBLES.lanes * pixel + tap}]")
+                for n, weight in zip((first, first + 1), weights, strict=True):
+                    acc = a[pixels * n + pixel]
+                    code.append(f"mla {acc}, {x}, {weight}, {acc}")
+    return [*code, f"add {T}, {T}, #{NIBBLES.lanes * pixels}"]
+
+
+def upper_first(place: int, half: int) -> tuple[int, int]:
+    """The byte, and the bit of it, at which one of twice `half` weights of 4 bits begins."""
+    return place % half, 4 if place < half else 0
+
+
+def target_of(name: str, packing: Packing, code: Four, int4: Target | None) -> Target:
+    """Of a packing whose blocks add up four taps by `code`."""
+    functions = sums_functions(code, packing.lanes, packing)
+    declared = prototypes(
+        functions,
+        "const uint8_t *",
+        "const uint8_t *stream, const int8_t *tile, int32_t steps, int32_t *acc",
+    )
+    return Target(
+        name,
+        "ARMv7-M and ARMv8-M without DSP",
+        "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) "
+        "&& \\\n\t!defined(VMCU_PORTABLE)",
+        packing,
+        COSTS,
+        {
+            made: f"*w = vmcu_sums_words_{shape.name}{packing.suffix}(*w, tile, steps, acc);"
+            for shape, made in SUMS.items()
+        },
+        {"sums": f"/* The sums of a block; return where the flash stream goes on. */\n{declared}"},
+        {"blocks": functions},
+        int4=int4,
+    )
+
+
+V7M = target_of("v7m", WORDS, four, target_of("v7m_int4", NIBBLES, four_of_nibbles, None))

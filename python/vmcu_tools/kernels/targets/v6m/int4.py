@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of channels whose weights have 4 bits: a byte has in its upper half one of the first half
+of a block's channels, in its lower half one of the second. A turn of channels of one half has a
+loop of its own. Products of eight taps are always added up together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar
+
+from ...language.assembly import WORD, note, registers
+from .. import pairs
+from ..portable.blocks import SHAPES
+from ..portable.dense import whole_dense
+from .blocks import ENTRY, EXCESS, HALF_OF_PAIR, LANES, LAST, PLACE, STREAM, Blocks, T, kept
+from .single import Single, functions
+
+SUFFIX = "_int4"
+TOGETHER = 8
+
+
+def nibble(to: str, word: str, number: int, lower: int) -> list[str]:
+    """Half of a byte of a word, with its sign."""
+    left = 24 - 8 * number + 4 * lower
+    if left == 0:
+        return [f"asrs {to}, {word}, #28"]
+    return [f"lsls {to}, {word}, #{left}", f"asrs {to}, {to}, #28"]
+
+
+class Nibbles(Blocks):
+    """A shape's blocks of such weights."""
+
+    suffix: ClassVar[str] = SUFFIX
+
+    @property
+    def turns(self) -> int:
+        """Of a block."""
+        return self.channels // self.at_once
+
+    def weights_of(self, turn: int) -> list[tuple[str, int]]:
+        """The word and the half of its bytes of each channel of a turn."""
+        if self.turns == 1:
+            return [("r2", 0), ("r2", 1)]
+        return [(word, turn) for word in ("r2", "r3")[: self.at_once]]
+
+    def taps(self, turn: int, number: int, first: bool) -> list[str]:
+        """A tap of a step; first: of those that are added up together."""
+        start = [f"add {found}, {HALF_OF_PAIR}" for found in self.pairs]
+        places = self.weights_of(turn)
+        if self.at_once == 1:
+            ((word, lower),) = places
+            taps = self.pairs if first else ("r6", "r7")
+            code = [f"ldm {T}!, {registers(taps)}", *nibble("r3", word, number, lower)]
+            code += [f"muls {tap}, r3, {tap}" for tap in taps]
+            adds = [f"adds {a}, {a}, {x}" for a, x in zip(self.pairs, taps, strict=True)]
+            return code + (start if first else adds)
+        code = [f"ldm {T}!, {{r4}}"]
+        for found, (word, lower) in zip(self.pairs, places, strict=True):
+            weight = found if first else "r5"
+            code += [*nibble(weight, word, number, lower), f"muls {weight}, r4, {weight}"]
+            code += [] if first else [f"adds {found}, {found}, r5"]
+        return code + (start if first else [])
+
+    def some(self, turn: int, count: int) -> list[str]:
+        """So many steps, all of whose products are added up together."""
+        words = registers([*dict.fromkeys(word for word, _ in self.weights_of(turn))])
+        code = []
+        for tap in range(count * LANES):
+            code += [f"ldm {STREAM}!, {words}"] * (tap % LANES == 0)
+            code += self.taps(turn, tap % LANES, tap == 0)
+        return code + kept(self.pairs)
+
+    def loops(self) -> list[str]:
+        code = []
+        for turn in range(self.turns):
+            end = [f"cmp {T}, {LAST}", f"bne <turn_{turn}>"]
+            code += [
+                note("All taps: the first step of an odd number, then two."),
+                f"<odd_{turn}>:",
+                *self.some(turn, 1),
+                *end,
+                f"b <taken_{turn}>",
+                ".p2align 2",
+                f"<turn_{turn}>:",
+                *self.some(turn, 2),
+                *end,
+                f"<taken_{turn}>:",
+            ]
+            # Factors are behind the weights of the whole block.
+            code += [f"adds {STREAM}, #{WORD * self.at_once}"] * turn + ["b <done>"]
+        return code
+
+    def prepare(self) -> list[str]:
+        return [
+            note("How often 2**15 is added to a pair of sums, and whether the steps are odd."),
+            "adds r4, r2, #1",
+            "lsrs r4, r4, #1",
+            "lsls r4, r4, #15",
+            f"str r4, {EXCESS}",
+            "movs r4, #1",
+            "ands r2, r4",
+            "lsls r2, r2, #1",
+            f"str r2, {ENTRY}",
+        ]
+
+    def entries(self) -> list[str]:
+        return []
+
+    def enter(self) -> list[str]:
+        code = [f"ldr r3, {ENTRY}"]
+        if self.turns > 1:
+            code += [
+                f"ldr r4, {PLACE}",
+                f"cmp r4, #{WORD * self.channels}",
+                "beq <first>",
+                "adds r3, #4",
+                f"subs {STREAM}, #{WORD * self.at_once}",
+                "<first>:",
+            ]
+        places = itertools.product(range(self.turns), ("turn", "odd"))
+        return [
+            *code,
+            "adr r4, <entries>",
+            "ldrh r3, [r4, r3]",
+            "adds r3, r3, r4",
+            "mov pc, r3",
+            ".p2align 2",
+            "<entries>:",
+            *(f".short <{place}_{turn}> - <entries>" for turn, place in places),
+        ]
+
+
+class SingleNibbles(Single):
+    """A pixel's blocks of such weights."""
+
+    suffix: ClassVar[str] = SUFFIX
+
+    def by_word(self) -> list[tuple[str, ...]]:
+        half = self.channels // 2
+        return [*zip(self.sums[:half], self.sums[half:], strict=True)]
+
+    def weight(self, number: int, part: int) -> list[str]:
+        return nibble("r3", "r2", number, part)
+
+
+FUNCTIONS = [
+    *(Nibbles(shape).function() for shape in SHAPES if shape.pixels > 1),
+    *functions(SingleNibbles),
+]
+HELPERS = {
+    **pairs.HELPERS,
+    "paired_runs": pairs.paired_runs(SUFFIX),
+    "dense_whole": whole_dense(f"vmcu_paired_1x4{SUFFIX}", ", 0, 0"),
+}
