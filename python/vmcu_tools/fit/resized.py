@@ -69,8 +69,7 @@ def measured(plan: Plan, name: str) -> Footprint:
     too."""
     emitted = emit(plan, name, "")
     macs = sum(step.bind(plan.graph).macs for step in plan.steps) - plan.macs_extra
-    flash = emitted.weights_bytes + emitted.tables_bytes
-    return Footprint(plan.ram_bytes, flash, macs, plan.macs_extra)
+    return Footprint(plan.ram_bytes, emitted.flash_bytes, macs, plan.macs_extra)
 
 
 def largest(
