@@ -31,10 +31,10 @@ from .leftovers import quantise_leftovers
 from .norms import spell_norms
 from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
-from .samples import Samples, load_model, read_samples
+from .samples import Samples, load_model, read_labels, read_samples
 from .widths import Int4, WidthReport, choose_widths
 
-__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_samples"]
+__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_labels", "read_samples"]
 
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _NOT_INT8 = (
