@@ -94,7 +94,8 @@ class _Layers:
         yield WeightedLayer(
             name_of(node),
             node.op_type,
-            node.output[0],
+            # onnxruntime's quantiser renames what becomes an output once it is quantised.
+            node.output[0].removesuffix("_QuantizeLinear_Input"),
             tensor.name,
             name_of(dequantised),
             "" if bias is None else name_of(bias),

@@ -23,7 +23,7 @@ from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
 from .judge import compare, decibel
 from .samples import Samples
 
-_NO_LESS = "int4 weights need no less flash"
+_NO_LESS = "int4 saves no flash"
 _NO_LAYER = "vmcu merges it with another layer"
 
 
