@@ -21,8 +21,8 @@ from ..frontends.onnx.attributes import attributes_of
 OPSET, IR_VERSION = 21, 10
 LOW, HIGH = -8, 7
 MOST_MULTIPLE = 255
-# The largest weight becomes HIGH times one of these: values beyond HIGH are cut off.
-_CLIPPED = np.linspace(1.0, 2.5, 61)
+# Candidates of scales: the largest weight becomes HIGH times one of these, and is cut off.
+_CLIPPED = (1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0)
 # Sums of int4 kernels have 27 bits (kernels/pack.py); a bias may have half of that.
 _MOST_BIAS = 2.0**26
 
@@ -31,26 +31,46 @@ _MOST_BIAS = 2.0**26
 class WeightedLayer:
     """A layer with int8 weights in a quantised model.
 
-    node, op: of the file; output: its tensor; weights: the initialiser's name; dequantised: the
-    node that reads it; bias: the node that dequantises the bias, "" if none; channel_axis: of the
-    weights; real: the float weights, (channels, inputs); scales: of the int8 weights,
+    node, op: of the file; output: its tensor; source: the float weights' name; weights: that of
+    the int8 weights; dequantised: the node that reads them; bias: the node that dequantises the
+    bias, "" if none; channel_axis: of the weights; shape: of the weights; real: the float weights, (channels, inputs); scales: of the int8 weights,
     (channels,); floor: the smallest scale of int4 weights that leaves room for the bias.
     """
 
     node: str
     op: str
     output: str
+    source: str
     weights: str
     dequantised: str
     bias: str
     channel_axis: int
+    shape: tuple[int, ...]
     real: np.ndarray
     scales: np.ndarray
     floor: np.ndarray
 
     def can_group(self, group: int) -> bool:
-        """Whether the inputs of a fully connected layer are whole groups."""
-        return self.op != "Conv" and group > 0 and self.real.shape[1] % group == 0
+        """Whether the inputs of a fully connected layer are several whole groups."""
+        inputs = self.real.shape[1]
+        return self.op != "Conv" and 0 < group < inputs and inputs % group == 0
+
+    def laid(self, by_channel: np.ndarray) -> np.ndarray:
+        """What rows() made of weights, in their shape again."""
+        axis = self.channel_axis
+        shape = [self.shape[axis], *(n for i, n in enumerate(self.shape) if i != axis)]
+        return np.moveaxis(by_channel.reshape(shape), 0, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Int4Weights:
+    """scales: float32 (channels, groups); unit: of each channel's sums, float32 (channels,): the
+    scale itself, or the step that the scales of its groups are multiples of; shift: how much the
+    mean of a channel's output grows, (channels,)."""
+
+    scales: np.ndarray
+    unit: np.ndarray
+    shift: np.ndarray
 
 
 def weighted_layers(quantised: onnx.ModelProto, real: onnx.ModelProto) -> list[WeightedLayer]:
@@ -79,7 +99,8 @@ class _Layers:
         if dequantised is None:
             return
         tensor = self.constants[dequantised.input[0]]
-        real = self.real.get(tensor.name.removesuffix("_quantized"))
+        source = tensor.name.removesuffix("_quantized")
+        real = self.real.get(source)
         flat = node.op_type != "Conv"
         if real is None or real.dims != tensor.dims or (flat and len(tensor.dims) != 2):
             return
@@ -96,10 +117,12 @@ class _Layers:
             node.op_type,
             # onnxruntime's quantiser renames what becomes an output once it is quantised.
             node.output[0].removesuffix("_QuantizeLinear_Input"),
+            source,
             tensor.name,
             name_of(dequantised),
             "" if bias is None else name_of(bias),
             axis,
+            tuple(tensor.dims),
             weights,
             scales,
             np.zeros(len(weights)) if bias is None else self._floor(bias, scales),
@@ -134,20 +157,42 @@ def rows(weights: np.ndarray, channel_axis: int) -> np.ndarray:
     return np.moveaxis(weights, channel_axis, 0).reshape(weights.shape[channel_axis], -1)
 
 
-def int4_scales(layer: WeightedLayer, group: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """float32 scales (channels, groups), and the unit of each channel's sums, float32 (channels,):
-    the scale itself, or the step that the scales of its groups are multiples of."""
+def candidates(layer: WeightedLayer, group: int) -> list[Int4Weights]:
+    """Scales to choose from, with no shift. group: inputs that share one; 0: all of a channel."""
     channels, inputs = layer.real.shape
     parts = layer.real.reshape(-1, group or inputs)
     usual = np.repeat(layer.scales, len(parts) // channels)
-    best = _least_error(parts, usual).reshape(channels, -1)
-    if not group:
-        scales = np.maximum(best, layer.floor[:, None]).astype(np.float32)
-        return scales, scales[:, 0]
-    step = np.maximum(best.max(axis=1) / MOST_MULTIPLE, layer.floor).astype(np.float32)
-    multiples = np.clip(np.rint(best / step[:, None]), 1, MOST_MULTIPLE)
-    multiples[np.arange(channels), best.argmax(axis=1)] = MOST_MULTIPLE
-    return step[:, None] * multiples.astype(np.float32), step
+    most = np.abs(parts).max(axis=1)
+    found = []
+    for clipped in _CLIPPED:
+        # Rows of zeros have the scale of int8.
+        scales = np.where(most > 0, most / (HIGH * clipped), usual)
+        fitted = _fitted(parts, scales).reshape(channels, -1)
+        found.append(_grouped(layer, fitted) if group else _of_channels(layer, fitted))
+    return found
+
+
+def _fitted(parts: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """For the integers that rows become with these scales, those that lose the least squares."""
+    ints = _rounded(parts, scales[:, None])
+    squares = (ints * ints).sum(axis=1)
+    found: np.ndarray = np.where(
+        squares > 0, (ints * parts).sum(axis=1) / np.maximum(squares, 1), scales
+    )
+    return found
+
+
+def _of_channels(layer: WeightedLayer, fitted: np.ndarray) -> Int4Weights:
+    scales = np.maximum(fitted, layer.floor[:, None]).astype(np.float32)
+    return Int4Weights(scales, scales[:, 0], np.zeros(len(scales)))
+
+
+def _grouped(layer: WeightedLayer, fitted: np.ndarray) -> Int4Weights:
+    """Of each channel, the largest scale becomes the largest multiple."""
+    step = np.maximum(fitted.max(axis=1) / MOST_MULTIPLE, layer.floor).astype(np.float32)
+    multiples = np.clip(np.rint(fitted / step[:, None]), 1, MOST_MULTIPLE)
+    multiples[np.arange(len(step)), fitted.argmax(axis=1)] = MOST_MULTIPLE
+    return Int4Weights(step[:, None] * multiples.astype(np.float32), step, np.zeros(len(step)))
 
 
 def int4_values(layer: WeightedLayer, scales: np.ndarray) -> np.ndarray:
@@ -161,56 +206,39 @@ def _rounded(real: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.clip(np.rint(real / scale), LOW, HIGH)
 
 
-def _least_error(parts: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """The scale of each row of weights that loses the least: the sum of squared differences. Rows
-    of zeros have the usual scale."""
-    most = np.abs(parts).max(axis=1)
-    best, least = usual.copy(), np.full(len(parts), np.inf)
-    for clipped in _CLIPPED:
-        scale = np.where(most > 0, most / (HIGH * clipped), usual)[:, None]
-        ints = _rounded(parts, scale)
-        # The best scale of these integers, by least squares.
-        squares = (ints * ints).sum(axis=1)
-        fitted = np.divide((ints * parts).sum(axis=1), squares, where=squares > 0, out=scale[:, 0])
-        errors = ((parts - _rounded(parts, fitted[:, None]) * fitted[:, None]) ** 2).sum(axis=1)
-        better = errors < least
-        best[better], least[better] = fitted[better], errors[better]
-    return best
-
-
 def with_int4(
-    quantised: onnx.ModelProto, layers: Iterable[WeightedLayer], groups: Mapping[str, int]
+    quantised: onnx.ModelProto,
+    layers: Iterable[WeightedLayer],
+    chosen: Mapping[str, Int4Weights],
 ) -> onnx.ModelProto:
-    """A copy of a model in which some layers have int4 weights, of opset 21.
-
-    groups: by weights of the layers to change, the inputs that share a scale; 0: all of a channel.
-    """
+    """A copy of a model in which some layers have int4 weights, of opset 21. chosen: by the layers'
+    weights; a bias makes up for the shift."""
     model = onnx.ModelProto()
     model.CopyFrom(quantised)
     model.ir_version = max(model.ir_version, IR_VERSION)
     nodes = {name_of(node): node for node in model.graph.node}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for layer in layers:
-        if layer.weights not in groups:
+        if layer.weights not in chosen:
             continue
-        group, axis = groups[layer.weights], layer.channel_axis
-        scales, unit = int4_scales(layer, group)
-        weights = constants[layer.weights]
-        shape = [weights.dims[axis], *(n for i, n in enumerate(weights.dims) if i != axis)]
-        ints = np.moveaxis(int4_values(layer, scales).reshape(shape), 0, axis)
-        dims = list(weights.dims)
-        values = ints.astype(int).ravel().tolist()
-        weights.CopyFrom(helper.make_tensor(weights.name, TensorProto.INT4, dims, values))
-        stated = (scales.T if axis else scales) if group else scales[:, 0]
-        more = {"axis": 1 - axis, "block_size": group} if group else {"axis": axis}
-        _state(model.graph, nodes[layer.dequantised], stated, **more)
+        made, weights, axis = chosen[layer.weights], constants[layer.weights], layer.channel_axis
+        ints = layer.laid(int4_values(layer, made.scales)).astype(int).ravel().tolist()
+        weights.CopyFrom(helper.make_tensor(weights.name, TensorProto.INT4, layer.shape, ints))
+        groups = made.scales.shape[1]
+        if groups > 1:
+            stated, given = made.scales.T if axis else made.scales, {"axis": 1 - axis}
+            given["block_size"] = layer.real.shape[1] // groups
+        else:
+            stated, given = made.scales[:, 0], {"axis": axis}
+        _state(model.graph, nodes[layer.dequantised], stated, **given)
         if layer.bias:
             node = nodes[layer.bias]
-            bias = constants[node.input[0]]
-            old = numpy_helper.to_array(constants[node.input[1]])
-            stated = (old * (unit / layer.scales)).astype(np.float32)
-            sums = np.rint(numpy_helper.to_array(bias) * (old.astype(np.float64) / stated))
-            bias.CopyFrom(numpy_helper.from_array(sums.astype(np.int32), bias.name))
+            bias, old = constants[node.input[0]], constants[node.input[1]]
+            scales = numpy_helper.to_array(old).astype(np.float64)
+            real = numpy_helper.to_array(bias) * scales - made.shift
+            stated = (scales * (made.unit / layer.scales)).astype(np.float32)
+            sums = np.rint(real / stated).astype(np.int32)
+            bias.CopyFrom(numpy_helper.from_array(sums, bias.name))
             _state(model.graph, node, stated, axis=len(bias.dims) - 1)
     _drop_unread(model.graph)
     return model

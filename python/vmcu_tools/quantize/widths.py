@@ -20,6 +20,7 @@ from ..ops import bind
 from ..ops.layer import ProgramLayer
 from ..planner.options import CompileOptions
 from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
+from .int4_scales import Int4Scales
 from .judge import compare, decibel
 from .samples import Samples
 
@@ -84,7 +85,8 @@ def choose_widths(
         reason = f"int4 weights need opset {OPSET}, to which onnx cannot convert the model"
         raise UserError(Problem(reason, f"export it with opset {OPSET}", str(source)))
     with tempfile.TemporaryDirectory() as folder:
-        served = _served(_Forms(real, int8, Path(folder) / "model.onnx", asked.name), asked.group)
+        forms = _Forms(real, int8, samples, Path(folder) / "model.onnx", asked.name)
+        served = _served(forms, asked.group)
         return _chosen(served, samples, asked.flash, source)
 
 
@@ -92,13 +94,24 @@ class _Forms:
     """The forms of a model: with int8 weights, and with int4 weights in some layers. file: where a
     form is written to be imported; name: of the model in C."""
 
-    def __init__(self, real: onnx.ModelProto, int8: onnx.ModelProto, file: Path, name: str):
+    def __init__(
+        self,
+        real: onnx.ModelProto,
+        int8: onnx.ModelProto,
+        samples: Samples,
+        file: Path,
+        name: str,
+    ):
         self.real, self.int8, self.file, self.name = real, int8, file, name
         self.layers = weighted_layers(int8, real)
+        self.scales = Int4Scales(real, self.layers, samples)
 
     def model(self, groups: Mapping[str, int]) -> onnx.ModelProto:
-        """groups: as with_int4() has them."""
-        return with_int4(self.int8, self.layers, groups) if groups else self.int8
+        """groups: by weights of the layers with int4 weights, inputs that share a scale; 0: all of
+        an output channel."""
+        if not groups:
+            return self.int8
+        return with_int4(self.int8, self.layers, self.scales.chosen(groups))
 
     def flash(self, groups: Mapping[str, int]) -> int:
         """Bytes of weights and tables, as `vmcu build` has them."""
