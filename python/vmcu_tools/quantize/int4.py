@@ -21,10 +21,10 @@ from ..frontends.onnx.attributes import attributes_of
 OPSET, IR_VERSION = 21, 10
 LOW, HIGH = -8, 7
 MOST_MULTIPLE = 255
-# Candidates of scales: the largest weight becomes HIGH times one of these, and is cut off.
-_CLIPPED = (1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0)
-# Sums of int4 kernels have 27 bits (kernels/pack.py); a bias may have half of that.
-_MOST_BIAS = 2.0**26
+# Candidates of scales: the largest weight becomes HIGH times one of these, rounded or cut off.
+_CLIPPED = np.linspace(0.9, 2.1, 13)
+# Of a bias in a sum, which float32 then has exactly, and an int4 kernel, too (kernels/pack.py).
+_MOST_BIAS = 2.0**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,9 @@ class WeightedLayer:
 
     node, op: of the file; output: its tensor; source: the float weights' name; weights: that of
     the int8 weights; dequantised: the node that reads them; bias: the node that dequantises the
-    bias, "" if none; channel_axis: of the weights; shape: of the weights; real: the float weights, (channels, inputs); scales: of the int8 weights,
-    (channels,); floor: the smallest scale of int4 weights that leaves room for the bias.
+    bias, "" if none; channel_axis, shape: of the weights; real: the float weights, (channels,
+    inputs); scales: of the int8 weights, (channels,); floor: the smallest scales of int4 weights
+    that leave room for the bias, (channels,).
     """
 
     node: str
@@ -65,8 +66,8 @@ class WeightedLayer:
 @dataclass(frozen=True, eq=False)
 class Int4Weights:
     """scales: float32 (channels, groups); unit: of each channel's sums, float32 (channels,): the
-    scale itself, or the step that the scales of its groups are multiples of; shift: how much the
-    mean of a channel's output grows, (channels,)."""
+    scale itself, or the step that the scales of its groups are multiples of; shift: what the bias
+    has to take from a channel's output, (channels,)."""
 
     scales: np.ndarray
     unit: np.ndarray

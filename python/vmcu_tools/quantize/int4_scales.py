@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scales of int4 weights that change the output of a layer the least, over the calibration set."""
+"""The scales of int4 weights that change a layer's output the least over the samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class _Candidate:
     """output: of a node in the float model that computes what the weights change."""
 
     layer: WeightedLayer
-    group: int
     weights: Int4Weights
     output: str
 
@@ -46,43 +45,72 @@ class Int4Scales:
         return {one[0]: self._known[one] for one in groups.items()}
 
     def _choose(self, missing: Sequence[tuple[str, int]]) -> None:
-        tried = [
-            _Candidate(self.layers[name], group, weights, f"{name}/{group}/{number}")
-            for name, group in missing
-            for number, weights in enumerate(candidates(self.layers[name], group))
-        ]
-        means, energies = self._errors(tried)
-        for name, group in missing:
-            of_layer = [c for c in tried if (c.layer.weights, c.group) == (name, group)]
-            shifts = np.array([means[c.output] for c in of_layer])
-            errors = np.array([energies[c.output] for c in of_layer])
-            if self.layers[name].bias:
-                errors -= shifts**2
-            best = errors.argmin(axis=0), np.arange(errors.shape[1])
-            scales = np.array([c.weights.scales for c in of_layer])[best]
-            units = np.array([c.weights.unit for c in of_layer])[best]
-            self._known[name, group] = Int4Weights(scales, units, shifts[best])
+        tried = {
+            one: [
+                _Candidate(self.layers[one[0]], weights, f"{one[0]}/{one[1]}/{number}")
+                for number, weights in enumerate(candidates(self.layers[one[0]], one[1]))
+            ]
+            for one in missing
+        }
+        errors = self._errors([candidate for every in tried.values() for candidate in every])
+        for one, every in tried.items():
+            shifts, rests = np.array(
+                [errors[c.output].split(c.layer.bias) for c in every]
+            ).swapaxes(0, 1)
+            best = rests.argmin(axis=0), np.arange(rests.shape[1])
+            scales = np.array([c.weights.scales for c in every])[best]
+            units = np.array([c.weights.unit for c in every])[best]
+            self._known[one] = Int4Weights(scales, units, shifts[best])
 
-    def _errors(
-        self, tried: Sequence[_Candidate]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The mean of the error of each output channel, and of its square, by output."""
+    def _errors(self, tried: Sequence[_Candidate]) -> dict[str, _Error]:
+        """By output of a candidate."""
         model = onnx.ModelProto()
         model.CopyFrom(self.real)
         readers = {name: node for node in self.real.graph.node for name in node.input}
         for one in tried:
             _add_difference(model.graph, readers[one.layer.source], one)
-        session = showing(model, [one.output for one in tried])
-        means = {one.output: np.zeros(len(one.layer.real)) for one in tried}
-        energies = {one.output: np.zeros(len(one.layer.real)) for one in tried}
+        errors = {one.output: _Error.none(len(one.layer.real)) for one in tried}
+        session = showing(model, list(errors))
         for sample in self.samples:
-            for one, error in zip(tried, session.run(list(means), sample), strict=True):
+            for one, error in zip(tried, session.run(list(errors), sample), strict=True):
                 axis = 1 if one.layer.op == "Conv" else error.ndim - 1
-                others = tuple(place for place in range(error.ndim) if place != axis)
-                error = error.astype(np.float64)
-                means[one.output] += error.mean(axis=others) / len(self.samples)
-                energies[one.output] += (error**2).mean(axis=others) / len(self.samples)
-        return means, energies
+                by_channel = np.moveaxis(error, axis, 0).reshape(len(one.layer.real), -1)
+                errors[one.output].add(by_channel.astype(np.float64))
+        return errors
+
+
+@dataclass
+class _Error:
+    """Sums over samples, by channel: of the mean of the error, of the square of that, and of the
+    mean of the error's square."""
+
+    mean: np.ndarray
+    mean_square: np.ndarray
+    energy: np.ndarray
+    samples: int = 0
+
+    @classmethod
+    def none(cls, channels: int) -> _Error:
+        return cls(*np.zeros((3, channels)))
+
+    def add(self, error: np.ndarray) -> None:
+        """Of a sample, (channels, values)."""
+        mean = error.mean(axis=1)
+        self.mean += mean
+        self.mean_square += mean**2
+        self.energy += (error**2).mean(axis=1)
+        self.samples += 1
+
+    def split(self, bias: str) -> tuple[np.ndarray, np.ndarray]:
+        """What the bias makes up for, and the energy of the rest, by channel. Of a mean that a few
+        samples show it is only what exceeds the variance of such a mean."""
+        mean, energy = self.mean / self.samples, self.energy / self.samples
+        if not bias or self.samples < 2:
+            return np.zeros_like(mean), energy
+        variance = (self.mean_square / self.samples - mean**2) / (self.samples - 1)
+        known = 1 - np.divide(variance, mean**2, where=mean != 0, out=np.ones_like(mean))
+        shift = mean * np.clip(known, 0, 1)
+        return shift, energy - 2 * shift * mean + shift**2
 
 
 def _add_difference(graph: onnx.GraphProto, node: NodeProto, one: _Candidate) -> None:
