@@ -177,8 +177,8 @@ def test_a_layer_that_the_limit_does_not_require_keeps_8_bits(tmp_path: Path) ->
 
 @pytest.mark.parametrize("group", [0, 16])
 def test_scales_change_the_output_the_least(tmp_path: Path, group: int) -> None:
-    """Not more than any scale of a fine grid, but for the steps between the candidates. The bias
-    makes up for the mean of the error, as far as the samples are enough to know it."""
+    """Not more than any part of the largest weight. The bias makes up for the mean of the error, as
+    far as the samples are enough to know it."""
     real, int8, samples = prepared("mlp", tmp_path)
     layers = int4.weighted_layers(int8, real)
     groups = {one.weights: group if one.can_group(group) else 0 for one in layers}
@@ -195,10 +195,9 @@ def test_scales_change_the_output_the_least(tmp_path: Path, group: int) -> None:
         assert made.shift.any() == bool(layer.bias)
         parts = np.abs(layer.real.reshape(*made.scales.shape, -1)).max(axis=2)
         grid = [differences(layer, parts / n, x) for n in (7, *np.linspace(5, 20, 200))]
-        energies = [(one**2).mean(axis=0) for one in grid]
-        found = ((error - made.shift) ** 2).mean(axis=0).sum()
-        assert found <= 1.2 * np.min(energies, axis=0).sum()
-        assert found < 0.8 * energies[0].sum()
+        usual, *others = ((one**2).sum() for one in grid)
+        found = ((error - made.shift) ** 2).sum()
+        assert found < min(others) and found < 0.8 * usual
 
 
 def differences(layer: int4.WeightedLayer, scales: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -227,7 +226,7 @@ def test_the_bias_makes_up_for_the_mean(tmp_path: Path, monkeypatch: pytest.Monk
 
     with_mean, unknown = ratio(50), ratio(1)
     monkeypatch.setattr(int4_scales._Error, "split", without_bias)
-    assert with_mean > ratio(50) + 4
+    assert with_mean > ratio(50) + 2
     assert unknown == pytest.approx(ratio(1))
 
 
