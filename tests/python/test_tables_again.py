@@ -73,6 +73,12 @@ def overhead() -> Table:
     return Table("", page.COLUMNS[:2], rows)
 
 
+def widths() -> Table:
+    """All rows. What ONNX Runtime computes in float differs from processor to processor."""
+    pytest.importorskip("sklearn")
+    return script("widths", "benchmarks/widths/run.py").table()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Again:
     """How a table is computed again. files: the networks it needs, in SHARED; emulated: on an
@@ -95,6 +101,7 @@ COMPUTED = {
     "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
+    "models/widths": Again(widths, without=("output, dB", "accuracy")),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),
     "results/images": Again(lambda: figures.images(["S3"]), some=True),
