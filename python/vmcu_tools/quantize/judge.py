@@ -31,17 +31,17 @@ def compare(
     real: onnx.ModelProto,
     int8: onnx.ModelProto,
     samples: Samples,
-    tensors: Collection[str] | None = None,
+    only: Collection[str] | None = None,
 ) -> tuple[float, list[LayerQuality]]:
-    """Top-1 agreement, and the tensors that both models have, the worst first. tensors: compare
-    these only, and the outputs."""
+    """Top-1 agreement, and the tensors that both models have, the worst first. only: compare
+    these, and the outputs."""
     made = {name: node.op_type for node in real.graph.node for name in node.output if name}
     inner = {name for node in int8.graph.node for name in node.output}
     pairs = {name: f"{name}_DequantizeLinear_Output" for name in made}
     pairs = {name: other for name, other in pairs.items() if other in inner}
     outputs = [value.name for value in real.graph.output]
-    if tensors is not None:
-        pairs = {name: other for name, other in pairs.items() if name in tensors}
+    if only is not None:
+        pairs = {name: other for name, other in pairs.items() if name in only}
     pairs |= {name: name for name in outputs if name in inner and name in made}
     sessions = [showing(real, list(pairs)), showing(int8, list(pairs.values()))]
     signal, noise, shapes = dict.fromkeys(pairs, 0.0), dict.fromkeys(pairs, 0.0), {}

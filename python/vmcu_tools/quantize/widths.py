@@ -126,8 +126,9 @@ class _Forms:
         sizes: dict[str, int] = {}
         for node in graph.nodes:
             layer = bind(graph, node)
-            program = isinstance(layer, ProgramLayer)
-            size = len(layer.binding.stream) if program else layer.weight_bytes
+            size = layer.weight_bytes
+            if isinstance(layer, ProgramLayer):
+                size = len(layer.binding.stream)
             sizes[node.name] = sizes.get(node.name, 0) + size
         return {layer.weights: sizes.get(layer.node, 0) for layer in self.layers}
 
@@ -238,9 +239,9 @@ def _noise(ratio: float) -> float:
 def _row(served: _Served, layer: WeightedLayer, before: _Ratios, samples: Samples) -> LayerWidth:
     """A layer with int8 weights, and what int4 weights in it alone would do."""
     weights, output = layer.weights, layer.output
-    sizes = (found[weights] for found in served.sizes)
-    reason = served.reasons.get(weights, "")
-    row = LayerWidth(layer.node, layer.op, 8, 0, *sizes, before.tensors.get(output), reason=reason)
+    int8, int4 = (sizes[weights] for sizes in served.sizes)
+    ratio, reason = before.tensors.get(output), served.reasons.get(weights, "")
+    row = LayerWidth(layer.node, layer.op, 8, 0, int8, int4, ratio, reason=reason)
     if weights not in served.groups:
         return row
     found = _Ratios.of(served.forms, {weights: served.groups[weights]}, samples, [output])
