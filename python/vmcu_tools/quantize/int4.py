@@ -200,8 +200,8 @@ def int4_values(layer: WeightedLayer, scales: np.ndarray) -> np.ndarray:
     """The weights in steps of their scales, float (channels, inputs)."""
     channels, groups = scales.shape
     parts = layer.real.reshape(channels, groups, -1)
-    found: np.ndarray = _rounded(parts, scales[..., None].astype(np.float64))
-    return found.reshape(channels, -1)
+    found: np.ndarray = _rounded(parts, scales[..., None]).reshape(channels, -1)
+    return found
 
 
 def _rounded(real: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import onnx
 
 from ..compiler import compile_model
 from ..emit import emit
-from ..errors import Problem, UserError
+from ..errors import Problem, UserError, stands_for
 from ..frontends.onnx.importer import load
 from ..ops import bind
 from ..ops.layer import ProgramLayer
@@ -85,7 +85,9 @@ def choose_widths(
         reason = f"int4 weights need opset {OPSET}, to which onnx cannot convert the model"
         raise UserError(Problem(reason, f"export it with opset {OPSET}", str(source)))
     with tempfile.TemporaryDirectory() as folder:
-        forms = _Forms(real, int8, samples, Path(folder) / "model.onnx", asked.name)
+        file = Path(folder) / "model.onnx"
+        stands_for(str(file), str(source))
+        forms = _Forms(real, int8, samples, file, asked.name)
         served = _served(forms, asked.group)
         return _chosen(served, samples, asked.flash, source)
 
