@@ -200,12 +200,12 @@ def int4_values(layer: WeightedLayer, scales: np.ndarray) -> np.ndarray:
     """The weights in steps of their scales, float (channels, inputs)."""
     channels, groups = scales.shape
     parts = layer.real.reshape(channels, groups, -1)
-    found: np.ndarray = _rounded(parts, scales[..., None]).reshape(channels, -1)
-    return found
+    return _rounded(parts, scales[..., None]).reshape(channels, -1)
 
 
 def _rounded(real: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    return np.clip(np.rint(real / scale), LOW, HIGH)
+    found: np.ndarray = np.clip(np.rint(real / scale), LOW, HIGH)
+    return found
 
 
 def with_int4(

@@ -24,6 +24,8 @@ from .int4_scales import Int4Scales
 from .judge import compare, decibel
 from .samples import Samples
 
+# With int4 weights in one layer at a time, at most so many samples are computed.
+_TRIAL_SAMPLES = 100
 _NO_LESS = "int4 saves no flash"
 _NO_LAYER = "vmcu merges it with another layer"
 
@@ -44,7 +46,8 @@ class LayerWidth:
     """bits and group: of the weights in the file that was written; bytes_int8, bytes_int4: of the
     layer's constants in flash; snr_int8: of its output in dB, if all layers have int8 weights;
     snr_int4, output_snr: of its output and of the model's outputs, if this layer alone has int4
-    weights. reason: why the layer cannot have int4 weights, or not in groups."""
+    weights; over 100 of the samples. reason: why the layer cannot have int4 weights, or not in
+    groups."""
 
     node: str
     op: str
@@ -195,8 +198,9 @@ def _chosen(
 ) -> tuple[onnx.ModelProto, WidthReport]:
     """The model whose flash is at most `limit`, and its report."""
     forms, groups = served.forms, served.groups
-    before = _Ratios.of(forms, {}, samples, [layer.output for layer in forms.layers])
-    rows = {one.weights: _row(served, one, before, samples) for one in forms.layers}
+    some = samples[:: -(-len(samples) // _TRIAL_SAMPLES)]
+    before = _Ratios.of(forms, {}, some, [layer.output for layer in forms.layers])
+    rows = {one.weights: _row(served, one, before, some) for one in forms.layers}
     added = {weights: _added(rows[weights], before) for weights in groups}
     order = sorted(groups, key=lambda weights: added[weights] / served.saved(weights))
     flash = _Flash(served)
@@ -207,11 +211,10 @@ def _chosen(
     for weights in chosen:
         rows[weights] = replace(rows[weights], bits=4, group=groups[weights])
     model = forms.model(served.some(chosen))
-    after = _Ratios.of(forms, served.some(chosen), samples, [])
     listed = [*order, *(weights for weights in rows if weights not in groups)]
     layers = tuple(rows[weights] for weights in listed)
-    figures = flash([]), flash(chosen), limit, before.outputs, after.outputs
-    return model, WidthReport(layers, *figures)
+    ratios = (_Ratios.of(forms, served.some(one), samples, []).outputs for one in ([], chosen))
+    return model, WidthReport(layers, flash([]), flash(chosen), limit, *ratios)
 
 
 @dataclass(frozen=True)
