@@ -93,8 +93,11 @@ def prepared(name: str, folder: Path) -> tuple[onnx.ModelProto, onnx.ModelProto,
     return onnx.load(real), onnx.load_from_string(made), samples
 
 
-def test_the_file_is_that_of_onnx_runtime(network: tuple[Path, Path]) -> None:
-    code, target, report = quantize(network, "--weights", "int4")
+@pytest.mark.parametrize("words", [("--weights", "int4"), ("--group", "32")])
+def test_the_file_is_that_of_onnx_runtime(
+    network: tuple[Path, Path], words: tuple[str, ...]
+) -> None:
+    code, target, report = quantize(network, *words)
     assert code == 0
     judge = oracle.open(target)
     for seed in range(8):
