@@ -78,6 +78,12 @@ def compression() -> Table:
     return page.compression(SHARED, ["mlperf-tiny-ad"])  # type: ignore[no-any-return]
 
 
+def widths() -> Table:
+    """All rows. What ONNX Runtime computes in float differs from processor to processor."""
+    pytest.importorskip("sklearn")
+    return script("widths", "benchmarks/widths/run.py").table()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Again:
     """How a table is computed again. files: the networks it needs, in SHARED; emulated: on an
@@ -101,6 +107,7 @@ COMPUTED = {
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
     "memories/compression": Again(compression, TINY[:1], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
+    "models/widths": Again(widths, without=("output, dB", "accuracy")),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),
     "results/images": Again(lambda: figures.images(["S3"]), some=True),

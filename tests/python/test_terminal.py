@@ -66,6 +66,10 @@ COMMANDS: dict[str, list[str]] = {
     "container kernels": ["container", "kernels", "gesture.vmcu"],
     "boards": ["boards"],
     "quantize": ["quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"],
+    "quantize --weights": [
+        *("quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"),
+        *("--weights", "int4"),
+    ],
 }
 
 

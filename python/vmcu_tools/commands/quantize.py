@@ -6,16 +6,29 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, all_option, calibration_options, json_option
-from .parser import OUTPUT, titled
-from .values import count
+from .options import Subparsers, all_option, calibration_options, json_option, refuse_with
+from .parser import LIMITS, OUTPUT, QUANTISATION, titled
+from .values import byte_count, count
+
+if TYPE_CHECKING:
+    from ..quantize.widths import Int4
 
 EXAMPLES = (
     ("net.onnx --calibration data.npz -o int8.onnx", "an int8 model and the error of each layer"),
+    (
+        "net.onnx --calibration data.npz --weights int4 -o q.onnx",
+        "int4 weights, and what they cost each layer",
+    ),
+    (
+        "net.onnx --calibration data.npz --flash 256K -o q.onnx",
+        "int4 weights in as many layers as flash requires",
+    ),
 )
+GROUPS = (16, 32, 64, 128, 256)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -23,7 +36,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "quantize",
         help="quantise a float .onnx model to int8",
         description="Writes the int8 model and prints the error of each layer. For a .tflite "
-        "model, convert the original again with full-integer quantisation: doc/tensorflow.md.",
+        "model, convert the original again with full-integer quantisation: doc/tensorflow.md. If "
+        "the calibration file has an array 'labels' with the class of each sample, the report has "
+        "the accuracy.",
     )
     quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
     output = titled(quantize, OUTPUT)
@@ -31,6 +46,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="file to write"
     )
     calibration_options(quantize, needed=True)
+    weights_options(quantize)
     json_option(quantize, "the report")
     output.add_argument(
         "--layers",
@@ -43,6 +59,34 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     return quantize
 
 
+def weights_options(parser: argparse.ArgumentParser) -> None:
+    """The widths of weights."""
+    group = titled(parser, QUANTISATION)
+    group.add_argument(
+        "--weights",
+        choices=("int8", "int4"),
+        help="int4: weights of 4 bits for convolutions and fully connected layers, with the error "
+        "of each layer; depthwise convolutions keep 8 bits (default int8; with --group or --flash: "
+        "int4)",
+    )
+    group.add_argument(
+        "--group",
+        type=int,
+        choices=GROUPS,
+        default=0,
+        metavar="N",
+        help="int4: one scale for N inputs of a fully connected layer, if it has a multiple of N: "
+        f"{', '.join(map(str, GROUPS))} (default: one scale for all inputs of an output channel)",
+    )
+    titled(parser, LIMITS).add_argument(
+        "--flash",
+        type=byte_count,
+        metavar="SIZE",
+        help="limit weights and tables: layers get int4 weights until the model fits, those first "
+        "that add the least error for each byte; fail if int4 weights in all layers are too large",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     from ..frontends import format_of
     from ..quantize import calibration
@@ -53,10 +97,30 @@ def run(args: argparse.Namespace) -> int:
         reason = "only .onnx models can be quantised here"
         remedy = "Convert a .tflite model again, with full-integer int8 quantisation."
         raise UserError(Problem(reason, remedy, str(args.model)))
+    int4 = _int4(args)
     samples = calibration.read_samples(args.model, args.calibration)
+    labels = calibration.read_labels(args.model, args.calibration, len(samples))
+    how = args.calibration_method, not args.per_tensor
     report = calibration.quantize_and_judge(
-        args.model, args.output, samples, args.calibration_method, not args.per_tensor
+        args.model, args.output, samples, *how, int4=int4, labels=labels
     )
     print_quantization(report, len(report.layers) if args.all else args.layers, console())
     write_json(asdict(report), args.json)
     return EXIT_DONE
+
+
+def _int4(args: argparse.Namespace) -> Int4 | None:
+    """What is asked of int4 weights; None: nothing. Raises UserError for options that exclude each
+    other."""
+    from ..quantize.widths import Int4
+    from .models import name_of
+
+    needs = {"--group": args.group > 0, "--flash": args.flash is not None}
+    if args.weights == "int8":
+        reason = "{} cannot be combined with --weights int8"
+        refuse_with(needs, reason, "leave out --weights", args.model)
+    if args.weights != "int4" and not any(needs.values()):
+        return None
+    reason = "{} cannot be combined with int4 weights, which have a scale for each output channel"
+    refuse_with({"--per-tensor": args.per_tensor}, reason, "leave it out", args.model)
+    return Int4(args.group, args.flash, name_of(args.output))

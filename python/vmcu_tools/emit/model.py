@@ -60,6 +60,11 @@ class Emitted:
     weights: dict[str, bytes] = field(default_factory=dict)
 
     @property
+    def flash_bytes(self) -> int:
+        """Of weights and tables."""
+        return self.weights_bytes + self.tables_bytes
+
+    @property
     def all_files(self) -> dict[str, str | bytes]:
         """The C files and the weights file."""
         return {**self.files, **self.weights}

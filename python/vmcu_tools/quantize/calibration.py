@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,15 +24,18 @@ from ..frontends.onnx.in_float import check_float
 from ..oracle.base import one_line, required
 from .alike import of_states, shared
 from .functions import take_apart
+from .int4 import OPSET as INT4_OPSET
+from .judge import LayerQuality, compare, showing
+from .judge import accuracy as correct
 from .leftovers import quantise_leftovers
 from .norms import spell_norms
-from .preparation import Ranges, join_functions, prepare, upgraded
+from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
-from .samples import Samples, load_model, read_samples
+from .samples import Samples, load_model, read_labels, read_samples
+from .widths import Int4, WidthReport, choose_widths
 
-__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_samples"]
+__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_labels", "read_samples"]
 
-_CPU = ["CPUExecutionProvider"]
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _NOT_INT8 = (
     "vmcu has no int8 form of this part of the model: use other operators; "
@@ -42,19 +44,19 @@ _NOT_INT8 = (
 
 
 @dataclass(frozen=True)
-class LayerQuality:
-    """A float tensor against its int8 form over the calibration set; the ratio in dB."""
+class Accuracy:
+    """The share of samples whose largest output is at the label's place: of the float model, and
+    of the file that was written."""
 
-    tensor: str
-    op: str
-    shape: tuple[int, ...]
-    signal_to_noise: float
+    real: float
+    quantized: float
 
 
 @dataclass(frozen=True)
 class QuantizationReport:
     """Layers from the worst to the best; top1: the share of samples whose largest output is at
-    the same place in float and in int8, over the calibration set."""
+    the same place in float and in the result, over the calibration set. accuracy: None without
+    labels; widths: None if all weights are int8."""
 
     source: str
     target: str
@@ -63,6 +65,8 @@ class QuantizationReport:
     samples: int
     top1: float
     layers: tuple[LayerQuality, ...]
+    accuracy: Accuracy | None = None
+    widths: WidthReport | None = None
 
 
 def quantize(
@@ -84,22 +88,43 @@ def quantize(
 
 
 def quantize_and_judge(
-    source: Path, target: Path, samples: Samples, method: str = "minmax", per_channel: bool = True
+    source: Path,
+    target: Path,
+    samples: Samples,
+    method: str = "minmax",
+    per_channel: bool = True,
+    int4: Int4 | None = None,
+    labels: np.ndarray | None = None,
 ) -> QuantizationReport:
-    """quantize(), and the float and the int8 model side by side on the same samples."""
+    """quantize(), and the float model and the result side by side on the same samples.
+
+    int4: which weights become int4; None: all are int8. labels: integers (samples,), the places of
+    the largest value of the first output."""
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        result = _quantize(source, prepared, samples, method, per_channel)
+        opset = OPSET if int4 is None else INT4_OPSET
+        result = _quantize(source, prepared, samples, method, per_channel, opset)
+        real, made = onnx.load(prepared), onnx.load_from_string(result)
+        widths, accuracy = None, None
         with _quiet(), _refusals(source):
-            top1, layers = _compare(onnx.load(prepared), onnx.load_from_string(result), samples)
+            if int4 is not None:
+                made, widths = choose_widths(real, made, samples, int4, source)
+                result = made.SerializeToString()
+            top1, layers = compare(real, made, samples)
+            if labels is not None:
+                accuracy = Accuracy(*(correct(one, samples, labels) for one in (real, made)))
         target.write_bytes(result)
-    return QuantizationReport(
-        str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
-    )
+    found = str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
+    return QuantizationReport(*found, accuracy, widths)
 
 
 def _quantize(
-    source: Path, prepared: Path, samples: Samples, method: str, per_channel: bool
+    source: Path,
+    prepared: Path,
+    samples: Samples,
+    method: str,
+    per_channel: bool,
+    opset: int = OPSET,
 ) -> bytes:
     """The int8 model; `prepared` becomes the float model it was made of."""
     quantization = required(
@@ -115,7 +140,7 @@ def _quantize(
     whole = prepared.with_name("float.onnx")
     with _quiet(), _refusals(source):
         # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-        apart, alike = take_apart(upgraded(model), str(source))
+        apart, alike = take_apart(upgraded(model, opset), str(source))
         onnx.save(apart, whole)
         # Folds constants and batch normalisation, and infers the shapes.
         quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
@@ -187,7 +212,7 @@ def _ranges(samples: Samples) -> Ranges:
     """The least and the greatest value of each of some tensors over the samples."""
 
     def measure(model: onnx.ModelProto, names: list[str]) -> dict[str, tuple[float, float]]:
-        session = _showing(model, names)
+        session = showing(model, names)
         runs = [session.run(names, sample) for sample in samples]
         return {
             name: (
@@ -212,59 +237,6 @@ def _reader(quantization: ModuleType, samples: Samples) -> Any:
             return next(self._left, None)
 
     return Reader()
-
-
-def _compare(
-    real: onnx.ModelProto, int8: onnx.ModelProto, samples: Samples
-) -> tuple[float, list[LayerQuality]]:
-    """Top-1 agreement, and the tensors that both models have, the worst first."""
-    made = {name: node.op_type for node in real.graph.node for name in node.output if name}
-    inner = {name for node in int8.graph.node for name in node.output}
-    pairs = {name: f"{name}_DequantizeLinear_Output" for name in made}
-    pairs = {name: other for name, other in pairs.items() if other in inner}
-    outputs = [value.name for value in real.graph.output]
-    pairs |= {name: name for name in outputs if name in inner and name in made}
-    sessions = [_showing(real, list(pairs)), _showing(int8, list(pairs.values()))]
-    signal, noise, shapes = dict.fromkeys(pairs, 0.0), dict.fromkeys(pairs, 0.0), {}
-    agreed = 0
-    for sample in samples:
-        wanted, got = (
-            session.run([*outputs, *names], sample)
-            for session, names in zip(sessions, (pairs, pairs.values()), strict=True)
-        )
-        agreed += int(np.argmax(wanted[0]) == np.argmax(got[0]))
-        tensors = zip(pairs, wanted[len(outputs) :], got[len(outputs) :], strict=True)
-        for name, x, y in tensors:
-            x, y = x.astype(np.float64), y.astype(np.float64)
-            signal[name] += float((x * x).sum())
-            noise[name] += float(((x - y) ** 2).sum())
-            shapes[name] = x.shape
-    layers = [
-        LayerQuality(name, made[name], shapes[name], _decibel(signal[name], noise[name]))
-        for name in pairs
-    ]
-    return agreed / len(samples), sorted(layers, key=lambda layer: layer.signal_to_noise)
-
-
-def _decibel(signal: float, noise: float) -> float:
-    """Infinite ratios are cut at 200 dB, which JSON can say."""
-    if noise <= signal * 1e-20:
-        return 200.0
-    return max(10 * math.log10(signal / noise), -200.0) if signal > 0 else -200.0
-
-
-def _showing(model: onnx.ModelProto, names: list[str]) -> Any:
-    """A session of a model, further tensors of which are outputs."""
-    runtime = required("onnxruntime", "onnxruntime", "judge a quantised model", "quantize")
-    shown = onnx.ModelProto()
-    shown.CopyFrom(model)
-    outputs = {value.name for value in model.graph.output}
-    shown.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in outputs)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    # As the file says: optimisation would take the tensors away that are to be seen.
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return runtime.InferenceSession(shown.SerializeToString(), options, providers=_CPU)
 
 
 @contextmanager

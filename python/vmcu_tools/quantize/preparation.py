@@ -28,13 +28,13 @@ _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
 
 
-def upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model at opset 17 or above, if onnx knows how to convert it."""
+def upgraded(model: onnx.ModelProto, opset: int = OPSET) -> onnx.ModelProto:
+    """The model at that opset or above, if onnx knows how to convert it."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    if not versions or max(versions) >= OPSET:
+    if not versions or max(versions) >= opset:
         return model
     try:
-        return onnx.version_converter.convert_version(model, OPSET)
+        return onnx.version_converter.convert_version(model, opset)
     except Exception:  # onnx's converter has no exception of its own
         return model
 

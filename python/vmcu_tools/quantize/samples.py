@@ -20,6 +20,8 @@ from ..frontends.onnx.in_float import check_float
 
 Samples = list[dict[str, np.ndarray]]
 
+# An array of calibration data that is no input: the class of each sample.
+LABELS = "labels"
 _SAVE = "save it with numpy.savez, an array of samples for each input of the model"
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30
@@ -55,6 +57,23 @@ def read_samples(source: Path, data: Path) -> Samples:
         }
         for i in range(count)
     ]
+
+
+def read_labels(source: Path, data: Path, count: int) -> np.ndarray | None:
+    """The integers (count,) that an .npz file has under the name "labels"; None if it has none, or
+    if they are an input of the model.
+
+    Raises UserError if they are not one integer from 0 on for each of `count` samples."""
+    if LABELS in _inputs(source):
+        return None
+    labels = _unpacked(data, {LABELS: ()}).get(LABELS)
+    if labels is None:
+        return None
+    if labels.dtype.kind not in "iu" or labels.shape != (count,) or labels.min() < 0:
+        reason = f"'{LABELS}' is {labels.dtype} of shape {labels.shape}, not {count} classes"
+        hint = "save the place of the right output for each sample, as integers"
+        raise UserError(Problem(reason, hint, str(data)))
+    return labels
 
 
 def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
@@ -121,6 +140,8 @@ def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]
                 raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
         with zipfile.ZipFile(data) as archive:
             members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
+            if LABELS not in inputs:
+                members.pop(LABELS, None)
             one = len(members) == len(inputs) == 1
             wanted = [name for name in members if one or name in inputs]
             total = sum(members[name].file_size for name in wanted)

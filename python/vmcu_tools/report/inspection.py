@@ -100,10 +100,9 @@ def inspect(path: Path, name: str) -> Inspection:
 
 def _flash_bytes(path: Path, name: str) -> int | None:
     try:
-        emitted = emit(compile_model(path, CompileOptions(state=None)), name)
+        return emit(compile_model(path, CompileOptions(state=None)), name).flash_bytes
     except UserError:
         return None
-    return emitted.weights_bytes + emitted.tables_bytes
 
 
 def row(graph: Graph, index: int) -> NodeRow:

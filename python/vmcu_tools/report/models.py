@@ -10,6 +10,7 @@ from rich.console import Console
 from .inspection import Coverage, Inspection, PortRow
 from .terminal import say
 from .text import counted, names_for, table
+from .widths import print_widths
 
 if TYPE_CHECKING:
     # What it needs of onnx takes long to load, and only reports on such files are about it.
@@ -76,6 +77,11 @@ def print_quantization(report: QuantizationReport, layers: int, console: Console
     if len(shown) < len(report.layers):
         which = f"{len(shown)} of {len(report.layers)} tensors, those with the largest error"
         say(console, f"{which}; --all lists all.")
+    if report.widths is not None:
+        print_widths(report.widths, console)
+    if report.accuracy is not None:
+        real, quantised = report.accuracy.real, report.accuracy.quantized
+        say(console, f"accuracy: {quantised:.1%}; float model: {real:.1%}")
     worst = report.layers[0].signal_to_noise if report.layers else 0.0
     say(
         console,

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `vmcu quantize` prints of int4 weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from .terminal import say
+from .text import counted, names_for, table
+
+if TYPE_CHECKING:
+    # As in models.py.
+    from ..quantize.widths import LayerWidth, WidthReport
+
+
+def print_widths(found: WidthReport, console: Console) -> None:
+    """The layers in the order in which they get int4 weights, then the whole."""
+    sizes, ratios = ("int8, bytes", "int4, bytes"), ("int8, dB", "int4, dB", "outputs, dB")
+    grouped = any(layer.group for layer in found.layers)
+    grid = table("layer", "op", "weights", *["group"] * grouped, *sizes, *ratios)
+    names = names_for(console, (layer.node for layer in found.layers))
+    for layer in found.layers:
+        group = [str(layer.group or "")] * grouped
+        grid.add_row(names[layer.node], layer.op, f"int{layer.bits}", *group, *_figures(layer))
+    console.print(grid)
+    say(
+        console,
+        "Layers get int4 weights in this order: the least error for each byte saved first. int8, "
+        "int4, dB: signal-to-noise ratio of the layer's output with int8 weights in all layers, "
+        "and with int4 weights in this layer. outputs, dB: the same of the model's outputs.",
+    )
+    for reason in dict.fromkeys(layer.reason for layer in found.layers if layer.reason):
+        which = [names[layer.node] for layer in found.layers if layer.reason == reason]
+        say(console, f"{reason}: {', '.join(which)}")
+    changed = sum(layer.bits == 4 for layer in found.layers)
+    limit = "" if found.flash_limit is None else f", limit {found.flash_limit:,}"
+    say(
+        console,
+        f"int4 weights in {changed} of {counted(len(found.layers), 'layer')}; flash "
+        f"{found.flash_int8:,} -> {found.flash:,} bytes{limit}; signal-to-noise ratio of the "
+        f"outputs {found.snr_int8:.1f} -> {found.snr:.1f} dB",
+    )
+
+
+def _figures(layer: LayerWidth) -> list[str]:
+    sizes = [f"{size:,}" for size in (layer.bytes_int8, layer.bytes_int4)]
+    ratios = (layer.snr_int8, layer.snr_int4, layer.output_snr)
+    return [*sizes, *("" if ratio is None else f"{ratio:.1f}" for ratio in ratios)]
