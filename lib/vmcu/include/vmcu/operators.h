@@ -645,6 +645,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_depthwise_any) \
 	entry(vmcu_embedding) \
 	entry(vmcu_filter_int16) \
+	entry(vmcu_grouped_fine_int4) \
+	entry(vmcu_grouped_int4) \
 	entry(vmcu_hardmax) \
 	entry(vmcu_l2_norm) \
 	entry(vmcu_layer_norm) \
