@@ -86,6 +86,30 @@ class QuantConstant:
 
 
 @dataclass(frozen=True, eq=False)
+class BlockedConstant:
+    """A dequantised constant with a scale for each `block` of elements along an axis. scale and
+    zero_point have the axes of `ints`; bits: of an element in the file."""
+
+    ints: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+    block: int
+    bits: int
+
+    def centred(self) -> np.ndarray:
+        """int64 values with the zero point taken out."""
+        zero = np.repeat(self.zero_point.astype(np.int64), self.block, axis=self.axis)
+        whole = [slice(0, size) for size in self.ints.shape]
+        found: np.ndarray = self.ints.astype(np.int64) - zero[tuple(whole)]
+        return found
+
+    def transpose(self, perm: list[int]) -> BlockedConstant:
+        arrays = (array.transpose(perm) for array in (self.ints, self.scale, self.zero_point))
+        return BlockedConstant(*arrays, perm.index(self.axis), self.block, self.bits)
+
+
+@dataclass(frozen=True, eq=False)
 class Activation:
     """An int8 tensor of the graph. `shape` and `dtype` are the file's."""
 
@@ -186,7 +210,16 @@ class Failed:
 
 
 Value = (
-    Constant | QuantConstant | Activation | Real | Rescaled | Curve | Indices | FloatInput | Pending
+    Constant
+    | QuantConstant
+    | BlockedConstant
+    | Activation
+    | Real
+    | Rescaled
+    | Curve
+    | Indices
+    | FloatInput
+    | Pending
 )
 # The values of a node's inputs; None: absent.
 Args = Sequence[Value | None]
