@@ -771,6 +771,7 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *
 	*out += 4;
 }
 
+#ifndef VMCU_OWN_SUMS_COARSE
 /* The sums of a block of channels with multipliers of 8 bits for groups of taps. */
 VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 				  const struct vmcu_source *in, int32_t row, int32_t pixel,
@@ -791,7 +792,9 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 		*w += 4;
 	}
 }
+#endif
 
+#ifndef VMCU_OWN_SUMS_FINE
 /* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
 VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 				const struct vmcu_source *in, int32_t row, int32_t pixel,
@@ -820,5 +823,6 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 		acc[n] = (int32_t)(total[n] >> 8);
 	}
 }
+#endif
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_INT4_H_ */
