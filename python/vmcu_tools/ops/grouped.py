@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import Op, Window
-from ..kernels.integer_scale import integer_scale
+from ..kernels.integer_scale import IntegerScale, integer_scale
 from ..kernels.language.packing import NIBBLES
-from ..kernels.pack import fill, lanes, woven
+from ..kernels.pack import NIBBLE_ACCUMULATOR, fill, lanes, woven
 from ..kernels.targets import PORTABLE
 from ..kernels.targets.portable.grouped import FRACTION, TAPS
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, requantize, wrap_int32
@@ -141,37 +141,49 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     def _rounded(self, sums: np.ndarray) -> np.ndarray:
         return sums + (1 << FRACTION - 1) >> FRACTION if self.op.fine else sums
 
-    def _starts(self) -> np.ndarray:
-        """Of sums of bytes as they are, int32 or int64 (N,)."""
-        op = self.op
-        zero = self.ins[0].zero_point * op.factors.sum(axis=1)
-        bias = op.bias.astype(np.int64)
-        if op.fine:
-            found: np.ndarray = (bias << FRACTION) + (1 << FRACTION - 1) - zero
-            return found
-        return wrap_int32(bias - zero).astype(np.int32)
+    @functools.cached_property
+    def ends(self) -> np.ndarray:
+        """The least and the largest sums, int64 (2, N)."""
+        factors, zero = self.op.factors, self.ins[0].zero_point
+        ends = [factors * (byte - zero) for byte in (INT8_MIN, INT8_MAX)]
+        sums = [extreme(*ends).sum(axis=1) for extreme in (np.minimum, np.maximum)]
+        return self._rounded(np.array(sums)) + self.op.bias
+
+    @functools.cached_property
+    def is_coarse(self) -> bool:
+        """True if the kernel with sums of 32 bits is exact, which may have them 16 times too
+        large."""
+        return not self.op.fine and bool(np.abs(self.ends).max() < NIBBLE_ACCUMULATOR)
 
     def _stream(self) -> bytes:
         op = self.op
-        factors, bias = op.factors, op.bias.astype(np.int64)
-        ends = [factors * (byte - self.ins[0].zero_point) for byte in (INT8_MIN, INT8_MAX)]
-        low, high = (
-            self._rounded(extreme(*ends).sum(axis=1)) + bias
-            for extreme in (np.minimum, np.maximum)
-        )
         whole = (op.act_min, op.act_max) == (INT8_MIN, INT8_MAX)
-        line = integer_scale(op.requant.scale, self.out.zero_point, low, high, whole)
-        packing, groups = self.target.packing, op.multipliers.shape[1]
-        size, starts = packing.dense, self._starts()
-        kind = np.uint16 if op.fine else np.uint8
-        runs = op.weights.reshape(len(bias), groups, -1)
+        line = integer_scale(op.requant.scale, self.out.zero_point, *self.ends, whole)
+        starts = op.bias.astype(np.int64)
+        multipliers = op.multipliers
+        if self.is_coarse:
+            zero = self.ins[0].zero_point * op.factors.sum(axis=1)
+            starts = wrap_int32(starts - zero).astype(np.int32)
+            multipliers = multipliers.astype(np.uint8)
+        else:
+            shift = 0 if op.fine else FRACTION
+            zero = self.ins[0].zero_point * (op.factors.sum(axis=1) << shift)
+            starts = (starts << FRACTION) + (1 << FRACTION - 1) - zero
+            multipliers = (multipliers << shift).astype(np.uint16)
+        return self._blocks(starts, multipliers, line)
+
+    def _blocks(self, starts: np.ndarray, multipliers: np.ndarray, line: IntegerScale) -> bytes:
+        """The stream; where sums start, multipliers and factors by channel."""
+        packing, (count, groups) = self.target.packing, multipliers.shape
+        size = packing.dense
+        runs = self.op.weights.reshape(count, groups, -1)
         parts = []
-        for first in range(0, len(bias), size):
+        for first in range(0, count, size):
             pick = slice(first, first + size)
             parts.append(fill(starts[pick], size))
             for group in range(groups):
                 taps = fill(lanes(runs[pick, group, None], packing, packing.lanes), size)
-                parts += [woven(taps, packing), fill(op.multipliers[pick, group].astype(kind), size)]
+                parts += [woven(taps, packing), fill(multipliers[pick, group], size)]
             parts += [fill(line.multiplier[pick], size), fill(line.word[pick], size)]
         return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
@@ -189,7 +201,7 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         values = (op.act_min, op.act_max, *self.zeros.values(), op.fine)
         constants = (op.weights, op.multipliers, op.bias, op.requant)
         stream = once(Made(constants, values, self._stream))
-        program = self.program("grouped_fine" if op.fine else "grouped")
+        program = self.program("grouped" if self.is_coarse else "grouped_fine")
         blocks = -(-len(op.bias) // self.target.packing.dense)
         return Binding(program, fields, stream, lines=(len(stream) // WORD // blocks,))
 
@@ -204,6 +216,6 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     @property
     def weight_bytes(self) -> int:
         op = self.op
-        each = 2 if op.fine else 1
+        each = 1 if self.is_coarse else 2
         constants = 4 * len(op.bias) + requant_bytes(op.requant)
         return op.weights.size // 2 + each * op.multipliers.size + constants

@@ -94,16 +94,12 @@ vmcu_add_coarse:
 	/* Add the sums times their multipliers. */
 	ldr.w	r10, [r0], #4
 	ldm	r12, {r6, r7, r8, r9}
-	asr	r2, r2, #4
 	uxtb	r11, r10
 	mla	r6, r2, r11, r6
-	asr	r3, r3, #4
 	ubfx	r11, r10, #8, #8
 	mla	r7, r3, r11, r7
-	asr	r4, r4, #4
 	ubfx	r11, r10, #16, #8
 	mla	r8, r4, r11, r8
-	asr	r5, r5, #4
 	lsr	r11, r10, #24
 	mla	r9, r5, r11, r9
 	stm	r12, {r6, r7, r8, r9}
@@ -192,22 +188,18 @@ vmcu_add_fine:
 	ldr.w	r9, [r0], #8
 	ldr.w	r10, [r0, #-4]
 	ldrd	r6, r7, [r12, #0]
-	asr	r2, r2, #4
 	uxth	r8, r9
 	smlal	r6, r7, r2, r8
 	strd	r6, r7, [r12, #0]
 	ldrd	r6, r7, [r12, #8]
-	asr	r3, r3, #4
 	lsr	r8, r9, #16
 	smlal	r6, r7, r3, r8
 	strd	r6, r7, [r12, #8]
 	ldrd	r6, r7, [r12, #16]
-	asr	r4, r4, #4
 	uxth	r8, r10
 	smlal	r6, r7, r4, r8
 	strd	r6, r7, [r12, #16]
 	ldrd	r6, r7, [r12, #24]
-	asr	r5, r5, #4
 	lsr	r8, r10, #16
 	smlal	r6, r7, r5, r8
 	strd	r6, r7, [r12, #24]

@@ -93,16 +93,12 @@ vmcu_add_coarse:
 
 	/* Add the sums times their multipliers. */
 	ldr.w	r10, [r0], #4
-	asr	r2, r2, #4
-	uxtb	r11, r10
-	asr	r3, r3, #4
-	asr	r4, r4, #4
 	ldm	r12, {r6, r7, r8, r9}
+	uxtb	r11, r10
 	mla	r6, r2, r11, r6
 	ubfx	r11, r10, #8, #8
 	mla	r7, r3, r11, r7
 	ubfx	r11, r10, #16, #8
-	asr	r5, r5, #4
 	mla	r8, r4, r11, r8
 	lsr	r11, r10, #24
 	mla	r9, r5, r11, r9
@@ -189,20 +185,16 @@ vmcu_add_fine:
 	bne	.Lvmcu_add_fine_turn
 
 	/* Add the sums times their multipliers. */
-	ldr.w	r9, [r0], #8
-	asr	r2, r2, #4
-	ldr.w	r10, [r0, #-4]
-	asr	r3, r3, #4
-	uxth	r8, r9
-	asr	r4, r4, #4
 	ldrd	r6, r7, [r12, #0]
+	ldr.w	r9, [r0], #8
+	uxth	r8, r9
+	ldr.w	r10, [r0, #-4]
 	smlal	r6, r7, r2, r8
 	lsr	r8, r9, #16
 	strd	r6, r7, [r12, #0]
 	ldrd	r6, r7, [r12, #8]
 	smlal	r6, r7, r3, r8
 	uxth	r8, r10
-	asr	r5, r5, #4
 	strd	r6, r7, [r12, #8]
 	ldrd	r6, r7, [r12, #16]
 	smlal	r6, r7, r4, r8

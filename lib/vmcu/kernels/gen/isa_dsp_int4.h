@@ -322,9 +322,12 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = ((const int32_t *)*w)[n];
+		acc[n] = (int32_t)(((const uint32_t *)*w)[n] << 4);
 	}
 	*w = vmcu_add_coarse(*w + 4 * sizeof(*acc), x, p->steps, p->groups, acc);
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] >>= 4;
+	}
 }
 
 /* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
@@ -336,9 +339,12 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 	int64_t totals[4];
 
 	__builtin_memcpy(totals, *w, sizeof(totals));
+	for (int32_t n = 0; n < 4; n++) {
+		totals[n] *= 16;
+	}
 	*w = vmcu_add_fine(*w + sizeof(totals), x, p->steps, p->groups, totals);
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)(totals[n] >> 8);
+		acc[n] = (int32_t)(totals[n] >> 12);
 	}
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of weights of 4 bits in groups of taps, with the DSP extension: four channels of a pixel.
 
-The sums of a group are in registers, 16 times too large as in int4.py. Behind a group they become
-the sums themselves, times their multipliers, and join the totals in memory.
+The sums of a group are in registers, behind a group they join the totals in memory. Both are 16
+times too large, as in int4.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def added_coarse() -> list[str]:
     ]
     code = [f"ldr.w {word}, [{STREAM}], #4", f"ldm {TOTALS}, {{{', '.join(totals)}}}"]
     for pick, total, acc in zip(picks, totals, SUMS, strict=True):
-        code += [f"asr {acc}, {acc}, #4", pick, f"mla {total}, {acc}, {factor}, {total}"]
+        code += [pick, f"mla {total}, {acc}, {factor}, {total}"]
     return [*code, f"stm {TOTALS}, {{{', '.join(totals)}}}"]
 
 
@@ -41,7 +41,6 @@ def added_fine() -> list[str]:
     for n, acc in enumerate(SUMS):
         word, place = words[n // 2], f"[{TOTALS}, #{8 * n}]"
         code.append(f"ldrd {low}, {high}, {place}")
-        code.append(f"asr {acc}, {acc}, #4")
         code.append(f"lsr {factor}, {word}, #16" if n % 2 else f"uxth {factor}, {word}")
         code += [f"smlal {low}, {high}, {acc}, {factor}", f"strd {low}, {high}, {place}"]
     return code
@@ -96,18 +95,24 @@ OWN = {
 const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 for (int32_t n = 0; n < 4; n++) {{
-	acc[n] = ((const int32_t *)*w)[n];
+	acc[n] = (int32_t)(((const uint32_t *)*w)[n] << 4);
 }}
 *w = {COARSE}(*w + 4 * sizeof(*acc), x, p->steps, p->groups, acc);
+for (int32_t n = 0; n < 4; n++) {{
+	acc[n] >>= 4;
+}}
 """,
     sums_fine: f"""
 const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 int64_t totals[4];
 
 __builtin_memcpy(totals, *w, sizeof(totals));
+for (int32_t n = 0; n < 4; n++) {{
+	totals[n] *= 16;
+}}
 *w = {FINE}(*w + sizeof(totals), x, p->steps, p->groups, totals);
 for (int32_t n = 0; n < 4; n++) {{
-	acc[n] = (int32_t)(totals[n] >> {FRACTION});
+	acc[n] = (int32_t)(totals[n] >> {FRACTION + 4});
 }}
 """,
 }
