@@ -271,7 +271,7 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 const uint8_t *vmcu_add_coarse(const uint8_t *stream, const int8_t *x, int32_t steps,
 			       int32_t groups, int32_t *totals);
 const uint8_t *vmcu_add_fine(const uint8_t *stream, const int8_t *x, int32_t steps, int32_t groups,
-			     int64_t *totals);
+			     uint64_t *totals);
 
 #include "helpers.h"
 
@@ -336,15 +336,15 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 				int32_t channel, const uint8_t **w)
 {
 	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
-	int64_t totals[4];
+	uint64_t totals[4];
 
 	__builtin_memcpy(totals, *w, sizeof(totals));
 	for (int32_t n = 0; n < 4; n++) {
-		totals[n] *= 16;
+		totals[n] <<= 4;
 	}
 	*w = vmcu_add_fine(*w + sizeof(totals), x, p->steps, p->groups, totals);
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)(totals[n] >> 12);
+		acc[n] = (int32_t)((int64_t)totals[n] >> 12);
 	}
 }
 

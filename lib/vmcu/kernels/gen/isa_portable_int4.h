@@ -802,10 +802,11 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 {
 	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 	const uint32_t *start = (const uint32_t *)*w;
-	int64_t total[4];
+	/* They wrap. */
+	uint64_t total[4];
 
 	for (int32_t n = 0; n < 4; n++) {
-		total[n] = (int64_t)(((uint64_t)start[2 * n + 1] << 32) | start[2 * n]);
+		total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
 	}
 	*w += 32;
 	for (int32_t g = p->groups; g > 0; g--) {
@@ -815,12 +816,12 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 			vmcu_dot_dense(sums, x, w);
 		}
 		for (int32_t n = 0; n < 4; n++) {
-			total[n] += (int64_t)sums[n] * ((const uint16_t *)*w)[n];
+			total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);
 		}
 		*w += 8;
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)(total[n] >> 8);
+		acc[n] = (int32_t)((int64_t)total[n] >> 8);
 	}
 }
 #endif

@@ -25,6 +25,7 @@ from .values import (
     Pending,
     Value,
     arrangement,
+    channels_last,
     constant_of,
     laid_out,
     matrices,
@@ -87,9 +88,7 @@ def grouped_dense(
     context: Context, node: FileNode, x: Activation, grouped: Grouped, bias: Value | None
 ) -> Pending:
     """The layer of weights and a constant bias, for each line of the input's last axis."""
-    real = None
-    if bias is not None:
-        real = present(constant_of(bias), "the biases are not constant", "freeze the model")
+    real = _real(bias)
     count, depth = grouped.weights.shape
     fits = bool(x.shape) and x.shape[-1] == depth
     require(fits, f"the input is {list(x.shape)} and its weights are {depth} x {count}")
@@ -101,6 +100,36 @@ def grouped_dense(
     shape = (*x.shape[:-1], count)
     order, memory = arrangement(shape, file_index(shape).reshape(*rows[:2], count))
     return grouped_pending(node, replace(x, tensor=tensor), grouped, real, (shape, order, memory))
+
+
+def _real(bias: Value | None) -> np.ndarray | None:
+    """The values of constant biases."""
+    if bias is None:
+        return None
+    return present(constant_of(bias), "the biases are not constant", "freeze the model")
+
+
+def grouped_conv(
+    node: FileNode, x: Activation, weights: BlockedConstant, bias: Value | None
+) -> Pending:
+    """A 1 x 1 convolution of an image or a line, channels last in memory."""
+    axes = len(x.shape) - 2
+    plain = {"strides": [1] * axes, "dilations": [1] * axes, "pads": [0] * 2 * axes}
+    count, depth = weights.ints.shape[:2]
+    require(
+        weights.ints.shape[2:] == (1,) * axes
+        and int(node.attributes.get("group", 1)) == 1
+        and all(node.ints(name, value) == value for name, value in plain.items()),
+        "blocks of weights of a convolution that is not 1 x 1",
+        "quantise its weights with one scale per output channel",
+    )
+    require(depth == x.shape[1], f"{x.shape[1]} channels and weights of {depth}")
+    arrays = (a.reshape(a.shape[:2]) for a in (weights.ints, weights.scale, weights.zero_point))
+    matrix = BlockedConstant(*arrays, weights.axis, weights.block, weights.bits)
+    shape = (1, count, *x.shape[2:])
+    order, memory = arrangement(shape, channels_last(shape))
+    grouped = grouped_of(matrix, 1)
+    return grouped_pending(node, x, grouped, _real(bias), (shape, order, memory))
 
 
 def grouped_pending(

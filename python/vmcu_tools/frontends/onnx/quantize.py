@@ -79,7 +79,7 @@ def _quantize_constant(
 @rule(
     "DequantizeLinear",
     "com.microsoft.DequantizeLinear",
-    constraints="constant scale; block_size: 4-bit weights of MatMul and Gemm; activations: the "
+    constraints="constant scale; block_size: weights of 4 bits; activations: the "
     "scale and zero point of their QuantizeLinear",
 )
 def _dequantize(context: Context, node: FileNode, args: Args) -> Value:

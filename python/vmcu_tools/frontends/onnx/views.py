@@ -12,6 +12,7 @@ from .file import FileNode
 from .values import (
     Activation,
     Args,
+    BlockedConstant,
     FileShape,
     FloatInput,
     Indices,

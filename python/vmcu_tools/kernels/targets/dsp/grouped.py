@@ -87,7 +87,7 @@ FUNCTIONS = [
 PARAMETERS = "const uint8_t *stream, const int8_t *x, int32_t steps, int32_t groups, {} *totals"
 DECLARED = "".join(
     prototypes([made], "const uint8_t *", PARAMETERS.format(kind))
-    for made, kind in zip(FUNCTIONS, ("int32_t", "int64_t"), strict=True)
+    for made, kind in zip(FUNCTIONS, ("int32_t", "uint64_t"), strict=True)
 )
 HELPERS = {"grouped": f"/* In grouped_dsp_int4.S. */\n{DECLARED}"}
 OWN = {
@@ -104,15 +104,15 @@ for (int32_t n = 0; n < 4; n++) {{
 """,
     sums_fine: f"""
 const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
-int64_t totals[4];
+uint64_t totals[4];
 
 __builtin_memcpy(totals, *w, sizeof(totals));
 for (int32_t n = 0; n < 4; n++) {{
-	totals[n] *= 16;
+	totals[n] <<= 4;
 }}
 *w = {FINE}(*w + sizeof(totals), x, p->steps, p->groups, totals);
 for (int32_t n = 0; n < 4; n++) {{
-	acc[n] = (int32_t)(totals[n] >> {FRACTION + 4});
+	acc[n] = (int32_t)((int64_t)totals[n] >> {FRACTION + 4});
 }}
 """,
 }

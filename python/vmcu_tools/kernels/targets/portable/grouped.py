@@ -54,22 +54,23 @@ def coarse_c(packing: Packing) -> str:
 
 
 def fine_c(packing: Packing) -> str:
-    text = group_c(packing, "total[n] += (int64_t)sums[n] * ((const uint16_t *)*w)[n];", 2)
+    text = group_c(packing, "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);", 2)
     if not text:
         return ""
     head, loop = text.split("\n", 1)
     channels = packing.dense
     return f"""{head}
 const uint32_t *start = (const uint32_t *)*w;
-int64_t total[{channels}];
+/* They wrap. */
+uint64_t total[{channels}];
 
 for (int32_t n = 0; n < {channels}; n++) {{
-	total[n] = (int64_t)(((uint64_t)start[2 * n + 1] << 32) | start[2 * n]);
+	total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
 }}
 *w += {8 * channels};
 {loop}
 for (int32_t n = 0; n < {channels}; n++) {{
-	acc[n] = (int32_t)(total[n] >> {FRACTION});
+	acc[n] = (int32_t)((int64_t)total[n] >> {FRACTION});
 }}
 """
 
