@@ -20,9 +20,8 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..kernels.integer_scale import IntegerScale, integer_scale
-from ..kernels.language.packing import NIBBLES
 from ..kernels.pack import NIBBLE_ACCUMULATOR, fill, lanes, woven
-from ..kernels.targets import PORTABLE
+from ..kernels.targets import PORTABLE, packings
 from ..kernels.targets.portable.grouped import FRACTION, TAPS
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, requantize, wrap_int32
 from .biases import Biases
@@ -39,8 +38,10 @@ ROUNDING = 2.0**-22
 # What sums, biases included, stay below.
 MOST_SUM = 1 << 31
 
-kernel_type("grouped", NIBBLES, "grouped(c, {packing}, 1U)")
-kernel_type("grouped_fine", NIBBLES, "grouped(c, {packing}, 2U)")
+for _packing in packings():
+    if _packing.has_groups:
+        kernel_type("grouped", _packing, "grouped(c, {packing}, 1U)")
+        kernel_type("grouped_fine", _packing, "grouped(c, {packing}, 2U)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +119,9 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
 
     def __init__(self, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
-        # There is one layout for all cores.
+        # Any core reads the layout of portable C.
         small = self.target.int4
-        self.target = small if small and small.packing == NIBBLES else PORTABLE.int4
+        self.target = small if small and small.packing.has_groups else PORTABLE.int4
 
     @property
     def window(self) -> Window:

@@ -198,6 +198,8 @@ void vmcu_depthwise_any_helium(const struct vmcu_call *call);
 void vmcu_pointwise_helium_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_helium_int4(const struct vmcu_call *call);
+void vmcu_grouped_helium_int4(const struct vmcu_call *call);
+void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */

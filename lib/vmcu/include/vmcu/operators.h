@@ -596,6 +596,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_helium_int4) \
 	entry(vmcu_conv_narrow_helium_int4) \
 	entry(vmcu_dense_helium_int4) \
+	entry(vmcu_grouped_fine_helium_int4) \
+	entry(vmcu_grouped_helium_int4) \
 	entry(vmcu_pointwise_helium_int4) \
 	entry(vmcu_pointwise_narrow_helium_int4)
 #else

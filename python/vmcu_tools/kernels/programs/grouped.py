@@ -12,7 +12,7 @@ from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
 from ..language.ir import Axis, Program, Ram, Stream
-from ..language.packing import NIBBLES, Packing
+from ..language.packing import Packing
 from ..targets.portable import grouped as isa
 from ..targets.portable.dense import store_dense_any
 
@@ -50,7 +50,7 @@ def grouped(name: str, bits: int, sums: Instruction, packing: Packing) -> Progra
 
 
 def programs(packing: Packing) -> list[Program]:
-    if packing != NIBBLES:
+    if not packing.has_groups:
         return []
     return [
         grouped("grouped", 8, isa.sums_coarse, packing),

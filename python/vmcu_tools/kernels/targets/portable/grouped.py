@@ -13,7 +13,7 @@ import numpy as np
 
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream
-from ...language.packing import NIBBLES, Packing
+from ...language.packing import Packing
 from .blocks import take_weights
 from .dense import SOURCE
 from .registry import compound
@@ -39,7 +39,7 @@ for (int32_t g = p->groups; g > 0; g--) {{
 def group_c(packing: Packing, add: str, size: int) -> str:
     """C that adds each group's sums times their multipliers of `size` bytes; nothing for packings
     without the kernel."""
-    if packing != NIBBLES:
+    if not packing.has_groups:
         return ""
     channels = packing.dense
     text = GROUP.format(channels=channels, lanes=packing.lanes, add=add, bytes=size * channels)
