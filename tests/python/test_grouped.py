@@ -178,7 +178,13 @@ REFUSED = {
         "along the inputs",
     ),
     "zero points": ((1, 64), n_bits(64, 4, 32, zeros="float32"), {}, "4 bits", "symmetrically"),
-    "window": ((1, 32, 3, 3), blocked("Conv", 32, 4, 16), {"strides": [2, 2]}, "1 x 1", "one scale"),
+    "window": (
+        (1, 32, 3, 3),
+        blocked("Conv", 32, 4, 16),
+        {"strides": [2, 2]},
+        "1 x 1",
+        "one scale",
+    ),
 }
 
 

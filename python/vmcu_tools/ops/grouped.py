@@ -22,7 +22,7 @@ from ..graph import Op, Window
 from ..kernels.integer_scale import IntegerScale, integer_scale
 from ..kernels.pack import NIBBLE_ACCUMULATOR, fill, lanes, woven
 from ..kernels.targets import PORTABLE, packings
-from ..kernels.targets.portable.grouped import FRACTION, TAPS
+from ..kernels.targets.portable.grouped import FRACTION
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, requantize, wrap_int32
 from .biases import Biases
 from .layer import Binding
@@ -120,8 +120,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     def __init__(self, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
         # Any core reads the layout of portable C.
-        small = self.target.int4
-        self.target = small if small and small.packing.has_groups else PORTABLE.int4
+        others = (self.target.int4, PORTABLE.int4)
+        self.target = next(one for one in others if one and one.packing.has_groups)
 
     @property
     def window(self) -> Window:
@@ -148,7 +148,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         factors, zero = self.op.factors, self.ins[0].zero_point
         ends = [factors * (byte - zero) for byte in (INT8_MIN, INT8_MAX)]
         sums = [extreme(*ends).sum(axis=1) for extreme in (np.minimum, np.maximum)]
-        return self._rounded(np.array(sums)) + self.op.bias
+        found: np.ndarray = self._rounded(np.array(sums)) + self.op.bias
+        return found
 
     @functools.cached_property
     def is_coarse(self) -> bool:
@@ -159,7 +160,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     def _stream(self) -> bytes:
         op = self.op
         whole = (op.act_min, op.act_max) == (INT8_MIN, INT8_MAX)
-        line = integer_scale(op.requant.scale, self.out.zero_point, *self.ends, whole)
+        low, high = self.ends
+        line = integer_scale(op.requant.scale, self.out.zero_point, low, high, whole)
         starts = op.bias.astype(np.int64)
         multipliers = op.multipliers
         if self.is_coarse:
@@ -219,4 +221,4 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         op = self.op
         each = 1 if self.is_coarse else 2
         constants = 4 * len(op.bias) + requant_bytes(op.requant)
-        return op.weights.size // 2 + each * op.multipliers.size + constants
+        return int(op.weights.size // 2 + each * op.multipliers.size + constants)

@@ -143,8 +143,8 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 
 @rule(
     "Gemm",
-    constraints="constant weights of 8 or 4 bits, per tensor or per output channel, or of 4 bits in "
-    "blocks of inputs; alpha 1, beta 1, transA 0",
+    constraints="constant weights of 8 or 4 bits, per tensor or per output channel, or of 4 bits "
+    "in blocks of inputs; alpha 1, beta 1, transA 0",
 )
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes

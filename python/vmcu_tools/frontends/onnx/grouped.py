@@ -124,11 +124,9 @@ def grouped_conv(
         "quantise its weights with one scale per output channel",
     )
     require(depth == x.shape[1], f"{x.shape[1]} channels and weights of {depth}")
-    arrays = (a.reshape(a.shape[:2]) for a in (weights.ints, weights.scale, weights.zero_point))
-    matrix = BlockedConstant(*arrays, weights.axis, weights.block, weights.bits)
     shape = (1, count, *x.shape[2:])
     order, memory = arrangement(shape, channels_last(shape))
-    grouped = grouped_of(matrix, 1)
+    grouped = grouped_of(weights.cut(2), 1)
     return grouped_pending(node, x, grouped, _real(bias), (shape, order, memory))
 
 

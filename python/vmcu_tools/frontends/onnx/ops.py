@@ -35,7 +35,16 @@ from .dense import (
 )
 from .file import FileNode
 from .grouped import grouped_conv
-from .values import Activation, Args, BlockedConstant, Pending, Value, arrangement, channels_last, tensor_axis
+from .values import (
+    Activation,
+    Args,
+    BlockedConstant,
+    Pending,
+    Value,
+    arrangement,
+    channels_last,
+    tensor_axis,
+)
 
 # The modes of Pad that repeat what is there, as numpy calls them.
 _MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
@@ -159,8 +168,8 @@ def whole_window(x: Activation) -> Window:
 )
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
     if len(args) > 1 and isinstance(args[1], BlockedConstant):
-        bias = args[2] if len(args) > 2 else None
-        return grouped_conv(node, context.image(args[0]), args[1], bias)
+        given = args[2] if len(args) > 2 else None
+        return grouped_conv(node, context.image(args[0]), args[1], given)
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     found = constant_weights(args, 1, 0)
     weights = found.ints

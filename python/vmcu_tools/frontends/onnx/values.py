@@ -105,8 +105,19 @@ class BlockedConstant:
         return found
 
     def transpose(self, perm: list[int]) -> BlockedConstant:
-        arrays = (array.transpose(perm) for array in (self.ints, self.scale, self.zero_point))
-        return BlockedConstant(*arrays, perm.index(self.axis), self.block, self.bits)
+        return replace(
+            self,
+            ints=self.ints.transpose(perm),
+            scale=self.scale.transpose(perm),
+            zero_point=self.zero_point.transpose(perm),
+            axis=perm.index(self.axis),
+        )
+
+    def cut(self, rank: int) -> BlockedConstant:
+        """Without the axes from `rank` on, which have one element."""
+        arrays = {name: getattr(self, name) for name in ("ints", "scale", "zero_point")}
+        cut = {name: array.reshape(array.shape[:rank]) for name, array in arrays.items()}
+        return replace(self, **cut)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,19 @@ from __future__ import annotations
 
 from ...language.packing import NIBBLES, WORDS
 from ...language.target import Costs, Target
-from . import blocks, blocks_all, dense, depthwise, grouped, places, pooling, products
-from . import strips, sums, tile
+from . import (
+    blocks,
+    blocks_all,
+    dense,
+    depthwise,
+    grouped,
+    places,
+    pooling,
+    products,
+    strips,
+    sums,
+    tile,
+)
 from .registry import COMPOUND, INSTRUCTIONS
 
 __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "INT4", "PORTABLE"]

@@ -54,7 +54,9 @@ def coarse_c(packing: Packing) -> str:
 
 
 def fine_c(packing: Packing) -> str:
-    text = group_c(packing, "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);", 2)
+    text = group_c(
+        packing, "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);", 2
+    )
     if not text:
         return ""
     head, loop = text.split("\n", 1)
