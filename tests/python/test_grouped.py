@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +13,15 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from builders.containers import changed
 from builders.onnx_models import OnnxModel, single
 from operators.grouped import blocked, n_bits
 from promises import assert_within
 from random_graphs import disjoint, random_inputs
-from vmcu_tools import oracle, runners
+from test_container import loaded
+from vmcu_tools import container, oracle, runners
 from vmcu_tools.bench.kernels import CASES, case_graph
+from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Node, Port, Tensor
@@ -136,6 +142,34 @@ def test_sums_up_to_the_bound(board: str) -> None:
         for sample, (output,) in zip(samples, found, strict=True):
             wanted = bind(made, made.nodes[0]).rows(sample, 0, 1)
             np.testing.assert_array_equal(output.reshape(wanted.shape), wanted)
+
+
+def container_of(channels: int, groups: int, size: int) -> tuple[bytes, bytes]:
+    """Of one layer with groups of so many taps, and its stream."""
+    rng = np.random.default_rng(7)
+    weights = rng.integers(-8, 8, (channels, groups * size)).astype(np.int8)
+    multipliers = rng.integers(1, COARSE + 1, (channels, groups))
+    graph = one_layer(weights, multipliers, np.zeros(channels, np.int32), 1, "dsp")
+    (node,) = graph.nodes
+    op = replace(node.op, requant=FloatScale(np.full(channels, 0.00123456, np.float32)))
+    graph = replace(graph, nodes=(replace(node, op=op),))
+    image = container.of_tables(write_tables(disjoint(graph), "m").files, "m")
+    return image, bind(graph, graph.nodes[0]).binding.stream
+
+
+def test_containers_with_parts_of_a_turn_are_refused(loader: ctypes.CDLL) -> None:
+    """Assembly for DSP adds up 16 taps in a turn of its loop, and would not stop behind 8."""
+    assert loaded(loader, container_of(4, 2, 16)[0])[0] == 0
+    assert loaded(loader, container_of(4, 4, 8)[0])[0] == -errno.EBADMSG
+
+
+def test_containers_store_no_channel_too_many(loader: ctypes.CDLL) -> None:
+    """Where the channels of a block all have lines, the kernel stores four."""
+    image, stream = container_of(3, 2, 16)
+    assert loaded(loader, image)[0] == 0
+    last = image.index(stream) + len(stream) - 4
+    assert all(struct.unpack_from("<3I", image, last - 12)) and not any(image[last : last + 4])
+    assert loaded(loader, changed(image, last, "<I", 1))[0] == -errno.EBADMSG
 
 
 def test_large_layers_have_coarser_multipliers() -> None:
