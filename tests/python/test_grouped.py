@@ -47,6 +47,10 @@ FILES = {
         blocked("Gemm", 64, 9, 16, exact=exact, dtype=ml_dtypes.uint4),
     ),
     "MatMulNBits": lambda exact: ((1, 256), n_bits(256, 12, 32, exact=exact, bias=1)),
+    "MatMulNBits, accuracy": lambda exact: (
+        (1, 96),
+        n_bits(96, 7, 16, exact=exact, zeros="uint8", accuracy=4),
+    ),
     "one group": lambda exact: ((4, 32), n_bits(32, 12, 256, exact=exact)),
 }
 # What ONNX Runtime's float32 sums may be off by, in steps of the output.

@@ -47,7 +47,7 @@ def packed(weights: np.ndarray) -> np.ndarray:
 
 def n_bits(depth: int, count: int, block: int, **more: Any) -> Layer:
     """MatMulNBits. exact: of scales; zeros: "" or a dtype of zero points, which are all 8; bias:
-    whether it has one."""
+    whether it has one; accuracy: its attribute accuracy_level."""
 
     def build(m: OnnxModel, x: str, scale: float):
         blocks = -(-depth // block)
@@ -63,6 +63,8 @@ def n_bits(depth: int, count: int, block: int, **more: Any) -> Layer:
             inputs += [""] * (5 - len(inputs))
             inputs.append(m.constant(m.rng.normal(size=count).astype(np.float32)))
         attributes = {"K": depth, "N": count, "block_size": block, "bits": 4}
+        if "accuracy" in more:
+            attributes["accuracy_level"] = more["accuracy"]
         y = m.node("MatMulNBits", inputs, "com.microsoft", **attributes)
         return y, scale * 0.01 * np.sqrt(depth) * 4
 
