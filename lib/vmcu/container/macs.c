@@ -261,10 +261,10 @@ VMCU_SMALL bool vmcu_check_grouped(const struct vmcu_check *c, const struct vmcu
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_columns(c, 0) ||
 	    !vmcu_check_window(c, &p->window) || p->window.kernel_h != 1U ||
 	    p->window.stride_h != 1U || p->window.pad_top != 0 || p->packed != 0U ||
-	    !vmcu_requant_is_float(p->is_float != 0U) || p->run != vmcu_check_input(c, 0)->channels ||
+	    !vmcu_requant_is_float(p->is_float != 0U) ||
+	    p->run != vmcu_check_input(c, 0)->channels ||
 	    (uint32_t)p->groups * p->steps * packing->lanes != p->run ||
-	    (uint32_t)p->steps * packing->lanes % 16U != 0U ||
-	    !vmcu_walk_begin(c, packing, &w)) {
+	    (uint32_t)p->steps * packing->lanes % 16U != 0U || !vmcu_walk_begin(c, packing, &w)) {
 		return false;
 	}
 	for (uint32_t n = 0; n < channels; n += size) {
