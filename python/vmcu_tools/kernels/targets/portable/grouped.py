@@ -21,57 +21,48 @@ from .registry import compound
 FRACTION = 8
 # A group is a multiple of so many taps: a turn of the loop of the fastest kernel.
 TAPS = 16
-GROUP = """
-for (int32_t g = p->groups; g > 0; g--) {{
-	int32_t sums[{channels}] = {{0}};
+# A block has four channels in each packing with these kernels.
+CHANNELS = 4
+TAPS_AT = "const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;"
 
-	for (int32_t i = p->steps; i > 0; i--, x += {lanes}) {{
+
+def groups_c(packing: Packing, add: str, size: int) -> str:
+    """C that adds the sums of each group times their multipliers, which have `size` bytes."""
+    return f"""for (int32_t g = p->groups; g > 0; g--) {{
+	int32_t sums[{CHANNELS}] = {{0}};
+
+	for (int32_t i = p->steps; i > 0; i--, x += {packing.lanes}) {{
 		vmcu_dot_dense(sums, x, w);
 	}}
-	for (int32_t n = 0; n < {channels}; n++) {{
+	for (int32_t n = 0; n < {CHANNELS}; n++) {{
 		{add}
 	}}
-	*w += {bytes};
-}}
-"""
-
-
-def group_c(packing: Packing, add: str, size: int) -> str:
-    """C that adds each group's sums times their multipliers of `size` bytes; nothing for packings
-    without the kernel."""
-    if not packing.has_groups:
-        return ""
-    channels = packing.dense
-    text = GROUP.format(channels=channels, lanes=packing.lanes, add=add, bytes=size * channels)
-    head = "const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;"
-    return f"{head}\n{text.strip()}"
+	*w += {size * CHANNELS};
+}}"""
 
 
 def coarse_c(packing: Packing) -> str:
-    text = group_c(packing, "acc[n] = vmcu_mac(acc[n], sums[n], (*w)[n]);", 1)
-    head, loop = text.split("\n", 1) if text else ("", "")
-    return text and f"{head}\n\nvmcu_bias_dense(acc, w);\n{loop}"
+    if not packing.has_groups:
+        return ""
+    add = "acc[n] = vmcu_mac(acc[n], sums[n], (*w)[n]);"
+    return f"{TAPS_AT}\n\nvmcu_bias_dense(acc, w);\n{groups_c(packing, add, 1)}"
 
 
 def fine_c(packing: Packing) -> str:
-    text = group_c(
-        packing, "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);", 2
-    )
-    if not text:
+    if not packing.has_groups:
         return ""
-    head, loop = text.split("\n", 1)
-    channels = packing.dense
-    return f"""{head}
+    add = "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);"
+    return f"""{TAPS_AT}
 const uint32_t *start = (const uint32_t *)*w;
 /* They wrap. */
-uint64_t total[{channels}];
+uint64_t total[{CHANNELS}];
 
-for (int32_t n = 0; n < {channels}; n++) {{
+for (int32_t n = 0; n < {CHANNELS}; n++) {{
 	total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
 }}
-*w += {8 * channels};
-{loop}
-for (int32_t n = 0; n < {channels}; n++) {{
+*w += {8 * CHANNELS};
+{groups_c(packing, add, 2)}
+for (int32_t n = 0; n < {CHANNELS}; n++) {{
 	acc[n] = (int32_t)((int64_t)total[n] >> {FRACTION});
 }}
 """
