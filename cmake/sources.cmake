@@ -51,6 +51,10 @@ set(runtime
   kernels/gen/depthwise.c
   kernels/gen/depthwise_helium.c
   kernels/gen/depthwise_pairs.c
+  kernels/gen/grouped_dsp_int4.S
+  kernels/gen/grouped_dsp_int4_dual.S
+  kernels/gen/grouped_helium_int4.c
+  kernels/gen/grouped_int4.c
   kernels/gen/pixels_helium.S
   kernels/gen/places_dsp.S
   kernels/gen/places_dsp_dual.S

@@ -49,6 +49,8 @@ from vmcu_tools.runners.samples import make_samples  # noqa: E402
 LAYERS = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "dw 3x3 48", "dw 5x5 48", "fc 640->128")
 # Layers whose weights may have 4 bits in flash.
 INT4 = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "fc 640->128")
+# Weights of the last one that share a scale in one more column.
+GROUP = 32
 # Layers with weights of several sizes.
 GROUPS = ("1x1 48->48", "1x1 96->96", "1x1 128->128")
 NETWORKS = {
@@ -131,6 +133,9 @@ def int4(_: Path, only: Sequence[str] = ()) -> Table:
     """Layers with weights of 8 and of 4 bits: instructions, and bytes of all their constants."""
     cases = [next(case for case in CASES if case.name.startswith(name)) for name in INT4]
     pairs = [tuple(replace(case, weight_bits=bits) for bits in (8, 4)) for case in cases]
+    whole, small = pairs[-1]
+    name = f"{small.name}, groups of {GROUP}"
+    pairs.append((replace(whole, name=name), replace(small, name=name, group=GROUP)))
     rows = []
     for board in machines(only):
         if board.pointer_bytes != POINTER_BYTES:
@@ -142,7 +147,7 @@ def int4(_: Path, only: Sequence[str] = ()) -> Table:
         rows.append((board.name, *cells))
     sizes = [" / ".join(f"{stream_bytes(case):,}" for case in pair) for pair in pairs]
     rows.append(("bytes, dsp", *sizes))
-    columns = ("machine", *(case.name for case in cases))
+    columns = ("machine", *(whole.name for whole, _ in pairs))
     return Table("int8 / int4 weights", columns, tuple(rows), behind=Behind(tools=(GCC, QEMU)))
 
 

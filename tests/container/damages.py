@@ -122,6 +122,9 @@ BLOCKS = {
     for name in ("pointwise", "conv")
     for suffix, shapes in (("", WIDE), ("_narrow", NARROW))
 }
+GROUPED = (*WINDOW, *STREAM, ("groups", 0), ("groups", 9999), ("run", 0), ("steps", 0))
+GROUPED = (*GROUPED, ("steps", 9999), ("packed", 1), ("is_float", 0), ("window.kernel_h", 2))
+PARAMS |= {"vmcu_grouped": GROUPED, "vmcu_grouped_fine": GROUPED}
 MEMBER = re.compile(r"(\w+)(?:\.(\w+))?(?:\[(\d+)\])?")
 
 

@@ -246,3 +246,36 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_p
 	}
 	return walk_stream(c, packing, &blocks);
 }
+
+VMCU_SMALL bool vmcu_check_grouped(const struct vmcu_check *c, const struct vmcu_packing *packing,
+				   uint32_t multiplier)
+{
+	const struct vmcu_mac_params *p = c->params;
+	const uint32_t channels = vmcu_check_output(c)->channels;
+	const uint32_t size = packing->dense;
+	/* Where a sum starts, weights and multipliers; then the requantiser's constants. */
+	const uint64_t each = 4ULL * multiplier + (uint32_t)p->run * packing->bits / 8U +
+			      (uint64_t)multiplier * p->groups + 4U;
+	struct vmcu_walk w;
+
+	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_columns(c, 0) ||
+	    !vmcu_check_window(c, &p->window) || p->window.kernel_h != 1U ||
+	    p->window.stride_h != 1U || p->window.pad_top != 0 || p->packed != 0U ||
+	    !vmcu_requant_is_float(p->is_float != 0U) ||
+	    p->run != vmcu_check_input(c, 0)->channels ||
+	    (uint32_t)p->groups * p->steps * packing->lanes != p->run ||
+	    (uint32_t)p->steps * packing->lanes % 16U != 0U || !vmcu_walk_begin(c, packing, &w)) {
+		return false;
+	}
+	for (uint32_t n = 0; n < channels; n += size) {
+		const uint8_t *words = w.at + size * each;
+
+		if (!vmcu_walk_skip(&w, size * (each + 4U)) || !vmcu_walk_shifts(p, words, size)) {
+			return false;
+		}
+		if (channels - n < size && stores_all(p, &w, size)) {
+			return false;
+		}
+	}
+	return true;
+}

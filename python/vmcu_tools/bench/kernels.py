@@ -16,10 +16,11 @@ from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from ..ops.conv2d import Conv2D
 from ..ops.depthwise import DepthwiseConv2D
 from ..ops.fully_connected import FullyConnected
+from ..ops.grouped import COARSE, GroupedDense
 from ..planner.options import DEFAULT_PLANNER, CompileOptions
 from ..planner.registry import make_plan
 from ..progress import bar
-from ..quant import INT8_MAX, FixedPoint
+from ..quant import INT8_MAX, FixedPoint, FloatScale
 from .model import BenchReport, bench, board
 
 M3, M4 = "qemu:m3", "qemu:m4"
@@ -31,7 +32,8 @@ BIAS_LIMIT = 2000
 class Case:
     """A layer of `kind` ("conv", "depthwise", "dense") with a square window and same padding.
 
-    `limit`: the largest size of a weight; `weight_bits`: 8 or 4. `peer`: CMSIS-NN's instructions
+    `limit`: the largest size of a weight; `weight_bits`: 8 or 4; `group`: weights of 4 bits that
+    share a scale, 0 if all of a channel do. `peer`: CMSIS-NN's instructions
     per MAC by target. `peer_cycles` and `goal`: its cycles per MAC, and those that vmcu is to
     reach, on a Cortex-M4.
     """
@@ -45,6 +47,7 @@ class Case:
     stride: int = 1
     limit: int = INT8_MAX
     weight_bits: int = 8
+    group: int = 0
     peer: Mapping[str, float] = field(default_factory=dict)
     peer_cycles: float | None = None
     goal: float | None = None
@@ -152,6 +155,11 @@ def case_op(case: Case, rng: np.random.Generator) -> Op:
 
     bias = rng.integers(-BIAS_LIMIT, BIAS_LIMIT + 1, case.outputs).astype(np.int32)
     requant = FixedPoint.of(2.0 ** rng.uniform(*SCALE_LOG2, case.outputs))
+    if case.group:
+        groups = case.inputs // case.group
+        multipliers = rng.integers(1, COARSE + 1, (case.outputs, groups))
+        scale = FloatScale((2.0 ** rng.uniform(*SCALE_LOG2, case.outputs)).astype(np.float32))
+        return GroupedDense(weights(case.outputs, case.inputs), multipliers, bias, scale, False)
     if case.kind == "dense":
         return FullyConnected(weights(case.outputs, case.inputs), bias, requant, bits)
     k = case.kernel

@@ -38,6 +38,7 @@ def session(runtime: ModuleType, model: onnx.ModelProto, level: str) -> Any:
     exact = onnx.ModelProto()
     exact.CopyFrom(model)
     _make_weights_unsigned(exact)
+    _keep_activations(exact)
     return runtime.InferenceSession(
         exact.SerializeToString(), _options(runtime, "ORT_DISABLE_ALL"), providers=_CPU
     )
@@ -84,6 +85,15 @@ def _make_weights_unsigned(model: onnx.ModelProto) -> None:
         node.input.extend([""] * (places[2] + 1 - len(node.input)))
         node.input[places[1]] = _shifted(model, constants, weights)
         node.input[places[2]] = _shifted(model, constants, zero)
+
+
+def _keep_activations(model: onnx.ModelProto) -> None:
+    """Takes from MatMulNBits the permission to round its input to int8 once more, block by block,
+    which its attribute accuracy_level gives."""
+    for node in model.graph.node:
+        for attribute in [a for a in node.attribute if a.name == "accuracy_level"]:
+            if node.op_type == "MatMulNBits":
+                node.attribute.remove(attribute)
 
 
 def _is(constants: dict[str, onnx.TensorProto], name: str, dtype: type) -> bool:

@@ -1536,6 +1536,42 @@ const struct vmcu_kernel vmcu_dense_helium_int4_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_grouped_fine_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_helium_int4, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_fine_helium_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_fine_helium_int4_kernel = {
+	.name = "vmcu_grouped_fine_helium_int4",
+	.run = vmcu_grouped_fine_helium_int4,
+	.check = check_grouped_fine_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_grouped_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_helium_int4, 1U);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_helium_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_helium_int4_kernel = {
+	.name = "vmcu_grouped_helium_int4",
+	.run = vmcu_grouped_helium_int4,
+	.check = check_grouped_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
 VMCU_SMALL static bool check_pointwise_helium_int4(const struct vmcu_check *c)
 {
 	return vmcu_check_pointwise(c, &packing_helium_int4, 4U, 4U);
@@ -1633,6 +1669,42 @@ const struct vmcu_kernel vmcu_dense_int4_kernel = {
 	.name = "vmcu_dense_int4",
 	.run = vmcu_dense_int4,
 	.check = check_dense_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_grouped_fine_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_int4, 2U);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_fine_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_fine_int4_kernel = {
+	.name = "vmcu_grouped_fine_int4",
+	.run = vmcu_grouped_fine_int4,
+	.check = check_grouped_fine_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_grouped_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_int4, 1U);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_int4_kernel = {
+	.name = "vmcu_grouped_int4",
+	.run = vmcu_grouped_int4,
+	.check = check_grouped_int4,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,

@@ -61,13 +61,15 @@ struct vmcu_factor {
 struct vmcu_mac_params {
 	const void *stream;
 	struct vmcu_window window;
-	uint16_t groups;
-	uint16_t depth; /**< input channels of a group */
+	uint16_t groups; /**< of channels; vmcu_grouped_int4(): of taps that share a scale */
+	uint16_t depth;  /**< input channels of a group; vmcu_grouped_int4(): all of them */
 	/** taps of a window that are contiguous in the input; depthwise: 0 if all outputs of a
 	 * group read one input channel, else 1
 	 */
 	uint16_t run;
-	/** groups of four taps in a window; depthwise: pixels of a strip */
+	/** groups of four taps in a window, of vmcu_grouped_int4() in a group; depthwise: pixels of
+	 * a strip
+	 */
 	uint16_t steps;
 	int8_t input_zero;
 	int8_t output_zero;
@@ -139,6 +141,17 @@ void vmcu_depthwise_any(const struct vmcu_call *call);
 void vmcu_pointwise_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_int4(const struct vmcu_call *call);
 void vmcu_dense_int4(const struct vmcu_call *call);
+
+/**
+ * @brief Computes a fully connected layer with weights of 4 bits whose groups of taps have
+ * multipliers of 8 bits.
+ *
+ * For each pixel: reads all taps for each four channels, then writes these.
+ */
+void vmcu_grouped_int4(const struct vmcu_call *call);
+
+/** vmcu_grouped_int4() with multipliers of 16 bits and sums of 64. */
+void vmcu_grouped_fine_int4(const struct vmcu_call *call);
 void vmcu_conv_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_int4(const struct vmcu_call *call);
 /** @} */
@@ -185,6 +198,8 @@ void vmcu_depthwise_any_helium(const struct vmcu_call *call);
 void vmcu_pointwise_helium_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_helium_int4(const struct vmcu_call *call);
+void vmcu_grouped_helium_int4(const struct vmcu_call *call);
+void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */

@@ -596,6 +596,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_helium_int4) \
 	entry(vmcu_conv_narrow_helium_int4) \
 	entry(vmcu_dense_helium_int4) \
+	entry(vmcu_grouped_fine_helium_int4) \
+	entry(vmcu_grouped_helium_int4) \
 	entry(vmcu_pointwise_helium_int4) \
 	entry(vmcu_pointwise_narrow_helium_int4)
 #else
@@ -646,6 +648,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_depthwise_any) \
 	entry(vmcu_embedding) \
 	entry(vmcu_filter_int16) \
+	entry(vmcu_grouped_fine_int4) \
+	entry(vmcu_grouped_int4) \
 	entry(vmcu_hardmax) \
 	entry(vmcu_l2_norm) \
 	entry(vmcu_layer_norm) \

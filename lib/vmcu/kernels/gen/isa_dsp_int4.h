@@ -25,6 +25,8 @@
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_BLOCKS_OF_WIDE
 #define VMCU_OWN_BLOCKS_OF_NARROW
+#define VMCU_OWN_SUMS_COARSE
+#define VMCU_OWN_SUMS_FINE
 
 /* What several kernels have in common is there once: assembly fills registers anyhow. */
 #define VMCU_ONCE VMCU_CALLED
@@ -265,6 +267,12 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 	return channels - whole;
 }
 
+/* In grouped_dsp_int4.S. */
+const uint8_t *vmcu_add_coarse(const uint8_t *stream, const int8_t *x, int32_t steps,
+			       int32_t groups, int32_t *totals);
+const uint8_t *vmcu_add_fine(const uint8_t *stream, const int8_t *x, int32_t steps, int32_t groups,
+			     uint64_t *totals);
+
 #include "helpers.h"
 
 /*
@@ -303,6 +311,40 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 					  pixels);
 	} else {
 		*w = vmcu_blocks(p, tile, *w, out, pitch, 4, pixels, vmcu_run_of_narrow_int4);
+	}
+}
+
+/* The sums of a block of channels with multipliers of 8 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
+				  const struct vmcu_source *in, int32_t row, int32_t pixel,
+				  int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)(((const uint32_t *)*w)[n] << 4);
+	}
+	*w = vmcu_add_coarse(*w + 4 * sizeof(*acc), x, p->steps, p->groups, acc);
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] >>= 4;
+	}
+}
+
+/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
+				const struct vmcu_source *in, int32_t row, int32_t pixel,
+				int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+	uint64_t totals[4];
+
+	__builtin_memcpy(totals, *w, sizeof(totals));
+	for (int32_t n = 0; n < 4; n++) {
+		totals[n] <<= 4;
+	}
+	*w = vmcu_add_fine(*w + sizeof(totals), x, p->steps, p->groups, totals);
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)totals[n] >> 12);
 	}
 }
 

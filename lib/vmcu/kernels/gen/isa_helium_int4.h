@@ -27,6 +27,8 @@
 #define VMCU_OWN_SUMS_DENSE
 #define VMCU_OWN_RUN_DENSE
 #define VMCU_OWN_ALL_TILES
+#define VMCU_OWN_SUMS_COARSE
+#define VMCU_OWN_SUMS_FINE
 
 #include <arm_mve.h>
 
@@ -454,6 +456,77 @@ VMCU_ONCE void vmcu_all_tiles(const struct vmcu_call *call)
 			vmcu_blocks_of_wide(p, tile, &w, to + g * size, channels, pixels);
 		}
 	}
+}
+
+/* The sums of a block of channels with multipliers of 8 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
+				  const struct vmcu_source *in, int32_t row, int32_t pixel,
+				  int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+	int32x4_t total = vldrwq_s32((const int32_t *)*w);
+	const uint8_t *v = *w + 16;
+
+	for (int32_t g = p->groups; g > 0; g--) {
+		int32_t first = 0, second = 0, third = 0, fourth = 0;
+
+		for (int32_t i = p->steps; i > 0; i--, x += 16, v += 32) {
+			const int8x16_t taps = vldrbq_s8(x);
+			const int8x16_t even = vldrbq_s8((const int8_t *)v);
+			const int8x16_t odd = vldrbq_s8((const int8_t *)v + 16);
+
+			first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
+			second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
+			third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+			fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+		}
+
+		const int32x4_t sums = {first, second, third, fourth};
+		const int32x4_t factors = vreinterpretq_s32_u32(vldrbq_u32(v));
+
+		total = vaddq_s32(total, vmulq_s32(sums, factors));
+		v += 4;
+	}
+	vstrwq_s32(acc, total);
+	*w = v;
+}
+
+/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
+				const struct vmcu_source *in, int32_t row, int32_t pixel,
+				int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+	const uint8_t *v = *w + 32;
+	uint64_t total[4];
+
+	__builtin_memcpy(total, *w, sizeof(total));
+	for (int32_t g = p->groups; g > 0; g--) {
+		int32_t first = 0, second = 0, third = 0, fourth = 0;
+
+		for (int32_t i = p->steps; i > 0; i--, x += 16, v += 32) {
+			const int8x16_t taps = vldrbq_s8(x);
+			const int8x16_t even = vldrbq_s8((const int8_t *)v);
+			const int8x16_t odd = vldrbq_s8((const int8_t *)v + 16);
+
+			first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
+			second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
+			third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+			fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+		}
+
+		const uint16_t *m = (const uint16_t *)v;
+
+		total[0] += (uint64_t)((int64_t)first * m[0]);
+		total[1] += (uint64_t)((int64_t)second * m[1]);
+		total[2] += (uint64_t)((int64_t)third * m[2]);
+		total[3] += (uint64_t)((int64_t)fourth * m[3]);
+		v += 8;
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)total[n] >> 8);
+	}
+	*w = v;
 }
 
 #include "isa_portable_helium_int4.h"

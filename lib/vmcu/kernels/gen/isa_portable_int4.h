@@ -771,4 +771,59 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *
 	*out += 4;
 }
 
+#ifndef VMCU_OWN_SUMS_COARSE
+/* The sums of a block of channels with multipliers of 8 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
+				  const struct vmcu_source *in, int32_t row, int32_t pixel,
+				  int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+
+	vmcu_bias_dense(acc, w);
+	for (int32_t g = p->groups; g > 0; g--) {
+		int32_t sums[4] = {0};
+
+		for (int32_t i = p->steps; i > 0; i--, x += 4) {
+			vmcu_dot_dense(sums, x, w);
+		}
+		for (int32_t n = 0; n < 4; n++) {
+			acc[n] = vmcu_mac(acc[n], sums[n], (*w)[n]);
+		}
+		*w += 4;
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_SUMS_FINE
+/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
+				const struct vmcu_source *in, int32_t row, int32_t pixel,
+				int32_t channel, const uint8_t **w)
+{
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+	const uint32_t *start = (const uint32_t *)*w;
+	/* They wrap. */
+	uint64_t total[4];
+
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
+	}
+	*w += 32;
+	for (int32_t g = p->groups; g > 0; g--) {
+		int32_t sums[4] = {0};
+
+		for (int32_t i = p->steps; i > 0; i--, x += 4) {
+			vmcu_dot_dense(sums, x, w);
+		}
+		for (int32_t n = 0; n < 4; n++) {
+			total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);
+		}
+		*w += 8;
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)total[n] >> 8);
+	}
+}
+#endif
+
 #endif /* VMCU_KERNELS_GEN_PORTABLE_INT4_H_ */

@@ -17,9 +17,11 @@ from ..movement import file_index
 from .context import Context, rule
 from .curves import REQUANTISE
 from .file import FileNode
+from .grouped import grouped_dense, grouped_of
 from .values import (
     Activation,
     Args,
+    BlockedConstant,
     Constant,
     Pending,
     QuantConstant,
@@ -55,6 +57,11 @@ def constant_weights(args: Args, place: int, axis: int) -> Weights:
         not isinstance(value, Constant),
         "the weights are float",
         "quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ",
+    )
+    require(
+        not isinstance(value, BlockedConstant),
+        "the weights have several scales per output channel",
+        "quantise them with one; MatMul, Gemm and MatMulNBits support blocks of int4 weights",
     )
     if not isinstance(value, QuantConstant):
         raise UnsupportedError(
@@ -136,8 +143,8 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 
 @rule(
     "Gemm",
-    constraints="constant weights of 8 or 4 bits, per tensor or per output channel; alpha 1, beta "
-    "1, transA 0",
+    constraints="constant weights of 8 or 4 bits, per tensor or per output channel, or of 4 bits "
+    "in blocks of inputs; alpha 1, beta 1, transA 0",
 )
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes
@@ -146,6 +153,10 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     has_bias = len(args) > 2 and args[2] is not None
     require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "fold it")
     transposed = bool(attributes.get("transB"))
+    if len(args) > 1 and isinstance(args[1], BlockedConstant):
+        grouped = grouped_of(args[1], 1 if transposed else 0)
+        bias = args[2] if len(args) > 2 else None
+        return grouped_dense(context, node, context.activation(args[0]), grouped, bias)
     args = _narrow_weights(context, node, args, 1 if transposed else 0)
     weights = constant_weights(args, 1, 0 if transposed else 1)
     laid = weights if transposed else weights.laid(weights.ints.T)
@@ -155,7 +166,7 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
 @rule(
     "MatMul",
     constraints="two activations; or an activation and one constant matrix of 8 or 4 bits for all "
-    "batches, per tensor or per output channel",
+    "batches, per tensor or per output channel, or of 4 bits in blocks of inputs",
 )
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     if isinstance(args[0], (Constant, QuantConstant)):
@@ -163,6 +174,9 @@ def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     right = args[1] if len(args) > 1 else None
     if isinstance(right, (Real, Activation, Pending)):
         return _product(context, node, context.activation(args[0]), context.activation(right))
+    if isinstance(right, BlockedConstant):
+        x = context.activation(args[0])
+        return grouped_dense(context, node, x, grouped_of(right, 0), None)
     if isinstance(right, QuantConstant) and right.ints.ndim > 2:
         single = right.ints.size == math.prod(right.ints.shape[-2:]) and right.scale.size == 1
         require(single, "the weights differ from batch to batch")

@@ -12,7 +12,17 @@ from onnx.reference import ReferenceEvaluator
 from ..common import PARSE_ERRORS, UnsupportedError, require
 from .context import Context
 from .file import FileNode
-from .values import Args, Constant, Curve, QuantConstant, Real, Rescaled, Value, operand
+from .values import (
+    Args,
+    BlockedConstant,
+    Constant,
+    Curve,
+    QuantConstant,
+    Real,
+    Rescaled,
+    Value,
+    operand,
+)
 
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
 FOLDED: tuple[str, ...] = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather")
@@ -88,7 +98,7 @@ def _shape(node: FileNode, args: Args) -> Constant:
     value = operand(args[0])
     if isinstance(value, Constant):
         shape = value.array.shape
-    elif isinstance(value, QuantConstant):
+    elif isinstance(value, (QuantConstant, BlockedConstant)):
         shape = value.ints.shape
     else:
         shape = (value.activation if isinstance(value, (Real, Rescaled, Curve)) else value).shape

@@ -34,7 +34,17 @@ from .dense import (
     quantise_bias,
 )
 from .file import FileNode
-from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
+from .grouped import grouped_conv
+from .values import (
+    Activation,
+    Args,
+    BlockedConstant,
+    Pending,
+    Value,
+    arrangement,
+    channels_last,
+    tensor_axis,
+)
 
 # The modes of Pad that repeat what is there, as numpy calls them.
 _MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
@@ -153,9 +163,13 @@ def whole_window(x: Activation) -> Window:
 
 @rule(
     "Conv",
-    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor or per output channel",
+    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor or per output channel, or "
+    "of 4 bits in blocks of inputs if 1 x 1",
 )
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
+    if len(args) > 1 and isinstance(args[1], BlockedConstant):
+        given = args[2] if len(args) > 2 else None
+        return grouped_conv(node, context.image(args[0]), args[1], given)
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     found = constant_weights(args, 1, 0)
     weights = found.ints

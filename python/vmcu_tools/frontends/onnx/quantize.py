@@ -16,7 +16,16 @@ from ..common import (
 )
 from .context import Context, rule
 from .file import FileNode
-from .values import Activation, Args, Constant, QuantConstant, Real, Rescaled, Value
+from .values import (
+    Activation,
+    Args,
+    BlockedConstant,
+    Constant,
+    QuantConstant,
+    Real,
+    Rescaled,
+    Value,
+)
 
 # Operators that divide by the root of a mean square: any scale of their input cancels out.
 SCALE_FREE = ("RMSNormalization", "SimplifiedLayerNormalization")
@@ -70,23 +79,39 @@ def _quantize_constant(
 @rule(
     "DequantizeLinear",
     "com.microsoft.DequantizeLinear",
-    constraints="constant scale; no block_size; activations: the scale and zero point of their "
-    "QuantizeLinear",
+    constraints="constant scale; block_size: weights of 4 bits; activations: the "
+    "scale and zero point of their QuantizeLinear",
 )
 def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
-    require(
-        not node.attributes.get("block_size"),
-        "blockwise quantisation is not supported",
-        KEEP_QUANTISATION,
-    )
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
     value = args[0]
+    if node.attributes.get("block_size"):
+        return _in_blocks(node, value, present(scale, "the scale is missing"), zero_point)
     if isinstance(value, Activation) and _scale_does_not_matter(context, node):
         stated = quantisation(scale, zero_point)
         if stated[1:] == (value.tensor.zero_point, value.dtype):
             return Rescaled(value, stated[0])
     return dequantise(value, scale, zero_point, node.attributes.get("axis", 1))
+
+
+def _in_blocks(
+    node: FileNode, value: Value | None, scale: np.ndarray, zero_point: np.ndarray | None
+) -> BlockedConstant:
+    if not isinstance(value, Constant):
+        raise UnsupportedError("blockwise quantisation of an activation", KEEP_QUANTISATION)
+    ints, bits = _bytes_of(value.array)
+    require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
+    check_weight_scales(scale)
+    block, axis = int(node.attributes["block_size"]), int(node.attributes.get("axis", 1))
+    require(-ints.ndim <= axis < ints.ndim, f"axis {axis} of {list(ints.shape)}")
+    axis %= ints.ndim
+    shape = [-(-n // block) if i == axis else n for i, n in enumerate(ints.shape)]
+    zero = np.zeros(shape, np.int64) if zero_point is None else _bytes_of(zero_point)[0]
+    for array in (scale, zero):
+        fits = block > 0 and list(array.shape) == shape
+        require(fits, f"scales or zero points {list(array.shape)} for {list(ints.shape)}")
+    return BlockedConstant(ints, scale, zero, axis, block, bits)
 
 
 def _scale_does_not_matter(context: Context, node: FileNode) -> bool:

@@ -86,6 +86,41 @@ class QuantConstant:
 
 
 @dataclass(frozen=True, eq=False)
+class BlockedConstant:
+    """A dequantised constant with a scale for each `block` of elements along an axis. scale and
+    zero_point have the axes of `ints`; bits: of an element in the file."""
+
+    ints: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+    block: int
+    bits: int
+
+    def centred(self) -> np.ndarray:
+        """int64 values with the zero point taken out."""
+        zero = np.repeat(self.zero_point.astype(np.int64), self.block, axis=self.axis)
+        whole = [slice(0, size) for size in self.ints.shape]
+        found: np.ndarray = self.ints.astype(np.int64) - zero[tuple(whole)]
+        return found
+
+    def transpose(self, perm: list[int]) -> BlockedConstant:
+        return replace(
+            self,
+            ints=self.ints.transpose(perm),
+            scale=self.scale.transpose(perm),
+            zero_point=self.zero_point.transpose(perm),
+            axis=perm.index(self.axis),
+        )
+
+    def cut(self, rank: int) -> BlockedConstant:
+        """Without the axes from `rank` on, which have one element."""
+        arrays = {name: getattr(self, name) for name in ("ints", "scale", "zero_point")}
+        cut = {name: array.reshape(array.shape[:rank]) for name, array in arrays.items()}
+        return replace(self, **cut)
+
+
+@dataclass(frozen=True, eq=False)
 class Activation:
     """An int8 tensor of the graph. `shape` and `dtype` are the file's."""
 
@@ -186,7 +221,16 @@ class Failed:
 
 
 Value = (
-    Constant | QuantConstant | Activation | Real | Rescaled | Curve | Indices | FloatInput | Pending
+    Constant
+    | QuantConstant
+    | BlockedConstant
+    | Activation
+    | Real
+    | Rescaled
+    | Curve
+    | Indices
+    | FloatInput
+    | Pending
 )
 # The values of a node's inputs; None: absent.
 Args = Sequence[Value | None]

@@ -12,6 +12,7 @@ from .file import FileNode
 from .values import (
     Activation,
     Args,
+    BlockedConstant,
     FileShape,
     FloatInput,
     Indices,
@@ -28,7 +29,7 @@ def file_shape(value: Value | None) -> FileShape:
     """The shape that the file gives to an activation, float input or quantised constant."""
     if isinstance(value, Real):
         value = value.activation
-    if isinstance(value, QuantConstant):
+    if isinstance(value, (QuantConstant, BlockedConstant)):
         return value.ints.shape
     if isinstance(value, (Activation, FloatInput, Indices, Pending)):
         return value.shape
@@ -111,7 +112,7 @@ def _transpose(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(value)
     perm = node.ints("perm", list(range(len(shape)))[::-1])
     require(sorted(perm) == list(range(len(shape))), f"invalid permutation {perm}")
-    if isinstance(value, QuantConstant):
+    if isinstance(value, (QuantConstant, BlockedConstant)):
         return value.transpose(perm)
     if not isinstance(value, FloatInput):
         value = context.activation(value)

@@ -107,6 +107,11 @@ class Packing:
         """True if pooling and sums have kernels of their own."""
         return self.vector > 0 and self.bits == 8
 
+    @property
+    def has_groups(self) -> bool:
+        """True if there are kernels for a scale of each group of taps."""
+        return self.bits == 4 and not self.paired
+
     def weight_bytes(self, weights: int) -> int:
         """What so many weights take in a stream."""
         return weights * self.bits // 8

@@ -9,11 +9,12 @@ import functools
 
 from ..language.ir import Program
 from ..language.packing import WORDS, Packing
-from . import add, conv, dense, depthwise, pooling, products
+from . import add, conv, dense, depthwise, grouped, pooling, products
 
 PACKED = {
     "conv": conv.programs,
     "dense": dense.programs,
+    "grouped": grouped.programs,
     "depthwise": depthwise.programs,
     "pooling": pooling.programs,
     "add": add.programs,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...language.packing import NIBBLES, WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import blocks, dense, int4, places, pooling, products, strips, sums, tile, widen
+from . import blocks, dense, grouped, int4, places, pooling, products, strips, sums, tile, widen
 
 TITLE = "ARMv7E-M and ARMv8-M with DSP"
 GUARD = (
@@ -26,9 +26,9 @@ INT4 = Target(
     GUARD,
     NIBBLES,
     replace(COSTS, mac=1.8),
-    int4.OWN,
-    int4.HELPERS,
-    {"blocks": int4.RUNS, "dense": int4.FUNCTIONS},
+    {**int4.OWN, **grouped.OWN},
+    {**int4.HELPERS, **grouped.HELPERS},
+    {"blocks": int4.RUNS, "dense": int4.FUNCTIONS, "grouped": grouped.FUNCTIONS},
     DUAL,
 )
 DSP = Target(

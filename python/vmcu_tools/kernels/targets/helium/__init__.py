@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...language.packing import NIBBLE_VECTORS, VECTORS
 from ...language.target import Costs, Target
-from . import blocks, dense, exact, int4, pixels, pooling, sums, tile, vectors, windows
+from . import blocks, dense, exact, grouped, int4, pixels, pooling, sums, tile, vectors, windows
 
 # `vmcu bench --on qemu:m55`, in instructions.
 COSTS = Costs(
@@ -31,7 +31,7 @@ INT4 = Target(
     GUARD,
     NIBBLE_VECTORS,
     COSTS,
-    int4.OWN,
+    {**int4.OWN, **grouped.OWN},
     int4.HELPERS,
     {"blocks": [*int4.FUNCTIONS, *int4.DENSE]},
     later=exact.HELPERS,

@@ -5,11 +5,23 @@ from __future__ import annotations
 
 from ...language.packing import NIBBLES, WORDS
 from ...language.target import Costs, Target
-from . import blocks, blocks_all, dense, depthwise, places, pooling, products, strips, sums, tile
+from . import (
+    blocks,
+    blocks_all,
+    dense,
+    depthwise,
+    grouped,
+    places,
+    pooling,
+    products,
+    strips,
+    sums,
+    tile,
+)
 from .registry import COMPOUND, INSTRUCTIONS
 
 __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "INT4", "PORTABLE"]
-__all__ += ["blocks", "blocks_all", "dense", "products", "strips", "sums"]
+__all__ += ["blocks", "blocks_all", "dense", "grouped", "products", "strips", "sums"]
 
 # Measured on a Cortex-M4 with its own instructions.
 COSTS = Costs(

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of fully connected layers whose weights of 4 bits have a scale for each group of taps.
+
+A block of four channels is, in the stream: where its sums start; group by group the weights of its
+taps and four multipliers; the requantiser's constants. Each sum adds up the multiplier times the
+sum of the group. Coarse multipliers have 8 bits, and sums are int32. Fine ones have 16 bits, and
+sums are int64, of which the lowest FRACTION bits are cut off in the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...language.evaluate import Machine
+from ...language.ir import Ram, Stream
+from ...language.packing import Packing
+from .blocks import take_weights
+from .dense import SOURCE
+from .registry import compound
+
+FRACTION = 8
+# A group is a multiple of so many taps: a turn of the loop of the fastest kernel.
+TAPS = 16
+# A block has four channels in each packing with these kernels.
+CHANNELS = 4
+TAPS_AT = "const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;"
+
+
+def groups_c(packing: Packing, add: str, size: int) -> str:
+    """C that adds the sums of each group times their multipliers, which have `size` bytes."""
+    return f"""for (int32_t g = p->groups; g > 0; g--) {{
+	int32_t sums[{CHANNELS}] = {{0}};
+
+	for (int32_t i = p->steps; i > 0; i--, x += {packing.lanes}) {{
+		vmcu_dot_dense(sums, x, w);
+	}}
+	for (int32_t n = 0; n < {CHANNELS}; n++) {{
+		{add}
+	}}
+	*w += {size * CHANNELS};
+}}"""
+
+
+def coarse_c(packing: Packing) -> str:
+    if not packing.has_groups:
+        return ""
+    add = "acc[n] = vmcu_mac(acc[n], sums[n], (*w)[n]);"
+    return f"{TAPS_AT}\n\nvmcu_bias_dense(acc, w);\n{groups_c(packing, add, 1)}"
+
+
+def fine_c(packing: Packing) -> str:
+    if not packing.has_groups:
+        return ""
+    add = "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);"
+    return f"""{TAPS_AT}
+const uint32_t *start = (const uint32_t *)*w;
+/* They wrap. */
+uint64_t total[{CHANNELS}];
+
+for (int32_t n = 0; n < {CHANNELS}; n++) {{
+	total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
+}}
+*w += {8 * CHANNELS};
+{groups_c(packing, add, 2)}
+for (int32_t n = 0; n < {CHANNELS}; n++) {{
+	acc[n] = (int32_t)((int64_t)total[n] >> {FRACTION});
+}}
+"""
+
+
+PARAMETERS = f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w"
+
+
+@compound("Dot", PARAMETERS, coarse_c)
+def sums_coarse(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+    """The sums of a block of channels with multipliers of 8 bits for groups of taps."""
+    acc[:] = m.take(np.int32, len(acc))
+    _add_groups(m, acc, ram, np.uint8)
+
+
+@compound("Dot", PARAMETERS, fine_c)
+def sums_fine(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+    """The sums of a block of channels with multipliers of 16 bits for groups of taps."""
+    acc[:] = m.take(np.int64, len(acc))
+    _add_groups(m, acc, ram, np.uint16)
+    acc >>= FRACTION
+
+
+def _add_groups(m: Machine, acc: np.ndarray, ram: Ram, multiplier: type) -> None:
+    for taps in np.split(m.load(ram).ravel(), m.names["p->groups"]):
+        sums = take_weights(m, len(acc), len(taps) // m.packing.lanes) @ taps
+        acc += sums * m.take(multiplier, len(acc))

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers with weights of 4 bits and a scale for each group of inputs.
+
+The scales of a channel are multiples of one unit. Where 8 bits hold all multiples exactly, as
+`vmcu quantize` makes them, sums are integers without any rounding. Other scales become multipliers
+of 16 bits, which are off by at most 2**-17 of the channel's largest scale.
+
+Order of access: pixel by pixel, four output channels at a time; all taps are read before these are
+written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..graph import Op, Window
+from ..kernels.integer_scale import IntegerScale, integer_scale
+from ..kernels.pack import NIBBLE_ACCUMULATOR, fill, lanes, woven
+from ..kernels.targets import PORTABLE, packings
+from ..kernels.targets.portable.grouped import FRACTION
+from ..quant import INT8_MAX, INT8_MIN, FloatScale, requantize, wrap_int32
+from .biases import Biases
+from .layer import Binding
+from .mac import WORD, accumulate, kernel_type, requant_bytes
+from .once import Made, once
+from .rates import DENSE
+from .window import WindowLayer, window_fields
+
+# The largest multiplier of each kernel.
+COARSE, FINE = 255, 65535
+# By how much a float32 scale may miss a multiple of a float32 unit.
+ROUNDING = 2.0**-22
+# What sums, biases included, stay below.
+MOST_SUM = 1 << 31
+
+for _packing in packings():
+    if _packing.has_groups:
+        kernel_type("grouped", _packing, "grouped(c, {packing}, 1U)")
+        kernel_type("grouped_fine", _packing, "grouped(c, {packing}, 2U)")
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Scales as multiples of a unit of their channel. values: int64 (N, groups); units: float64
+    (N,), of the sums that `fine` cuts the lowest FRACTION bits off."""
+
+    values: np.ndarray
+    units: np.ndarray
+    fine: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedDense(Op):
+    """Applied to each pixel's K values. weights int8 (N, K) of 4 bits; multipliers int64
+    (N, groups), one for each K / groups weights; bias int32 (N,). fine: sums of products and
+    multipliers lose their lowest FRACTION bits, rounded half up, before the bias is added."""
+
+    clamps = True
+
+    weights: np.ndarray
+    multipliers: np.ndarray
+    bias: np.ndarray
+    requant: FloatScale
+    fine: bool
+
+    @property
+    def factors(self) -> np.ndarray:
+        """Weights times their multipliers, int64 (N, K)."""
+        count, depth = self.weights.shape
+        groups = self.multipliers.shape[1]
+        parts = self.weights.reshape(count, groups, -1) * self.multipliers[:, :, None]
+        found: np.ndarray = parts.reshape(count, depth)
+        return found
+
+
+def multipliers_of(weights: np.ndarray, scales: np.ndarray, real: np.ndarray) -> Multipliers:
+    """Of weights int8 (N, K) with scales float32 (N, groups), all positive; real: biases float64
+    (N,) in units of the input's scale."""
+    largest = scales.max(axis=1).astype(np.float64)
+    ratios = scales / largest[:, None]
+    sizes = np.abs(weights.astype(np.int64)).reshape(*scales.shape, -1).sum(axis=2)
+    sizes = sizes * (INT8_MAX - INT8_MIN)
+    most = _exact_multiple(ratios)
+    if most.all():
+        units = largest / most
+        values = np.rint(ratios * most[:, None]).astype(np.int64)
+        if ((values * sizes).sum(axis=1) + np.abs(real / units) < MOST_SUM).all():
+            return Multipliers(values, units, False)
+    most = np.full(len(scales), FINE)
+    while True:
+        units = largest / most * (1 << FRACTION)
+        values = np.rint(ratios * most[:, None]).astype(np.int64)
+        sums = ((values * sizes).sum(axis=1) >> FRACTION) + np.abs(real / units)
+        beyond = (sums >= MOST_SUM) & (most > 1)
+        if not beyond.any():
+            return Multipliers(values, units, True)
+        most = np.where(beyond, most // 2, most)
+
+
+def _exact_multiple(ratios: np.ndarray) -> np.ndarray:
+    """By channel the smallest multiplier of the largest scale, at most COARSE, with which all
+    ratios (N, groups) become integers; 0 where there is none."""
+    found = np.zeros(len(ratios), np.int64)
+    for most in range(COARSE, 0, -1):
+        products = ratios * most
+        near = np.abs(products - np.rint(products)) <= ROUNDING * products
+        found = np.where(near.all(axis=1), most, found)
+    return found
+
+
+class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
+    rates = DENSE
+    block = 1
+
+    def __init__(self, *arguments: Any, **more: Any):
+        super().__init__(*arguments, **more)
+        # Any core reads the layout of portable C.
+        others = (self.target.int4, PORTABLE.int4)
+        self.target = next(one for one in others if one and one.packing.has_groups)
+
+    @property
+    def window(self) -> Window:
+        return Window()
+
+    @property
+    def turned(self) -> Op | None:
+        found: Op = self.op
+        return found
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        op = self.op
+        taps = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
+        sums = accumulate(taps, op.factors.T, np.zeros(len(op.bias), np.int64))
+        acc = wrap_int32(self._rounded(sums) + op.bias)
+        return requantize(acc, op.requant, self.out.zero_point, op.act_min, op.act_max)
+
+    def _rounded(self, sums: np.ndarray) -> np.ndarray:
+        return sums + (1 << FRACTION - 1) >> FRACTION if self.op.fine else sums
+
+    @functools.cached_property
+    def ends(self) -> np.ndarray:
+        """The least and the largest sums, int64 (2, N)."""
+        factors, zero = self.op.factors, self.ins[0].zero_point
+        ends = [factors * (byte - zero) for byte in (INT8_MIN, INT8_MAX)]
+        sums = [extreme(*ends).sum(axis=1) for extreme in (np.minimum, np.maximum)]
+        found: np.ndarray = self._rounded(np.array(sums)) + self.op.bias
+        return found
+
+    @functools.cached_property
+    def is_coarse(self) -> bool:
+        """True if the kernel with sums of 32 bits is exact, which may have them 16 times too
+        large."""
+        return not self.op.fine and bool(np.abs(self.ends).max() < NIBBLE_ACCUMULATOR)
+
+    def _stream(self) -> bytes:
+        op = self.op
+        whole = (op.act_min, op.act_max) == (INT8_MIN, INT8_MAX)
+        low, high = self.ends
+        line = integer_scale(op.requant.scale, self.out.zero_point, low, high, whole)
+        starts = op.bias.astype(np.int64)
+        multipliers = op.multipliers
+        if self.is_coarse:
+            zero = self.ins[0].zero_point * op.factors.sum(axis=1)
+            starts = wrap_int32(starts - zero).astype(np.int32)
+            multipliers = multipliers.astype(np.uint8)
+        else:
+            shift = 0 if op.fine else FRACTION
+            zero = self.ins[0].zero_point * (op.factors.sum(axis=1) << shift)
+            starts = (starts << FRACTION) + (1 << FRACTION - 1) - zero
+            multipliers = (multipliers << shift).astype(np.uint16)
+        return self._blocks(starts, multipliers, line)
+
+    def _blocks(self, starts: np.ndarray, multipliers: np.ndarray, line: IntegerScale) -> bytes:
+        """The stream; where sums start, multipliers and factors by channel."""
+        packing, (count, groups) = self.target.packing, multipliers.shape
+        size = packing.dense
+        runs = self.op.weights.reshape(count, groups, -1)
+        parts = []
+        for first in range(0, count, size):
+            pick = slice(first, first + size)
+            parts.append(fill(starts[pick], size))
+            for group in range(groups):
+                taps = fill(lanes(runs[pick, group, None], packing, packing.lanes), size)
+                parts += [woven(taps, packing), fill(multipliers[pick, group], size)]
+            parts += [fill(line.multiplier[pick], size), fill(line.word[pick], size)]
+        return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        op = self.op
+        depth, groups = op.weights.shape[1], op.multipliers.shape[1]
+        fields = {
+            **window_fields(self.window),
+            **{"groups": groups, "depth": depth, "run": depth, "packed": 0, "is_float": 1},
+            "steps": depth // groups // self.target.packing.lanes,
+            **self.zeros,
+            **self.bounds,
+        }
+        values = (op.act_min, op.act_max, *self.zeros.values(), op.fine)
+        constants = (op.weights, op.multipliers, op.bias, op.requant)
+        stream = once(Made(constants, values, self._stream))
+        program = self.program("grouped" if self.is_coarse else "grouped_fine")
+        blocks = -(-len(op.bias) // self.target.packing.dense)
+        return Binding(program, fields, stream, lines=(len(stream) // WORD // blocks,))
+
+    def biases(self) -> Biases:
+        # Of sums, those beyond float32 round in the runtime, too.
+        return Biases(np.zeros(len(self.op.bias), bool))
+
+    @property
+    def macs(self) -> int:
+        return self.out.shape[0] * self.out.shape[1] * int(self.op.weights.size)
+
+    @property
+    def weight_bytes(self) -> int:
+        op = self.op
+        each = 1 if self.is_coarse else 2
+        constants = 4 * len(op.bias) + requant_bytes(op.requant)
+        return int(op.weights.size // 2 + each * op.multipliers.size + constants)
