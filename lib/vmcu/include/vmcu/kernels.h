@@ -98,6 +98,20 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call);
  */
 void vmcu_dense(const struct vmcu_call *call);
 
+/** Parameters of vmcu_dense_per_tensor(). */
+struct vmcu_dense_per_tensor_params {
+	const uint32_t *stream; /**< biases and weights of each four channels */
+	int32_t multiplier;     /**< see struct vmcu_factor */
+	uint8_t shift;          /**< to the right, one less */
+	int8_t output_zero;
+};
+
+/**
+ * @brief Computes vmcu_dense() for one input column, a factor that all channels share, and numbers
+ * of taps and channels that are multiples of four.
+ */
+void vmcu_dense_per_tensor(const struct vmcu_call *call);
+
 /**
  * @brief Computes a convolution with any window.
  *
@@ -139,6 +153,7 @@ void vmcu_depthwise_any(const struct vmcu_call *call);
 void vmcu_pointwise_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_int4(const struct vmcu_call *call);
 void vmcu_dense_int4(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_int4(const struct vmcu_call *call);
 void vmcu_conv_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_int4(const struct vmcu_call *call);
 /** @} */

@@ -635,6 +635,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_dense_gradient) \
 	entry(vmcu_dense_int16) \
 	entry(vmcu_dense_int4) \
+	entry(vmcu_dense_per_tensor) \
+	entry(vmcu_dense_per_tensor_int4) \
 	entry(vmcu_dense_update) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \

@@ -255,3 +255,74 @@ def store_dense_any(
     """Requantises and stores up to a block of channels, for any shift, range and accumulator, in
     fixed point or float."""
     m.store(ram, finish(m, acc, any_requant(m, len(acc)), 1))
+
+
+def sums_c(packing: Packing) -> str:
+    seconds = range(1, packing.dense, 2) if packing.joined else ()
+    lines = [f"acc[{n}] = vmcu_second(acc[{n}], acc[{n - 1}]);" for n in seconds]
+    return "\n".join(
+        [
+            "vmcu_bias_dense(acc, w);",
+            f"for (; depth >= {2 * packing.lanes}; depth -= {2 * packing.lanes}) {{",
+            "\tvmcu_dot_dense(acc, x, w);",
+            f"\tvmcu_dot_dense(acc, x + {packing.lanes}, w);",
+            f"\tx += {2 * packing.lanes};",
+            "}",
+            "if (depth > 0) {",
+            "\tvmcu_dot_dense(acc, x, w);",
+            "}",
+            *lines,
+        ]
+    )
+
+
+@define("Dot", "int32_t *acc, const int8_t *x, int32_t depth, const uint8_t **w", sums_c)
+def sums_dense_whole(m: Machine, acc: np.ndarray, ram: Ram, depth: int, stream: Stream) -> None:
+    """The sums of a block of joined channels: whole lanes of taps times their weights, and the
+    biases."""
+    acc[:] = take_biases(m, len(acc))
+    acc += take_weights(m, len(acc), depth // m.packing.lanes) @ m.load(ram)
+
+
+PER_TENSOR = "const struct vmcu_dense_per_tensor_params *p"
+
+
+def store_per_tensor_c(packing: Packing) -> str:
+    lines = ["const int32_t multiplier = p->multiplier, shift = p->shift;"]
+    lines += ["const int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, shift);", ""]
+    for n in range(packing.dense):
+        made = "vmcu_fixed_second" if packing.joined and n % 2 else "vmcu_fixed"
+        lines.append(f"out[{n}] = {made}(acc[{n}], multiplier, bias, shift);")
+    return "\n".join(lines)
+
+
+@define("RAMStore", f"{PER_TENSOR}, const int32_t *acc, int8_t *out", store_per_tensor_c)
+def store_dense_per_tensor(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
+    """Requantises and stores a block of channels with the layer's factor, in fixed point."""
+    multiplier, shift = (np.array(m.names[f"p->{name}"]) for name in ("multiplier", "shift"))
+    m.store(ram, fixed_fast(m, wrap_int32(acc), multiplier, shift))
+
+
+def run_per_tensor_c(packing: Packing) -> str:
+    size = packing.dense
+    return f"""
+for (; channels > 0; channels -= {size}, out += {size}) {{
+	int32_t acc[{size}];
+
+	vmcu_sums_dense_whole(acc, x, depth, w);
+	vmcu_store_dense_per_tensor(p, acc, out);
+}}
+"""
+
+
+@define(
+    "RAMStore",
+    f"{PER_TENSOR}, const int8_t *x, int32_t depth, const uint8_t **w, int8_t *out, "
+    "int32_t channels",
+    run_per_tensor_c,
+)
+def run_dense_per_tensor(
+    m: Machine, p: int, source: Ram, depth: int, stream: Stream, ram: Ram, channels: int
+) -> None:
+    """All blocks of a pixel, from bias to store, with the layer's factor."""
+    raise NotImplementedError("a loop over blocks says it")
