@@ -8,12 +8,13 @@ from ..kernels.language.packing import Packing
 from ..kernels.pack import fast_shifts
 from ..kernels.programs import programs
 from ..kernels.targets import packings
+from ..kernels.targets.portable.dense import TURN
 from .kernel_type import ONE_INPUT, KernelType
 from .values import CStruct
 
 NAME = "vmcu_dense_per_tensor"
-# Layers with fewer channels save fewer bytes than the kernel takes if others use vmcu_dense(), too.
-LEAST_CHANNELS = 96
+# Each saves five bytes. If other layers need vmcu_dense(), this kernel is up to 640 bytes more.
+LEAST_CHANNELS = 128
 PARAMS = CStruct(
     f"{NAME}_params",
     "const uint32_t *stream; int32_t multiplier; uint8_t shift; int8_t output_zero;",
@@ -22,7 +23,7 @@ PARAMS = CStruct(
 
 def serves(packing: Packing, channels: int, taps: int) -> bool:
     """True if a packing has the kernel for so many channels and taps, and it saves bytes."""
-    whole = taps % packing.lanes == 0 and channels % packing.dense == 0
+    whole = taps % TURN == 0 and channels % packing.dense == 0
     return whole and channels >= LEAST_CHANNELS and NAME in programs(packing)
 
 
@@ -30,15 +31,16 @@ for _packing in packings():
     if NAME not in programs(_packing):
         continue
     _in, _out = "vmcu_check_input(c, 0)", "vmcu_check_output(c)"
-    # Of the biases and weights of a block.
-    _words = f"({_packing.dense}U + {_in}->channels * {_packing.weight_bytes(8)}U / 8U)"
+    # Words of a block: biases and weights.
+    _taps = f"({_in}->channels + {_packing.lanes - 1}U) / {_packing.lanes}U"
+    _words = f"({_packing.dense}U + {_taps} * {_packing.weight_bytes(_packing.lanes)}U)"
     KernelType(
         f"{NAME}{_packing.suffix}",
         PARAMS,
         ONE_INPUT,
         "vmcu_check_rows(c, 0)",
         f"{_in}->height == {_out}->height && {_in}->width == 1U && {_out}->width == 1U",
-        f"{_in}->channels % {_packing.lanes}U == 0U && {_out}->channels % {_packing.dense}U == 0U",
+        f"{_in}->channels % {TURN}U == 0U && {_out}->channels % {_packing.dense}U == 0U",
         reads="PIXEL",
         # Streams have one less.
         limits={"shift": (None, fast_shifts(_packing)[-1] - 1)},

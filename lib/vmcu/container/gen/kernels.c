@@ -489,8 +489,8 @@ VMCU_SMALL static bool check_dense_per_tensor(const struct vmcu_check *c)
 	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
 	       vmcu_check_rows(c, 0) &&
 	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
-	       vmcu_check_input(c, 0)->channels % 4U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
-	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + vmcu_check_input(c, 0)->channels * 8U / 8U), sizeof(*p->stream));
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 3U) / 4U * 4U), sizeof(*p->stream));
 }
 
 extern const struct vmcu_kernel vmcu_dense_per_tensor_kernel;
@@ -1674,8 +1674,8 @@ VMCU_SMALL static bool check_dense_per_tensor_int4(const struct vmcu_check *c)
 	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
 	       vmcu_check_rows(c, 0) &&
 	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
-	       vmcu_check_input(c, 0)->channels % 4U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
-	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + vmcu_check_input(c, 0)->channels * 4U / 8U), sizeof(*p->stream));
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 3U) / 4U * 2U), sizeof(*p->stream));
 }
 
 extern const struct vmcu_kernel vmcu_dense_per_tensor_int4_kernel;

@@ -107,8 +107,8 @@ struct vmcu_dense_per_tensor_params {
 };
 
 /**
- * @brief Computes vmcu_dense() for one input column, a factor that all channels share, and numbers
- * of taps and channels that are multiples of four.
+ * @brief Computes vmcu_dense() of one input column, where all channels share a factor, there are
+ * multiples of eight taps and of four channels.
  */
 void vmcu_dense_per_tensor(const struct vmcu_call *call);
 

@@ -627,20 +627,16 @@ VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t coun
 #endif
 
 /*
- * The sums of a block of joined channels: whole lanes of taps times their weights, and the
+ * The sums of a block of joined channels: whole turns of taps times their weights, and the
  * biases.
  */
 VMCU_INLINE void vmcu_sums_dense_whole(int32_t *acc, const int8_t *x, int32_t depth,
 				       const uint8_t **w)
 {
 	vmcu_bias_dense(acc, w);
-	for (; depth >= 8; depth -= 8) {
+	for (; depth > 0; depth -= 8, x += 8) {
 		vmcu_dot_dense(acc, x, w);
 		vmcu_dot_dense(acc, x + 4, w);
-		x += 8;
-	}
-	if (depth > 0) {
-		vmcu_dot_dense(acc, x, w);
 	}
 	acc[1] = vmcu_second(acc[1], acc[0]);
 	acc[3] = vmcu_second(acc[3], acc[2]);

@@ -57,8 +57,8 @@ def dense(packing: Packing) -> Program:
 
 
 def per_tensor(packing: Packing) -> Program:
-    """Whole blocks of whole lanes of a single column, all of which the fast requantiser serves with
-    one factor. The stream has biases and weights."""
+    """Whole blocks of whole turns of taps of a single column, all of which the fast requantiser
+    serves with one factor. The stream has biases and weights."""
     symbol, size = f"vmcu_dense_per_tensor{packing.suffix}", packing.dense
     summary = "All taps of a pixel, four channels at a time, with one factor."
     k = Builder(symbol, "vmcu_dense_per_tensor_params", summary, packing=packing)

@@ -257,31 +257,36 @@ def store_dense_any(
     m.store(ram, finish(m, acc, any_requant(m, len(acc)), 1))
 
 
+# What numbers of taps are multiples of where a layer has one factor: the loop needs no other code.
+TURN = 8
+
+
 def sums_c(packing: Packing) -> str:
+    if packing.lanes * 2 != TURN:
+        return ""
     seconds = range(1, packing.dense, 2) if packing.joined else ()
     lines = [f"acc[{n}] = vmcu_second(acc[{n}], acc[{n - 1}]);" for n in seconds]
-    return "\n".join(
-        [
-            "vmcu_bias_dense(acc, w);",
-            f"for (; depth >= {2 * packing.lanes}; depth -= {2 * packing.lanes}) {{",
-            "\tvmcu_dot_dense(acc, x, w);",
-            f"\tvmcu_dot_dense(acc, x + {packing.lanes}, w);",
-            f"\tx += {2 * packing.lanes};",
-            "}",
-            "if (depth > 0) {",
-            "\tvmcu_dot_dense(acc, x, w);",
-            "}",
-            *lines,
-        ]
-    )
+    return f"""
+vmcu_bias_dense(acc, w);
+for (; depth > 0; depth -= {TURN}, x += {TURN}) {{
+	vmcu_dot_dense(acc, x, w);
+	vmcu_dot_dense(acc, x + {packing.lanes}, w);
+}}
+""" + "\n".join(lines)
 
 
 @define("Dot", "int32_t *acc, const int8_t *x, int32_t depth, const uint8_t **w", sums_c)
 def sums_dense_whole(m: Machine, acc: np.ndarray, ram: Ram, depth: int, stream: Stream) -> None:
-    """The sums of a block of joined channels: whole lanes of taps times their weights, and the
+    """The sums of a block of joined channels: whole turns of taps times their weights, and the
     biases."""
-    acc[:] = take_biases(m, len(acc))
-    acc += take_weights(m, len(acc), depth // m.packing.lanes) @ m.load(ram)
+    acc[:] = _sums_whole(m, len(acc), ram, depth)
+
+
+def _sums_whole(m: Machine, channels: int, ram: Ram, depth: int) -> np.ndarray:
+    biases = take_biases(m, channels)
+    weights = take_weights(m, channels, -(-depth // m.packing.lanes))
+    found: np.ndarray = biases + weights[:, :depth] @ m.load(ram)
+    return found
 
 
 PER_TENSOR = "const struct vmcu_dense_per_tensor_params *p"
@@ -299,6 +304,10 @@ def store_per_tensor_c(packing: Packing) -> str:
 @define("RAMStore", f"{PER_TENSOR}, const int32_t *acc, int8_t *out", store_per_tensor_c)
 def store_dense_per_tensor(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
     """Requantises and stores a block of channels with the layer's factor, in fixed point."""
+    _store_per_tensor(m, acc, ram)
+
+
+def _store_per_tensor(m: Machine, acc: np.ndarray, ram: Ram) -> None:
     multiplier, shift = (np.array(m.names[f"p->{name}"]) for name in ("multiplier", "shift"))
     m.store(ram, fixed_fast(m, wrap_int32(acc), multiplier, shift))
 
@@ -325,4 +334,7 @@ def run_dense_per_tensor(
     m: Machine, p: int, source: Ram, depth: int, stream: Stream, ram: Ram, channels: int
 ) -> None:
     """All blocks of a pixel, from bias to store, with the layer's factor."""
-    raise NotImplementedError("a loop over blocks says it")
+    size = m.packing.dense
+    for first in range(0, channels, size):
+        acc = _sums_whole(m, size, source, depth)
+        _store_per_tensor(m, acc, replace(ram, channel=ram.channel + first))
