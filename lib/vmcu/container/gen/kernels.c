@@ -99,6 +99,31 @@ const struct vmcu_kernel vmcu_dense_helium_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_dense_per_tensor_helium(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 15U) / 16U * 16U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_helium_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_helium_kernel = {
+	.name = "vmcu_dense_per_tensor_helium",
+	.run = vmcu_dense_per_tensor_helium,
+	.check = check_dense_per_tensor_helium,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_depthwise_any_helium(const struct vmcu_check *c)
 {
 	return vmcu_check_depthwise_any(c, &packing_helium);
@@ -1559,6 +1584,31 @@ const struct vmcu_kernel vmcu_dense_helium_int4_kernel = {
 	.native = offsetof(struct vmcu_mac_params, window),
 	.size = sizeof(struct vmcu_mac_params),
 	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_per_tensor_helium_int4(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 15U) / 16U * 8U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_helium_int4_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_helium_int4_kernel = {
+	.name = "vmcu_dense_per_tensor_helium_int4",
+	.run = vmcu_dense_per_tensor_helium_int4,
+	.check = check_dense_per_tensor_helium_int4,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
+	.reads = VMCU_READS_PIXEL,
 };
 
 VMCU_SMALL static bool check_pointwise_helium_int4(const struct vmcu_check *c)

@@ -193,6 +193,7 @@ void vmcu_conv_narrow_pairs_int4(const struct vmcu_call *call);
 void vmcu_pointwise_helium(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_helium(const struct vmcu_call *call);
 void vmcu_dense_helium(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_helium(const struct vmcu_call *call);
 void vmcu_conv_helium(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium(const struct vmcu_call *call);
 void vmcu_depthwise_any_helium(const struct vmcu_call *call);
@@ -200,6 +201,7 @@ void vmcu_depthwise_any_helium(const struct vmcu_call *call);
 void vmcu_pointwise_helium_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_helium_int4(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */

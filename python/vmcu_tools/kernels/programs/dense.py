@@ -81,6 +81,6 @@ def per_tensor(packing: Packing) -> Program:
 
 
 def programs(packing: Packing) -> list[Program]:
-    if packing.paired or packing.vector:
+    if packing.paired:
         return [dense(packing)]
     return [dense(packing), per_tensor(packing)]
