@@ -121,8 +121,8 @@ def per_tensor(b: Builder) -> Tensor:
     """A fully connected layer, or a 1 x 1 convolution, with one factor, of which most have a kernel
     without factors in its stream."""
     b.weight_bits = b.pick(4, 8)
-    x = b.input((b.pick(1, 1, 3), 1, b.pick(8, 8, 24, 64, 9)))
-    cout, depth = b.pick(128, 128, 132, 129), x.shape[2]
+    x = b.input((b.pick(1, 1, 3), 1, b.pick(8, 8, 24, 40, 9)))
+    cout, depth = b.pick(128, 128, 128, 132, 129), x.shape[2]
     requant = b.requant(1, depth).pick(np.zeros(cout, np.int64))
     # Channels are joined unless a weight is -128.
     weights = np.maximum(b.weights(cout, depth), -127)

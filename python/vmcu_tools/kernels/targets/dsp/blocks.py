@@ -335,7 +335,9 @@ def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
     code += first.code()
     for block in others:
         code += ["b <end>", f"{block.label('pixels')}:", *block.code()]
-    words = "" if first.per_tensor else ", or, where there are no channels, the sums of one, as words"
+    words = (
+        "" if first.per_tensor else ", or, where there are no channels, the sums of one, as words"
+    )
     summary = f"Whole blocks of {what}{words}; returns where the flash stream goes on."
     return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], first.slots)
 
