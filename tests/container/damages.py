@@ -74,6 +74,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         *(*HEADS, *WINDOW, ("groups", 2), ("packed", 1), ("run", 0), ("run", 65535)),
         ("window.pad_top", 1),
     ),
+    "vmcu_dense_per_tensor": STREAM,
     "vmcu_depthwise_any": (*WINDOW, *STREAM, ("groups", 0), ("run", 7), ("window.kernel_h", 40000)),
     "vmcu_filter_int16": (
         *(("window.kernel_h", 0), ("window.kernel_w", 2), ("window.pad_left", 1), ("rank", 7)),

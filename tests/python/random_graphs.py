@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from random_builder import Builder
 from random_operators import OPERATORS
-from vmcu_tools.graph import Graph, Node, Tensor, Window
+from vmcu_tools.graph import Graph, Node, Op, Tensor, Window
 from vmcu_tools.ops import Form, serves
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.average_pooling import AveragePool2D
@@ -117,6 +117,25 @@ def fully_connected(b: Builder) -> Tensor:
     return b.node(op, [x], (*x.shape[:2], cout))
 
 
+def per_tensor(b: Builder) -> Tensor:
+    """A fully connected layer, or a 1 x 1 convolution, with one factor, of which most have a kernel
+    without factors in its stream."""
+    b.weight_bits = b.pick(4, 8)
+    x = b.input((b.pick(1, 1, 3), 1, b.pick(8, 8, 24, 40, 9)))
+    cout, depth = b.pick(128, 128, 128, 132, 129), x.shape[2]
+    requant = b.requant(1, depth).pick(np.zeros(cout, np.int64))
+    # Channels are joined unless a weight is -128.
+    weights = np.maximum(b.weights(cout, depth), -127)
+    more = {"weight_bits": b.weight_bits, **(b.limits() if b.rng.random() < 0.2 else {})}
+    if b.rng.random() < 0.5:
+        op: Op = FullyConnected(weights, b.bias(cout), requant, **more)
+    else:
+        window = Window()
+        op = Conv2D(weights[:, None, None], b.bias(cout), window, requant, **more)
+    b.weight_bits = 8
+    return b.node(op, [x], (*x.shape[:2], cout))
+
+
 def int4(b: Builder) -> Tensor:
     """A layer with weights of 4 bits."""
     b.weight_bits = 4
@@ -215,6 +234,7 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "depthwise": depthwise,
     "depthwise_square": depthwise_square,
     "fully_connected": fully_connected,
+    "per_tensor": per_tensor,
     "int4": int4,
     "add": add,
     "average_pool": average_pool,

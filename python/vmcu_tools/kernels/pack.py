@@ -109,6 +109,19 @@ class MacWeights:
         found: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
         return found
 
+    def has_one_factor(self, packing: Packing) -> bool:
+        """True if all channels share a factor, and the fast fixed-point requantiser of a packing's
+        kernels is exact for all of them."""
+        requant = self.requant
+        if not isinstance(requant, FixedPoint):
+            return False
+        pair = np.stack([requant.multiplier, requant.shift])
+        return bool(
+            (pair == pair[:, :1]).all()
+            and self.fast(packing).all()
+            and (not packing.joined or joinable(self).all())
+        )
+
     @functools.cached_property
     def integers(self) -> IntegerScale:
         """The float factors in integers, where that is exact."""
@@ -177,13 +190,19 @@ def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def blocks(
-    weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = True
+    weights: MacWeights,
+    packing: Packing,
+    size: int,
+    step: int,
+    tiled: bool = True,
+    has_factors: bool = True,
 ) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
     steps of taps. Every two channels of a block are joined if the packing says so, or apart where
     those of one pair cannot be; such blocks are not fast. tiled: taps meet those of a tile.
 
-    Runs of blocks are headed by the number of fast and of other ones in them.
+    Runs of blocks are headed by the number of fast and of other ones in them. Without factors in
+    the stream, all blocks are fast ones and there is no head.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
@@ -200,10 +219,12 @@ def blocks(
         if packing.joined and kind is not Kind.APART:
             block, start = joined(block, start)
         parts = [start, woven(block, packing)]
-        parts += constants(weights, pick, size, quick)
+        parts += constants(weights, pick, size, quick) if has_factors else []
         bodies.append(
             (kind, code, b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
         )
+    if not has_factors:
+        return b"".join(body for _, _, body in bodies)
     return with_heads(bodies, (channels - 1) % size + 1)
 
 

@@ -30,6 +30,7 @@ from ..quant import (
     requantize,
     wrap_int32,
 )
+from . import dense_per_tensor
 from .biases import Biases, beyond_float32
 from .interval import Interval
 from .kernel_type import KernelType
@@ -231,7 +232,20 @@ class MacLayer(WindowLayer[OpT]):
         return WIDE if enough and self.columns >= max(WIDE) else NARROW
 
     @functools.cached_property
+    def is_per_tensor(self) -> bool:
+        """True if the kernel is the one of layers whose stream has no factors."""
+        reading, packing = self.reading, self.target.packing
+        if reading is None or reading.kernel != "dense" or any(self.window.pad):
+            return False
+        alike = self.ins[0].shape[:2] == self.out.shape[:2] and self.out.shape[1] == 1
+        shape = self.out.shape[2], reading.run
+        serves = self.window.kernel == (1, 1) and dense_per_tensor.serves(packing, *shape)
+        return alike and serves and self.whole_weights().has_one_factor(packing)
+
+    @functools.cached_property
     def binding(self) -> Binding:
+        if self.is_per_tensor:
+            return self._per_tensor()
         op, packing, reading = self.op, self.target.packing, self.reading
         assert reading is not None
         depth, run = op.weights.shape[-1], reading.run
@@ -266,6 +280,19 @@ class MacLayer(WindowLayer[OpT]):
         fast, exact = words + packed_shifts(block) // WORD, words + block
         program = self.program(kernel)
         return Binding(program, fields, stream, tile, reading.flat, lines(stream, fast, exact))
+
+    def _per_tensor(self) -> Binding:
+        weights, packing = self.whole_weights(), self.target.packing
+        size, step = packing.dense, packing.lanes
+        stream = self.shared_stream(
+            lambda: blocks(weights, packing, size, step, tiled=False, has_factors=False),
+            ("per tensor",),
+        )
+        multiplier, shift = weights.factors(np.array([0]), quick=True)
+        fields = {"multiplier": int(multiplier[0]), "shift": int(shift[0])}
+        fields["output_zero"] = self.out.zero_point
+        words = len(stream) // WORD * size // len(self.op.bias)
+        return Binding(self.program("dense_per_tensor"), fields, stream, lines=(words,))
 
     def _rows_kept(self, run: int) -> int:
         """Bytes of scratch without a tile: of a copy of the window's rows, if that costs nothing
@@ -318,5 +345,6 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def weight_bytes(self) -> int:
-        constants: int = self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        factors = self.op.requant.pick(np.array([0])) if self.is_per_tensor else self.op.requant
+        constants: int = self.op.bias.size * 4 + requant_bytes(factors)
         return self.target.packing.weight_bytes(self.op.weights.size) + constants

@@ -27,7 +27,7 @@ from vmcu_tools.kernels.targets import (
     packings,
     readers,
 )
-from vmcu_tools.kernels.targets.portable.dense import run_dense, sums_dense
+from vmcu_tools.kernels.targets.portable.dense import run_dense, run_dense_per_tensor, sums_dense
 from vmcu_tools.kernels.targets.portable.pooling import POOLS
 from vmcu_tools.kernels.targets.portable.sums import add_vectors
 from vmcu_tools.kernels.targets.portable.vectors import all_tiles, all_vectors
@@ -298,8 +298,9 @@ SUMS = """
 """
 
 
-def dense_bodies(sums: str) -> dict[Instruction, str]:
-    """Of a fully connected layer."""
+def dense_bodies(size: int, weight: str) -> dict[Instruction, str]:
+    """Of a fully connected layer; size and weight are those of SUMS."""
+    sums = SUMS.format(size=size, weight=weight)
     return {
         sums_dense: f"(void)p;\n(void)apart;\n{sums}",
         run_dense: f"""
@@ -308,6 +309,24 @@ for (; taken > 0; taken -= 4, *out += 4) {{
 
 	{sums}
 	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+}}
+""",
+        run_dense_per_tensor: f"""
+const int32_t half = vmcu_wrapping_shift(2 * p->output_zero + 1, p->shift);
+
+for (; channels > 0; channels -= 4, out += 4) {{
+	const int32_t *bias = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&bias[4];
+
+	for (int32_t n = 0; n < 4; n++) {{
+		int32_t sum = bias[n];
+
+		for (int32_t k = 0; k < depth; k++) {{
+			sum += x[k] * ({weight});
+		}}
+		out[n] = vmcu_fixed(sum, p->multiplier, half, p->shift);
+	}}
+	*w = (const uint8_t *)v + (depth + 15) / 16 * {size};
 }}
 """,
     }
@@ -321,15 +340,13 @@ VECTOR_BODIES = {
         name="max", start="INT8_MIN", more="acc[i] = (tap > acc[i]) ? tap : acc[i];", last=MOST
     ),
     POOLS["average"]: POOL.format(name="average", start="0", more="acc[i] += tap;", last=MEAN),
-    **dense_bodies(SUMS.format(size=64, weight="v[k / 16 * 64 + 16 * n + k % 16]")),
+    **dense_bodies(64, "v[k / 16 * 64 + 16 * n + k % 16]"),
 }
 # The lower halves of bytes are those of channels 2 and 3.
 NIBBLE = "v[k / 16 * 32 + n % 2 * 16 + k % 16]"
 NIBBLE_BODIES = {
     all_tiles: ALL_TILES,
-    **dense_bodies(
-        SUMS.format(size=32, weight=f"(n < 2) ? {NIBBLE} >> 4 : vmcu_low_half({NIBBLE})")
-    ),
+    **dense_bodies(32, f"(n < 2) ? {NIBBLE} >> 4 : vmcu_low_half({NIBBLE})"),
 }
 
 

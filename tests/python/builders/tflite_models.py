@@ -354,6 +354,7 @@ CASES: dict[str, Case] = {
     ),
     "fully connected": dense((1, 33), 10),
     "fully connected per channel": dense((1, 20), 7, per_channel=True, activation=RELU),
+    "fully connected of one factor": dense((1, 24), 132),
     "fully connected rows": dense((1, 6, 12), 5, bias=False),
     "fully connected image": dense((1, 3, 4, 5), 6, flatten=True),
     "add": add((1, 5, 6, 7)),

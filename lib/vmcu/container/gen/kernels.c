@@ -99,6 +99,31 @@ const struct vmcu_kernel vmcu_dense_helium_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_dense_per_tensor_helium(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 15U) / 16U * 16U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_helium_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_helium_kernel = {
+	.name = "vmcu_dense_per_tensor_helium",
+	.run = vmcu_dense_per_tensor_helium,
+	.check = check_dense_per_tensor_helium,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_depthwise_any_helium(const struct vmcu_check *c)
 {
 	return vmcu_check_depthwise_any(c, &packing_helium);
@@ -478,6 +503,31 @@ const struct vmcu_kernel vmcu_dense_int16_kernel = {
 	.behind = 4U,
 	.native = offsetof(struct vmcu_dense_int16_params, factor),
 	.size = sizeof(struct vmcu_dense_int16_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
+VMCU_SMALL static bool check_dense_per_tensor(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 3U) / 4U * 4U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_kernel = {
+	.name = "vmcu_dense_per_tensor",
+	.run = vmcu_dense_per_tensor,
+	.check = check_dense_per_tensor,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
 	.reads = VMCU_READS_PIXEL,
 };
 
@@ -1536,6 +1586,31 @@ const struct vmcu_kernel vmcu_dense_helium_int4_kernel = {
 	.reads = VMCU_READS_WINDOW,
 };
 
+VMCU_SMALL static bool check_dense_per_tensor_helium_int4(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 15U) / 16U * 8U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_helium_int4_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_helium_int4_kernel = {
+	.name = "vmcu_dense_per_tensor_helium_int4",
+	.run = vmcu_dense_per_tensor_helium_int4,
+	.check = check_dense_per_tensor_helium_int4,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
+	.reads = VMCU_READS_PIXEL,
+};
+
 VMCU_SMALL static bool check_grouped_fine_helium_int4(const struct vmcu_check *c)
 {
 	return vmcu_check_grouped(c, &packing_helium_int4, 2U);
@@ -1675,6 +1750,31 @@ const struct vmcu_kernel vmcu_dense_int4_kernel = {
 	.native = offsetof(struct vmcu_mac_params, window),
 	.size = sizeof(struct vmcu_mac_params),
 	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_dense_per_tensor_int4(const struct vmcu_check *c)
+{
+	const struct vmcu_dense_per_tensor_params *p = c->params;
+
+	return p->shift <= 22U &&
+	       vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) &&
+	       vmcu_check_rows(c, 0) &&
+	       vmcu_check_input(c, 0)->height == vmcu_check_output(c)->height && vmcu_check_input(c, 0)->width == 1U && vmcu_check_output(c)->width == 1U &&
+	       vmcu_check_input(c, 0)->channels % 8U == 0U && vmcu_check_output(c)->channels % 4U == 0U &&
+	       vmcu_check_array(c, p->stream, vmcu_check_output(c)->channels / 4U * (4U + (vmcu_check_input(c, 0)->channels + 3U) / 4U * 2U), sizeof(*p->stream));
+}
+
+extern const struct vmcu_kernel vmcu_dense_per_tensor_int4_kernel;
+const struct vmcu_kernel vmcu_dense_per_tensor_int4_kernel = {
+	.name = "vmcu_dense_per_tensor_int4",
+	.run = vmcu_dense_per_tensor_int4,
+	.check = check_dense_per_tensor_int4,
+	.bytes = 12U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_dense_per_tensor_params, multiplier),
+	.size = sizeof(struct vmcu_dense_per_tensor_params),
+	.reads = VMCU_READS_PIXEL,
 };
 
 VMCU_SMALL static bool check_grouped_fine_int4(const struct vmcu_check *c)

@@ -100,6 +100,20 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call);
  */
 void vmcu_dense(const struct vmcu_call *call);
 
+/** Parameters of vmcu_dense_per_tensor(). */
+struct vmcu_dense_per_tensor_params {
+	const uint32_t *stream; /**< biases and weights of each four channels */
+	int32_t multiplier;     /**< see struct vmcu_factor */
+	uint8_t shift;          /**< to the right, one less */
+	int8_t output_zero;
+};
+
+/**
+ * @brief Computes vmcu_dense() of one input column, where all channels share a factor, there are
+ * multiples of eight taps and of four channels.
+ */
+void vmcu_dense_per_tensor(const struct vmcu_call *call);
+
 /**
  * @brief Computes a convolution with any window.
  *
@@ -141,6 +155,7 @@ void vmcu_depthwise_any(const struct vmcu_call *call);
 void vmcu_pointwise_int4(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_int4(const struct vmcu_call *call);
 void vmcu_dense_int4(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_int4(const struct vmcu_call *call);
 
 /**
  * @brief Computes a fully connected layer with weights of 4 bits whose groups of taps have
@@ -191,6 +206,7 @@ void vmcu_conv_narrow_pairs_int4(const struct vmcu_call *call);
 void vmcu_pointwise_helium(const struct vmcu_call *call);
 void vmcu_pointwise_narrow_helium(const struct vmcu_call *call);
 void vmcu_dense_helium(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_helium(const struct vmcu_call *call);
 void vmcu_conv_helium(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium(const struct vmcu_call *call);
 void vmcu_depthwise_any_helium(const struct vmcu_call *call);
@@ -200,6 +216,7 @@ void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_helium_int4(const struct vmcu_call *call);
 void vmcu_grouped_helium_int4(const struct vmcu_call *call);
 void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call);
+void vmcu_dense_per_tensor_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);
 /** Pooling, 16 channels of a pixel at once; sums. */

@@ -562,6 +562,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_helium) \
 	entry(vmcu_conv_narrow_helium) \
 	entry(vmcu_dense_helium) \
+	entry(vmcu_dense_per_tensor_helium) \
 	entry(vmcu_depthwise_any_helium) \
 	entry(vmcu_max_pool_helium) \
 	entry(vmcu_pointwise_helium) \
@@ -596,6 +597,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_conv_helium_int4) \
 	entry(vmcu_conv_narrow_helium_int4) \
 	entry(vmcu_dense_helium_int4) \
+	entry(vmcu_dense_per_tensor_helium_int4) \
 	entry(vmcu_grouped_fine_helium_int4) \
 	entry(vmcu_grouped_helium_int4) \
 	entry(vmcu_pointwise_helium_int4) \
@@ -638,6 +640,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_dense_gradient) \
 	entry(vmcu_dense_int16) \
 	entry(vmcu_dense_int4) \
+	entry(vmcu_dense_per_tensor) \
+	entry(vmcu_dense_per_tensor_int4) \
 	entry(vmcu_dense_update) \
 	entry(vmcu_depthwise_3_1) \
 	entry(vmcu_depthwise_3_2) \

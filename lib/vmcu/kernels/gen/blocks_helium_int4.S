@@ -23,6 +23,8 @@
 #define PIXELS [sp, #128]
 #define CHANNELS [sp, #100]
 #define TWICE [sp, #104]
+#define MULTIPLIER [sp, #108]
+#define SHIFT [sp, #112]
 
 /*
  * Blocks of four channels of the pixels of a tile, from bias to store; asked for none, the sums of
@@ -682,6 +684,89 @@ vmcu_run_of_pixel_int4:
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_run_of_pixel_int4, . - vmcu_run_of_pixel_int4
+
+/*
+ * Blocks of four channels of a pixel, from bias to store. Returns where the flash stream goes on.
+ */
+	.section .text.vmcu_run_of_pixel_int4_per_tensor, "ax", %progbits
+	.p2align 2
+	.global vmcu_run_of_pixel_int4_per_tensor
+	.type vmcu_run_of_pixel_int4_per_tensor, %function
+	.thumb_func
+vmcu_run_of_pixel_int4_per_tensor:
+	.cfi_startproc
+	push	{r4, r5, r6, r7, r8, r9, r10, r11, lr}
+	.cfi_adjust_cfa_offset	36
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	r8, 16
+	.cfi_rel_offset	r9, 20
+	.cfi_rel_offset	r10, 24
+	.cfi_rel_offset	r11, 28
+	.cfi_rel_offset	lr, 32
+	vpush	{d8-d15}
+	.cfi_adjust_cfa_offset	64
+	mov	r11, r1
+	mov	r10, r2
+	mov	r5, r3
+	mov	r3, r0
+	ldr	r9, CHANNELS
+	add	r9, r5
+	ldr	r8, TWICE
+	asr	r8, #1
+	mov	r12, #1
+
+	/* Sixteen taps of the pixel and of four channels, the last ones maybe fewer. */
+.Lvmcu_run_of_pixel_int4_per_tensor_block:
+	mov	r7, r3
+	adds	r3, #16
+	mov	r1, r11
+	movs	r0, #0
+	movs	r2, #0
+	movs	r4, #0
+	movs	r6, #0
+	wlstp.8	lr, r10, .Lvmcu_run_of_pixel_int4_per_tensor_done
+.Lvmcu_run_of_pixel_int4_per_tensor_turn:
+	vldrb.8	q6, [r1], #16
+	vldrb.8	q5, [r3], #32
+	vshr.s8	q4, q5, #4
+	vshl.i8	q5, q5, #4
+	vshr.s8	q5, q5, #4
+	vmladava.s8	r0, q4, q6
+	vmladava.s8	r4, q5, q6
+	vldrb.8	q5, [r3, #-16]
+	vshr.s8	q4, q5, #4
+	vshl.i8	q5, q5, #4
+	vshr.s8	q5, q5, #4
+	vmladava.s8	r2, q4, q6
+	vmladava.s8	r6, q5, q6
+	letp	lr, .Lvmcu_run_of_pixel_int4_per_tensor_turn
+.Lvmcu_run_of_pixel_int4_per_tensor_done:
+	vmov	q0[2], q0[0], r0, r4
+	vmov	q0[3], q0[1], r2, r6
+	vldrw.32	q4, [r7]
+	vadd.i32	q0, q0, q4
+	ldr	r0, MULTIPLIER
+	vdup.32	q5, r0
+	ldr	r0, SHIFT
+	vdup.32	q6, r0
+	vqrdmulh.s32	q7, q0, q5
+	vqdmlah.s32	q7, q0, r12
+	vrshl.s32	q0, q7, q6
+	vqmovnb.s32	q0, q0
+	vqadd.s16	q0, q0, r8
+	vqmovnb.s16	q0, q0
+	vstrb.32	q0, [r5], #4
+	cmp	r5, r9
+	blo	.Lvmcu_run_of_pixel_int4_per_tensor_block
+	mov	r0, r3
+	vpop	{d8-d15}
+	.cfi_adjust_cfa_offset	-64
+	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
+	.cfi_endproc
+	.size vmcu_run_of_pixel_int4_per_tensor, . - vmcu_run_of_pixel_int4_per_tensor
 
 #endif
 

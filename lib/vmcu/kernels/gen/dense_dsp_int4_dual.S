@@ -24,6 +24,9 @@
 #define HALF [sp, #60]
 #define PITCH [sp, #64]
 #define PIXELS [sp, #68]
+#define BIAS [sp, #60]
+#define MULTIPLIER [sp, #64]
+#define SHIFT [sp, #68]
 
 /*
  * Whole blocks of a pixel, or, where there are no channels, the sums of one, as words; returns
@@ -176,6 +179,134 @@ vmcu_run_of_dense_int4:
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_run_of_dense_int4, . - vmcu_run_of_dense_int4
+
+/*
+ * Whole blocks of a pixel; returns where the flash stream goes on.
+ */
+	.section .text.vmcu_run_of_dense_per_tensor_int4, "ax", %progbits
+	.p2align 2
+	.global vmcu_run_of_dense_per_tensor_int4
+	.type vmcu_run_of_dense_per_tensor_int4, %function
+	.thumb_func
+vmcu_run_of_dense_per_tensor_int4:
+	.cfi_startproc
+	push	{r4, r5, r6, r7, r8, r9, r10, r11, lr}
+	.cfi_adjust_cfa_offset	36
+	.cfi_rel_offset	r4, 0
+	.cfi_rel_offset	r5, 4
+	.cfi_rel_offset	r6, 8
+	.cfi_rel_offset	r7, 12
+	.cfi_rel_offset	r8, 16
+	.cfi_rel_offset	r9, 20
+	.cfi_rel_offset	r10, 24
+	.cfi_rel_offset	r11, 28
+	.cfi_rel_offset	lr, 32
+	sub	sp, #20
+	.cfi_adjust_cfa_offset	20
+	ldr	r4, CHANNELS
+	rsbs	r5, r2, #0
+
+	/* Locals. The first turn of the loop begins where the last one ends with the loop. */
+	and	r5, r5, #1
+	movs	r6, #108
+	muls	r5, r6, r5
+	adr.w	r6, .Lvmcu_run_of_dense_per_tensor_int4_turn_1 + 1
+	add	r5, r5, r6
+	add	r2, r1, r2, lsl #2
+	add	r4, r3, r4
+	mov	r6, r1
+	stm	sp, {r2, r3, r4, r5, r6}
+
+	/* Start the sums of a block at their biases, the tile at its first taps. */
+.Lvmcu_run_of_dense_per_tensor_int4_block_1:
+	ldr	r2, [r0], #16
+	ldr	r3, [r0, #-12]
+	ldr	r4, [r0, #-8]
+	lsls	r2, r2, #4
+	ldr	r5, [r0, #-4]
+	lsls	r3, r3, #4
+	ldr	r1, TILE
+	lsls	r4, r4, #4
+	lsls	r5, r5, #4
+	ldr	lr, END
+	ldr	pc, ENTRY
+	.p2align	2
+
+	/* 8 taps of each pixel and channel. */
+.Lvmcu_run_of_dense_per_tensor_int4_turn_1:
+	.rept	2
+	ldr.w	r7, [r1], #4
+	ldr.w	r8, [r0], #8
+	sxtb16	r6, r7
+	and.w	r11, r8, #0xf0f0f0f0
+	sxtb16	r10, r11
+	ldr.w	r9, [r0, #-4]
+	sxtb16	r11, r11, ror #8
+	lsl.w	r8, r8, #4
+	smlad	r2, r6, r10, r2
+	and.w	r8, r8, #0xf0f0f0f0
+	sxtb16	r7, r7, ror #8
+	smlad	r3, r6, r11, r3
+	sxtb16	r10, r8
+	and.w	r11, r9, #0xf0f0f0f0
+	sxtb16	r8, r8, ror #8
+	smlad	r2, r7, r10, r2
+	sxtb16	r10, r11
+	lsl.w	r9, r9, #4
+	smlad	r4, r6, r10, r4
+	and.w	r9, r9, #0xf0f0f0f0
+	sxtb16	r11, r11, ror #8
+	smlad	r3, r7, r8, r3
+	sxtb16	r10, r9
+	smlad	r5, r6, r11, r5
+	sxtb16	r9, r9, ror #8
+	smlad	r4, r7, r10, r4
+	smlad	r5, r7, r9, r5
+	.endr
+	cmp	r1, lr
+	blo	.Lvmcu_run_of_dense_per_tensor_int4_turn_1
+
+	/* Requantise. */
+	ldr	r7, BIAS
+	add	r1, r7, r2, asr #31
+	ldr	r6, MULTIPLIER
+	asrs	r2, r2, #3
+	ldr	r8, SHIFT
+	smmlar	r2, r2, r6, r1
+	add	r1, r7, r3, asr #31
+	asrs	r2, r2, r8
+	ssat	r2, #8, r2, asr #1
+	asrs	r3, r3, #3
+	smmlar	r3, r3, r6, r1
+	add	r1, r7, r4, asr #31
+	asrs	r3, r3, r8
+	ssat	r3, #8, r3, asr #1
+	asrs	r4, r4, #3
+	smmlar	r4, r4, r6, r1
+	add	r1, r7, r5, asr #31
+	asrs	r4, r4, r8
+	ssat	r4, #8, r4, asr #1
+	asrs	r5, r5, #3
+	smmlar	r5, r5, r6, r1
+	asrs	r5, r5, r8
+	ssat	r5, #8, r5, asr #1
+
+	/* Store the bytes; go on with the next block, if any. */
+	ldr	r1, OUT
+	ldr	r6, LAST
+	strb	r2, [r1], #1
+	strb	r3, [r1], #1
+	strb	r4, [r1], #1
+	strb	r5, [r1], #1
+	str	r1, OUT
+	cmp	r1, r6
+	bne	.Lvmcu_run_of_dense_per_tensor_int4_block_1
+.Lvmcu_run_of_dense_per_tensor_int4_end:
+	add	sp, #20
+	.cfi_adjust_cfa_offset	-20
+	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
+	.cfi_endproc
+	.size vmcu_run_of_dense_per_tensor_int4, . - vmcu_run_of_dense_per_tensor_int4
 
 #endif
 

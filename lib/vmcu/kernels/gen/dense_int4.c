@@ -45,3 +45,16 @@ void vmcu_dense_int4(const struct vmcu_call *call)
 		} while (vmcu_segment_more(counts));
 	}
 }
+
+/* All taps of a pixel, four channels at a time, with one factor. */
+void vmcu_dense_per_tensor_int4(const struct vmcu_call *call)
+{
+	const struct vmcu_dense_per_tensor_params *p = vmcu_params(call);
+	const int8_t *in0 = vmcu_input_row(call, 0, call->y);
+	int8_t *out = vmcu_output_start(call);
+	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const uint8_t *w = vmcu_constants(call, p->stream);
+
+	vmcu_run_dense_per_tensor(p, in0, in0_c, &w, out, out_c);
+}

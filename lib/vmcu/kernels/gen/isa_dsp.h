@@ -33,6 +33,7 @@
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_DOT_DENSE_SOME
+#define VMCU_OWN_RUN_DENSE_PER_TENSOR
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -315,6 +316,9 @@ VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t c
 /* In dense_dsp.S. */
 const uint8_t *vmcu_run_of_dense(const uint8_t *stream, const int8_t *tile, int32_t steps,
 				 int8_t *out, int32_t channels, int32_t half);
+const uint8_t *vmcu_run_of_dense_per_tensor(const uint8_t *stream, const int8_t *tile,
+					    int32_t steps, int8_t *out, int32_t channels,
+					    int32_t bias, int32_t multiplier, int32_t shift);
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -597,6 +601,17 @@ VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t coun
 				     const uint8_t **w)
 {
 	vmcu_dot_dense_word(acc, x, count, w, joined);
+}
+
+/* All blocks of a pixel, from bias to store, with the layer's factor. */
+VMCU_INLINE void vmcu_run_dense_per_tensor(const struct vmcu_dense_per_tensor_params *p,
+					   const int8_t *x, int32_t depth, const uint8_t **w,
+					   int8_t *out, int32_t channels)
+{
+	const int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, p->shift);
+
+	*w = vmcu_run_of_dense_per_tensor(*w, x, depth >> 2, out, channels, bias, p->multiplier,
+					  p->shift);
 }
 
 /*

@@ -25,6 +25,7 @@
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_BLOCKS_OF_WIDE
 #define VMCU_OWN_BLOCKS_OF_NARROW
+#define VMCU_OWN_RUN_DENSE_PER_TENSOR
 #define VMCU_OWN_SUMS_COARSE
 #define VMCU_OWN_SUMS_FINE
 
@@ -242,6 +243,9 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 /* In dense_dsp_int4.S. */
 const uint8_t *vmcu_run_of_dense_int4(const uint8_t *stream, const int8_t *tile, int32_t steps,
 				      int8_t *out, int32_t channels, int32_t half);
+const uint8_t *vmcu_run_of_dense_per_tensor_int4(const uint8_t *stream, const int8_t *tile,
+						 int32_t steps, int8_t *out, int32_t channels,
+						 int32_t bias, int32_t multiplier, int32_t shift);
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
@@ -312,6 +316,17 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 	} else {
 		*w = vmcu_blocks(p, tile, *w, out, pitch, 4, pixels, vmcu_run_of_narrow_int4);
 	}
+}
+
+/* All blocks of a pixel, from bias to store, with the layer's factor. */
+VMCU_INLINE void vmcu_run_dense_per_tensor(const struct vmcu_dense_per_tensor_params *p,
+					   const int8_t *x, int32_t depth, const uint8_t **w,
+					   int8_t *out, int32_t channels)
+{
+	const int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, p->shift);
+
+	*w = vmcu_run_of_dense_per_tensor_int4(*w, x, depth >> 2, out, channels, bias,
+					       p->multiplier, p->shift);
 }
 
 /* The sums of a block of channels with multipliers of 8 bits for groups of taps. */

@@ -26,6 +26,7 @@
 #define VMCU_OWN_BLOCKS_OF_NARROW
 #define VMCU_OWN_SUMS_DENSE
 #define VMCU_OWN_RUN_DENSE
+#define VMCU_OWN_RUN_DENSE_PER_TENSOR
 #define VMCU_OWN_ALL_TILES
 #define VMCU_OWN_ALL_VECTORS
 #define VMCU_OWN_MAX_VECTORS
@@ -176,6 +177,9 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 /* In blocks_helium.S. */
 const uint8_t *vmcu_run_of_pixel(const uint8_t *stream, const int8_t *x, int32_t taps, int8_t *out,
 				 int32_t channels, int32_t half);
+const uint8_t *vmcu_run_of_pixel_per_tensor(const uint8_t *stream, const int8_t *x, int32_t taps,
+					    int8_t *out, int32_t channels, int32_t half,
+					    int32_t multiplier, int32_t left);
 
 /* The sums of a block of channels; returns where the flash stream goes on. */
 VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_source *in, int32_t row,
@@ -772,6 +776,17 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 		*out += 4;
 	}
+}
+
+/* All blocks of a pixel, from bias to store, with the layer's factor. */
+VMCU_INLINE void vmcu_run_dense_per_tensor(const struct vmcu_dense_per_tensor_params *p,
+					   const int8_t *x, int32_t depth, const uint8_t **w,
+					   int8_t *out, int32_t channels)
+{
+	const int32_t half = 2 * p->output_zero + 1;
+
+	*w = vmcu_run_of_pixel_per_tensor(*w, x, depth, out, channels, half, p->multiplier,
+					  -1 - p->shift);
 }
 
 /* All wide tiles of a convolution that a call asks for. */

@@ -570,6 +570,48 @@ VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t coun
 }
 #endif
 
+/*
+ * The sums of a block of joined channels: whole turns of taps times their weights, and the
+ * biases.
+ */
+VMCU_INLINE void vmcu_sums_dense_whole(int32_t *acc, const int8_t *x, int32_t depth,
+				       const uint8_t **w)
+{
+	vmcu_bias_dense(acc, w);
+	for (; depth > 0; depth -= 8, x += 8) {
+		vmcu_dot_dense(acc, x, w);
+		vmcu_dot_dense(acc, x + 4, w);
+	}
+}
+
+/* Requantises and stores a block of channels with the layer's factor, in fixed point. */
+VMCU_INLINE void vmcu_store_dense_per_tensor(const struct vmcu_dense_per_tensor_params *p,
+					     const int32_t *acc, int8_t *out)
+{
+	const int32_t multiplier = p->multiplier, shift = p->shift;
+	const int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, shift);
+
+	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	out[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	out[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	out[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+#ifndef VMCU_OWN_RUN_DENSE_PER_TENSOR
+/* All blocks of a pixel, from bias to store, with the layer's factor. */
+VMCU_INLINE void vmcu_run_dense_per_tensor(const struct vmcu_dense_per_tensor_params *p,
+					   const int8_t *x, int32_t depth, const uint8_t **w,
+					   int8_t *out, int32_t channels)
+{
+	for (; channels > 0; channels -= 4, out += 4) {
+		int32_t acc[4];
+
+		vmcu_sums_dense_whole(acc, x, depth, w);
+		vmcu_store_dense_per_tensor(p, acc, out);
+	}
+}
+#endif
+
 #ifndef VMCU_OWN_DOT_ROW_4
 /* Four taps times four taps, summed. */
 VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
 from ..language.ir import APART, LEFT, TAKEN, Axis, Program, Ram, Stream
 from ..language.packing import Packing
@@ -56,5 +56,31 @@ def dense(packing: Packing) -> Program:
     return k.program()
 
 
+def per_tensor(packing: Packing) -> Program:
+    """Whole blocks of whole turns of taps of a single column, all of which the fast requantiser
+    serves with one factor. The stream has biases and weights."""
+    symbol, size = f"vmcu_dense_per_tensor{packing.suffix}", packing.dense
+    summary = "All taps of a pixel, four channels at a time, with one factor."
+    k = Builder(symbol, "vmcu_dense_per_tensor_params", summary, packing=packing)
+    k.let("const int8_t *", "in0", "vmcu_input_row(call, 0, call->y)")
+    k.let("int8_t *", "out", "vmcu_output_start(call)")
+    depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
+    channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    y, p = Name("y"), Name("p")
+    source = Ram(0, y, Int(0), Int(0), (Axis(2, depth, Int(1)),))
+
+    def target(n: Expr) -> Ram:
+        return Ram("output", y, Int(0), n, (Axis(2, Int(size), Int(1)),))
+
+    made = do(isa.run_dense_per_tensor, p, source, depth, STREAM, target(Int(0)), channels)
+    with k.spatial("n", channels, size, by=made) as n:
+        acc = k.reg_alloc("acc", size)
+        k.do(isa.sums_dense_whole, acc, source, depth, STREAM)
+        k.do(isa.store_dense_per_tensor, p, acc, target(n))
+    return k.program()
+
+
 def programs(packing: Packing) -> list[Program]:
-    return [dense(packing)]
+    if packing.paired:
+        return [dense(packing)]
+    return [dense(packing), per_tensor(packing)]

@@ -52,6 +52,8 @@ SLOTS |= {
     WORD * (ABOVE + i): name for i, name in enumerate(("CHANNELS", "HALF", "PITCH", "PIXELS"))
 }
 _, _, LAST, ENTRY, TILE, CHANNELS, HALF, PITCH, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
+# The arguments where a layer has one factor.
+FACTOR = {WORD * (ABOVE + 1 + i): name for i, name in enumerate(("BIAS", "MULTIPLIER", "SHIFT"))}
 # What eight sums leave free.
 OTHERS = Registers.of(Shape(4, True)).free
 
@@ -143,7 +145,8 @@ class Block:
     """Code for blocks of a shape. `taps`: four of each pixel, so many times in a turn of the loop;
     they are `size` bytes of the tile. head: the first two taps of a block, if all sums begin there
     with those of the first pixel. turn: the loop's body, which compares in the end. nibbles:
-    weights have 4 bits, and sums are 16 times theirs."""
+    weights have 4 bits, and sums are 16 times theirs. per_tensor: all channels have the factor
+    of the arguments, and the stream has none."""
 
     shape: Shape
     taps: Sequence[str]
@@ -152,6 +155,12 @@ class Block:
     turn: Sequence[str]
     head: Sequence[str] = ()
     nibbles: bool = False
+    per_tensor: bool = False
+
+    @property
+    def slots(self) -> dict[int, str]:
+        """Words on the stack."""
+        return SLOTS | FACTOR if self.per_tensor else SLOTS
 
     def label(self, name: str) -> str:
         return f"<{name}_{self.shape.pixels}>"
@@ -179,8 +188,7 @@ class Block:
             ),
             *self.entry(),
             tile_end(self.size),
-            "cmp r4, #1",
-            "sbc r2, r2, #0",
+            *([] if self.per_tensor else ["cmp r4, #1", "sbc r2, r2, #0"]),
             "add r4, r3, r4",
             f"mov r6, {T}",
             f"stm sp, {{{', '.join(LOCALS)}}}",
@@ -212,6 +220,14 @@ class Block:
 
     def code(self) -> list[str]:
         """From the biases of the first block to the bytes of the last one."""
+        if self.per_tensor:
+            return [
+                *self.begin(),
+                *self.sums(),
+                *one_factor(self.shape, self.nibbles),
+                *stored(self.shape),
+                f"bne {self.label('block')}",
+            ]
         return [
             *self.begin(),
             *self.sums(),
@@ -269,6 +285,18 @@ def requantised(shape: Shape, nibbles: bool = False) -> list[str]:
     return code
 
 
+def one_factor(shape: Shape, nibbles: bool = False) -> list[str]:
+    """A block's sums, or 16 times these, to int8 with the factor of the arguments."""
+    sums, (multiplier, bias, shift, *_) = Registers.of(shape).sums, Registers.of(shape).free
+    code = [note("Requantise.")] + ([] if nibbles else separated(shape))
+    loads = zip((multiplier, bias, shift), (PITCH, HALF, PIXELS), strict=True)
+    code += [f"ldr {register}, {place}" for register, place in loads]
+    for number, acc in enumerate(sums):
+        bits = 4 if nibbles else 8 * (number // shape.pixels % 2)
+        code += fixed(acc, multiplier, bias, shift, T, bits)
+    return code
+
+
 def stored(shape: Shape) -> list[str]:
     """The bytes of a block, and whether another one follows."""
     a, (last, *_, pitch) = Registers.of(shape).sums, Registers.of(shape).free
@@ -307,11 +335,11 @@ def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
     code += first.code()
     for block in others:
         code += ["b <end>", f"{block.label('pixels')}:", *block.code()]
-    summary = (
-        f"Whole blocks of {what}, or, where there are no channels, the sums of one, as words; "
-        "returns where the flash stream goes on."
+    words = (
+        "" if first.per_tensor else ", or, where there are no channels, the sums of one, as words"
     )
-    return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], SLOTS)
+    summary = f"Whole blocks of {what}{words}; returns where the flash stream goes on."
+    return Function(name, summary, [*code, "<end>:", *release(len(LOCALS)), leave()], first.slots)
 
 
 def block_of(shape: Shape) -> Block:

@@ -3,9 +3,19 @@
 
 from __future__ import annotations
 
-from ...language.assembly import repeat
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...language.assembly import Function, repeat
+from ...language.c_source import wrap
 from ..portable.blocks import NARROW
-from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail, whole_dense
+from ..portable.dense import (
+    dot_dense,
+    dot_dense_some,
+    dot_dense_tail,
+    run_dense_per_tensor,
+    whole_dense,
+)
 from ..thumb import STREAM, Registers, T, after_turn, prototypes
 from .blocks import PARAMETERS, Block, joined, run_function
 
@@ -13,6 +23,7 @@ from .blocks import PARAMETERS, Block, joined, run_function
 BLOCK = NARROW[1]
 # Fours of taps in a turn of its loop.
 UNROLL = 2
+RUN, RUN_PER_TENSOR = "vmcu_run_of_dense", "vmcu_run_of_dense_per_tensor"
 
 
 def four() -> list[str]:
@@ -27,14 +38,35 @@ def four() -> list[str]:
     return code
 
 
-def block_of(taps: list[str], nibbles: bool = False) -> Block:
-    """Of a pixel; four taps of it are a word."""
+def runs_of(taps: list[str], suffix: str = "") -> list[Function]:
+    """The functions for a pixel, of which four taps are a word: with factors of each channel, and
+    with one."""
     turn = [*repeat(UNROLL, taps), *after_turn(BLOCK)]
-    return Block(BLOCK, taps, UNROLL, 4, turn, nibbles=nibbles)
+    usual = Block(BLOCK, taps, UNROLL, 4, turn, nibbles=bool(suffix))
+    return [
+        run_function(f"{name}{suffix}", [block], "a pixel")
+        for name, block in ((RUN, usual), (RUN_PER_TENSOR, replace(usual, per_tensor=True)))
+    ]
 
 
-FUNCTIONS = [run_function("vmcu_run_of_dense", [block_of(four())], "a pixel")]
-DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("int8_t"))
+def declared(functions: Sequence[Function]) -> str:
+    """C of the declarations of runs_of()."""
+    usual, per_tensor = functions
+    parameters = PARAMETERS.format("int8_t")
+    factor = parameters.replace("half", "bias") + ", int32_t multiplier, int32_t shift"
+    kind = "const uint8_t *"
+    return prototypes([usual], kind, parameters) + prototypes([per_tensor], kind, factor)
+
+
+def run_per_tensor(suffix: str = "") -> str:
+    """C of the instruction for all blocks of a pixel."""
+    head = f"*w = {RUN_PER_TENSOR}{suffix}("
+    call = f"{head}*w, x, depth >> 2, out, channels, bias, p->multiplier, p->shift);"
+    bias = "\tconst int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, p->shift);"
+    return "\n".join([bias, "", *wrap(call, "\t", len(head))])
+
+
+FUNCTIONS = runs_of(four())
 WORD = r"""
 /* Up to four taps times those of four channels: what is left of whole words is rare. */
 VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t count,
@@ -65,8 +97,8 @@ VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t c
 }
 """
 HELPERS = {
-    "dense": f"{WORD}\n/* In dense_dsp.S. */\n{DECLARED}",
-    "dense_whole": whole_dense("vmcu_run_of_dense"),
+    "dense": f"{WORD}\n/* In dense_dsp.S. */\n{declared(FUNCTIONS)}",
+    "dense_whole": whole_dense(RUN),
 }
 OWN = {
     dot_dense: "vmcu_dot_dense_word(acc, x, 4, w, true);",
@@ -76,4 +108,5 @@ if (left > 0) {
 }
 """,
     dot_dense_some: "vmcu_dot_dense_word(acc, x, count, w, joined);",
+    run_dense_per_tensor: run_per_tensor(),
 }

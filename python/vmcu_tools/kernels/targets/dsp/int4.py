@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...language.assembly import Function, note, repeat
+from ...language.packing import NIBBLES
 from ..portable.blocks import NARROW, WIDE, Shape
 from ..portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
-from ..portable.dense import whole_dense
-from ..thumb import STREAM, Registers, T, after_turn, prototypes
+from ..portable.dense import run_dense_per_tensor, whole_dense
+from ..thumb import STREAM, Registers, T, after_turn
 from . import tile, widen
 from .blocks import (
     OTHERS,
-    PARAMETERS,
     UNROLL,
     Block,
     blocks_body,
@@ -28,8 +28,7 @@ from .blocks import (
     run_helpers,
     smlad,
 )
-from .dense import BLOCK
-from .dense import block_of as dense_block
+from .dense import BLOCK, RUN, declared, run_per_tensor, runs_of
 
 UPPER = "#0xf0f0f0f0"
 # A block begins here, so no instruction may pass it.
@@ -146,18 +145,18 @@ def dense_four() -> list[str]:
 
 
 RUNS = [run_of(WIDE, "wide"), run_of(NARROW, "narrow")]
-DENSE = "vmcu_run_of_dense_int4"
-FUNCTIONS = [run_function(DENSE, [dense_block(dense_four(), nibbles=True)], "a pixel")]
-DECLARED = prototypes(FUNCTIONS, "const uint8_t *", PARAMETERS.format("int8_t"))
+SUFFIX = NIBBLES.suffix
+FUNCTIONS = runs_of(dense_four(), SUFFIX)
 SHARED = ("once", "words", "tile", "fixed")
 HELPERS = {
     **{name: tile.HELPERS[name] for name in SHARED},
     **widen.HELPERS,
     **run_helpers(RUNS, "blocks_dsp_int4.S"),
-    "dense": f"/* In dense_dsp_int4.S. */\n{DECLARED}",
-    "dense_whole": whole_dense(DENSE),
+    "dense": f"/* In dense_dsp_int4.S. */\n{declared(FUNCTIONS)}",
+    "dense_whole": whole_dense(f"{RUN}{SUFFIX}"),
 }
 OWN = {
     BLOCKS_WIDE: blocks_body(WIDE, "wide_int4"),
     BLOCKS_NARROW: blocks_body(NARROW, "narrow_int4"),
+    run_dense_per_tensor: run_per_tensor(SUFFIX),
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 
 from ...language.assembly import SAVED, WORD, Function, leave, note, save
-from ..portable.dense import run_dense, sums_dense
+from ..portable.dense import run_dense, run_dense_per_tensor, sums_dense
 from ..thumb import prototypes
 from .blocks import (
     NO_VECTORS,
@@ -23,7 +23,9 @@ from .blocks import (
 
 ABOVE = WORD * len(SAVED) + 64
 SLOTS = {ABOVE: "CHANNELS", ABOVE + WORD: "TWICE"}
-CHANNELS, TWICE = (f"[sp, #{at}]" for at in SLOTS)
+# The arguments where a layer has one factor.
+FACTOR = {ABOVE + WORD * (2 + i): name for i, name in enumerate(("MULTIPLIER", "SHIFT"))}
+CHANNELS, TWICE, MULTIPLIER, LEFT = (f"[sp, #{at}]" for at in (*SLOTS, *FACTOR))
 SUMS = ("r0", "r2", "r4", "r6")
 X, OUT, BIAS, ZERO, END, START, TAPS = "r1", "r5", "r7", "r8", "r9", "r11", "r10"
 ONE = "r12"
@@ -41,7 +43,16 @@ def products(of: Weights) -> list[str]:
     return code
 
 
-def run(name: str, of: Weights) -> Function:
+def factors(per_tensor: bool) -> list[str]:
+    """What requantised() reads. Where there are channels' factors, a block may have no channels."""
+    if not per_tensor:
+        return [f"cmp {OUT}, {END}", "beq <words>", *constants()]
+    loads = ((MULTIPLIER, "q5"), (LEFT, "q6"))
+    return [line for at, q in loads for line in (f"ldr r0, {at}", f"vdup.32 {q}, r0")]
+
+
+def run(name: str, of: Weights, per_tensor: bool = False) -> Function:
+    """The function for a pixel. per_tensor: the arguments have the factor of all channels."""
     code = [
         *save(),
         *VECTORS,
@@ -70,38 +81,38 @@ def run(name: str, of: Weights) -> Function:
         f"vmov q0[3], q0[1], {SUMS[1]}, {SUMS[3]}",
         f"vldrw.32 q4, [{BIAS}]",
         "vadd.i32 q0, q0, q4",
-        f"cmp {OUT}, {END}",
-        "beq <words>",
-        *constants(),
+        *factors(per_tensor),
         *requantised(1, ONE),
         *narrowed(1, ZERO),
         f"vstrb.32 q0, [{OUT}], #4",
         f"cmp {OUT}, {END}",
         "blo <block>",
-        "b <end>",
-        "<words>:",
-        f"vstrw.32 q0, [{OUT}]",
-        "<end>:",
+        *([] if per_tensor else ["b <end>", "<words>:", f"vstrw.32 q0, [{OUT}]", "<end>:"]),
         f"mov r0, {STREAM}",
         *NO_VECTORS,
         leave(),
     ]
-    return Function(
-        name,
-        "Blocks of four channels of a pixel, from bias to store; asked for none, the sums of a "
-        "block, as words. Returns where the flash stream goes on.",
-        code,
-        SLOTS,
-    )
+    words = "" if per_tensor else "; asked for none, the sums of a block, as words"
+    summary = f"Blocks of four channels of a pixel, from bias to store{words}. "
+    summary += "Returns where the flash stream goes on."
+    return Function(name, summary, code, SLOTS | (FACTOR if per_tensor else {}))
+
+
+def runs_of(name: str, of: Weights) -> list[Function]:
+    """The functions for a pixel: with factors of each channel, and with one."""
+    return [run(name, of), run(f"{name}_per_tensor", of, per_tensor=True)]
 
 
 RUN = "vmcu_run_of_pixel"
-FUNCTIONS = [run(RUN, Weights())]
+FUNCTIONS = runs_of(RUN, Weights())
 
 
 def whole_dense(functions: list[Function], origin: str, four: str) -> dict[str, str]:
     """C of what is computed straight from the pool. four: of sixteen taps of four channels."""
-    declared = prototypes(functions, "const uint8_t *", PARAMETERS.format("x", "taps"))
+    usual, per_tensor = functions
+    parameters, result = PARAMETERS.format("x", "taps"), "const uint8_t *"
+    factor = f"{parameters}, int32_t multiplier, int32_t left"
+    declared = prototypes([usual], result, parameters) + prototypes([per_tensor], result, factor)
     return {
         "dense_whole": f"""
 /* In {origin}. */
@@ -159,5 +170,11 @@ for (taken -= whole; taken > 0; taken -= 4) {
 	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 	*out += 4;
 }
+""",
+    run_dense_per_tensor: """
+const int32_t half = 2 * p->output_zero + 1;
+
+*w = vmcu_run_of_pixel_per_tensor(*w, x, depth, out, channels, half, p->multiplier,
+				  -1 - p->shift);
 """,
 }

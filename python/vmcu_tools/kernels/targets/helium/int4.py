@@ -12,7 +12,7 @@ from .blocks import Weights
 
 WEIGHTS = Weights(nibbles=True)
 RUN, PIXEL = f"{blocks.RUN}_int4", f"{dense.RUN}_int4"
-FUNCTIONS, DENSE = [blocks.run(RUN, WEIGHTS)], [dense.run(PIXEL, WEIGHTS)]
+FUNCTIONS, DENSE = [blocks.run(RUN, WEIGHTS)], dense.runs_of(PIXEL, WEIGHTS)
 ORIGIN = "blocks_helium_int4.S"
 FOUR = """for (int32_t n = 0; n < 2; n++, w += 16) {
 	const int8x16_t both = vldrbq_s8((const int8_t *)w);

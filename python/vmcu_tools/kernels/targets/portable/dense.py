@@ -255,3 +255,86 @@ def store_dense_any(
     """Requantises and stores up to a block of channels, for any shift, range and accumulator, in
     fixed point or float."""
     m.store(ram, finish(m, acc, any_requant(m, len(acc)), 1))
+
+
+# What numbers of taps are multiples of where a layer has one factor: the loop needs no other code.
+TURN = 8
+
+
+def sums_c(packing: Packing) -> str:
+    if packing.lanes * 2 != TURN:
+        return ""
+    seconds = range(1, packing.dense, 2) if packing.joined else ()
+    lines = [f"acc[{n}] = vmcu_second(acc[{n}], acc[{n - 1}]);" for n in seconds]
+    return f"""
+vmcu_bias_dense(acc, w);
+for (; depth > 0; depth -= {TURN}, x += {TURN}) {{
+	vmcu_dot_dense(acc, x, w);
+	vmcu_dot_dense(acc, x + {packing.lanes}, w);
+}}
+""" + "\n".join(lines)
+
+
+@define("Dot", "int32_t *acc, const int8_t *x, int32_t depth, const uint8_t **w", sums_c)
+def sums_dense_whole(m: Machine, acc: np.ndarray, ram: Ram, depth: int, stream: Stream) -> None:
+    """The sums of a block of joined channels: whole turns of taps times their weights, and the
+    biases."""
+    acc[:] = _sums_whole(m, len(acc), ram, depth)
+
+
+def _sums_whole(m: Machine, channels: int, ram: Ram, depth: int) -> np.ndarray:
+    biases = take_biases(m, channels)
+    weights = take_weights(m, channels, -(-depth // m.packing.lanes))
+    found: np.ndarray = biases + weights[:, :depth] @ m.load(ram)
+    return found
+
+
+PER_TENSOR = "const struct vmcu_dense_per_tensor_params *p"
+
+
+def store_per_tensor_c(packing: Packing) -> str:
+    lines = ["const int32_t multiplier = p->multiplier, shift = p->shift;"]
+    lines += ["const int32_t bias = vmcu_wrapping_shift(2 * p->output_zero + 1, shift);", ""]
+    for n in range(packing.dense):
+        made = "vmcu_fixed_second" if packing.joined and n % 2 else "vmcu_fixed"
+        lines.append(f"out[{n}] = {made}(acc[{n}], multiplier, bias, shift);")
+    return "\n".join(lines)
+
+
+@define("RAMStore", f"{PER_TENSOR}, const int32_t *acc, int8_t *out", store_per_tensor_c)
+def store_dense_per_tensor(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
+    """Requantises and stores a block of channels with the layer's factor, in fixed point."""
+    _store_per_tensor(m, acc, ram)
+
+
+def _store_per_tensor(m: Machine, acc: np.ndarray, ram: Ram) -> None:
+    multiplier, shift = (np.array(m.names[f"p->{name}"]) for name in ("multiplier", "shift"))
+    m.store(ram, fixed_fast(m, wrap_int32(acc), multiplier, shift))
+
+
+def run_per_tensor_c(packing: Packing) -> str:
+    size = packing.dense
+    return f"""
+for (; channels > 0; channels -= {size}, out += {size}) {{
+	int32_t acc[{size}];
+
+	vmcu_sums_dense_whole(acc, x, depth, w);
+	vmcu_store_dense_per_tensor(p, acc, out);
+}}
+"""
+
+
+@define(
+    "RAMStore",
+    f"{PER_TENSOR}, const int8_t *x, int32_t depth, const uint8_t **w, int8_t *out, "
+    "int32_t channels",
+    run_per_tensor_c,
+)
+def run_dense_per_tensor(
+    m: Machine, p: int, source: Ram, depth: int, stream: Stream, ram: Ram, channels: int
+) -> None:
+    """All blocks of a pixel, from bias to store, with the layer's factor."""
+    size = m.packing.dense
+    for first in range(0, channels, size):
+        acc = _sums_whole(m, size, source, depth)
+        _store_per_tensor(m, acc, replace(ram, channel=ram.channel + first))
