@@ -31,8 +31,8 @@ SERVED = [target for target in TARGETS if target not in WITHOUT]
 DIGESTS = {
     "helium": "607b16361df3687e",
     "dsp": "da0934658853853a",
-    "v6m": "286f443319a9dc23",
     "rv32": "b64c5e6c60c110c8",
+    "v6m": "b64c5e6c60c110c8",
 }
 DIGESTS |= dict.fromkeys(("v7m", "portable"), DIGESTS["dsp"])
 
