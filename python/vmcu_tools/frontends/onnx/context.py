@@ -301,7 +301,7 @@ class Context:
         if isinstance(value, QuantConstant):
             return value.real()
         if not isinstance(value, Constant):
-            raise UnsupportedError(f"the {what} is not constant", "freeze the model")
+            raise UnsupportedError(f"the {what} must be constant", "freeze the model")
         return value.array
 
 
