@@ -28,6 +28,7 @@ from vmcu_tools.graph import Graph, Node, Port, Tensor
 from vmcu_tools.kernels.targets import TARGETS
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
+from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.grouped import COARSE, FINE, GroupedDense, multipliers_of
 from vmcu_tools.quant import FloatScale
 
@@ -51,7 +52,6 @@ FILES = {
         (1, 96),
         n_bits(96, 7, 16, exact=exact, zeros="uint8", accuracy=4),
     ),
-    "one group": lambda exact: ((4, 32), n_bits(32, 12, 256, exact=exact)),
 }
 # What ONNX Runtime's float32 sums may be off by, in steps of the output.
 FLOAT32 = 1e-3
@@ -82,8 +82,7 @@ def test_bytes_are_those_of_onnx_runtime_but_for_ties(
     for seed in range(8):
         judge = oracle.open(saved(tmp_path, seed, *FILES[name](exact)))
         (node,) = (n for n in judge.graph.nodes if isinstance(n.op, GroupedDense))
-        # A group that is alone needs no multiplier.
-        assert node.op.fine is (not exact and node.op.multipliers.shape[1] > 1)
+        assert node.op.fine is not exact
         inputs = random_inputs(judge.graph, seed)
         wanted = judge.run(inputs)
         found = reference.run(judge.graph, inputs)
@@ -95,6 +94,19 @@ def test_bytes_are_those_of_onnx_runtime_but_for_ties(
         assert near.mean() < 0.2
         np.testing.assert_array_equal(found[out][~near], wanted[out][~near], err_msg=str(seed))
         for difference in oracle.node_differences(judge.graph, wanted):
+            assert_within(judge, difference)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_group_that_is_alone_is_none(exact: bool, tmp_path: Path) -> None:
+    layer = n_bits(32, 12, 256, exact=exact, bias=1)
+    for seed in range(8):
+        judge = oracle.open(saved(tmp_path, seed, (4, 32), layer))
+        (node,) = (n for n in judge.graph.nodes if isinstance(n.op, FullyConnected))
+        assert node.op.weight_bits == 4 and bind(judge.graph, node).symbol == "vmcu_dense_int4"
+        for difference in oracle.node_differences(
+            judge.graph, judge.run(random_inputs(judge.graph, seed))
+        ):
             assert_within(judge, difference)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...graph import Op, Tensor
 from ...kernels.targets.portable.grouped import TAPS
+from ...ops.fully_connected import FullyConnected
 from ...ops.grouped import GroupedDense, multipliers_of
 from ...quant import INT32_MAX, FloatScale
 from ..common import check_weight_scales, present, require
@@ -155,15 +156,11 @@ def grouped_pending(
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         factors = (np.float64(scale) * made.units / np.float64(out.scale)).astype(np.float32)
         require(bool(np.isfinite(factors).all()), "a ratio of its scales is not a number")
-        return GroupedDense(
-            grouped.weights,
-            made.values,
-            ints.astype(np.int32),
-            FloatScale(factors),
-            made.fine,
-            act_min=act_min,
-            act_max=act_max,
-        )
+        bias, requant = ints.astype(np.int32), FloatScale(factors)
+        limits = {"act_min": act_min, "act_max": act_max}
+        if grouped.scales.shape[1] == 1 and not made.fine:
+            return FullyConnected(grouped.weights, bias, requant, 4, **limits)
+        return GroupedDense(grouped.weights, made.values, bias, requant, made.fine, **limits)
 
     shape, order, memory = result
     pending = Pending(
