@@ -155,7 +155,8 @@ class ModelPlan:
     emitted: Emitted
 
     def __repr__(self) -> str:
-        return f"<plan of {self.name}: {self.plan.ram_bytes:,} bytes of RAM>"
+        ram = self.plan.ram_bytes + self.plan.buffer_bytes
+        return f"<plan of {self.name}: {ram:,} bytes of RAM>"
 
     def write(self, folder: str | Path) -> list[Path]:
         """Writes NAME.c and NAME.h, as `vmcu build -o` does. Returns their paths."""
@@ -236,7 +237,8 @@ class Report:
         return f"<{self._summary()}>"
 
     def _summary(self) -> str:
-        words = f"{self.bytes:,} bytes of RAM, {self.flash_bytes:,} of flash, {self.macs:,} MACs"
+        ram, flash = self.figures.ram_bytes, self.flash_bytes
+        words = f"{ram:,} bytes of RAM, {flash:,} of flash, {self.macs:,} MACs"
         return f"{self.figures.model}: {words}"
 
     def __str__(self) -> str:

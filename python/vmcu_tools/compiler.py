@@ -78,23 +78,22 @@ def _read_ahead(
         more = len(graph.nodes) - len(whole.nodes)
         notes += [f"Split layers by output channels for the weights buffer: {more:,} more layers."]
 
-    def planned(ram: int | None) -> tuple[Plan, int]:
+    def planned(ram: int | None) -> Plan:
         plan = _planned(graph, replace(options, params=params, ram=ram), begun)
-        plan = with_reads(replace(plan, notes=(*plan.notes, *notes)), store)
-        return plan, plan.weights.buffer_bytes if plan.weights is not None else 0
+        return with_reads(replace(plan, notes=(*plan.notes, *notes)), store)
 
-    plan, buffer = planned(options.ram)
+    plan = planned(options.ram)
     most = options.ram
-    if most is None or plan.ram_bytes + buffer <= most:
+    if most is None or plan.ram_bytes + plan.buffer_bytes <= most:
         return plan
     # If there is no such plan, the sizes of the first one say more.
     with contextlib.suppress(UserError):
-        smaller, its_buffer = planned(max(most - buffer, 1))
-        if smaller.ram_bytes + its_buffer <= most:
+        smaller = planned(max(most - plan.buffer_bytes, 1))
+        if smaller.ram_bytes + smaller.buffer_bytes <= most:
             return smaller
     reason = (
-        f"does not fit: the pool has {plan.ram_bytes:,} bytes, the weights buffer {buffer:,}; "
-        f"{most:,} are allowed"
+        f"does not fit: the pool has {plan.ram_bytes:,} bytes, the weights buffer "
+        f"{plan.buffer_bytes:,}; {most:,} are allowed"
     )
     hint = "allow more with --ram, or a smaller buffer with --external-weights ...,ram=SIZE"
     raise UserError(Problem(reason, hint, graph.origin))

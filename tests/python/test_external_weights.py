@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import online_device as device
 import pytest
+import vmcu
 from builders.networks import network_file, random_inputs
 from random_networks import wide
 from vmcu_tools import paths, runners
@@ -264,6 +265,8 @@ def test_the_buffer_counts_in_ram(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["build", str(DIGITS), *spec, "--html", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
     assert f"<dt>file, weights</dt><dd>{plan.weights.file_bytes:,}</dd>" in page
+    own = vmcu.load(DIGITS).plan(external_weights="8MB/s,ram=9K")
+    assert f"{both:,} bytes of RAM" in repr(own) and f"{both:,} bytes of RAM" in repr(own.report())
     assert main(["check", str(DIGITS), *spec, "--baseline", str(now)]) == 0
     assert "weights file, bytes" in capsys.readouterr().out
 

@@ -69,8 +69,8 @@ def measured(plan: Plan, name: str) -> Footprint:
     too."""
     emitted = emit(plan, name, "")
     macs = sum(step.bind(plan.graph).macs for step in plan.steps) - plan.macs_extra
-    buffer = 0 if plan.weights is None else plan.weights.buffer_bytes
-    return Footprint(plan.ram_bytes + buffer, emitted.flash_bytes, macs, plan.macs_extra)
+    ram = plan.ram_bytes + plan.buffer_bytes
+    return Footprint(ram, emitted.flash_bytes, macs, plan.macs_extra)
 
 
 def largest(

@@ -165,6 +165,11 @@ class Plan:
         return (*self.placements, *(name for name in elsewhere if name in self.graph.elsewhere))
 
     @property
+    def buffer_bytes(self) -> int:
+        """Bytes of RAM beside the pool into which weights are read from a file."""
+        return 0 if self.weights is None else self.weights.buffer_bytes
+
+    @property
     def model(self) -> Graph:
         """What was planned: its graph, or that graph before it was rewritten."""
         return self.original or self.graph

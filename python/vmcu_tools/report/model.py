@@ -140,6 +140,11 @@ class ModelReport:
     peak: str = ""
     weights: WeightsReport | None = None
 
+    @property
+    def ram_bytes(self) -> int:
+        """Of the pool and of the buffer for weights."""
+        return self.pool_bytes + (0 if self.weights is None else self.weights.ram_bytes)
+
 
 def report(
     plan: Plan, name: str, tables_bytes: int, weights_bytes: int, cycle_s: float | None = None

@@ -49,11 +49,8 @@ def of_report(report: ModelReport) -> Sheet:
     )
     flash = report.weights_bytes + report.tables_bytes
     cycles = sum(step.cycles for step in report.steps)
-    buffer, file = 0, None
-    if report.weights is not None:
-        buffer, file = report.weights.ram_bytes, report.weights.file_bytes
-    ram = report.pool_bytes + buffer
-    return Sheet(report.model, ram, flash, report.macs, cycles, layers, file)
+    file = None if report.weights is None else report.weights.file_bytes
+    return Sheet(report.model, report.ram_bytes, flash, report.macs, cycles, layers, file)
 
 
 def of_container(facts: Facts) -> Sheet:
