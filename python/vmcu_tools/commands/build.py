@@ -26,6 +26,7 @@ from .options import (
     serial_flash_option,
 )
 from .parser import MACHINE, OUTPUT, PLAN, titled
+from .values import percentage
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -80,6 +81,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="estimate milliseconds on a board; `vmcu boards` lists those with an estimate",
     )
     serial_flash_option(build)
+    titled(build, PLAN).add_argument(
+        "--least-hidden",
+        type=percentage,
+        metavar="PERCENT",
+        help="with --external-weights and --board: fail unless computation hides so much of the "
+        "time that reads of weights take, by estimate",
+    )
     release_options(build)
     titled(build, PLAN).add_argument(
         "--pareto",
@@ -121,6 +129,8 @@ def run(args: argparse.Namespace) -> int:
     cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
     time = "" if board is None else estimated_time(plan, board, args.flash)
+    if args.least_hidden is not None:
+        check_hidden(report, args.least_hidden, time, args.model)
     print_report(report, console(), args.all, time)
     write_json(asdict(report), args.json)
     for path, content in drawings(args, plan, report):
@@ -134,6 +144,22 @@ def run(args: argparse.Namespace) -> int:
     for line in next_steps(args, written):
         print(line)
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
+
+
+def check_hidden(report: ModelReport, least: float, time: str, model: Path) -> None:
+    """Raises UserError if reads of weights take longer than `least` of them allows. time: what is
+    said of the time on a board."""
+    from ..report.weights import sentences
+
+    weights = report.weights
+    assert weights is not None
+    if weights.hidden is None:
+        raise UserError(Problem(time, "name a board with an estimate", str(model)))
+    if weights.hidden < least:
+        said = " ".join(sentences(weights)).rstrip(".")
+        reason = f"{said}. --least-hidden requires {100 * least:g} %"
+        hint = "allow a larger buffer with --external-weights ...,ram=SIZE, or read faster"
+        raise UserError(Problem(reason, hint, str(model)))
 
 
 def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[tuple[Path, bytes]]:
@@ -165,6 +191,9 @@ def check_options(args: argparse.Namespace) -> None:
     if args.online and args.format != "container":
         reason = "--online requires a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
+    if args.least_hidden is not None and (args.board is None or args.external_weights is None):
+        reason = "--least-hidden requires --external-weights and --board"
+        raise UserError(Problem(reason, "add what is missing", str(args.model)))
     if args.flash is not None and args.board is None:
         reason = "--flash requires --board, whose clock it needs"
         raise UserError(Problem(reason, "add --board NAME", str(args.model)))
