@@ -31,7 +31,7 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.read_ahead import with_reads
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.report.weights import waits_s
+from vmcu_tools.report.weights import MOST_NAMED, compute_s, sentences, waits_s, weights_report
 
 ROOT = paths.root()
 TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
@@ -199,6 +199,27 @@ def test_waits() -> None:
     assert waits_s(weights, [4.0, 1.0, 1.0]) == [1.0, 0.0, 2.0]
     late = ExternalWeights(WeightStore(1.0, 0.5), (chunks[0], Chunk(1, 1, 2, 0, 1)), 3)
     assert waits_s(late, [4.0, 1.0, 1.0]) == [1.5, 2.5, 0.0]
+
+
+def test_rows_of_the_report() -> None:
+    plan = random_plan(wide(1), replace(STORE, bytes_per_s=1e4))
+    report = weights_report(plan, 1e-6)
+    assert plan.weights is not None and report is not None
+    seconds, waits = compute_s(plan, 1e-6), waits_s(plan.weights, compute_s(plan, 1e-6))
+    for row, chunk in zip(report.reads, plan.weights.chunks, strict=True):
+        assert (row.stage, row.bytes, row.ahead) == (
+            chunk.stage,
+            chunk.size,
+            chunk.stage - chunk.start,
+        )
+        assert row.compute_ms == round(1000 * seconds[chunk.stage], 6)
+        assert row.wait_ms == round(1000 * waits[chunk.stage], 6)
+    late = sum(1 for row in report.reads if row.wait_ms)
+    assert late > MOST_NAMED == 3
+    said = sentences(report)[1]
+    assert said.count(" ms, ") == MOST_NAMED and f"; {late - 3} more stages wait." in said
+    starts = [chunk.start for chunk in plan.weights.chunks]
+    assert any(start for start in starts) and any(row.ahead for row in report.reads)
 
 
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
