@@ -253,6 +253,15 @@ def test_flash_that_is_too_small(nets: Path, tmp_path: Path, capsys) -> None:
     assert "It fits with weights in a file" in capsys.readouterr().out
 
 
+def test_int4_weights_are_quantised_anew(nets: Path, tmp_path: Path, capsys) -> None:
+    path = nets / "ds-cnn.onnx"
+    most = built(path, tmp_path)["pool_bytes"]
+    found = fitted(path, tmp_path, 1, "--flash", "24K", "--ram", str(most))
+    assert found["ways"][0]["kind"] == "int4" and found["ways"][0]["fits"]
+    said = " ".join(capsys.readouterr().out.split())
+    assert "It fits with int4 weights, once it is quantised again" in said
+
+
 def test_a_smaller_buffer_for_weights_fits(tmp_path: Path) -> None:
     """One layer, all of whose weights a buffer of any size would have at once."""
     path = tmp_path / "dense.onnx"

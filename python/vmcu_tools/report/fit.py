@@ -53,7 +53,9 @@ def print_fit(outcome: Fit, console: Console) -> None:
 def _how(way: Remedy) -> str:
     if way.options:
         return f": vmcu build {way.options}"
-    return ": vmcu quantize --weights int4" if way.kind == INT4 else ", after a new training"
+    if way.kind == INT4:
+        return ", once it is quantised again: for .onnx, vmcu quantize --weights int4"
+    return ", after a new training"
 
 
 def _print_ways(ways: Sequence[Remedy], console: Console) -> None:
