@@ -18,7 +18,7 @@ import pytest
 from vmcu_tools import paths
 from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.instruction import Instruction
-from vmcu_tools.kernels.language.packing import NIBBLE_VECTORS, WORDS, Packing
+from vmcu_tools.kernels.language.packing import NIBBLE_PAIRS, NIBBLE_VECTORS, WORDS, Packing
 from vmcu_tools.kernels.targets import (
     DEFAULT,
     TARGETS,
@@ -377,11 +377,12 @@ def core(name: str) -> Iterator[Core]:
     later = any_pairs.LATER if packing.paired else {}
     costs = TARGETS[DEFAULT].costs
     title, guard = "Any core", f"defined({macro})"
-    int4 = None
+    small = f"any_{name}_int4", title, guard
     if packing.vector:
-        int4 = Target(
-            f"any_{name}_int4", title, guard, NIBBLE_VECTORS, costs, NIBBLE_BODIES, helpers
-        )
+        int4 = Target(*small, NIBBLE_VECTORS, costs, NIBBLE_BODIES, helpers)
+    else:
+        own_int4, later_int4 = any_pairs.INT4_HELPERS, any_pairs.INT4_LATER
+        int4 = Target(*small, NIBBLE_PAIRS, costs, {}, own_int4, later=later_int4)
     target = Target(
         f"any_{name}", title, guard, packing, costs, own, helpers, later=later, int4=int4
     )

@@ -17,9 +17,10 @@ from vmcu_tools.kernels.targets import pairs
 from vmcu_tools.kernels.targets.portable.depthwise import stage
 from vmcu_tools.kernels.targets.portable.strips import all_strips
 from vmcu_tools.kernels.targets.rv32 import depthwise
-from vmcu_tools.kernels.targets.v6m import strips
+from vmcu_tools.kernels.targets.v6m import int4, strips
 
 SHAPES = ((4, 2), (2, 2), (1, 2), (2, 4), (1, 4))
+# WEIGHT: of tap k and channel n; BYTES: of the weights of a tap and a channel.
 BLOCK = """
 /* Blocks of `size` channels of `pixels`. */
 VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, int32_t steps,
@@ -38,7 +39,7 @@ VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, 
 	do {
 		const int32_t *bias = (const int32_t *)w;
 		const int8_t *v = (const int8_t *)&bias[size];
-		const int32_t *c = (const int32_t *)&v[4 * steps * size];
+		const int32_t *c = (const int32_t *)&v[4 * steps * size BYTES];
 		const uint8_t *shifts = (const uint8_t *)&c[size];
 		int32_t sums[8];
 
@@ -47,7 +48,7 @@ VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, 
 			int32_t upper = bias[n], whole = bias[n] * 65537, part = 0;
 
 			for (int32_t k = 0; k < 4 * steps; k++) {
-				const int32_t weight = v[(k / 4 * size + n) * 4 + k % 4];
+				const int32_t weight = WEIGHT;
 
 				if (pixels == 1) {
 					upper += weight * bytes[k];
@@ -86,7 +87,7 @@ VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, 
 }
 """
 RUN = """
-VMCU_APART const uint8_t *vmcu_paired_{0}x{1}(const uint8_t *w, const void *tile, int32_t steps,
+VMCU_APART const uint8_t *vmcu_paired_{0}x{1}{2}(const uint8_t *w, const void *tile, int32_t steps,
 				int8_t *out, int32_t channels, int32_t half, int32_t pitch,
 				int32_t code)
 {{
@@ -183,6 +184,12 @@ VMCU_APART bool vmcu_strip_words(struct vmcu_strip_block *block, bool again)
 """
 
 
+def blocks(weight: str, size: str = "", suffix: str = "") -> str:
+    """C of the functions for blocks; `weight` and `size` replace WEIGHT and BYTES."""
+    block = BLOCK.replace("WEIGHT", weight).replace(" BYTES", size)
+    return block + "".join(RUN.format(*shape, suffix) for shape in SHAPES)
+
+
 def own_function(text: str, start: str) -> str:
     """C that declares a function of assembly, which is in the same file here."""
     assert text.count(start) == 1
@@ -210,8 +217,18 @@ HELPERS = {
     "strip_block": own_function(strips.STRUCT, "bool vmcu_strip_words("),
 }
 LATER = {
-    "paired_block": BLOCK + "".join(RUN.format(*shape) for shape in SHAPES),
+    "paired_block": blocks("v[(k / 4 * size + n) * 4 + k % 4]"),
     "columns": COLUMNS,
     "planes": PLANES,
     "strip_blocks": strips.RUN,
 }
+# Of weights of 4 bits: the lower halves of bytes are those of the second half of the channels.
+BYTE = "v[(k / 4 * size / 2 + n % (size / 2)) * 4 + k % 4]"
+NIBBLE = f"(n < size / 2) ? {BYTE} >> 4 : vmcu_low_half({BYTE})"
+INT4_HELPERS = {
+    **int4.HELPERS,
+    "paired_runs": own_function(
+        int4.HELPERS["paired_runs"], f"vmcu_paired_run vmcu_paired_4x2{int4.SUFFIX},"
+    ),
+}
+INT4_LATER = {"paired_block": blocks(NIBBLE, " / 2", int4.SUFFIX)}
