@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import Interval, bind
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.lookup import images_of
 from vmcu_tools.passes import optimize
 from vmcu_tools.passes.leave_out_constants import intervals, leave_out_constants
 from vmcu_tools.quant import INT8_MAX, INT8_MIN, FixedPoint
@@ -152,6 +154,22 @@ def test_outputs_and_inputs_stay_whole() -> None:
     last = replace(graph.nodes[1], op=replace(graph.nodes[1].op, bias=np.full(2, -FAR, np.int32)))
     less = leave_out_constants(replace(graph, nodes=(graph.nodes[0], last)))
     assert less.tensors["y"].shape[2] == 2 and less.tensors["x"].shape[2] == 1
+
+
+def test_bytes_of_a_table_by_channel() -> None:
+    """Of a damaged file with millions of channels, too: they share what is found."""
+    rng = np.random.default_rng(0)
+    table = rng.integers(INT8_MIN, INT8_MAX + 1, 256).astype(np.int8)
+    low, high = np.sort(rng.integers(INT8_MIN, INT8_MAX + 1, (2, 500)), axis=0)
+    found = images_of(table, Interval(low, high))
+    for n, (first, last) in enumerate(zip(low - INT8_MIN, high - INT8_MIN, strict=True)):
+        part = table[first : last + 1]
+        assert (found.low[n], found.high[n]) == (part.min(), part.max())
+    tracemalloc.start()
+    many = np.full(1_000_000, INT8_MIN)
+    assert images_of(table, Interval(many, many + 255)).high.max() == table.max()
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
 
 
 def test_half_of_a_real_network_goes() -> None:

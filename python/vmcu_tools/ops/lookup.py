@@ -48,9 +48,12 @@ class Lookup(Op):
 
 def images_of(table: np.ndarray, source: Interval) -> Interval:
     """What a table, int8 (256,), makes of the bytes that a tensor can have."""
-    pairs = zip(source.low - INT8_MIN, source.high - INT8_MIN, strict=True)
-    parts = [table[low : high + 1].astype(np.int64) for low, high in pairs]
-    return Interval(np.array([p.min() for p in parts]), np.array([p.max() for p in parts]))
+    # Channels may be many, their pairs of bytes are not.
+    codes = (source.low - INT8_MIN) * 256 + source.high - INT8_MIN
+    pairs, which = np.unique(codes, return_inverse=True)
+    parts = [table[pair // 256 : pair % 256 + 1] for pair in pairs.tolist()]
+    ends = np.array([[part.min(), part.max()] for part in parts], np.int64).reshape(-1, 2)
+    return Interval(*ends[which.ravel()].T)
 
 
 class LookupLayer(PixelwiseLayer[Lookup], op=Lookup):
