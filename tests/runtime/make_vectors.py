@@ -154,10 +154,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--target", help="the core family, as of `vmcu build`")
+    parser.add_argument("--layers", type=int, default=LAYERS_MAX, help="of a kind, at most")
     arguments = parser.parse_args()
     folder = arguments.output
     arrays, rows, includes, pool = [], [], [], 0
-    for name, plan in plans(target=arguments.target):
+    for name, plan in plans(arguments.layers, arguments.target):
         inputs = random_inputs(plan.graph, SEED)
         values = reference.run(plan.graph, inputs)
         outputs = [values[port.tensor] for port in plan.graph.outputs]
