@@ -52,6 +52,22 @@ class Remedy:
     factor: float = 1.0
     shape: tuple[int, int, int] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        what: str,
+        options: str,
+        measured: Footprint,
+        limits: Limits,
+        resized: tuple[float, tuple[int, int, int]] | None = None,
+    ) -> Remedy:
+        """One that was measured. resized: factor and shape."""
+        ram, flash = limits.lacking(measured.pool_bytes, measured.flash_bytes)
+        factor, shape = (1.0, None) if resized is None else resized
+        fits = not (ram or flash)
+        return cls(kind, what, options, measured, fits, ram, flash, factor, shape)
+
 
 @dataclass(frozen=True)
 class Fit:

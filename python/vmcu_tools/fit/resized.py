@@ -110,11 +110,10 @@ def largest(
 
 def _way(scale: Scale, number: int, graph: Graph, limits: Limits) -> Remedy:
     found = measured(make_plan(graph, scale.options, prove=False), scale.name)
-    ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     factor, shape = round(number / scale.whole, 4), _shape(graph)
     said = f"{shape[0]} x {shape[1]}" if scale.kind == IMAGE else f"{factor:g} times the channels"
     what = f"an image of {said}" if scale.kind == IMAGE else said
-    return Remedy(scale.kind, what, "", found, not (ram or flash), ram, flash, factor, shape)
+    return Remedy.of(scale.kind, what, "", found, limits, (factor, shape))
 
 
 def _shape(graph: Graph) -> Shape:

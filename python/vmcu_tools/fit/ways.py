@@ -52,7 +52,7 @@ def fit(
     if ram and not base.graph.hop:
         ways += _otherwise(base, found, limits, planned, refused)
     if flash and not base.graph.hop:
-        ways += _less_flash(name, base, limits, planned, refused)
+        ways += _less_flash(name, base, found, limits, planned, refused)
     if not outcome.fits:
         ways += _smaller(scale, found, limits, refused)
     grown = _larger(scale, found, limits, refused) if grow and outcome.fits else ()
@@ -93,7 +93,12 @@ def _otherwise(
 
 
 def _less_flash(
-    name: str, base: Plan, limits: Limits, planned: Planned, refused: list[str]
+    name: str,
+    base: Plan,
+    now: Footprint,
+    limits: Limits,
+    planned: Planned,
+    refused: list[str],
 ) -> Iterator[Remedy]:
     """The weights in a file outside the flash, and those of a network with int4 weights."""
     stores = [STORE, *([] if limits.ram is None else [replace(STORE, ram=limits.ram // 2)])]
@@ -107,10 +112,8 @@ def _less_flash(
     streams, elsewhere = base.input_streamed, bool(base.graph.elsewhere)
     options = CompileOptions(stream_input=streams, external_input=elsewhere)
     found = measured(make_plan(narrowed(base.model), options, prove=False), name)
-    ram_lacking, flash_lacking = limits.lacking(found.pool_bytes, found.flash_bytes)
-    fits = not (ram_lacking or flash_lacking)
-    if found.flash_bytes < measured(base, name).flash_bytes:
-        yield Remedy(INT4, "int4 weights", "", found, fits, ram_lacking, flash_lacking)
+    if found.flash_bytes < now.flash_bytes:
+        yield Remedy.of(INT4, "int4 weights", "", found, limits)
 
 
 def _spent(
@@ -144,8 +147,7 @@ def _planned(
     except UserError as error:
         refused.append(f"{what}: {error.problems[0].reason}")
         return None
-    ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
-    return Remedy(kind, what, options, found, not (ram or flash), ram, flash)
+    return Remedy.of(kind, what, options, found, limits)
 
 
 def _smaller(
