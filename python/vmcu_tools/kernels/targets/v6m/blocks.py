@@ -157,6 +157,10 @@ class Blocks:
         other = WORD * (self.channels - 2)
         return [f"ldm {STREAM}!, {{r2, r3}}", *[f"adds {STREAM}, #{other}"] * (other > 0)]
 
+    def weight(self, to: str, n: int, number: int) -> list[str]:
+        """That of a tap and of channel n of a turn, from the words that weights() has loaded."""
+        return byte(to, ("r2", "r3")[n], number)
+
     def passed(self, steps: int) -> list[str]:
         """Moves the stream past so many steps."""
         return [f"adds {STREAM}, #{WORD * self.channels * steps}"] * (self.at_once == 1)
@@ -166,14 +170,14 @@ class Blocks:
         start = [f"add {found}, {HALF_OF_PAIR}" for found in self.pairs]
         if self.at_once == 1:
             taps = self.pairs if first else ("r6", "r7")
-            code = [f"ldm {T}!, {registers(taps)}", *byte("r3", "r2", number)]
+            code = [f"ldm {T}!, {registers(taps)}", *self.weight("r3", 0, number)]
             code += [f"muls {tap}, r3, {tap}" for tap in taps]
             adds = [f"adds {a}, {a}, {x}" for a, x in zip(self.pairs, taps, strict=True)]
             return code + (start if first else adds)
         code = [f"ldm {T}!, {{r4}}"]
-        for found, word in zip(self.pairs, ("r2", "r3"), strict=True):
+        for n, found in enumerate(self.pairs):
             weight = found if first else "r5"
-            code += [*byte(weight, word, number), f"muls {weight}, r4, {weight}"]
+            code += [*self.weight(weight, n, number), f"muls {weight}, r4, {weight}"]
             code += [] if first else [f"adds {found}, {found}, r5"]
         return code + (start if first else [])
 

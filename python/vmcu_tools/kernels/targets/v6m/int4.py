@@ -7,17 +7,17 @@ loop of its own. Products of eight taps are always added up together.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...language.assembly import WORD, note, registers
 from .. import pairs
 from ..portable.blocks import SHAPES
 from ..portable.dense import whole_dense
-from .blocks import ENTRY, EXCESS, HALF_OF_PAIR, LANES, LAST, PLACE, STREAM, Blocks, T, kept
+from .blocks import ENTRY, EXCESS, LANES, LAST, PLACE, STREAM, Blocks, T
 from .single import Single, functions
 
 SUFFIX = "_int4"
-TOGETHER = 8
 
 
 def nibble(to: str, word: str, number: int, lower: int) -> list[str]:
@@ -28,62 +28,43 @@ def nibble(to: str, word: str, number: int, lower: int) -> list[str]:
     return [f"lsls {to}, {word}, #{left}", f"asrs {to}, {to}, #28"]
 
 
+@dataclass(frozen=True)
 class Nibbles(Blocks):
-    """A shape's blocks of such weights."""
+    """A shape's blocks of such weights; turn: of a block, whose loop it is."""
 
     suffix: ClassVar[str] = SUFFIX
+    turn: int = 0
 
     @property
     def turns(self) -> int:
         """Of a block."""
         return self.channels // self.at_once
 
-    def weights_of(self, turn: int) -> list[tuple[str, int]]:
-        """The word and the half of its bytes of each channel of a turn."""
+    def weights(self, at: int) -> list[str]:
+        return [f"ldm {STREAM}!, {registers(('r2', 'r3')[: self.channels // 2])}"]
+
+    def passed(self, steps: int) -> list[str]:
+        return []
+
+    def weight(self, to: str, n: int, number: int) -> list[str]:
         if self.turns == 1:
-            return [("r2", 0), ("r2", 1)]
-        return [(word, turn) for word in ("r2", "r3")[: self.at_once]]
-
-    def taps(self, turn: int, number: int, first: bool) -> list[str]:
-        """A tap of a step; first: of those that are added up together."""
-        start = [f"add {found}, {HALF_OF_PAIR}" for found in self.pairs]
-        places = self.weights_of(turn)
-        if self.at_once == 1:
-            ((word, lower),) = places
-            taps = self.pairs if first else ("r6", "r7")
-            code = [f"ldm {T}!, {registers(taps)}", *nibble("r3", word, number, lower)]
-            code += [f"muls {tap}, r3, {tap}" for tap in taps]
-            adds = [f"adds {a}, {a}, {x}" for a, x in zip(self.pairs, taps, strict=True)]
-            return code + (start if first else adds)
-        code = [f"ldm {T}!, {{r4}}"]
-        for found, (word, lower) in zip(self.pairs, places, strict=True):
-            weight = found if first else "r5"
-            code += [*nibble(weight, word, number, lower), f"muls {weight}, r4, {weight}"]
-            code += [] if first else [f"adds {found}, {found}, r5"]
-        return code + (start if first else [])
-
-    def some(self, turn: int, count: int) -> list[str]:
-        """So many steps, all of whose products are added up together."""
-        words = registers([*dict.fromkeys(word for word, _ in self.weights_of(turn))])
-        code = []
-        for tap in range(count * LANES):
-            code += [f"ldm {STREAM}!, {words}"] * (tap % LANES == 0)
-            code += self.taps(turn, tap % LANES, tap == 0)
-        return code + kept(self.pairs)
+            return nibble(to, "r2", number, n)
+        return nibble(to, ("r2", "r3")[n], number, self.turn)
 
     def loops(self) -> list[str]:
         code = []
         for turn in range(self.turns):
+            of_turn = replace(self, turn=turn)
             end = [f"cmp {T}, {LAST}", f"bne <turn_{turn}>"]
             code += [
                 note("All taps: the first step of an odd number, then two."),
                 f"<odd_{turn}>:",
-                *self.some(turn, 1),
+                *of_turn.steps(1, LANES),
                 *end,
                 f"b <taken_{turn}>",
                 ".p2align 2",
                 f"<turn_{turn}>:",
-                *self.some(turn, 2),
+                *of_turn.steps(2, 2 * LANES),
                 *end,
                 f"<taken_{turn}>:",
             ]
