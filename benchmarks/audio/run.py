@@ -21,16 +21,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python")]
 
 from builders.sounds import sounds, speech  # noqa: E402
+from counted import counted  # noqa: E402
 from manifests import GCC, QEMU, Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
 from vmcu_tools.audio import tables_c  # noqa: E402
 from vmcu_tools.audio.front_end import FrontEnd  # noqa: E402
 from vmcu_tools.audio.settings import Settings  # noqa: E402
-from vmcu_tools.bench.model import board, cycles_of  # noqa: E402
-from vmcu_tools.image.elf import Elf  # noqa: E402
+from vmcu_tools.bench.model import board  # noqa: E402
 from vmcu_tools.runners.base import RunnerError  # noqa: E402
-from vmcu_tools.runners.counting import CountingRunner, Markers, blocks_of  # noqa: E402
 from vmcu_tools.runners.qemu import QemuRunner  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -93,20 +92,13 @@ def hops(target: str, settings: Settings, samples: np.ndarray, cmsis: Cmsis = NO
         for file, text in tables_c.files(settings, "front_end", "vmcu audio").items():
             (folder / file).write_text(text)
         (folder / "samples.bin").write_bytes(samples.astype("<i2").tobytes())
-        image = folder / "audio.elf"
-        surroundings = [source for source in machine.sources() if source.stem != "io_semihosting"]
         library = sorted((paths.runtime() / "audio").glob("*.c"))
-        sources = [HERE / "main.c", folder / "front_end.c", *library, *surroundings]
-        flags = ["-O2", f"-I{folder}", *map(str, sources), *cmsis.flags, *machine.link_flags()]
-        flags += [*cmsis.objects(machine, folder), "-Wl,--gc-sections"]
-        machine.gcc([*flags, "-o", str(image)], folder)
-        entry = Elf(image).find("take_hop")
-        counting = CountingRunner.of(machine, Markers((entry.address & ~1,)))
-        _, counts = counting.count(folder, lambda runner: runner._start(image))
-        (spent,) = cycles_of(machine, image, blocks_of(folder), 1)
+        sources = HERE / "main.c", folder / "front_end.c", *library
+        flags = ["-O2", *cmsis.flags, *cmsis.objects(machine, folder), "-Wl,--gc-sections"]
+        counts, spent = counted(machine, folder, sources, "take_hop", flags)
         found = np.frombuffer((folder / "features.bin").read_bytes(), "<u2")
     rows = found.reshape(-1, settings.channels)
-    return Hops(rows, counts[0].instructions / len(rows), spent.total / len(rows))
+    return Hops(rows, counts.instructions / len(rows), spent.total / len(rows))
 
 
 def equal(target: str, settings: Settings) -> Hops:

@@ -21,14 +21,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / "paper")]
 
+from counted import counted  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
-from vmcu_tools.bench.model import board, cycles_of  # noqa: E402
+from vmcu_tools.bench.model import board  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
-from vmcu_tools.image.elf import Elf  # noqa: E402
 from vmcu_tools.plan.weights import layouts_of  # noqa: E402
 from vmcu_tools.runners.base import RunnerError  # noqa: E402
-from vmcu_tools.runners.counting import CountingRunner, Markers, blocks_of  # noqa: E402
 
 HERE = Path(__file__).parent
 MACHINE = "qemu:m4"
@@ -119,15 +118,8 @@ def decoding_cycles(code: Code, data: np.ndarray) -> float:
         text = f"#include <stdint.h>\n#define COUNT {data.size}\n#define CODE_BITS {CODE_BITS}\n"
         text += array("table", code.table()) + array("coded", code.encoded(data))
         (folder / "code.h").write_text(text)
-        image = folder / "decode.elf"
-        surroundings = [source for source in machine.sources() if source.stem != "io_semihosting"]
-        sources = [HERE / "main.c", *surroundings]
-        flags = ["-O2", f"-I{folder}", *map(str, sources), *machine.link_flags()]
-        machine.gcc([*flags, "-Wl,--gc-sections", "-o", str(image)], folder)
-        entry = Elf(image).find("decode")
-        counting = CountingRunner.of(machine, Markers((entry.address & ~1,)))
-        counting.count(folder, lambda runner: runner._start(image))
-        (spent,) = cycles_of(machine, image, blocks_of(folder), 1)
+        flags = "-O2", "-Wl,--gc-sections"
+        _, spent = counted(machine, folder, [HERE / "main.c"], "decode", flags)
         if (folder / "out.bin").read_bytes() != data.tobytes():
             raise RunnerError(f"{MACHINE}: the decoded bytes are wrong")
     return spent.total / data.size

@@ -22,18 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from bottlenecks import TABLE_2, VWW, Pointwise, modules  # noqa: E402
+from counted import counted  # noqa: E402
 from figures import networks, single_layers  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.bench.energy import estimate  # noqa: E402
-from vmcu_tools.bench.model import bench, board, cycles_of  # noqa: E402
+from vmcu_tools.bench.model import bench, board  # noqa: E402
 from vmcu_tools.graph import Graph, Node  # noqa: E402
-from vmcu_tools.image.elf import Elf  # noqa: E402
 from vmcu_tools.machine import reference  # noqa: E402
 from vmcu_tools.ops.depthwise import DepthwiseConv2D  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.runners.base import RunnerError  # noqa: E402
-from vmcu_tools.runners.counting import CountingRunner, Markers, blocks_of  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -100,21 +99,14 @@ def taken(order: str, graph: Graph, node: Node, tensors: dict[str, np.ndarray]) 
         folder = Path(name)
         (folder / "constants.h").write_text(constants(graph, node))
         (folder / "inputs.bin").write_bytes(tensors[node.inputs[0]].astype(np.int8).tobytes())
-        image = folder / "layer.elf"
-        # Without the image's own input and output.
-        surroundings = [source for source in machine.sources() if source.stem != "io_semihosting"]
-        sources = [HERE / "main.c", HERE / order, *surroundings]
-        flags = ["-O3", f"-I{HERE}", f"-I{folder}", "-Wno-error"]
-        machine.gcc([*flags, *map(str, sources), *machine.link_flags(), "-o", str(image)], folder)
-        entry = Elf(image).find("run_layer")
-        counting = CountingRunner.of(machine, Markers((entry.address & ~1,)))
-        _, counts = counting.count(folder, lambda runner: runner._start(image))
-        (spent,) = cycles_of(machine, image, blocks_of(folder), 1)
+        sources = HERE / "main.c", HERE / order
+        flags = "-O3", f"-I{HERE}", "-Wno-error"
+        counts, spent = counted(machine, folder, sources, "run_layer", flags)
         output = np.frombuffer((folder / "outputs.bin").read_bytes(), np.int8)
         wrong = np.count_nonzero(output != np.ravel(tensors[node.outputs[0]]))
         if wrong:
             raise RunnerError(f"{order}: {wrong} bytes of {node.name} are wrong")
-        return Taken(round(spent.total), estimate(counts[0]).microjoule)
+        return Taken(round(spent.total), estimate(counts).microjoule)
 
 
 def ours(graph: Graph, left_out: str = "") -> Taken:
