@@ -34,7 +34,7 @@ sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.bench.boards import known  # noqa: E402
+from vmcu_tools.bench.boards import flash_of, known  # noqa: E402
 from vmcu_tools.bench.model import bench, board, emulated  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
@@ -45,9 +45,9 @@ from vmcu_tools.passes.narrowed import narrowed  # noqa: E402
 from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
-from vmcu_tools.report.cycles import cycles_of, milliseconds, printed  # noqa: E402
+from vmcu_tools.report.cycles import cycles_of, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
-from vmcu_tools.report.time import board_seconds, flash_of  # noqa: E402
+from vmcu_tools.report.time import board_seconds  # noqa: E402
 from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 import build  # noqa: E402
@@ -161,7 +161,7 @@ def modelled(file: Path) -> float:
 def estimated(file: Path) -> float:
     """Milliseconds that `vmcu build --board` would print at that clock and those wait states."""
     place = replace(known()[BOARD], megahertz=MEGAHERTZ, waits=WAITS)
-    return milliseconds(sum(cycles_of(compile_model(file))), place)
+    return 1000 * board_seconds(compile_model(file), place)[0]
 
 
 def engines(folder: Path, only: Sequence[str] = ()) -> Table:

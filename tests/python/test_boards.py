@@ -19,7 +19,7 @@ from vmcu_tools.bench.model import emulated
 from vmcu_tools.bench.timing import TIMINGS
 from vmcu_tools.cli import main
 from vmcu_tools.report.boards import print_boards
-from vmcu_tools.report.cycles import milliseconds
+from vmcu_tools.report.cycles import cycle_seconds
 
 from scripts import ROOT, script
 
@@ -170,9 +170,9 @@ def test_a_board_is_counted_with_its_kernels(tmp_path: Path) -> None:
 
 def test_cores_and_wait_states_cost_cycles() -> None:
     plain = Board("b", "", "s", "cortex-m4", 1, 1, 100)
-    assert milliseconds(100_000, plain) == 1
+    assert 1000 * 100_000 * cycle_seconds(plain) == 1
     slower = dataclasses.replace(plain, core="cortex-m7", waits=5)
-    assert milliseconds(100_000, slower) == CORE_FACTORS["cortex-m7"] * (1 + 5 * MISSES)
+    assert 1000 * 100_000 * cycle_seconds(slower) == CORE_FACTORS["cortex-m7"] * (1 + 5 * MISSES)
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import Problem, UserError
-from .flash import BOARDS, Flash
+from .flash import BOARDS, Flash, SerialFlash
 
 # Of Zephyr's boards; scripts/boards.py writes it.
 TABLE = Path(__file__).with_name("boards.csv")
@@ -64,6 +64,13 @@ class Board:
     def cycle_factor(self) -> float:
         """Its cycles for a cycle of a Cortex-M4 without wait states."""
         return CORE_FACTORS[self.core] * (1 + MISSES * (self.waits or 0))
+
+
+def flash_of(board: Board, described: SerialFlash | None) -> Flash | None:
+    """The flash of a board in cycles of its core, `described` if somebody says what it is; None if
+    nothing is known of it, or of the clock."""
+    part = described or BOARDS.get(board.name)
+    return None if part is None or board.megahertz is None else part.at(board.megahertz)
 
 
 @functools.cache

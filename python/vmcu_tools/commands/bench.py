@@ -31,7 +31,7 @@ from .wear import DEFAULT
 
 if TYPE_CHECKING:
     from ..bench.boards import Board
-    from ..bench.flash import Flash, Microcontroller, SerialFlash
+    from ..bench.flash import Flash
     from ..bench.model import BenchReport
     from ..bench.stream import StreamBench
 
@@ -224,6 +224,7 @@ def _stream_of_container(args: argparse.Namespace) -> StreamBench:
 def _report(args: argparse.Namespace) -> BenchReport:
     """The report of a model on what the options name."""
     from ..bench import model
+    from ..bench.boards import flash_of
     from ..bench.flash import ART, BOARDS
     from .models import compiled, name_of
 
@@ -244,10 +245,7 @@ def _report(args: argparse.Namespace) -> BenchReport:
     part = None if board is None else BOARDS.get(board.name)
     # Plans are made for the machine that counts.
     args.on = target = args.on or (DEFAULT if board is None else model.emulated(board.cpu))
-    there: SerialFlash | Microcontroller | None = args.flash or part
-    flash = None
-    if there is not None and board is not None and board.megahertz is not None:
-        flash = there.at(board.megahertz)
+    flash = None if board is None else flash_of(board, args.flash)
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
     model.board(target)

@@ -37,11 +37,6 @@ def cycle_seconds(board: Board) -> float:
     return board.cycle_factor / board.megahertz / 1e6
 
 
-def milliseconds(cycles: int, board: Board) -> float:
-    """As cycle_seconds(), of many cycles."""
-    return 1000 * cycles * cycle_seconds(board)
-
-
 def printed(time: float) -> str:
     """Milliseconds with three digits at least."""
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"

@@ -4,8 +4,8 @@ or in a weights file."""
 
 from __future__ import annotations
 
-from ..bench.boards import CORE_FACTORS, Board
-from ..bench.flash import BOARDS, Flash, SerialFlash
+from ..bench.boards import CORE_FACTORS, Board, flash_of
+from ..bench.flash import SerialFlash
 from ..plan.plan import Plan
 from ..plan.weights import constant_bytes
 from ..planner.stages.costs import calls_of
@@ -41,14 +41,6 @@ def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) 
     )
 
 
-def flash_of(board: Board, serial: SerialFlash | None) -> Flash | None:
-    """The serial flash of a board, `serial` if it is described; None if code runs from flash of
-    its own, or its clock is unknown."""
-    part = serial or BOARDS.get(board.name)
-    flash = None if part is None or board.megahertz is None else part.at(board.megahertz)
-    return flash if flash is not None and flash.bus else None
-
-
 def board_seconds(
     plan: Plan, board: Board, serial: SerialFlash | None = None
 ) -> tuple[float, float]:
@@ -63,7 +55,7 @@ def wait_seconds(plan: Plan, board: Board, serial: SerialFlash | None) -> float:
     if plan.weights is not None:
         return sum(waits_s(plan.weights, compute_s(plan, cycle_seconds(board))))
     flash = flash_of(board, serial)
-    if flash is None:
+    if flash is None or not flash.bus:
         return 0.0
     assert board.megahertz is not None
     lines = -(-fetched_bytes(plan, flash.data_bytes) // flash.granule)
