@@ -129,9 +129,13 @@ ZTEST(vmcu_slots_refusals, test_sizes)
 	for (size_t at = 0; at < room; at += 64U) {
 		zassert_ok(vmcu_slots_write(&slots, scratch, MIN(64U, room - at)));
 	}
-	/* A chunk may be kept until the next write or the end. */
-	(void)vmcu_slots_write(&slots, scratch, VMCU_SLOT_CHUNK);
-	zassert_true(vmcu_slots_commit(&slots) < 0);
+	zassert_equal(vmcu_slots_write(&slots, scratch, 1U), -EFBIG);
+	zassert_equal(vmcu_slots_commit(&slots), -EINVAL);
+	device_runs(&tiny);
+	/* More than announced, whatever fits. */
+	zassert_ok(vmcu_slots_begin(&slots, hello.size - 1U));
+	zassert_equal(vmcu_slots_write(&slots, hello.data, hello.size), -EFBIG);
+	zassert_equal(vmcu_slots_commit(&slots), -EINVAL);
 	device_runs(&tiny);
 }
 

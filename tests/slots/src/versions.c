@@ -185,19 +185,14 @@ ZTEST(vmcu_versions, test_power_cut_where_the_newest_model_has_rotted)
 
 ZTEST(vmcu_versions, test_power_cut_in_each_copy_of_the_version)
 {
-	unsigned int cuts = 0;
-
 	make_rotten();
-	while (cut(0U, POWER_CUT_WITHIN)) {
-		cuts++;
+	/* More than the blocks behind the record. */
+	for (unsigned int cuts = 0; cuts < 20U; cuts++) {
+		(void)cut(0U, POWER_CUT_WITHIN);
 		zassert_equal(slots.minimum, 2U);
 		device_runs(&first);
 	}
-	/* The version would be lost with the slot that has it: nothing is erased. */
-	zassert_true(cuts > 0U && cuts <= 4U);
-	zassert_equal(vmcu_slots_begin(&slots, second.size), -ENOSPC);
-	zassert_equal(slots.minimum, 2U);
-	device_runs(&first);
+	takes_the_second_only();
 }
 
 ZTEST_SUITE(vmcu_versions, NULL, NULL, make_device, end_device, NULL);

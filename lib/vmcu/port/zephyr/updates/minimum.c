@@ -3,7 +3,7 @@
  */
 
 #include <errno.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include <zephyr/sys/byteorder.h>
 #include <zephyr/sys/crc.h>
@@ -13,9 +13,6 @@
 
 #include "minimum.h"
 
-/** Behind the record, in bytes from its start. */
-#define ADDED_AT VMCU_SLOT_BLOCK_MAX
-
 void vmcu_minimum_put(uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t version)
 {
 	sys_put_le32(version, bytes);
@@ -23,86 +20,95 @@ void vmcu_minimum_put(uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t version)
 	sys_put_le32(~crc32_ieee(bytes, sizeof(version)), &bytes[sizeof(version)]);
 }
 
-static uint32_t get(const uint8_t bytes[VMCU_MINIMUM_BYTES])
+bool vmcu_minimum_get(const uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t *version)
 {
-	const uint32_t version = sys_get_le32(bytes);
-	const uint32_t crc = ~crc32_ieee(bytes, sizeof(version));
-
-	return (crc == sys_get_le32(&bytes[sizeof(version)])) ? version : 0U;
+	*version = sys_get_le32(bytes);
+	return ~crc32_ieee(bytes, sizeof(*version)) == sys_get_le32(&bytes[sizeof(*version)]);
 }
 
-/** The bytes from a slot's record on. */
-static int read_room(const struct flash_area *area, uint8_t room[VMCU_SLOT_RECORD_ROOM])
-{
-	return flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), room,
-			       VMCU_SLOT_RECORD_ROOM);
-}
-
-int vmcu_minimum_read(uint8_t slot, uint32_t *version)
-{
-	uint8_t room[VMCU_SLOT_RECORD_ROOM];
-	const struct flash_area *area;
-	int err = flash_area_open(slot, &area);
-
-	*version = 0U;
-	if (err != 0) {
-		return err;
-	}
-	err = read_room(area, room);
-	if (err == 0) {
-		*version = get(&room[VMCU_MINIMUM_AT]);
-		for (size_t at = ADDED_AT; at < sizeof(room); at += VMCU_MINIMUM_BYTES) {
-			*version = MAX(*version, get(&room[at]));
-		}
-	}
-	flash_area_close(area);
-	return err;
-}
-
-static bool is_erased(const uint8_t *bytes, size_t size, uint8_t erased)
+static bool is_erased(const struct flash_area *area, const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		if (bytes[i] != erased) {
+		if (bytes[i] != flash_area_erased_val(area)) {
 			return false;
 		}
 	}
 	return true;
 }
 
-/** Where in a slot's room there is a block that can be written; 0 if there is none. */
-static size_t find_room(const struct flash_area *area, const uint8_t *room, size_t block)
+/**
+ * @brief Visits the places of copies, from the slot's end down.
+ *
+ * Below the record an update may have any bytes: there only erased blocks and copies may follow its
+ * end, @a size, and the first erased block is the last one visited.
+ *
+ * @param version Raised to the greatest one found.
+ *
+ * @return The first erased place, or -1.
+ */
+static off_t visit(const struct flash_area *area, uint32_t size, uint32_t *version)
 {
-	for (size_t at = ADDED_AT; at + block <= VMCU_SLOT_RECORD_ROOM; at += block) {
-		if (is_erased(&room[at], block, flash_area_erased_val(area))) {
-			return at;
+	const off_t record = (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM);
+	const off_t lowest = (size == 0U) ? record : (off_t)size;
+	const off_t step = (off_t)ROUND_UP(VMCU_MINIMUM_BYTES, flash_area_align(area));
+	off_t empty = -1;
+
+	for (off_t at = (off_t)area->fa_size - step; at >= lowest; at -= step) {
+		uint8_t block[VMCU_SLOT_BLOCK_MAX];
+		uint32_t found;
+
+		if ((at >= record && at < record + (off_t)VMCU_SLOT_BLOCK_MAX) ||
+		    flash_area_read(area, at, block, (size_t)step) != 0) {
+			continue;
+		}
+		if (is_erased(area, block, (size_t)step)) {
+			empty = (empty < 0) ? at : empty;
+			if (at < record) {
+				break;
+			}
+		} else if (vmcu_minimum_get(block, &found)) {
+			*version = MAX(*version, found);
 		}
 	}
-	return 0U;
+	return empty;
 }
 
-int vmcu_minimum_add(uint8_t slot, uint32_t version)
+uint32_t vmcu_minimum_read(uint8_t slot, uint32_t size)
 {
-	uint8_t room[VMCU_SLOT_RECORD_ROOM];
+	uint8_t bytes[VMCU_MINIMUM_BYTES];
 	const struct flash_area *area;
-	size_t block;
-	size_t at;
+	uint32_t version = 0U;
+
+	if (flash_area_open(slot, &area) != 0) {
+		return 0U;
+	}
+	if (flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM + VMCU_MINIMUM_AT),
+			    bytes, sizeof(bytes)) != 0 ||
+	    !vmcu_minimum_get(bytes, &version)) {
+		version = 0U;
+	}
+	(void)visit(area, size, &version);
+	flash_area_close(area);
+	return version;
+}
+
+int vmcu_minimum_add(uint8_t slot, uint32_t size, uint32_t version)
+{
+	uint8_t block[VMCU_SLOT_BLOCK_MAX];
+	const struct flash_area *area;
+	uint32_t found = 0U;
+	off_t at;
 	int err = flash_area_open(slot, &area);
 
 	if (err != 0) {
 		return err;
 	}
-	block = ROUND_UP(VMCU_MINIMUM_BYTES, flash_area_align(area));
-	err = read_room(area, room);
-	at = (err == 0) ? find_room(area, room, block) : 0U;
-	if (err == 0 && at == 0U) {
-		err = -ENOSPC;
-	}
-	if (err == 0) {
-		/* What is behind it in its block stays erased. */
-		vmcu_minimum_put(&room[at], version);
-		err = flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM + at),
-				       &room[at], block);
-	}
+	memset(block, flash_area_erased_val(area), sizeof(block));
+	vmcu_minimum_put(block, version);
+	at = visit(area, size, &found);
+	err = (at < 0) ? -ENOSPC
+		       : flash_area_write(area, at, block,
+					  ROUND_UP(VMCU_MINIMUM_BYTES, flash_area_align(area)));
 	flash_area_close(area);
 	return err;
 }

@@ -4,32 +4,42 @@
 
 /**
  * @file
- * @brief The greatest version that a device has taken, at the end of a slot.
+ * @brief The greatest version that a device has accepted, at the end of a slot.
  *
- * The record of an update has it behind its own members, in the same write. Blocks behind the
- * record take it where the other slot, which is about to be erased, has a greater one: of a model
- * that was taken and has rotted since.
+ * A record contains it. If the other slot, which the runtime is about to erase, stores a greater
+ * one, the runtime copies that: it is the version of a model that was accepted and later damaged.
+ * A copy that a power failure interrupts stays where it is, and the next one has another place: the
+ * blocks behind the record, then those between record and update, from the record down.
  */
 
 #ifndef VMCU_MINIMUM_H_
 #define VMCU_MINIMUM_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <zephyr/storage/flash_map.h>
 
-/** Bytes of a version, and what tells a whole one from an empty or a damaged one. */
+/** Bytes of a version and its CRC. */
 #define VMCU_MINIMUM_BYTES 8U
-/** Where it is in a record, in bytes from its start. */
+/** Offset in a record. */
 #define VMCU_MINIMUM_AT    16U
 
-/** Writes it as a slot has it. */
+/** Writes a version and its CRC. */
 void vmcu_minimum_put(uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t version);
 
-/** The greatest one at the end of a slot, 0 if there is none. */
-int vmcu_minimum_read(uint8_t slot, uint32_t *version);
+/** Reads a version; false if its CRC is wrong. */
+bool vmcu_minimum_get(const uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t *version);
 
-/** Adds one behind a slot's record; -ENOSPC if there is no room. */
-int vmcu_minimum_add(uint8_t slot, uint32_t version);
+/**
+ * @brief Returns the greatest version at the end of a slot, 0 if no version is readable.
+ *
+ * @param slot Partition of the slot.
+ * @param size Bytes of its update; 0 if it has no complete record.
+ */
+uint32_t vmcu_minimum_read(uint8_t slot, uint32_t size);
+
+/** Adds a copy to a slot, see vmcu_minimum_read(); -ENOSPC if there is no erased block. */
+int vmcu_minimum_add(uint8_t slot, uint32_t size, uint32_t version);
 
 #endif /* VMCU_MINIMUM_H_ */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <zephyr/storage/flash_map.h>
-#include <zephyr/sys/byteorder.h>
 #include <zephyr/sys/crc.h>
 #include <zephyr/sys/util.h>
 
@@ -28,12 +27,19 @@ struct record {
 	uint32_t sequence; /**< of two, the update with the later one is the newer */
 	uint32_t size;     /**< of the update */
 	uint32_t crc;      /**< CRC-32 of the members above: a write may have been cut */
+	/** The greatest version ever accepted, with a CRC of its own: damage to one part of a
+	 * record leaves the other readable.
+	 */
+	uint8_t reached[VMCU_MINIMUM_BYTES];
 };
 
-/** The record of a slot; -ENOENT if there is none that is whole. */
+BUILD_ASSERT(VMCU_MINIMUM_AT == offsetof(struct record, reached));
+
+/** The record of a slot; -ENOENT if there is none with both CRCs. */
 static int read_record(const struct vmcu_slots *slots, int i, struct record *record)
 {
 	const struct flash_area *area;
+	uint32_t version;
 	int err = flash_area_open(slots->slot[i].area, &area);
 
 	if (err != 0) {
@@ -43,27 +49,12 @@ static int read_record(const struct vmcu_slots *slots, int i, struct record *rec
 			      sizeof(*record));
 	if (err == 0 &&
 	    (record->magic != MAGIC || record->size > area->fa_size - VMCU_SLOT_RECORD_ROOM ||
-	     record->crc != crc32_ieee((const uint8_t *)record, offsetof(struct record, crc)))) {
+	     record->crc != crc32_ieee((const uint8_t *)record, offsetof(struct record, crc)) ||
+	     !vmcu_minimum_get(record->reached, &version))) {
 		err = -ENOENT;
 	}
 	flash_area_close(area);
 	return err;
-}
-
-static int write_record(const struct flash_area *area, uint32_t sequence, uint32_t size,
-			uint32_t version)
-{
-	const struct record record = {.magic = MAGIC, .sequence = sequence, .size = size};
-	uint8_t block[VMCU_SLOT_BLOCK_MAX];
-
-	memset(block, flash_area_erased_val(area), sizeof(block));
-	memcpy(block, &record, sizeof(record));
-	sys_put_le32(crc32_ieee(block, offsetof(struct record, crc)),
-		     &block[offsetof(struct record, crc)]);
-	BUILD_ASSERT(VMCU_MINIMUM_AT == sizeof(struct record));
-	vmcu_minimum_put(&block[VMCU_MINIMUM_AT], version);
-	return flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), block,
-				sizeof(block));
 }
 
 /** The bytes of a slot where the core can read them. */
@@ -128,18 +119,16 @@ static int check_blocks(const struct vmcu_slots *slots)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct flash_area *area;
-		int err = flash_area_open(slots->slot[i].area, &area);
+		bool fits;
 
-		if (err != 0) {
-			return err;
+		if (flash_area_open(slots->slot[i].area, &area) != 0) {
+			continue;
 		}
-		err = (flash_area_align(area) > VMCU_SLOT_BLOCK_MAX ||
-		       area->fa_size <= VMCU_SLOT_RECORD_ROOM)
-			      ? -ENOTSUP
-			      : 0;
+		fits = flash_area_align(area) <= VMCU_SLOT_BLOCK_MAX &&
+		       area->fa_size > VMCU_SLOT_RECORD_ROOM;
 		flash_area_close(area);
-		if (err != 0) {
-			return err;
+		if (!fits) {
+			return -ENOTSUP;
 		}
 	}
 	return 0;
@@ -168,16 +157,15 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 	if (err != 0) {
 		return err;
 	}
+	err = -ENOENT;
 	for (int i = 0; i < 2; i++) {
-		err = read_record(slots, i, &records[i]);
-		if (err != 0 && err != -ENOENT) {
-			return err;
-		}
-		whole[i] = (err == 0);
-		err = vmcu_minimum_read(slots->slot[i].area, &slots->kept[i]);
-		if (err != 0) {
-			return err;
-		}
+		const int got = read_record(slots, i, &records[i]);
+
+		/* A slot that cannot be read is like an empty one. */
+		whole[i] = (got == 0);
+		err = (got != 0 && got != -ENOENT) ? got : err;
+		slots->kept[i] =
+			vmcu_minimum_read(slots->slot[i].area, whole[i] ? records[i].size : 0U);
 		raise_minimum(slots, slots->kept[i]);
 	}
 	/* The number of updates may wrap around. */
@@ -185,7 +173,6 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 		 (!whole[0] || (int32_t)(records[1].sequence - records[0].sequence) > 0))
 			? 1
 			: 0;
-	err = -ENOENT;
 	for (int n = 0; n < 2; n++) {
 		const int i = (n == 0) ? newer : 1 - newer;
 
@@ -207,10 +194,11 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 	return err;
 }
 
-/** The slot that is not in use. */
+/** The slot that is not in use; of two, the one that is not alone with the greatest version. */
 static int other(const struct vmcu_slots *slots)
 {
-	return (slots->used == 0) ? 1 : 0;
+	return (slots->used == 0 || (slots->used == NONE && slots->kept[0] > slots->kept[1])) ? 1
+											      : 0;
 }
 
 /** The greatest version is not in the slot that is about to be erased alone. */
@@ -219,8 +207,12 @@ static int keep_minimum(struct vmcu_slots *slots)
 	const int stays = 1 - other(slots);
 	int err = 0;
 
+	/* The slot to be erased may not have been readable at the start. */
+	raise_minimum(slots, vmcu_minimum_read(slots->slot[other(slots)].area, 0U));
 	if (slots->kept[stays] < slots->reached) {
-		err = vmcu_minimum_add(slots->slot[stays].area, slots->reached);
+		err = vmcu_minimum_add(slots->slot[stays].area,
+				       (stays == slots->used) ? slots->used_size : 0U,
+				       slots->reached);
 	}
 	if (err == 0) {
 		slots->kept[stays] = slots->reached;
@@ -248,6 +240,7 @@ int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 	}
 	flash_area_close(area);
 	slots->writing = (err == 0);
+	slots->left = (uint32_t)size;
 	slots->written = 0U;
 	slots->filled = 0U;
 	return err;
@@ -265,9 +258,7 @@ static int flush(struct vmcu_slots *slots)
 	}
 	whole = ROUND_UP(slots->filled, flash_area_align(area));
 	memset(&slots->chunk[slots->filled], flash_area_erased_val(area), whole - slots->filled);
-	if (slots->written + whole > area->fa_size - VMCU_SLOT_RECORD_ROOM) {
-		err = -EFBIG;
-	} else if (whole > 0U) {
+	if (whole > 0U) {
 		err = flash_area_write(area, (off_t)slots->written, slots->chunk, whole);
 	}
 	flash_area_close(area);
@@ -284,6 +275,11 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size)
 	if (!slots->writing) {
 		return -EINVAL;
 	}
+	if (size > slots->left) {
+		slots->writing = false;
+		return -EFBIG;
+	}
+	slots->left -= (uint32_t)size;
 	while (size > 0U) {
 		const size_t part = MIN(size, sizeof(slots->chunk) - slots->filled);
 		int err;
@@ -301,21 +297,33 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size)
 }
 
 /** Writes the record of an update that has passed. */
-static int record_update(struct vmcu_slots *slots, uint32_t version)
+static int write_record(const struct vmcu_slots *slots, uint32_t version)
 {
+	struct record record = {
+		.magic = MAGIC,
+		.sequence = slots->sequence + 1U,
+		.size = slots->written,
+	};
+	uint8_t block[VMCU_SLOT_BLOCK_MAX];
 	const struct flash_area *area;
 	int err = flash_area_open(slots->slot[other(slots)].area, &area);
 
-	if (err == 0) {
-		err = write_record(area, slots->sequence + 1U, slots->written,
-				   MAX(version, slots->reached));
-		flash_area_close(area);
+	if (err != 0) {
+		return err;
 	}
+	record.crc = crc32_ieee((const uint8_t *)&record, offsetof(struct record, crc));
+	vmcu_minimum_put(record.reached, version);
+	memset(block, flash_area_erased_val(area), sizeof(block));
+	memcpy(block, &record, sizeof(record));
+	err = flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), block,
+			       sizeof(block));
+	flash_area_close(area);
 	return err;
 }
 
 int vmcu_slots_commit(struct vmcu_slots *slots)
 {
+	const int i = other(slots);
 	struct vmcu_refusal refusal;
 	uint32_t version;
 	int err;
@@ -328,14 +336,14 @@ int vmcu_slots_commit(struct vmcu_slots *slots)
 	if (err != 0) {
 		return err;
 	}
-	err = load(slots, other(slots), slots->written, slots->minimum, &version);
+	err = load(slots, i, slots->written, slots->minimum, &version);
 	if (err == 0) {
-		err = record_update(slots, version);
+		err = write_record(slots, MAX(version, slots->reached));
 	}
 	if (err == 0) {
 		raise_minimum(slots, version);
-		slots->kept[other(slots)] = slots->reached;
-		slots->used = (int8_t)other(slots);
+		slots->kept[i] = slots->reached;
+		slots->used = (int8_t)i;
 		slots->used_size = slots->written;
 		slots->sequence++;
 		return 0;

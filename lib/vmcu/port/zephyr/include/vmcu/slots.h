@@ -70,6 +70,7 @@ struct vmcu_slots {
 	uint32_t sequence;
 	uint32_t used_size;
 	uint32_t written;
+	uint32_t left; /* bytes that vmcu_slots_write() may still get */
 	uint32_t filled;
 	uint32_t reached; /* the greatest version that was ever accepted */
 	uint32_t kept[2]; /* the same, as each slot stores it */
@@ -83,11 +84,12 @@ struct vmcu_slots {
  * @brief Finds the newest complete update and uses its model.
  *
  * Loads each candidate, see vmcu_model_load(), and runs its test vector, see vmcu_self_test().
+ * A slot that cannot be read is like an empty one.
  *
  * @retval 0        vmcu_slots::ctx is ready.
  * @retval -ENOENT  Neither slot contains an update.
  * @retval -ENOTSUP The flash writes in blocks of more than VMCU_SLOT_BLOCK_MAX bytes.
- * @return The error of the last candidate, or of the flash driver.
+ * @return The error of the last candidate; without one, that of the flash driver.
  */
 int vmcu_slots_open(struct vmcu_slots *slots);
 
@@ -95,12 +97,12 @@ int vmcu_slots_open(struct vmcu_slots *slots);
  * @brief Erases the slot that is not in use. You can still use the current model.
  *
  * @param slots Slots that vmcu_slots_open() has opened.
- * @param size  Bytes of the update.
+ * @param size  Bytes of the update. vmcu_slots_write() accepts no more.
  *
  * @retval 0       Call vmcu_slots_write().
  * @retval -EFBIG  The update does not fit into the slot.
- * @retval -ENOSPC Only that slot stores the least version, and the other slot has no free record
- *                 for it, because the power failed too often during its copy.
+ * @retval -ENOSPC Only that slot stores the least version, and the other slot has no free block for
+ *                 a copy: its update fills it, and the power failed in several copies.
  * @return The error of the flash driver.
  */
 int vmcu_slots_begin(struct vmcu_slots *slots, size_t size);
@@ -110,7 +112,8 @@ int vmcu_slots_begin(struct vmcu_slots *slots, size_t size);
  *
  * @retval 0       Written, or buffered until the next write.
  * @retval -EINVAL vmcu_slots_begin() was not called.
- * @retval -EFBIG  The update is longer than the size given to vmcu_slots_begin().
+ * @retval -EFBIG  The update is longer than the size given to vmcu_slots_begin(). Nothing of these
+ *                 bytes was written. Start again with vmcu_slots_begin().
  * @return The error of the flash driver. Start again with vmcu_slots_begin().
  */
 int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size);
