@@ -13,7 +13,11 @@ from vmcu_tools import paths
 PORT = paths.runtime() / "port/zephyr"
 TESTS = Path(__file__).parents[1] / "c/port"
 INCLUDES = tuple(f"-I{folder}" for folder in (TESTS / "include", PORT / "include"))
-PARTS = {"slots": ("updates/slots.c", "updates/minimum.c")}
+PARTS = {
+    "slots": ("updates/slots.c", "updates/minimum.c"),
+    "async": ("async.c",),
+    "trace": ("trace.c",),
+}
 
 
 @pytest.mark.parametrize("name", PARTS)

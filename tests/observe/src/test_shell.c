@@ -21,6 +21,9 @@
 
 #define ROW_ROOM 64
 
+/** Time that each inference takes besides, see test_tracing.c. */
+extern int32_t trace_pause_ms;
+
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny) + ROW_ROOM);
 
 static const char *printed;
@@ -112,6 +115,19 @@ ZTEST(vmcu_shell, test_run)
 	zassert_ok(run("vmcu run rows"));
 	zassert_true(prints("rows: 1 inferences on zeros"));
 	zassert_true(prints(wanted), "%s", printed);
+}
+
+/* The counter of cycles has 32 bits: there it wraps around after 4,295 s. */
+ZTEST(vmcu_shell, test_a_run_of_five_thousand_seconds)
+{
+	Z_TEST_SKIP_IFNDEF(CONFIG_BOARD_NATIVE_SIM);
+	trace_pause_ms = 5000000;
+	zassert_ok(run("vmcu run tiny"));
+	trace_pause_ms = 2500000;
+	zassert_true(prints("tiny: 1 inferences on zeros, 50000"), "%s", printed);
+	zassert_ok(run("vmcu run tiny 4"));
+	trace_pause_ms = 0;
+	zassert_true(prints("tiny: 4 inferences on zeros, 25000"), "%s", printed);
 }
 
 ZTEST(vmcu_shell, test_profile)

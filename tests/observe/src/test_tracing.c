@@ -25,9 +25,14 @@ static struct event {
 
 static size_t count;
 
+int32_t trace_pause_ms;
+
 /* In place of the module's own. */
 void vmcu_trace_event(const char *name, uint32_t arg0, uint32_t arg1)
 {
+	if (strcmp(name, VMCU_TRACE_BEGIN) == 0 && trace_pause_ms != 0) {
+		k_msleep(trace_pause_ms);
+	}
 	if (count < MOST_EVENTS) {
 		events[count] = (struct event){name, arg0, arg1};
 	}

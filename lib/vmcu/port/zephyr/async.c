@@ -16,8 +16,9 @@ static void run(struct k_work *work)
 	/* A request that came too late must not stop the next inference. */
 	job->ctx->cancelled = false;
 	job->busy = false;
-	k_spin_unlock(&job->lock, key);
+	/* Under the lock: whoever submits the job again has not reset the signal yet. */
 	(void)k_poll_signal_raise(done, result);
+	k_spin_unlock(&job->lock, key);
 }
 
 int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx)

@@ -171,27 +171,37 @@ static void print_output(const struct shell *sh, const struct vmcu_context *ctx,
 	shell_print(sh, "%s", (count > PRINTED_VALUES) ? " ..." : "");
 }
 
+/** Cycles since a moment, of which the counter has the low 32 bits and the ticks the rest. */
+static uint64_t cycles_since(uint32_t cycles, int64_t ticks)
+{
+	const uint64_t near = k_ticks_to_cyc_near64((uint64_t)(k_uptime_ticks() - ticks));
+
+	return near + (uint64_t)(int64_t)(int32_t)(k_cycle_get_32() - cycles - (uint32_t)near);
+}
+
 static int run_rounds(const struct shell *sh, const struct vmcu_model *model, unsigned long rounds)
 {
 	struct running s;
-	uint32_t began;
-	uint32_t microseconds;
+	uint32_t cycles;
+	int64_t ticks;
+	uint64_t microseconds;
 	int err = start(sh, &s, model);
 
 	if (err != 0) {
 		return err;
 	}
-	began = k_cycle_get_32();
+	ticks = k_uptime_ticks();
+	cycles = k_cycle_get_32();
 	for (unsigned long i = 0; i < rounds && err == 0; i++) {
 		err = infer(&s);
 	}
-	microseconds = k_cyc_to_us_near32(k_cycle_get_32() - began);
+	microseconds = k_cyc_to_us_near64(cycles_since(cycles, ticks));
 	if (err != 0) {
 		shell_error(sh, "%s: error %d", model->name, err);
 		return err;
 	}
-	shell_print(sh, "%s: %lu inferences on zeros, %lu us each", model->name, rounds,
-		    (unsigned long)microseconds / rounds);
+	shell_print(sh, "%s: %lu inferences on zeros, %llu us each", model->name, rounds,
+		    microseconds / rounds);
 	for (uint8_t i = 0; i < model->output_count; i++) {
 		print_output(sh, &s.ctx, i);
 	}

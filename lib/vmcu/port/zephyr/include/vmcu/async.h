@@ -52,7 +52,9 @@ int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx);
  *
  * Write the inputs before the call, see vmcu_input(). Do not use the context or its pool until
  * @a done is raised. You can call this function from an interrupt. If you submit the job again
- * while its queue's thread still raises the signal, Zephyr submits it to the same queue.
+ * right after the signal, Zephyr submits it to the same queue. The signal then has the result of
+ * the new job. If the queue was started with no_yield, a waiting thread of higher priority starts
+ * at the queue thread's next call of the kernel.
  *
  * @param job   Job that vmcu_async_init() has set up.
  * @param queue Queue whose thread computes the job, with a stack of at least
