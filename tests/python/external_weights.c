@@ -35,6 +35,7 @@
 enum fault {
 	FAULT_NONE,
 	FAULT_START,
+	FAULT_POSITIVE,
 	FAULT_WAIT,
 	FAULT_SHORT,
 	FAULT_LONG,
@@ -95,6 +96,9 @@ static int start(void *user, uint32_t offset, void *to, size_t bytes)
 	CHECK(user == &device);
 	if (device.fault == FAULT_START && device.started == device.at) {
 		return -ENODEV;
+	}
+	if (device.fault == FAULT_POSITIVE && device.started == device.at) {
+		return 1;
 	}
 	pthread_mutex_lock(&device.lock);
 	CHECK(device.started - device.waited < VMCU_MOST_READS);
@@ -167,7 +171,11 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 
 int main(int argc, char **argv)
 {
-	static const int codes[] = {0, -ENODEV, -ETIMEDOUT, -EIO, -EIO, -EBADMSG, -ECANCELED};
+	static const int codes[] = {
+		[FAULT_START] = -ENODEV,     [FAULT_POSITIVE] = -EIO, [FAULT_WAIT] = -ETIMEDOUT,
+		[FAULT_SHORT] = -EIO,        [FAULT_LONG] = -EIO,     [FAULT_OTHER_FILE] = -EBADMSG,
+		[FAULT_CANCEL] = -ECANCELED,
+	};
 	static uint8_t file[VMCU_MODEL_NET_WEIGHTS_BYTES + 1];
 	static uint8_t answer[VMCU_MODEL_NET_OUTPUT0_BYTES];
 	const struct vmcu_reader incomplete = {.start = start};

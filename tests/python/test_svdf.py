@@ -103,6 +103,17 @@ def test_a_state_takes_its_bytes_once(dtype: type, tmp_path: Path) -> None:
     assert plan.pool_bytes <= np.dtype(dtype).itemsize * 64 * 16 + 4 + 64
 
 
+@pytest.mark.parametrize("units", [16, 17, 40])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_blocks_of_channels(rank: int, units: int, tmp_path: Path) -> None:
+    """The kernel of int16 adds 16 channels at a time, each of which has several filters."""
+    m = TfliteModel(11)
+    x = m.activation((1, 5))
+    path = m.save(tmp_path / "net.tflite", [x], [svdf(m, x, 5, units, rank, 4, state=np.int16)])
+    for target in ("virtual", "host"):
+        assert main(["verify", str(path), "-n", "40", "--on", target]) == 0
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("first", ["svdf", "lstm"])
 def test_beside_an_lstm(first: str, dtype: type, tmp_path: Path) -> None:

@@ -206,7 +206,8 @@ struct vmcu_reader {
 	 * @brief Starts to read @a bytes bytes at @a offset of the weights file into @a to, and
 	 * returns at once.
 	 *
-	 * @return 0, or a negative errno. Then no wait() follows for this read.
+	 * @return 0, or a negative errno. Then no wait() follows for this read. A positive value is
+	 *         an error as well, -EIO.
 	 */
 	int (*start)(void *user, uint32_t offset, void *to, size_t bytes);
 	/**
@@ -239,6 +240,10 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader);
 
 /**
  * @brief Runs the model once.
+ *
+ * In an interrupt, it runs on the interrupt stack, which then needs the bytes of a thread that runs
+ * inferences: in Zephyr CONFIG_ISR_STACK_SIZE of at least CONFIG_VMCU_THREAD_STACK_SIZE. The same
+ * applies to vmcu_push_row().
  *
  * @retval 0          The outputs are ready.
  * @retval -EINVAL    @a ctx is NULL or was not set up, or vmcu_set_input() was not called for an
