@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, release_options
+from .options import Subparsers, release_options, stream_options
 from .values import count
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ EXAMPLES = (
     ("sign kws.vmcu --key key.pem", "so that devices can refuse others"),
     ("kernels kws.vmcu wake.vmcu", "C that links the kernels of both"),
 )
+# Results of a model with state in its vector: enough to find a state that is not kept.
+STEPS = 4
 UPDATE_MODEL = "model of the container, .tflite or .onnx"
 
 
@@ -56,7 +60,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "update",
         help="append a test vector that devices run before they use a container",
         description="Writes FILE with a random input and the digest of the outputs of the model "
-        "file; doc/updates.md. Sign first.",
+        "file; doc/updates.md. Sign first. If the model has state, the vector is a stream of "
+        f"{STEPS} steps.",
     )
     update.add_argument("--model", type=Path, metavar="MODEL", required=True, help=UPDATE_MODEL)
     update.add_argument(
@@ -65,6 +70,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     update.add_argument(
         "--seed", type=count, default=0, help="seed of the random input (default 0)"
     )
+    stream_options(update)
     kernels = verbs.add_parser(
         "kernels",
         help="print C that links only the kernels of containers",
@@ -194,9 +200,33 @@ def _update(args: argparse.Namespace) -> int:
     from ..runners.samples import make_samples
 
     target = args.output or args.file.with_suffix(".update")
-    write(
-        target,
-        update(args.file, args.model, lambda graph: make_samples(graph, 1, 0, args.seed)[0]),
+    data = _stream_update(args) or update(
+        args.file, args.model, lambda graph: make_samples(graph, 1, 0, args.seed)[0]
     )
+    write(target, data)
     print(f"wrote {target}")
     return EXIT_DONE
+
+
+def _stream_update(args: argparse.Namespace) -> bytes | None:
+    """The update of a container with state, None for another."""
+    from ..compiler import compile_model
+    from ..container import facts_of
+    from ..container.update import WHICH, stream_update
+    from ..passes.option import HOP_OPTION
+    from ..planner.options import CompileOptions
+    from ..verify.stream import meaning, stream_of
+
+    hops = facts_of(args.file).hops
+    if hops is None:
+        return None
+    options = CompileOptions(hop=hops.rows, time=args.time, state=args.state, container=True)
+    try:
+        plan = compile_model(args.model, options)
+    except UserError as error:
+        problem = error.problems[0]
+        if HOP_OPTION not in problem.remedy:
+            raise
+        raise UserError(replace(problem, remedy=WHICH)) from error
+    rows = stream_of(plan.model, hops.rows, STEPS, args.seed)
+    return stream_update(args.file, args.model, plan.model, rows, list(meaning(plan, rows)))

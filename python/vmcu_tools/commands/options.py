@@ -252,6 +252,11 @@ def hop_option(parser: argparse.ArgumentParser) -> None:
         help="feed N new rows a call (vmcu_push_row) along the input's H axis, and keep the rows "
         "of each layer that the next window needs",
     )
+    stream_options(group)
+
+
+def stream_options(group: argparse._ActionsContainer) -> None:
+    """The time axis, and which inputs are outputs of the call before."""
     group.add_argument(
         "--time",
         choices=("h", "w"),

@@ -7,6 +7,8 @@ The vector is struct vmcu_self_test of lib/vmcu/port/zephyr/include/vmcu/self_te
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,16 +17,16 @@ import numpy as np
 
 from .. import frontends
 from ..errors import Problem, UserError
-from ..graph import Graph, Port
+from ..graph import Graph, Shape
 from ..machine import reference
-from .files import bytes_of
-from .read import Side
+from .opened import Opened, open_container
 
 # By input, int8 (H, W, C).
 Sample = Sequence[np.ndarray]
 
 MAGIC = b"VMST"
 ALIGN = 16
+WHICH = "name the model that it was built from, with the same --state and --time"
 # Magic, bytes of the inputs, two words that are zero.
 HEAD = struct.Struct("<4sI8x")
 
@@ -33,19 +35,34 @@ def update(path: Path, model: Path, draw: Callable[[Graph], Sample]) -> bytes:
     """The container of a file with a vector for it: an input, by `draw`, and the outputs that the
     model file means for it. model: what the container was built from. Raises UserError where either
     cannot be read, or the container is of another model."""
-    image, facts = bytes_of(path)
-    graph = frontends.load(model)
-    _check(path, model, "inputs", facts.inputs, graph, graph.inputs)
-    _check(path, model, "outputs", facts.outputs, graph, graph.outputs)
-    return image + bytes(-len(image) % ALIGN) + vector(graph, draw(graph))
-
-
-def vector(graph: Graph, sample: Sample) -> bytes:
-    """The vector of a graph with this input."""
+    opened, graph = open_container(path), frontends.load(model)
+    _check(opened, path, model, _shapes(graph, "inputs"), graph)
+    sample = draw(graph)
     found = reference.run(graph, sample)
-    digest = digest_of([found[port.tensor] for port in graph.outputs])
+    return _appended(opened.image, sample, [found[port.tensor] for port in graph.outputs])
+
+
+def stream_update(
+    path: Path, model: Path, graph: Graph, rows: np.ndarray, answers: Sequence[np.ndarray]
+) -> bytes:
+    """The same of a container with state: rows, int8 (rows, W, C), up to the last of several steps,
+    and the bytes of all outputs by step. graph: of the model file, its outputs those of a step."""
+    opened = open_container(path)
+    own = opened.outline.graph
+    first = len(rows) - (len(answers) - 1) * own.hop
+    _check(opened, path, model, [(first, *rows.shape[1:])], graph)
+    shapes = _shapes(own, "outputs")
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    parts = [part for answer in answers for part in np.split(answer, ends)]
+    found = [part.reshape(shape) for part, shape in zip(parts, itertools.cycle(shapes))]
+    return _appended(opened.image, [rows], found)
+
+
+def _appended(image: bytes, sample: Sample, outputs: Sequence[np.ndarray]) -> bytes:
+    """A container with the vector of an input and these outputs."""
     inputs = b"".join(values.tobytes() for values in sample)
-    return HEAD.pack(MAGIC, len(inputs)) + digest + inputs
+    vector = HEAD.pack(MAGIC, len(inputs)) + digest_of(outputs) + inputs
+    return image + bytes(-len(image) % ALIGN) + vector
 
 
 def digest_of(outputs: Sequence[np.ndarray]) -> bytes:
@@ -57,17 +74,17 @@ def digest_of(outputs: Sequence[np.ndarray]) -> bytes:
     return digest
 
 
-def _check(
-    path: Path,
-    model: Path,
-    what: str,
-    sides: Sequence[Side],
-    graph: Graph,
-    ports: Sequence[Port],
-) -> None:
-    shapes = [graph.tensors[port.tensor].shape for port in ports]
-    if [side.shape for side in sides] != shapes:
-        held = ", ".join(" x ".join(map(str, side.shape)) for side in sides)
-        wanted = ", ".join(" x ".join(map(str, shape)) for shape in shapes)
-        reason = f"the {what} are {held}; those of {model} are {wanted}"
-        raise UserError(Problem(reason, "name the model that it was built from", str(path)))
+def _shapes(graph: Graph, what: str) -> list[Shape]:
+    return [graph.tensors[port.tensor].shape for port in getattr(graph, what)]
+
+
+def _check(opened: Opened, path: Path, model: Path, inputs: list[Shape], graph: Graph) -> None:
+    """Raises UserError unless a container has these inputs, and the outputs of a graph."""
+    for what, wanted in (("inputs", inputs), ("outputs", _shapes(graph, "outputs"))):
+        found = _shapes(opened.outline.graph, what)
+        if found != wanted:
+            own, others = (
+                ", ".join(" x ".join(map(str, shape)) for shape in some) for some in (found, wanted)
+            )
+            reason = f"the {what} are {own}; those of {model} are {others}"
+            raise UserError(Problem(reason, WHICH, str(path)))

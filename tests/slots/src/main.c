@@ -30,10 +30,15 @@ static const uint8_t rows_bytes[] __aligned(VMCU_CONTAINER_ALIGN) = {
 #include <rows.update.inc>
 };
 
+static const uint8_t hops_bytes[] __aligned(VMCU_CONTAINER_ALIGN) = {
+#include <hops.update.inc>
+};
+
 const struct update tiny = {"tiny", tiny_bytes, sizeof(tiny_bytes)};
 const struct update hello = {"hello", hello_bytes, sizeof(hello_bytes)};
 const struct update rows = {"rows", rows_bytes, sizeof(rows_bytes)};
 struct vmcu_slots slots;
+static const struct update hops = {"hops", hops_bytes, sizeof(hops_bytes)};
 uint32_t device_product;
 uint8_t scratch[4096] __aligned(VMCU_CONTAINER_ALIGN);
 
@@ -178,10 +183,10 @@ ZTEST(vmcu_slots, test_power_cut_again_and_again)
 
 ZTEST(vmcu_slots, test_updates_in_turn)
 {
-	const struct update *const updates[] = {&tiny, &hello, &rows};
+	const struct update *const updates[] = {&tiny, &hello, &rows, &hops};
 
 	device_new();
-	for (unsigned int i = 0; i < 7U; i++) {
+	for (unsigned int i = 0; i < 9U; i++) {
 		device_take(updates[i % ARRAY_SIZE(updates)]);
 		zassert_ok(device_reset());
 		device_runs(updates[i % ARRAY_SIZE(updates)]);

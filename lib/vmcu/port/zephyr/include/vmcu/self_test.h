@@ -30,10 +30,11 @@ extern "C" {
 /**
  * The header of a test vector. `vmcu container update` appends the vector to a container, at the
  * next multiple of VMCU_CONTAINER_ALIGN. The bytes of all inputs follow the header: int8, the rows
- * of each input in order.
+ * of each input in order. Of a model with state, these are the rows up to the end of several
+ * streaming steps.
  *
- * The digest is d(n) over the n rows of all outputs: d(0) is 32 zero bytes, d(i) is the SHA-256 of
- * d(i - 1) and row i.
+ * The digest is d(n) over the n rows of all outputs, of each step in turn: d(0) is 32 zero bytes,
+ * d(i) is the SHA-256 of d(i - 1) and row i.
  */
 struct vmcu_self_test {
 	uint32_t magic;
@@ -45,7 +46,7 @@ struct vmcu_self_test {
 /**
  * @brief Runs the model of an update on the update's test vector.
  *
- * Overwrites the inputs and outputs in the pool.
+ * Overwrites the inputs and outputs in the pool, and the state of a model that has one.
  *
  * @param ctx  Context of the model that vmcu_model_load() has loaded from @a data.
  * @param data The update: a container and its test vector.
