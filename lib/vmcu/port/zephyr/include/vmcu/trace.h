@@ -31,8 +31,8 @@ extern "C" {
  *
  * This is a weak function: an application can define its own. The default calls Zephyr's
  * sys_trace_named_event() from Zephyr 4.0 on, and does nothing on Zephyr 3.7. In user threads
- * (CONFIG_USERSPACE) the default does nothing: they cannot access the kernel's tracing buffers. Your
- * function runs there with the rights of the thread.
+ * (CONFIG_USERSPACE) the default does nothing: they cannot access the kernel's tracing buffers.
+ * Your function runs there with the rights of the thread.
  *
  * @param name One of VMCU_TRACE_...
  * @param arg0 First value in the comment of @a name.
