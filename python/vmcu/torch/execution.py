@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
-from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.placement.graphs import GraphPlan
 
 from .graph import StepGraph
+from .refusals import one_error, refuse
 from .schema import OUTPUT_ARGUMENTS, aliased, is_view, out_variant, span_bytes
 from .trace import TracedStep
 
@@ -92,7 +92,7 @@ class Execution:
         self, step: TracedStep, graph: StepGraph, plan: GraphPlan, buffer: torch.Tensor
     ) -> None:
         assert plan.offsets is not None
-        self.step = step
+        self.step, self.samples = step, graph.samples
         self.views = {
             name: view_at(buffer, plan.offsets[name], sample)
             for name, sample in graph.samples.items()
@@ -100,8 +100,7 @@ class Execution:
         nodes = {node.name: node for node in step.graph.nodes}
         self.calls = [self.call(nodes[name], graph) for name in plan.order]
         self.fixed: dict[Node, Any] = {node: self.views[name] for name, node in step.nodes.items()}
-        for name, value in step.constants.items():
-            self.fixed[nodes[name]] = self.views[name].copy_(value)
+        self.written = {name for node in graph.nodes for name in node.get("writes", ())}
         self.hooks: dict[Node, list[str]] = {}
         for name, node in step.gradients.items():
             self.hooks.setdefault(maker(node), []).append(name)
@@ -109,6 +108,9 @@ class Execution:
     def call(self, node: Node, graph: StepGraph) -> tuple[Node, Function]:
         """A node, and the function of its arguments that returns its value."""
         target: Any = node.target
+        if torch.Tag.inplace_view in getattr(target, "tags", ()):
+            # The view in the buffer keeps its shape.
+            return node, lambda tensor, *args: target(tensor.detach(), *args)
         if aliased(node) or not tensors_of(node):
             return node, target
         memory = graph.memory[node]
@@ -128,24 +130,36 @@ class Execution:
         self,
         inputs: Sequence[torch.Tensor],
         rates: Sequence[float],
-        on_gradient: GradientHook | None,
+        on_gradient: GradientHook | None = None,
     ) -> torch.Tensor:
-        """Executes the step and returns a copy of the loss."""
-        self.bind()
-        for one, value in zip(self.step.inputs, inputs, strict=True):
-            self.views[one.name].copy_(value)
-        for one, rate in zip(self.step.rates, rates, strict=True):
-            self.views[one.name].fill_(rate)
+        """Executes the step and returns a copy of the loss. Copies tensors that are not the
+        step's own into the buffer, and back those that it writes."""
+        copied = [(one.name, one.tensor) for one in self.step.outside]
+        copied += zip((one.name for one in self.step.inputs), inputs, strict=True)
+        # The casts of autocast are nodes.
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+            for name, value in copied:
+                self.views[name].copy_(value)
+            for one, rate in zip(self.step.rates, rates, strict=True):
+                self.views[one.name].fill_(rate)
+            loss = self.compute(on_gradient)
+            for name, value in copied:
+                if name in self.written:
+                    value.copy_(self.views[name])
+        return loss
+
+    def compute(self, on_gradient: GradientHook | None) -> torch.Tensor:
+        """Executes the operators and returns a copy of the loss."""
         values = dict(self.fixed)
-        with torch.no_grad():
-            for node, function in self.calls:
-                args, kwargs = map_arg((node.args, node.kwargs), lambda n: evaluated(n, values))
+        for node, function in self.calls:
+            args, kwargs = map_arg((node.args, node.kwargs), lambda n: evaluated(n, values))
+            with one_error(node.name, str(node.target)):
                 values[node] = function(*args, **kwargs)
-                if on_gradient:
-                    for name in self.hooks.get(node, ()):
-                        on_gradient(name, evaluated(self.step.gradients[name], values))
-            loss: torch.Tensor = evaluated(self.step.loss, values)
-            return loss.clone()
+            if on_gradient:
+                for name in self.hooks.get(node, ()):
+                    on_gradient(name, evaluated(self.step.gradients[name], values))
+        loss: torch.Tensor = evaluated(self.step.loss, values)
+        return loss.clone()
 
 
 def evaluated(node: Node, values: dict[Node, Any]) -> Any:
@@ -196,6 +210,6 @@ def copied(results: Any, place: Place, op: str) -> Any:
         if result is None or result.shape != view.shape:
             reason = "the operator returns another shape than its fake tensor"
             remedy = "plan and execute under torch.backends.mkldnn.flags(enabled=False)"
-            raise UserError(Problem(reason, remedy, node=place.node, op=op))
+            refuse(reason, remedy, place.node, op)
         view.copy_(result)
     return place.value

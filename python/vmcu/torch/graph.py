@@ -46,11 +46,12 @@ def step_graph(step: TracedStep) -> StepGraph:
     """The graph of a step. Everything that exists before the step is kept, and so is the loss."""
     builder = Builder(StepGraph())
     names = {node: name for name, node in step.nodes.items()}
+    outside = {one.name: one.tensor for one in step.outside}
     for node in step.graph.nodes:
         if node.op == "placeholder":
             builder.given(node, names[node], node.meta["val"])
         elif node.op == "get_attr":
-            builder.given(node, node.name, step.constants[node.name])
+            builder.given(node, names[node], outside[names[node]])
         elif node.op == "call_function":
             builder.add(node)
     builder.keep(step.loss)

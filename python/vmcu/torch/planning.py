@@ -6,12 +6,15 @@ Input: a model, its inputs, its loss and its optimiser. Output: StepPlan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import torch
-from vmcu_tools.errors import Problem, UserError
+from torch._subclasses.fake_tensor import FakeTensor
 from vmcu_tools.placement import caching_allocator, graphs
 from vmcu_tools.placement.graph_files import NamedGraph
 from vmcu_tools.placement.graphs import GraphPlan
@@ -19,7 +22,11 @@ from vmcu_tools.placement.tasks import usage
 
 from .execution import Execution, GradientHook, outside_bytes
 from .graph import StepGraph, step_graph
-from .trace import Loss, TracedStep, trace
+from .refusals import one_error, refuse
+from .rehearsal import Reference, rehearse
+from .schema import layout
+from .settings import Settings, changed_name, settings_of
+from .trace import Loss, TracedStep, optimised_names, rates_of, trace
 
 
 @dataclass(frozen=True)
@@ -60,15 +67,17 @@ class StepPlan:
     graph: StepGraph
     plan: GraphPlan
     figures: StepFigures
+    model: torch.nn.Module
+    loss: Loss
     optimizer: torch.optim.Optimizer
-    settings: str = field(init=False)
+    settings: Settings = field(init=False)
 
     def __post_init__(self) -> None:
-        self.settings = settings_of(self.optimizer)
+        self.settings = self.current_settings()
 
     @cached_property
     def buffer(self) -> torch.Tensor:
-        """The memory of the step, uint8. The first run allocates it."""
+        """The memory of the step, uint8."""
         return torch.empty(self.plan.height, dtype=torch.uint8)
 
     @cached_property
@@ -82,39 +91,44 @@ class StepPlan:
         inputs: of the planned shapes and types; those of the plan if none are given. on_gradient:
         called with the name of a parameter and its gradient, which is valid during the call only.
         Parameters, buffers and optimiser state move into the buffer and are updated there. Raises
-        UserError if inputs or settings of the optimiser differ from the plan.
+        UserError if inputs, or Python values that the step depends on, differ from the plan.
         """
         values = inputs or tuple(one.tensor for one in self.step.inputs)
         self.check(values)
-        rates = [group["lr"] for group in self.optimizer.param_groups]
+        rates = [rate.item() for rate in rates_of(self.optimizer)]
         # Schedulers warn if nobody has called optimizer.step().
         vars(self.optimizer)["_opt_called"] = True
+        self.execution.bind()
         return self.execution.run(values, rates, on_gradient)
+
+    def current_settings(self) -> Settings:
+        """The Python values that are constants of the plan."""
+        return settings_of(
+            model=self.model,
+            loss=self.loss,
+            optimizer=self.optimizer.param_groups,
+            state=list(self.optimizer.state.values()),
+            mkldnn=torch.backends.mkldnn.enabled,
+            autocast=torch.is_autocast_enabled("cpu"),
+        )
 
     def check(self, inputs: Sequence[torch.Tensor]) -> None:
         """Raises UserError if a step with these inputs is not the planned one."""
-        planned = [(one.tensor.shape, one.tensor.dtype) for one in self.step.inputs]
-        if [(value.shape, value.dtype) for value in inputs] != planned:
-            shapes = ", ".join(f"{tuple(shape)} of {dtype}" for shape, dtype in planned)
-            raise UserError(Problem("the inputs differ from the planned ones", f"give {shapes}"))
-        if settings_of(self.optimizer) != self.settings:
-            raise UserError(
-                Problem(
-                    "the settings of the optimizer have changed", "call vmcu.torch.plan() again"
-                )
-            )
+        if list(map(layout, inputs)) != [layout(one.tensor) for one in self.step.inputs]:
+            given = [(tuple(one.tensor.shape), one.tensor.dtype) for one in self.step.inputs]
+            shapes = ", ".join(f"{shape} of {dtype}" for shape, dtype in given)
+            refuse("the inputs differ from the planned ones", f"give {shapes}, contiguous")
+        again = "call vmcu.torch.plan() again"
+        for one in (*self.step.states, *self.step.outside):
+            if layout(one.tensor) != layout(self.graph.samples[one.name]):
+                refuse(f"'{one.name}' has another shape or type", again)
+        name = changed_name(self.settings, self.current_settings())
+        if name:
+            refuse(f"'{name}' has changed since the plan", again)
 
     def report(self) -> str:
         """The figures as text."""
         return str(self.figures)
-
-
-def settings_of(optimizer: torch.optim.Optimizer) -> str:
-    """The settings that are constants of a plan: all but the learning rates."""
-    others = ("params", "lr", "initial_lr")
-    return repr(
-        [{k: v for k, v in group.items() if k not in others} for group in optimizer.param_groups]
-    )
 
 
 def plan(
@@ -123,19 +137,69 @@ def plan(
     loss: Loss,
     optimizer: torch.optim.Optimizer,
     seconds: float | None = None,
+    clip_norm: float | None = None,
+    check: bool = True,
 ) -> StepPlan:
     """Plans one training step: loss(model, *inputs), its gradients, optimizer.step().
 
     inputs: a tensor or several, which set the shapes. loss: returns a scalar. seconds: a limit for
-    the search; without one, the order is the same on every machine. Computes nothing. Raises
-    UserError if the step cannot be planned.
+    the search; without one, the order is the same on every machine. clip_norm: clips the gradients
+    as torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm). check: executes three steps of
+    copies in PyTorch, then planned, unless tensors are fake. Raises UserError if the step cannot be
+    planned, or these steps differ.
     """
     given = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
-    step = trace(model, given, loss, optimizer)
-    graph = step_graph(step)
-    named = graphs.parse(graph.data)
-    found = graphs.solve(named, seconds)
-    return StepPlan(step, graph, found, figures_of(step, named, found), optimizer)
+    is_fake = any(isinstance(one, FakeTensor) for one in (*given, *model.parameters()))
+    with (
+        one_error(),
+        unchanged(model, loss, optimizer) as refuse_changes,
+        torch.random.fork_rng(devices=[]),
+    ):
+        optimised_names(dict(model.named_parameters()), optimizer)
+        reference = None if is_fake or not check else Reference(model, loss, optimizer, clip_norm)
+        step = trace(model, given, loss, optimizer, clip_norm)
+        refuse_changes()
+        graph = step_graph(step)
+        named = graphs.parse(graph.data)
+        found = graphs.solve(named, seconds)
+        figures = figures_of(step, named, found)
+        planned = StepPlan(step, graph, found, figures, model, loss, optimizer)
+        if reference:
+            rehearse(step, reference, lambda: planned.execution)
+            refuse_changes()
+    return planned
+
+
+@contextmanager
+def unchanged(
+    model: torch.nn.Module, loss: Loss, optimizer: torch.optim.Optimizer
+) -> Iterator[Callable[[], None]]:
+    """Gives a function that raises UserError if Python values have changed, as a plan would not
+    change them. Restores the model's attributes, and after an error the optimiser's state."""
+
+    def current() -> Settings:
+        drawn = repr(random.getstate()), repr(np.random.get_state(legacy=False))
+        return settings_of(model=model, loss=loss, random_numbers=drawn)
+
+    def check() -> None:
+        name = changed_name(before, current())
+        if name:
+            remedy = "keep it in a buffer, draw random numbers with torch.rand()"
+            refuse(f"the step changes '{name}', which a plan would not", remedy)
+
+    before = current()
+    attributes = [(vars(module), dict(vars(module))) for module in model.modules()]
+    states = {parameter: dict(state) for parameter, state in optimizer.state.items()}
+    try:
+        yield check
+    except BaseException:
+        optimizer.state.clear()
+        optimizer.state.update(states)
+        raise
+    finally:
+        for own, values in attributes:
+            own.clear()
+            own.update(values)
 
 
 def figures_of(step: TracedStep, named: NamedGraph, found: GraphPlan) -> StepFigures:

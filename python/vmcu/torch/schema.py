@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator of ATen reads, writes and returns, from its schema; the bytes of a tensor."""
+"""Tensors of a step, and what an operator of ATen reads, writes and returns by its schema."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,20 @@ HIDDEN_WRITES: dict[Any, frozenset[str]] = {
 }
 # Arguments that choose what an output tensor is, and that its out= variant does not have.
 OUTPUT_ARGUMENTS = frozenset(("dtype", "layout", "device", "pin_memory", "memory_format"))
+
+
+@dataclass(frozen=True)
+class StepTensor:
+    """A tensor that exists before the step. `tensor`: the user's, which the step updates."""
+
+    name: str
+    tensor: torch.Tensor
+
+
+def layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """The type and shape of a tensor, and its strides where they matter."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return tensor.dtype, *tensor.shape, *(stride for size, stride in pairs if size > 1)
 
 
 def span_bytes(tensor: torch.Tensor) -> int:
@@ -104,6 +119,8 @@ def out_variant(target: Any) -> tuple[Any, tuple[str, ...]] | None:
     wanted = target._schema
     inputs = [(a.name, str(a.type)) for a in wanted.arguments]
     fewer = [one for one in inputs if one[0] not in OUTPUT_ARGUMENTS]
+    if "reduction" in dict(inputs) and len(wanted.returns) == 1:
+        return None  # Losses compute all elements in the output before they reduce them.
     packet = target.overloadpacket
     for name in packet.overloads():
         overload = getattr(packet, name)

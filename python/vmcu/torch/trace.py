@@ -8,30 +8,22 @@ has the in-place operators of the step, in the order in which PyTorch executes t
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.func import functional_call
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
-from vmcu_tools.errors import Problem, UserError
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from .schema import is_effect, span_bytes
-
-# Optimisers whose state is all zeros before their first step.
-ZERO_STATE = (torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop)
+from .refusals import OutsideTensors, one_error, refuse, refuse_hooks, refuse_outside, refuse_shared
+from .schema import StepTensor, is_effect
+from .settings import changed_name, numbers_of
 
 # The end of the profiler's mark around the optimiser's step.
 EXIT: Any = torch.ops.profiler._record_function_exit._RecordFunction
@@ -42,28 +34,20 @@ Loss = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True)
-class StepTensor:
-    """A tensor that exists before the step. `tensor`: the user's, which the step updates."""
-
-    name: str
-    tensor: torch.Tensor
-
-
-@dataclass(frozen=True)
 class TracedStep:
     """A step as a graph. `states`: parameters, buffers, optimiser state; `rates`: a learning rate
-    per group of parameters, float64; `inputs`: those of the loss; `nodes`: the placeholders of all
-    three, by name; `loss`: the node of the scalar; `gradients`: nodes by parameter; `constants`:
-    tensors of the code, by the name of their node."""
+    per group of parameters, float64; `inputs`: those of the loss; `outside`: other tensors that the
+    step reads, such as those of other models; `nodes`: the nodes of all four, by name; `loss`: the
+    node of the scalar; `gradients`: nodes by parameter."""
 
     graph: Graph
     states: tuple[StepTensor, ...]
     rates: tuple[StepTensor, ...]
     inputs: tuple[StepTensor, ...]
+    outside: tuple[StepTensor, ...]
     nodes: dict[str, Node]
     loss: Node
     gradients: dict[str, Node]
-    constants: dict[str, torch.Tensor]
 
 
 def trace(
@@ -71,6 +55,7 @@ def trace(
     inputs: Sequence[torch.Tensor],
     loss: Loss,
     optimizer: torch.optim.Optimizer,
+    clip_norm: float | None = None,
 ) -> TracedStep:
     """Traces one step: loss(model, *inputs), its gradients, optimizer.step().
 
@@ -79,8 +64,10 @@ def trace(
     """
     parameters = dict(model.named_parameters())
     optimised = optimised_names(parameters, optimizer)
+    refuse_hooks(parameters, optimizer)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True))
-    create_state(optimizer, {name: parameters[name] for name in optimised}, mode)
+    with one_error():
+        create_state(optimizer, {name: parameters[name] for name in optimised}, mode)
     keys = {
         f"model.{name}: {key}": (name, key)
         for name in optimised
@@ -94,20 +81,14 @@ def trace(
     refuse_shared(states)
     rates = [StepTensor(f"rate {n}", rate) for n, rate in enumerate(rates_of(optimizer))]
     given = [StepTensor(f"input {n}", value) for n, value in enumerate(inputs)]
-    step = Step(model, loss, optimizer, [s.name for s in (*states, *rates)], keys)
-    fakes = [faked(one.tensor, mode) for one in (*states, *rates, *given)]
-    with mode:
-        module = computed(step, fakes)
-    return traced_step(module, states, rates, given, step.found)
-
-
-def computed(step: Step, fakes: list[torch.Tensor]) -> GraphModule:
-    """The module of a step. UserError if its operators depend on values of tensors."""
-    try:
-        return make_fx(step, {LAYER_NORM_BACKWARD: contiguous_first})(fakes)
-    except (GuardOnDataDependentSymNode, DynamicOutputShapeException) as error:
-        reason = f"the step depends on values of tensors: {str(error).splitlines()[0]}"
-        raise UserError(Problem(reason, "use torch.where() instead of if and while")) from error
+    step = Step(model, loss, optimizer, [s.name for s in (*states, *rates)], keys, clip_norm)
+    with one_error():
+        fakes = [faked(one.tensor, mode) for one in (*states, *rates, *given)]
+        with mode, OutsideTensors():
+            module = make_fx(step, {LAYER_NORM_BACKWARD: contiguous_first})(fakes)
+    traced = traced_step(module, states, rates, given, step.found)
+    refuse_outside(states, traced.outside)
+    return traced
 
 
 @dataclass
@@ -121,40 +102,25 @@ class Step:
     optimizer: torch.optim.Optimizer
     names: list[str]
     keys: dict[str, tuple[str, str]]
+    clip_norm: float | None
     found: list[str] = field(default_factory=list)
 
     def __call__(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the loss and the gradients."""
-        inputs = tensors[len(self.names) :]
         own = dict(zip(self.names, tensors, strict=False))
         leaves = {
             name: own[f"model.{name}"].detach().requires_grad_(parameter.requires_grad)
             for name, parameter in self.model.named_parameters()
         }
-        value = self.value(own | {f"model.{n}": leaf for n, leaf in leaves.items()}, inputs)
-        trained = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
-        found = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
-        gradients = {
-            name: accumulated(gradient, trained[name])
-            for name, gradient in zip(trained, found, strict=True)
-            if gradient is not None
-        }
+        inputs = tensors[len(self.names) :]
+        value, gradients = backward(self.model, self.loss, own, leaves, inputs)
+        if self.clip_norm is not None and gradients:
+            gradients = clipped(gradients, self.clip_norm)
         for name, gradient in gradients.items():
             leaves[name].grad = gradient
         self.update(own, leaves)
         self.found = list(gradients)
         return [value, *gradients.values()]
-
-    def value(self, own: dict[str, torch.Tensor], inputs: list[torch.Tensor]) -> torch.Tensor:
-        """The loss with other parameters and buffers. UserError if it is not a scalar."""
-        holder = torch.nn.Module()
-        holder.model = self.model
-        holder.forward = lambda *values: self.loss(self.model, *values)
-        names = [n for n, _ in (*holder.named_parameters(), *holder.named_buffers())]
-        value = functional_call(holder, {name: own[name] for name in names}, tuple(inputs))
-        if not isinstance(value, torch.Tensor) or value.numel() != 1:
-            raise UserError(Problem("loss(model, *inputs) does not return a scalar"))
-        return value
 
     def update(self, own: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor]) -> None:
         """Executes the optimiser's step on the leaves."""
@@ -165,6 +131,49 @@ class Step:
         for label, (name, key) in self.keys.items():
             optimizer.state[leaves[name]][key] = own[label]
         optimizer.step()
+
+
+def backward(
+    model: torch.nn.Module,
+    loss: Loss,
+    own: dict[str, torch.Tensor],
+    leaves: dict[str, torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """The loss and its gradients by parameter. own: the model's buffers; leaves: its parameters.
+
+    The gradients are computed while the model has these tensors: checkpoints execute layers again.
+    """
+    trained = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+
+    def values(*given: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor | None, ...]]:
+        value = loss(model, *given)
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            refuse("loss(model, *inputs) does not return a scalar")
+        return value, torch.autograd.grad(value, list(trained.values()), allow_unused=True)
+
+    holder = torch.nn.Module()
+    holder.model, holder.forward = model, values
+    buffers = {f"model.{name}": own[f"model.{name}"] for name, _ in model.named_buffers()}
+    tensors = buffers | {f"model.{name}": leaf for name, leaf in leaves.items()}
+    value, found = functional_call(holder, tensors, tuple(inputs))
+    for name, buffer in buffers.items():
+        if tensors[name] is not buffer:  # The model has assigned another tensor.
+            buffer.copy_(tensors[name].detach())
+    gradients = {
+        name: accumulated(gradient, trained[name])
+        for name, gradient in zip(trained, found, strict=True)
+        if gradient is not None
+    }
+    return value, gradients
+
+
+def clipped(gradients: dict[str, torch.Tensor], limit: float) -> dict[str, torch.Tensor]:
+    """The gradients that torch.nn.utils.clip_grad_norm_() would leave."""
+    # In eager mode PyTorch takes the foreach operators, which it does not for fake tensors.
+    norm = torch.nn.utils.get_total_norm(gradients.values(), foreach=True)
+    factor = torch.clamp(limit / (norm + 1e-6), max=1.0)
+    return {name: gradient * factor for name, gradient in gradients.items()}
 
 
 def accumulated(gradient: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
@@ -187,7 +196,10 @@ def replica(
     optimizer: torch.optim.Optimizer, leaves: dict[torch.nn.Parameter, torch.Tensor]
 ) -> torch.optim.Optimizer:
     """The optimiser for other parameters, without state."""
-    twin = copy.copy(optimizer)
+    twin = object.__new__(type(optimizer))
+    vars(twin).update(vars(optimizer))
+    # Schedulers of learning rates put a method there that is bound to the original.
+    vars(twin).pop("step", None)
     twin.param_groups = [
         {**group, "params": [leaves[p] for p in group["params"]]}
         for group in optimizer.param_groups
@@ -204,12 +216,8 @@ def optimised_names(
     names = {parameter: name for name, parameter in parameters.items()}
     used = [p for group in optimizer.param_groups for p in group["params"]]
     if any(parameter not in names for parameter in used):
-        raise UserError(
-            Problem(
-                "the optimizer updates a tensor that is not a parameter of the model",
-                "give a module that contains all parameters of the optimizer",
-            )
-        )
+        remedy = "give a module that contains all parameters of the optimizer"
+        refuse("the optimizer updates a tensor that is not a parameter of the model", remedy)
     return [names[parameter] for parameter in used]
 
 
@@ -218,29 +226,26 @@ def create_state(
     parameters: dict[str, torch.nn.Parameter],
     mode: FakeTensorMode,
 ) -> None:
-    """Creates the state that the optimiser's first step would create. UserError if its values
-    before that step are not known to be zero."""
+    """Creates the state that the optimiser's first step would create: zeros, which the rehearsal
+    compares. UserError if a Python number changes in the step."""
     leaves = {p: faked(p, mode) for p in parameters.values() if p.requires_grad}
     with mode:
         twin = replica(optimizer, {p: leaves.get(p, p) for p in parameters.values()})
         for leaf in leaves.values():
             leaf.grad = torch.zeros_like(leaf)
+        before = numbers_of(twin)
         twin.step()
+        name = changed_name(before, numbers_of(twin))
+    if name:
+        refuse(f"the optimizer counts in '{name}'", "count in a tensor")
     for parameter, leaf in leaves.items():
         state = optimizer.state[parameter]
         for key, value in twin.state[leaf].items():
             if not isinstance(value, torch.Tensor) or isinstance(state.get(key), torch.Tensor):
                 continue
-            damped = any(group.get("dampening") for group in optimizer.param_groups)
-            if not isinstance(optimizer, ZERO_STATE) or damped:
-                raise UserError(
-                    Problem(
-                        f"the first step of {type(optimizer).__name__} differs from the others",
-                        "execute one step in PyTorch, then call vmcu.torch.plan()",
-                    )
-                )
             with mode if isinstance(parameter, FakeTensor) else nullcontext():
-                state[key] = torch.zeros(value.shape, dtype=value.dtype)
+                layout = value.shape, value.stride()
+                state[key] = torch.empty_strided(*layout, dtype=value.dtype).zero_()
 
 
 def faked(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
@@ -255,22 +260,8 @@ def faked(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
 def rates_of(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """The learning rate of each group. UserError if one is a tensor."""
     if any(isinstance(group["lr"], torch.Tensor) for group in optimizer.param_groups):
-        raise UserError(Problem("the learning rate is a tensor", "give a float"))
+        refuse("the learning rate is a tensor", "give a float")
     return [torch.tensor(g["lr"], dtype=torch.float64) for g in optimizer.param_groups]
-
-
-def refuse_shared(states: Sequence[StepTensor]) -> None:
-    """UserError if tensors are not on the CPU, or share memory."""
-    for one in states:
-        if one.tensor.device.type != "cpu":
-            reason = f"'{one.name}' is on the device {one.tensor.device}"
-            raise UserError(Problem(reason, "move the model to the CPU"))
-    found = [one for one in states if not isinstance(one.tensor, FakeTensor)]
-    found.sort(key=lambda one: one.tensor.data_ptr())
-    for before, after in pairwise(one for one in found if one.tensor.numel()):
-        if after.tensor.data_ptr() < before.tensor.data_ptr() + span_bytes(before.tensor):
-            reason = f"'{before.name}' and '{after.name}' share memory"
-            raise UserError(Problem(reason, "give one of them a copy (clone())"))
 
 
 def traced_step(
@@ -287,20 +278,26 @@ def traced_step(
         graph.erase_node(node)
         graph.erase_node(enter)
     graph.eliminate_dead_code(is_effect)
-    placeholders = graph.find_nodes(op="placeholder")
-    names = [one.name for one in (*states, *rates, *inputs)]
+    outside: dict[Node, StepTensor] = {}
+    nodes: dict[int, Node] = {}
+    for node in graph.find_nodes(op="get_attr"):
+        tensor = getattr(module, str(node.target))
+        first = nodes.setdefault(id(tensor), node)
+        outside.setdefault(first, StepTensor(first.name, tensor))
+        if node is not first:
+            node.replace_all_uses_with(first)
+            graph.erase_node(node)
+    given = (*states, *rates, *inputs, *outside.values())
+    placeholders = (*graph.find_nodes(op="placeholder"), *outside)
     results: Any = graph.output_node().args[0]
     loss, *gradients = results
-    constants = {
-        node.name: getattr(module, str(node.target)) for node in graph.find_nodes(op="get_attr")
-    }
     return TracedStep(
         graph,
         tuple(states),
         tuple(rates),
         tuple(inputs),
-        dict(zip(names, placeholders, strict=True)),
+        tuple(outside.values()),
+        {one.name: node for one, node in zip(given, placeholders, strict=True)},
         loss,
         dict(zip(trained, gradients, strict=True)),
-        constants,
     )
