@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Problem, UserError
-from ..planner.options import DEFAULT_PLANNER, SOLVER_SECONDS, SUMMARIES, spelled
+from ..planner.options import DEFAULT_PLANNER, SUMMARIES, spelled
 from ..quantize.ranges import METHODS
 from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
 from .values import (
@@ -140,14 +140,6 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="SIZE",
         help="find the fastest plan in SIZE bytes, for example 64K, with the buffer of "
         "--external-weights; fail if there is none (default: find the smallest pool)",
-    )
-    plan.add_argument(
-        "--solver-seconds",
-        type=seconds,
-        default=SOLVER_SECONDS,
-        metavar="S",
-        help="limit a solver, which only networks with branches need; the search may call several "
-        f"(default {SOLVER_SECONDS:g})",
     )
     plan.add_argument(
         "--plan-seconds",

@@ -59,7 +59,7 @@ def quick(graph: Graph, options: CompileOptions) -> Iterator[Plan]:
         yield fusion.in_rows(graph, options)
         return
     yield replace(single.plan(graph), planner="vmcu")
-    yield smallest_pool.plan(graph, min(options.solver_seconds, fusion.QUICK_SECONDS))
+    yield smallest_pool.plan(graph)
 
 
 def offers(graph: Graph, options: CompileOptions, best: Planning) -> Iterator[Offer]:

@@ -16,14 +16,11 @@ DEFAULT_PLANNER = "vmcu"
 # The planners of registry.py, for who chooses one.
 SUMMARIES = {
     "vmcu": "stages, order, directions and overlap for the smallest pool",
-    "model": "order and overlap without stages, as one integer program after MODeL",
     "single": "overlap in the file's order",
     "tflm": "TensorFlow Lite Micro's greedy arena",
     "tinyengine": "TinyEngine's first fit, depthwise in place",
     "hmcos": "HMCOS's order, whole tensors",
 }
-# What solvers may take, in seconds on a desktop computer.
-SOLVER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class CompileOptions:
     """The options of `vmcu build` for a plan, by their names there, and what else a plan is for.
 
     planner: one of SUMMARIES. ram: bytes that the pool may have, None for the smallest pool.
-    solver_seconds: limit of one call of a solver. plan_seconds: time after which the best plan so
+    plan_seconds: time after which the best plan so
     far is returned, None: the planner ends by itself. stream_input: the caller pushes the only
     input row by row. external_input: the input is outside the pool. tile_cost: the part of a
     model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
@@ -53,7 +50,6 @@ class CompileOptions:
 
     planner: str = DEFAULT_PLANNER
     ram: int | None = None
-    solver_seconds: float = SOLVER_SECONDS
     plan_seconds: float | None = None
     stream_input: bool = False
     external_input: bool = False

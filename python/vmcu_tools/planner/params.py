@@ -14,8 +14,8 @@ TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 
 @dataclass(frozen=True)
 class SearchParams:
-    """`_work` counts calls of layers: ten million take about a second. `_effort` is the constraint
-    solver's deterministic time, about a second on a desktop computer. `_share` is a part of 1."""
+    """`_work` counts calls of layers: ten million take about a second. `_insertions` count pieces
+    that ejection search places: 20,000 take about a second. `_share` is a part of 1."""
 
     reorder: bool = True
     """Search the execution order with the smallest peak; off: the file's order."""
@@ -71,14 +71,12 @@ class SearchParams:
 
     descending: bool = True
     """Layers on their own may run from their last row to their first."""
-    solver: bool = True
-    """Ask the constraint solver where sequential placement fails."""
-    pool_effort: float = 0.1
-    """For all offsets of a pool of given size. A placement is mostly found in a third of it."""
-    rolling_horizon: bool = True
-    """If that fails, place some dozen pieces at a time."""
-    packing_seconds: float = 1.0
-    """For the smallest pool, if there is no placement within the limit."""
+    ejection: bool = True
+    """Search offsets by ejection where sequential placement fails."""
+    pool_insertions: int = 4_000
+    """For all offsets of a pool of given size."""
+    packing_insertions: int = 8_000
+    """For each size on the way to the smallest pool, if there is no placement within the limit."""
     room_shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.65)
     """Of the limit, that stages are kept within where they can, in turn, until there is a
     placement."""
@@ -86,7 +84,7 @@ class SearchParams:
     """For a stage without a placement, try other tiles, and the fewest bytes that have one."""
     full_ring_first: bool = True
     """Gap repair also lets a stage's first layer fill its ring buffer before other calls."""
-    stage_effort: float = 0.03
+    stage_insertions: int = 2_000
     """For the offsets of one stage."""
 
     column_bands: bool = True

@@ -34,23 +34,14 @@ class Planner:
     streams: bool = False
 
 
-def _joint(graph: Graph, options: CompileOptions) -> Plan:
-    # Solvers take longer to load than most plans take, which ask none.
-    from .places import joint
-
-    return joint.plan(graph, options.solver_seconds)
-
-
 # What each is, is said in options.py.
 PLANNERS = {
     "vmcu": Planner(fusion.plan, streams=True),
-    "model": Planner(_joint),
     "single": Planner(lambda g, _: single.plan(g)),
     "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
     "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
     "hmcos": Planner(
-        lambda g, o: hmcos.plan(g, o.solver_seconds, o.params),
-        lambda g, o: hmcos.original(g, o.solver_seconds, o.params),
+        lambda g, o: hmcos.plan(g, o.params), lambda g, o: hmcos.original(g, o.params)
     ),
 }
 DEFAULTS = CompileOptions()
@@ -86,7 +77,7 @@ def make_plan(
 
         planned_by = search.plan
     if options.online:
-        planned_by = _one_by_one
+        planned_by = _online
     if options.hop:
         planned_by = unbounded.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
@@ -117,8 +108,8 @@ def make_plan(
     return plan
 
 
-def _one_by_one(graph: Graph, options: CompileOptions) -> Plan:
-    return online.plan(graph, options.solver_seconds)
+def _online(graph: Graph, _: CompileOptions) -> Plan:
+    return online.plan(graph)
 
 
 def _check_elsewhere(planner: str, graph: Graph) -> None:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 
 from ...graph import Graph, Node
 from ...ops import bind
-from ...placement import Buffer, Instance, place
 from ...plan.plan import Plan
 from ..params import SearchParams
 from ..places.lifetimes import lifetimes
 from ..places.order import Ordered, reordered, whole_cost
-from ..places.overlap import clearance
+from ..places.overlap import Clearance, clearance
+from ..places.pieces import Live, Piece, Way
+from ..places.smallest_pool import smallest_found
 from .foreign import ElementwiseLayer, ForeignLayer, foreign_plan
 from .sharing import bases_of, buffers_of
 from .whole import whole_plan
@@ -35,25 +36,29 @@ def heir(graph: Graph, node: Node) -> str | None:
     return next((name for name in node.inputs if lives[name].last == step), None)
 
 
-def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], int]:
+def bases_in(graph: Graph, heir: Heir) -> tuple[dict[str, int], int]:
     """Base addresses and the pool's bytes."""
     buffers = buffers_of(graph, heir)
-    problem = Instance(
-        tuple(Buffer(str(n), b.life.first, b.life.last + 1, b.size) for n, b in enumerate(buffers))
-    )
-    placement = place(problem, seconds=seconds, workers=1)
-    starts = [placement.offsets[str(n)] for n in range(len(buffers))]
-    return bases_of(buffers, starts), placement.height
+    pieces = []
+    for number, one in enumerate(buffers):
+        live = tuple(
+            Live(str(other), before.size, Clearance.apart(before.size, one.size))
+            for other, before in enumerate(buffers[:number])
+            if before.life.overlaps(one.life)
+        )
+        pieces.append(Piece(str(number), one.size, one.size, (Way(False, live),), True))
+    found = smallest_found(pieces, max(piece.bound() for piece in pieces))
+    return bases_of(buffers, [found.bases[piece.name] for piece in pieces]), found.pool
 
 
-def original(graph: Graph, seconds: float, params: SearchParams) -> Plan:
+def original(graph: Graph, params: SearchParams) -> Plan:
     """The plan in bytes as HMCOS's paper counts them: tensors, without scratch."""
-    return _original(reordered(graph, whole_cost, params), seconds)
+    return _original(reordered(graph, whole_cost, params))
 
 
-def _original(order: Ordered, seconds: float) -> Plan:
+def _original(order: Ordered) -> Plan:
     graph = order.graph
-    bases, pool = bases_in(graph, lambda node: heir(graph, node), seconds)
+    bases, pool = bases_in(graph, lambda node: heir(graph, node))
 
     def kernel_of(node: Node) -> type[ForeignLayer]:
         in_place = any(bases[name] == bases[node.outputs[0]] for name in node.inputs)
@@ -62,7 +67,7 @@ def _original(order: Ordered, seconds: float) -> Plan:
     return order.noted(foreign_plan("hmcos", graph, bases, pool, kernel_of))
 
 
-def plan(graph: Graph, seconds: float, params: SearchParams) -> Plan:
+def plan(graph: Graph, params: SearchParams) -> Plan:
     """HMCOS's order and rules for this library's kernels, which need scratch besides; an output
     takes its input's place only where their order of access allows it."""
     order = reordered(graph, whole_cost, params)
@@ -74,7 +79,7 @@ def plan(graph: Graph, seconds: float, params: SearchParams) -> Plan:
             return None
         return name
 
-    bases, pool = bases_in(graph, safe_heir, seconds)
-    counted = _original(order, seconds).pool_bytes
+    bases, pool = bases_in(graph, safe_heir)
+    counted = _original(order).pool_bytes
     note = f"HMCOS counts {counted:,} bytes, which excludes scratch."
     return order.noted(whole_plan("hmcos", graph, bases, pool, (note,)))

@@ -1,133 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement in a circle of given size: does everything fit?
+"""Placement in a circular pool of given size, by guided ejection search.
+
+Input: pieces, a size, a number of insertions. Output: offsets, or None. Algorithm: a piece is
+inserted at one of the bases at which it touches another piece or an end of the pool, in one of the
+directions of its step: where the pieces that are in its way weigh least. Those are ejected and
+inserted next. The weight of a piece grows each time that it ejects others, so that the same pieces
+do not eject each other for ever (placement/ejection.py has the same for linear pools). Complexity:
+an insertion is quadratic in the pieces alive together.
 
 In a circular pool two pieces have two distances, one each way round. A pair whose base_live -
-base_new must be at least `below` or at most `above` (see overlap.Clearance) is apart if one of the
-distances d + k * pool lies between `below` and pool + `above`: one integer, no case distinction.
-That makes the question for a given size much easier than the search for the smallest one.
+base_new must be at least `below` or at most `above` (see overlap.Clearance) therefore excludes one
+range of distances modulo the pool.
+
+Sums of weights are sums of whole numbers, and random numbers are Python's: each machine finds the
+same offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Sequence
 
-from ... import progress
-from ...plan.plan import SCRATCH_ALIGN
+import numpy as np
+
 from ..params import DEFAULT_PARAMS
-from .cpsat import can_solve, new_solver, solved
-from .overlap import Clearance
-from .pieces import Piece
+from .pieces import Piece, scratch_of, with_scratch_apart
 from .sequential import SequentialPlacement
 
-if TYPE_CHECKING:
-    # It takes longer to load than most plans take, which ask no solver.
-    from .constraints import cp_model
+SEED = 1
+# The weight that a piece gains when it ejects others; at first the largest piece has about as much.
+WEIGHT_STEP = 64
+# Insertions for each piece, at most: few pieces are soon placed if they can be.
+PIECE_INSERTIONS = 120
 
 
 class CircularPool:
-    """The constraint model of a list of pieces in a pool of `size` bytes. fixed: bases of other
-    pieces, by name."""
+    """The search for bases of a list of pieces in a pool of `size` bytes. near: by piece the
+    numbers of those that it may not be everywhere beside; low, high: by piece and direction of its
+    step, the first and last excluded distance to each of them."""
 
-    def __init__(self, pieces: Sequence[Piece], size: int, fixed: Mapping[str, int] | None = None):
-        from .constraints import cp_model
-
+    def __init__(self, pieces: Sequence[Piece], size: int):
         self.pieces, self.size = pieces, size
-        self.model = cp_model.CpModel()
-        self.bases = {piece.name: self.base(piece) for piece in pieces}
-        self.fixed = fixed or {}
-        self.turned = {piece.name: self.model.new_bool_var("") for piece in pieces}
-        self.scratch: dict[str, cp_model.IntVar] = {}
-        for piece in pieces:
-            self.add(piece)
+        self.items = with_scratch_apart(pieces)
+        count = len(self.items)
+        self.bases, self.placed = np.zeros(count, np.int64), np.zeros(count, bool)
+        self.ways = [0] * count
+        most = max((item.size for item in self.items), default=0) or 1
+        self.weights = np.array([1.0 + item.size * WEIGHT_STEP // most for item in self.items])
+        self.dice = random.Random(SEED).random
+        self._relate()
 
-    def base(self, piece: Piece) -> cp_model.IntVar:
-        """Where a piece starts; one that reaches around has an edge of a row at the pool's end."""
-        base = self.model.new_int_var(0, self.size - 1, piece.name)
-        if piece.align > 1:
-            units = self.model.new_int_var(0, self.size // piece.align, "")
-            self.model.add(base == units * piece.align)
-        inside = self.model.new_bool_var("")
-        self.model.add(base <= self.size - piece.size).only_enforce_if(inside)
-        if piece.whole:
-            self.model.add(inside == 1)
-        else:
-            rows = self.model.new_int_var(0, piece.size // piece.stride, "")
-            around = inside.negated()
-            self.model.add(base == self.size - rows * piece.stride).only_enforce_if(around)
-        return base
+    def _relate(self) -> None:
+        """Finds the excluded distances, and by piece with two directions the places in the arrays
+        of others that depend on its own."""
+        numbers = {item.name: number for number, item in enumerate(self.items)}
+        ids: list[list[int]] = [[] for _ in self.items]
+        ranges: list[list[list[tuple[int, int]]]] = [[[] for _ in item.ways] for item in self.items]
+        self.turning: list[list[tuple[int, int, list[tuple[int, int]]]]] = [[] for _ in self.items]
+        for new, item in enumerate(self.items):
+            for at, live in enumerate(item.ways[0].live):
+                held = numbers[live.name]
+                clearances = [way.live[at].clearance for way in item.ways]
+                for own, one in zip(ranges[new], clearances, strict=True):
+                    own.append((1 - one.below, -1 - one.above))
+                excluded = [(1 + one.above, one.below - 1) for one in clearances]
+                for other in ranges[held]:
+                    other.append(excluded[0])
+                if len(excluded) > 1:
+                    self.turning[new].append((held, len(ids[held]), excluded))
+                ids[new].append(held)
+                ids[held].append(new)
+        self.near = [np.array(one, np.int64) for one in ids]
+        tables = [np.array(one, np.int64).reshape(len(one), -1, 2) for one in ranges]
+        self.low = [table[:, :, 0] for table in tables]
+        self.high = [table[:, :, 1] for table in tables]
 
-    def add(self, piece: Piece) -> None:
-        """Constrains a piece in the directions in which its step may run, and its scratch."""
-        turned = self.turned[piece.name]
-        ways = {way.descending: way for way in piece.ways}
-        for descending, literal in ((False, turned.negated()), (True, turned)):
-            if descending not in ways:
-                self.model.add(turned == int(not descending))
-                continue
-            for live in ways[descending].live:
-                self.clear(live.name, self.bases[piece.name], live.clearance, [literal])
-        if piece.scratch:
-            offset = self.model.new_int_var(0, self.size - piece.scratch, "")
-            units = self.model.new_int_var(0, self.size // SCRATCH_ALIGN, "")
-            self.model.add(offset == units * SCRATCH_ALIGN)
-            self.scratch[piece.name] = offset
-            held = [(live.name, live.size) for live in piece.ways[0].live]
-            for name, size in [*held, (piece.name, piece.size)]:
-                self.clear(name, offset, Clearance.apart(size, piece.scratch), [])
+    def solve(self, insertions: int) -> SequentialPlacement | None:
+        """A placement, None if none was found with so many insertions."""
+        waiting = [*range(len(self.items))]
+        waiting.sort(key=lambda n: self.items[n].size * (1 + len(self.near[n])))
+        for _ in range(min(insertions, PIECE_INSERTIONS * len(waiting)) + len(waiting)):
+            if not waiting:
+                break
+            waiting += self.insert(waiting.pop())
+        return None if waiting else self._found()
 
-    def clear(
-        self,
-        live: str,
-        new: cp_model.IntVar,
-        clearance: Clearance,
-        when: list[Any],
-    ) -> None:
-        """Keeps something new as far from a live piece as `clearance` says, both ways round, where
-        all of `when` hold."""
-        round_ = self.model.new_int_var(-1, 1, "")
-        held = self.fixed[live] if live in self.fixed else self.bases[live]
-        distance = held - new + round_ * self.size
-        below, above = clearance.below, self.size + clearance.above
-        self.model.add_linear_constraint(distance, below, max(above, below)).only_enforce_if(*when)
-        if above < below:
-            self.model.add_bool_or([literal.negated() for literal in when])
+    def insert(self, number: int) -> list[int]:
+        """Puts a piece where what has to leave weighs least; returns what leaves."""
+        item = self.items[number]
+        placed = self.placed[self.near[number]]
+        near = self.near[number][placed]
+        weights, bases = self.weights[near], self.bases[near]
+        least, found = np.inf, (0, 0, near)
+        for way in range(len(item.ways)):
+            start = bases + self.low[number][way][placed]
+            length = self.high[number][way][placed] - self.low[number][way][placed]
+            places = self.candidates(item, np.concatenate((start - 1, start + length + 1)))
+            hit = (places[:, None] - start) % self.size <= length
+            noise = np.array([self.dice() for _ in range(len(places))])
+            # A whole number times noise of 1 to 2: free places come before all others.
+            cost = (1.0 + hit @ weights) * (1.0 + noise)
+            at = int(cost.argmin())
+            if cost[at] < least:
+                least, found = cost[at], (way, int(places[at]), near[hit[at]])
+        self.ways[number], self.bases[number], ejected = found
+        self.placed[number] = True
+        for held, at, excluded in self.turning[number]:
+            self.low[held][:, at], self.high[held][:, at] = excluded[self.ways[number]]
+        if len(ejected):
+            self.weights[number] += WEIGHT_STEP
+            self.placed[ejected] = False
+        return [int(one) for one in ejected]
 
-    def solve(self, effort: float) -> SequentialPlacement | None:
-        """A placement, None if there is none or none was found."""
-        solver = new_solver(effort)
-        if not solved(solver, self.model):
-            return None
+    def candidates(self, item: Piece, touching: np.ndarray) -> np.ndarray:
+        """Bases at which a piece touches something; of one that would reach around the pool's end,
+        the nearest with an edge of a row there."""
+        pool, last = self.size, self.size - item.size
+        bases = np.concatenate((touching % pool, (0, last)))
+        if item.align > 1:
+            bases = np.concatenate((bases - bases % item.align, bases + -bases % item.align))
+        around = bases > last
+        if item.whole or not around.any():
+            return bases[~around]
+        left = pool - bases[around]
+        up, down = left // item.stride * item.stride, -(-left // item.stride) * item.stride
+        bases = np.concatenate((bases[~around], pool - up[up > 0], pool - down[down <= pool]))
+        found: np.ndarray = bases[bases % item.align == 0]
+        return found
+
+    def _found(self) -> SequentialPlacement:
         search = SequentialPlacement(self.pieces, self.size, True)
-        search.bases = {name: solver.value(base) for name, base in self.bases.items()}
-        search.descending = {name: bool(solver.value(lit)) for name, lit in self.turned.items()}
-        search.scratch = {name: solver.value(offset) for name, offset in self.scratch.items()}
+        bases = {item.name: int(base) for item, base in zip(self.items, self.bases, strict=True)}
+        turned = {
+            item.name: item.ways[way].descending
+            for item, way in zip(self.items, self.ways, strict=True)
+        }
+        for piece in self.pieces:
+            search.bases[piece.name] = bases[piece.name]
+            search.descending[piece.name] = turned[piece.name]
+            if piece.scratch:
+                search.scratch[piece.name] = bases[scratch_of(piece.name)]
         return search
 
 
 def fits(
-    pieces: Sequence[Piece], size: int, effort: float = DEFAULT_PARAMS.pool_effort
+    pieces: Sequence[Piece], size: int, insertions: int = DEFAULT_PARAMS.pool_insertions
 ) -> SequentialPlacement | None:
-    """A placement in a circle of `size` bytes, if one is found with so much effort."""
-    if any(max(piece.size, piece.scratch) > size for piece in pieces) or not can_solve():
+    """A placement in a circle of `size` bytes, if one is found with so many insertions."""
+    if any(max(piece.size, piece.scratch) > size for piece in pieces):
         return None
-    return CircularPool(pieces, size).solve(effort)
+    return CircularPool(pieces, size).solve(insertions)
 
 
 def smallest(
-    pieces: Sequence[Piece], least: int, most: int, effort: float
+    pieces: Sequence[Piece], least: int, most: int, insertions: int
 ) -> SequentialPlacement | None:
     """A placement in the smallest circle found of less than `most` bytes, by bisection; None if
     there is none."""
     best = None
-    with progress.clock("solving", effort * max(most - least, 1).bit_length()) as watch:
-        bound = least
-        while least < most:
-            watch(bound, most)
-            size = (least + most) // 2
-            found = fits(pieces, size, effort)
-            if found is None:
-                least = size + 1
-            else:
-                best, most = found, size
+    while least < most:
+        size = (least + most) // 2
+        found = fits(pieces, size, insertions)
+        if found is None:
+            least = size + 1
+        else:
+            best, most = found, size
     return best

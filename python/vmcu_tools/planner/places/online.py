@@ -17,10 +17,10 @@ from .sequential import SequentialPlacement, plan_of
 MOST_LIVE = 16
 
 
-def plan(graph: Graph, seconds: float) -> Plan:
+def plan(graph: Graph) -> Plan:
     """The smallest pool found for layers one by one, with the tensors in the graph's order, which
     is what TensorFlow Lite Micro's planner goes by among tensors of one size."""
-    return in_file_order(smallest_pool.plan(graph, seconds))
+    return in_file_order(smallest_pool.plan(graph))
 
 
 def segments(graph: Graph) -> Plan | None:

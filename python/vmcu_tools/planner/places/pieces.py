@@ -88,6 +88,28 @@ def _of_layout(layout: Layout, both_ways: bool) -> list[Piece]:
     return _Builder(layout, both_ways).run()
 
 
+def scratch_of(output: str) -> str:
+    """The name of the piece that is the scratch of the step that makes a tensor."""
+    return f"scratch of {output}"
+
+
+def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces without scratch, each followed by its scratch, which keeps clear of all that is
+    alive."""
+    found = []
+    for piece in pieces:
+        found.append(replace(piece, scratch=0))
+        if piece.scratch:
+            held = [*((live.name, live.size) for live in piece.ways[0].live)]
+            live = tuple(
+                Live(name, size, Clearance.apart(size, piece.scratch))
+                for name, size in [*held, (piece.name, piece.size)]
+            )
+            ways, size = (Way(False, live),), piece.scratch
+            found.append(Piece(scratch_of(piece.name), size, size, ways, True, align=SCRATCH_ALIGN))
+    return found
+
+
 def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Piece, ...]:
     """Of a layout's pieces, those that are alive in a stage of several layers, by
     themselves."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest pool for a layout, by sequential placement and a constraint solver.
+"""The smallest pool for a layout, by sequential placement and ejection search.
 
 Input: a layout. Output: a plan. Sequential placement (sequential.py) tries to fit everything into
-the peak live bytes; for chains it does. Else the constraint solver (circular_pool.py) is asked for
-a circular pool of that size, then for ever smaller ones, linear before circular, by bisection from
-the smallest pool of sequential placement.
+the peak live bytes; for chains it does. Else ejection search (circular_pool.py) looks for offsets
+in a circular pool of that size, then for ever smaller pools, linear before circular, by bisection
+from the smallest pool of sequential placement.
 """
 
 from __future__ import annotations
@@ -15,41 +15,32 @@ from dataclasses import replace
 from ...graph import Graph
 from ...plan.plan import Plan
 from ..params import DEFAULT_PARAMS, SearchParams
-from . import circular_pool, rolling_horizon
+from . import circular_pool
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
 from .sequential import SequentialPlacement, plan_of
 
-# About how many circles are tried.
-SOLVER_SIZES = 10
-# Of more pieces the solver finds no linear pool within seconds; of more pairs that are alive
-# together, each counted in both directions of a step, no circular one either.
-SOLVER_PIECES, SOLVER_PAIRS = 160, 4000
 # How exact the walk's smallest pool is; whether tensors may reach around its end.
 POOL_STEP, WRAPS = 0.002, (False, True)
 
 
-def plan(graph: Graph, seconds: float) -> Plan:
+def plan(graph: Graph) -> Plan:
     """The smallest pool found for layers one by one, in the order whose worst step is smallest."""
     order = reordered(graph)
-    return order.noted(place("vmcu", Layout.singles(order.graph), seconds))
+    return order.noted(place("vmcu", Layout.singles(order.graph)))
 
 
-def place(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
-    """The smallest pool found for a layout.
-
-    `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
-    a desktop computer, and the same outcome on every machine. below: as packed() has it.
-    """
-    return walked(planner, layout) or packed(planner, layout, seconds, below)
+def place(planner: str, layout: Layout, below: int | None = None) -> Plan:
+    """The smallest pool found for a layout. below: as packed() has it."""
+    return walked(planner, layout) or packed(planner, layout, below)
 
 
-def linear(planner: str, layout: Layout, seconds: float) -> Plan:
+def linear(planner: str, layout: Layout) -> Plan:
     """The smallest pool found whose end no tensor reaches around."""
     rigid = linear_pieces(pieces_of(layout, both_ways=True))
     bound = max(piece.bound() for piece in rigid)
-    return plan_of(planner, layout, smallest_found(rigid, bound, seconds / SOLVER_SIZES), bound)
+    return plan_of(planner, layout, smallest_found(rigid, bound), bound)
 
 
 def linear_pieces(pieces: Sequence[Piece]) -> list[Piece]:
@@ -60,34 +51,32 @@ def linear_pieces(pieces: Sequence[Piece]) -> list[Piece]:
 def packed(
     planner: str,
     layout: Layout,
-    seconds: float,
     below: int | None = None,
     params: SearchParams = DEFAULT_PARAMS,
 ) -> Plan:
-    """The smallest pool found by sequential placement, or by the solver for a linear, then for a
-    circular pool. below: bytes of another plan: the solver is asked for fewer only."""
+    """The smallest pool found by sequential placement, or by ejection search for a linear, then for
+    a circular pool. below: bytes of another plan: ejection search looks for fewer only."""
     pieces = pieces_of(layout, params.descending)
     bound = max(piece.bound() for piece in pieces)
-    most, effort = below or most_of(pieces), seconds / SOLVER_SIZES if params.solver else 0.0
-    line = smallest_found(linear_pieces(pieces), bound, effort, most)
-    circle_ = smallest_found(pieces, bound, effort, min(line.pool, most))
+    most = below or most_of(pieces)
+    line = smallest_found(linear_pieces(pieces), bound, most, params)
+    circle_ = smallest_found(pieces, bound, min(line.pool, most), params)
     return plan_of(planner, layout, min(circle_, line, key=lambda found: found.pool), bound)
 
 
 def smallest_found(
-    pieces: Sequence[Piece], bound: int, effort: float, below: int | None = None
+    pieces: Sequence[Piece],
+    bound: int,
+    below: int | None = None,
+    params: SearchParams = DEFAULT_PARAMS,
 ) -> SequentialPlacement:
-    """The smallest pool that sequential placement finds, or the solver with so much effort for each
-    size that it is asked for, in fewer than `below` bytes."""
+    """The smallest pool that sequential placement finds, or ejection search in fewer than `below`
+    bytes."""
     known = smallest_sequential(pieces, bound)
-    if len(pieces) > SOLVER_PIECES or not effort:
-        return known
     most = known.pool if below is None else min(known.pool, below)
-    # Where one byte less is too little, a smaller pool is not worth the time that it takes.
-    first = circular_pool.fits(pieces, most - 1, effort) if most > bound else None
-    if first is None:
+    if not params.ejection or most <= bound:
         return known
-    return circular_pool.smallest(pieces, bound, first.pool, effort) or first
+    return circular_pool.smallest(pieces, bound, most, params.packing_insertions) or known
 
 
 def walked(
@@ -97,8 +86,8 @@ def walked(
     hopeful: Callable[[int], bool] = lambda size: True,
     params: SearchParams = DEFAULT_PARAMS,
 ) -> Plan | None:
-    """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
-    solver finds one. hopeful: whether the solver is worth asking for so many bytes."""
+    """A plan in no more than the worst step's bytes, or `limit` if that is more, if one is found.
+    hopeful: whether ejection search is worth its time in so many bytes."""
     free, ascending = pieces_of(layout, params.descending), pieces_of(layout, both_ways=False)
     bound = max(piece.bound() for piece in free)
     size = max(bound, limit)
@@ -107,20 +96,8 @@ def walked(
             search = SequentialPlacement(pieces, tried, wraps)
             if search.run():
                 return plan_of(planner, layout, search, bound)
-    if sum(len(way.live) for piece in free for way in piece.ways) > SOLVER_PAIRS:
-        return None
-    asked = params.solver and hopeful(size)
-    found = circular_pool.fits(free, size, params.pool_effort) if asked else None
-    return None if found is None else plan_of(planner, layout, found, bound)
-
-
-def rolled(
-    planner: str, layout: Layout, size: int, params: SearchParams = DEFAULT_PARAMS
-) -> Plan | None:
-    """A plan in `size` bytes, if the solver finds one for some pieces at a time."""
-    pieces = pieces_of(layout, params.descending)
-    bound = max(piece.bound() for piece in pieces)
-    found = rolling_horizon.fits(pieces, size, params.pool_effort) if bound <= size else None
+    asked = params.ejection and hopeful(size)
+    found = circular_pool.fits(free, size, params.pool_insertions) if asked else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

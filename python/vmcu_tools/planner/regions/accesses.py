@@ -7,12 +7,7 @@ from collections import Counter
 
 from ...plan.accesses import noted, traffic
 from ..places.layout import Group, Layout
-from ..places.pieces import stage_memory
-
-
-def scratch_of(output: str) -> str:
-    """The name of the piece that is the scratch of the layer on its own that makes a tensor."""
-    return f"scratch of {output}"
+from ..places.pieces import scratch_of, stage_memory
 
 
 def accesses(layout: Layout) -> Counter[str]:

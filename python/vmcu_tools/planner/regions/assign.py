@@ -1,33 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which memory each piece of a layout is in, so that what is accessed most is where it costs least.
 
-A program over one binary variable for each piece and memory. A memory must hold what is alive in it
-at each step: outputs may take the place of dying inputs that are in the same one, by what their
-layers' order of access allows. Stages of several layers are looked at call by call; calls are added
-to the program when a solution would need more there than there is. Whether there are places for all
-of them shows afterwards, see place.py.
+A memory must hold what is alive in it at each step: outputs may take the place of dying inputs that
+are in the same one, by what their layers' order of access allows. Stages of several layers are
+looked at call by call; calls are added to the problem when a solution would need more there than
+there is. Whether there are places for all of them shows afterwards, see place.py.
+
+Algorithm: pieces are assigned one by one, those with the most accesses for each byte first, to the
+cheapest memory that has room. Then, a counted number of times, some pieces of one step leave and
+are assigned again in a random order; what costs less is kept (ruin and recreate: Schrimpf et al.,
+"Record breaking optimization results using the ruin and recreate principle", Journal of
+Computational Physics 159, 2000).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...plan.pools import Region
-from ..places.constraints import cp_model
-from ..places.cpsat import new_solver, solved
 from ..places.layout import Layout
-from ..places.overlap import Clearance
-from ..places.pieces import Live, Piece, Way, memory_profile, pieces_of, stage_memory
-from .accesses import accesses, scratch_of
+from ..places.pieces import (
+    Piece,
+    memory_profile,
+    pieces_of,
+    stage_memory,
+    with_scratch_apart,
+)
+from .accesses import accesses
 
-# In the solver's deterministic measure of time, about seconds on a desktop computer, a round;
-# and how near the best an assignment has to be proven, a part.
-ASSIGN_EFFORT, ASSIGN_GAP = 1.0, 0.001
-# Costs are added up as integers, in such parts of a cycle.
-FINE = 16
+# How often some pieces are assigned again, and how many of a step at most.
+ASSIGN_ROUNDS, MOST_REASSIGNED = 400, 8
+SEED = 1
+# The cost of each byte that has no memory yet, in cycles: more than any accesses cost.
+UNASSIGNED = 2.0**40
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,25 +59,13 @@ class Assignment:
 
 def problem_of(layout: Layout) -> Problem:
     """What has to be assigned."""
-    pieces: list[Piece] = []
-    for piece in pieces_of(layout, both_ways=True):
-        pieces.append(replace(piece, scratch=0))
-        if piece.scratch:
-            pieces.append(_scratch(piece))
+    pieces = with_scratch_apart(pieces_of(layout, both_ways=True))
     levels = {
         number: _levels(layout, number)
         for number, group in enumerate(layout.groups)
         if group.trace is not None
     }
     return Problem(tuple(pieces), accesses(layout), levels)
-
-
-def _scratch(piece: Piece) -> Piece:
-    """A layer's scratch, which keeps clear of all that is alive."""
-    held = [*((live.name, live.size) for live in piece.ways[0].live), (piece.name, piece.size)]
-    size = piece.scratch
-    live = tuple(Live(name, own, Clearance.apart(own, size)) for name, own in held)
-    return Piece(scratch_of(piece.name), size, size, (Way(False, live),), True, align=4)
 
 
 def _levels(layout: Layout, number: int) -> dict[str, np.ndarray]:
@@ -106,12 +103,66 @@ def restricted(pieces: Sequence[Piece], names: set[str], floors: Mapping[str, in
     return found
 
 
+@dataclass(frozen=True)
+class Row:
+    """A moment at which a memory may be full: by piece its bytes then, and the piece that a step
+    makes, if it is one: number (-1: none), size, and the bytes that it may share with each other."""
+
+    held: Mapping[int, int]
+    made: int = -1
+    size: int = 0
+    shared: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def pieces(self) -> list[int]:
+        """The numbers of all pieces."""
+        return [*self.held, *([] if self.made < 0 else [self.made])]
+
+
+class Filling:
+    """By piece its memory, -1 for none, and by row and memory the bytes in it and those of them
+    that the step's output can share."""
+
+    def __init__(self, count: int, rows: Sequence[Row], sizes: Sequence[int]):
+        self.rows, self.sizes = rows, sizes
+        self.memory = [-1] * count
+        self.held = [[0] * len(sizes) for _ in rows]
+        self.shared = [[0] * len(sizes) for _ in rows]
+        self.rows_of: list[list[int]] = [[] for _ in range(count)]
+        for number, row in enumerate(rows):
+            for piece in row.pieces:
+                self.rows_of[piece].append(number)
+
+    def fits(self, piece: int, memory: int) -> bool:
+        """Whether a memory has room for a piece at each moment."""
+        for number in self.rows_of[piece]:
+            row = self.rows[number]
+            bytes_ = self.held[number][memory] + row.held.get(piece, 0)
+            if row.made == piece or (row.made >= 0 and self.memory[row.made] == memory):
+                shared = self.shared[number][memory] + row.shared.get(piece, 0)
+                bytes_ += max(0, row.size - shared)
+            if bytes_ > self.sizes[memory]:
+                return False
+        return True
+
+    def move(self, piece: int, memory: int) -> None:
+        """Takes a piece out of its memory and puts it into another, -1 for none."""
+        for there, sign in ((self.memory[piece], -1), (memory, 1)):
+            for number in self.rows_of[piece] if there >= 0 else ():
+                row = self.rows[number]
+                self.held[number][there] += sign * row.held.get(piece, 0)
+                self.shared[number][there] += sign * row.shared.get(piece, 0)
+        self.memory[piece] = memory
+
+
 class Assigner:
-    """The program. `sizes`: what pieces may take of each memory, which is less than it has where
+    """The search. `sizes`: what pieces may take of each memory, which is less than it has where
     places were not found."""
 
     def __init__(self, problem: Problem, regions: Sequence[Region]):
         self.problem, self.regions = problem, regions
+        self.numbers = {piece.name: number for number, piece in enumerate(problem.pieces)}
+        self.accesses = [problem.accesses[piece.name] for piece in problem.pieces]
         self.calls: set[tuple[int, int]] = set()
         for number, levels in problem.levels.items():
             total = sum(levels.values())
@@ -140,66 +191,73 @@ class Assigner:
         return missed
 
     def _solve(self, sizes: Sequence[int]) -> Assignment | None:
-        model = cp_model.CpModel()
-        memories = range(len(sizes))
-        chosen = {
-            piece.name: [model.new_bool_var("") for _ in memories] for piece in self.problem.pieces
-        }
-        for piece in self.problem.pieces:
-            model.add_exactly_one(chosen[piece.name])
-            for memory, size in enumerate(sizes):
-                if piece.size > size:
-                    model.add(chosen[piece.name][memory] == 0)
-        for memory, size in enumerate(sizes):
-            here = {name: variables[memory] for name, variables in chosen.items()}
-            for piece in self.problem.pieces:
-                _fit(model, piece, here, size)
-            for number, call in self.calls:
-                levels = self.problem.levels[number].items()
-                model.add(sum(int(level[call]) * here[name] for name, level in levels) <= size)
-        costs = [round(region.wait * FINE) for region in self.regions]
-        model.minimize(
-            sum(
-                self.problem.accesses[name] * cost * variable
-                for name, variables in chosen.items()
-                for cost, variable in zip(costs, variables, strict=True)
-                if cost
-            )
-        )
-        solver = new_solver(ASSIGN_EFFORT)
-        solver.parameters.relative_gap_limit = ASSIGN_GAP
-        if not solved(solver, model):
+        filling = Filling(len(self.problem.pieces), [*self._rows(sizes)], sizes)
+        self._search(filling, random.Random(SEED))
+        if -1 in filling.memory:
             return None
-        chosen_memory = {
-            name: next(number for number in memories if solver.value(variables[number]))
-            for name, variables in chosen.items()
-        }
-        waits = sum(
-            self.problem.accesses[name] * self.regions[number].wait
-            for name, number in chosen_memory.items()
-        )
-        return Assignment(chosen_memory, waits)
+        names = (piece.name for piece in self.problem.pieces)
+        memory = dict(zip(names, filling.memory, strict=True))
+        return Assignment(memory, sum(map(self._cost, range(len(memory)), filling.memory)))
 
+    def _search(self, filling: Filling, dice: random.Random) -> None:
+        """Assigns all pieces, as cheaply as is found."""
+        everything = range(len(self.problem.pieces))
+        first = (self._able(number, filling.sizes)[:1] for number in everything)
+        least = sum(self._cost(n, able[0]) for n, able in enumerate(first) if able)
+        self._assign(filling, sorted(everything, key=lambda n: (-self._density(n), n)))
+        cost = sum(map(self._cost, everything, filling.memory))
+        for _ in range(ASSIGN_ROUNDS if filling.rows else 0):
+            if cost <= least:
+                return
+            row = filling.rows[int(dice.random() * len(filling.rows))].pieces
+            out = [n for n in row if dice.random() * len(row) < MOST_REASSIGNED]
+            out += [n for n in everything if filling.memory[n] < 0 and n not in out]
+            before = [filling.memory[n] for n in out]
+            for number in out:
+                filling.move(number, -1)
+            self._assign(filling, sorted(out, key=lambda n: -self._density(n) * dice.random()))
+            change = sum(self._cost(n, filling.memory[n]) for n in out)
+            change -= sum(map(self._cost, out, before))
+            if change <= 0:
+                cost += change
+                continue
+            for number in out:
+                filling.move(number, -1)
+            for number, memory in zip(out, before, strict=True):
+                filling.move(number, memory)
 
-def _fit(
-    model: cp_model.CpModel, piece: Piece, here: Mapping[str, cp_model.IntVar], size: int
-) -> None:
-    """What is alive in a memory when a piece is made fits, as far as bytes can tell. In a stage of
-    several layers, what is alive call by call tells more."""
-    if piece.floor is not None:
-        return
-    held = {live.name: live.size for live in piece.ways[0].live}
-    if sum(held.values()) + piece.size <= size:
-        return
-    alive = sum(bytes_ * here[name] for name, bytes_ in held.items())
-    model.add(alive <= size)
-    shared = []
-    for name, bytes_ in _shared(piece).items():
-        both = model.new_bool_var("")
-        model.add_implication(both, here[name])
-        model.add_implication(both, here[piece.name])
-        shared.append(bytes_ * both)
-    model.add(alive + piece.size * here[piece.name] - sum(shared) <= size)
+    def _able(self, number: int, sizes: Sequence[int]) -> list[int]:
+        """The memories that are large enough for a piece."""
+        piece = self.problem.pieces[number]
+        return [memory for memory, size in enumerate(sizes) if piece.size <= size]
+
+    def _assign(self, filling: Filling, order: Sequence[int]) -> None:
+        """Puts each piece in turn into the cheapest memory that has room."""
+        for number in order:
+            able = self._able(number, filling.sizes)
+            memory = next((one for one in able if filling.fits(number, one)), -1)
+            filling.move(number, memory)
+
+    def _density(self, number: int) -> float:
+        return self.accesses[number] / max(self.problem.pieces[number].size, 1)
+
+    def _cost(self, number: int, memory: int) -> float:
+        """Cycles that a piece's accesses wait."""
+        if memory < 0:
+            return UNASSIGNED * max(self.problem.pieces[number].size, 1)
+        return self.accesses[number] * self.regions[memory].wait
+
+    def _rows(self, sizes: Sequence[int]) -> Iterator[Row]:
+        """The moments at which not all that is alive fits into each memory. In a stage of several
+        layers, what is alive call by call tells more than its pieces."""
+        for number, piece in enumerate(self.problem.pieces):
+            held = {self.numbers[live.name]: live.size for live in piece.ways[0].live}
+            if piece.floor is None and sum(held.values()) + piece.size > min(sizes):
+                shared = {self.numbers[name]: size for name, size in _shared(piece).items()}
+                yield Row(held, number, piece.size, shared)
+        for stage, call in sorted(self.calls):
+            levels = self.problem.levels[stage].items()
+            yield Row({self.numbers[name]: int(level[call]) for name, level in levels})
 
 
 def _shared(piece: Piece) -> dict[str, int]:

@@ -12,14 +12,12 @@ from ...plan.plan import Plan
 from ...plan.pools import Region, pools_of
 from ..places import circular_pool
 from ..places.layout import Layout
-from ..places.pieces import Piece, pieces_of
+from ..places.pieces import Piece, pieces_of, scratch_of
 from ..places.sequential import SequentialPlacement, plan_of
-from ..places.smallest_pool import SOLVER_PIECES
-from .accesses import scratch_of
 from .assign import Assigner, Assignment, Problem, restricted
 
-# In the solver's deterministic measure of time, for each pool.
-MEMORY_EFFORT = 3.0
+# Of ejection search, for each pool.
+MEMORY_INSERTIONS = 16_000
 # By which part less of a memory is used each time that there are no places in it, and how often.
 MEMORY_STEP, MEMORY_TRIES = 0.03, 12
 
@@ -75,22 +73,13 @@ def in_one(pieces: Sequence[Piece], capacity: int) -> SequentialPlacement | None
         search = SequentialPlacement(tried, bound, wraps)
         if search.run():
             return search
-    if len(pieces) <= SOLVER_PIECES:
-        found = circular_pool.fits(pieces, bound) or circular_pool.fits(
-            pieces, capacity, MEMORY_EFFORT
-        )
-        if found is not None and found.pool == capacity:
-            return circular_pool.smallest(pieces, bound, capacity, MEMORY_EFFORT / 10) or found
-        if found is not None:
-            return found
-    return next(
-        (
-            w
-            for w in (SequentialPlacement(pieces, capacity, wraps) for wraps in (False, True))
-            if w.run()
-        ),
-        None,
-    )
+    walks = (SequentialPlacement(pieces, capacity, wraps) for wraps in (False, True))
+    found = circular_pool.fits(pieces, bound)
+    found = found or circular_pool.fits(pieces, capacity, MEMORY_INSERTIONS)
+    found = found or next((walk for walk in walks if walk.run()), None)
+    if found is None or found.pool == bound:
+        return found
+    return circular_pool.smallest(pieces, bound, capacity, MEMORY_INSERTIONS // 10) or found
 
 
 def _ascending(piece: Piece) -> Piece:

@@ -5,8 +5,8 @@ Input: the search over a graph's partitions and a limit in bytes. Output: a plan
 or the smallest plan found. Peak live bytes are no placement: each tensor is contiguous, so a stage
 may have none within its peak. Gap repair then looks for another stage of the same layers that has
 one: with other tiles, or with the first layer ahead (layout.Cut). It bisects the fewest bytes in
-which one has, stage by stage. Each question is a sequential placement, then a constraint solver
-for a circular pool (sequential.py, circular_pool.py), so repair takes time in stages times tiles.
+which one has, stage by stage. Each question is a sequential placement, then an ejection search
+in a circular pool (sequential.py, circular_pool.py), so repair takes time in stages times tiles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..places import circular_pool
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, most_of, pieces_in, pieces_of
 from ..places.sequential import SequentialPlacement
-from ..places.smallest_pool import packed, rolled, walked
+from ..places.smallest_pool import packed, walked
 from .partition import Partitioner
 
 Cuts = tuple[Cut, ...]
@@ -50,7 +50,7 @@ class Allocator:
 
     def smallest_plan(self, limit: int, worth: int | None = None) -> Plan:
         """The plan within a limit, or the smallest found above it. worth: a plan of as many bytes
-        is of no use, so that the solver is asked for fewer only."""
+        is of no use, so that ejection search looks for fewer."""
         plan = self.plan_within(limit)
         if plan is not None:
             return plan
@@ -67,9 +67,6 @@ class Allocator:
             return None
         layout = layout or self.partitioner.layout(cuts)
         plan = walked("vmcu", layout, limit, lambda size: self.is_hopeful(cuts, size), self.params)
-        rolling = self.params.solver and self.params.rolling_horizon
-        if plan is None and rolling and self.is_hopeful(cuts, limit):
-            plan = rolled("vmcu", layout, limit, self.params)
         if plan is None:
             self.unplaced[cuts] = layout, limit
         return plan
@@ -77,12 +74,11 @@ class Allocator:
     def packed(self, limit: int, worth: int | None, best: Plan | None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
         `limit` bytes. worth: as smallest_plan() has it; best: a plan that is known."""
-        share = self.params.packing_seconds / len(self.unplaced)
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
                 continue
             below = worth if best is None else min(best.pool_bytes, worth or best.pool_bytes)
-            plan = packed("vmcu", layout, share, below, self.params)
+            plan = packed("vmcu", layout, below, self.params)
             best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
             if best.pool_bytes <= limit:
                 break
@@ -142,11 +138,10 @@ class Allocator:
         if (pieces, size) not in self.placeable:
             # The walk is soon over, and mostly finds a placement if there is one.
             walked = any(SequentialPlacement(pieces, size, wraps).run() for wraps in (False, True))
-            asked = self.params.solver and not walked
-            solved = (
-                asked and circular_pool.fits(pieces, size, self.params.stage_effort) is not None
+            self.placeable[pieces, size] = walked or (
+                self.params.ejection
+                and circular_pool.fits(pieces, size, self.params.stage_insertions) is not None
             )
-            self.placeable[pieces, size] = walked or solved
         return self.placeable[pieces, size]
 
     def fewest_bytes(self, pieces: Pieces, least: int, most: int) -> int:

@@ -36,8 +36,6 @@ from .variants import (
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
 # Tiles that are whole rows.
 ROWS = (None,)
-# Of solvers, in seconds, where a plan is to come soon.
-QUICK_SECONDS = 1.0
 
 
 def plan(graph: Graph, options: CompileOptions) -> Plan:
@@ -49,7 +47,7 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     params = options.params
     order = reordered(graph, params=params) if params.reorder else Ordered(graph, 0, 0)
     if not order.graph.nodes:
-        return place("vmcu", Layout(order.graph, ()), options.solver_seconds)
+        return place("vmcu", Layout(order.graph, ()))
     if options.external_input:
         best = best_of_variants(fetched(order.graph), options)
         return order.noted(replace(best, original=order.graph))
@@ -65,7 +63,7 @@ def in_rows(graph: Graph, options: CompileOptions) -> Plan:
     partitioner = Partitioner(graph, options.stream_input, replace(options.params, tiles=ROWS))
     least = check_streamable(graph, partitioner.least(ROWS, UNLIMITED))
     layout = Layout(graph, partitioner.cheapest(least), options.stream_input)
-    return walked("vmcu", layout, least) or packed("vmcu", layout, QUICK_SECONDS)
+    return walked("vmcu", layout, least) or packed("vmcu", layout)
 
 
 def with_whole_input(graph: Graph, options: CompileOptions, streamed: Plan) -> Plan:
@@ -199,7 +197,7 @@ def plan_of_layers(graph: Graph, options: CompileOptions, below: int) -> Plan | 
     if order.graph.nodes == graph.nodes:
         return None
     layout = Layout.singles(order.graph)
-    return order.noted(place("vmcu", layout, options.solver_seconds, below))
+    return order.noted(place("vmcu", layout, below))
 
 
 def plan_by_trade_off(variant: Variant) -> Plan:

@@ -43,10 +43,10 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
         graph = turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
     endless = endless_part(few) if few.endless else few
-    found = [_placed(endless, cut, options, few.endless > 0) for cut in _cuts(endless)]
+    found = [_placed(endless, cut, few.endless > 0) for cut in _cuts(endless)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
     if few.endless:
-        best = behind(few, best, options)
+        best = behind(few, best)
     return _tall(best, graph, options.hop)
 
 
@@ -78,7 +78,7 @@ def _cuts(graph: Graph) -> list[Cut]:
     ]
 
 
-def _placed(graph: Graph, cut: Cut, options: CompileOptions, straight: bool) -> Plan:
+def _placed(graph: Graph, cut: Cut, straight: bool) -> Plan:
     """A plan in a pool whose end tensors may reach around, if not `straight`."""
     layout = Layout(graph, (cut,), streamed=True)
     trace = layout.groups[0].trace
@@ -89,7 +89,7 @@ def _placed(graph: Graph, cut: Cut, options: CompileOptions, straight: bool) -> 
         if in_hop(trace, trace.homes[number].owner)[1] is None
     )
     placed = linear if straight else place
-    return replace(placed("vmcu", layout, options.solver_seconds), kept=kept)
+    return replace(placed("vmcu", layout), kept=kept)
 
 
 def _cost(plan: Plan) -> float:

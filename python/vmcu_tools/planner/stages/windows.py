@@ -22,21 +22,16 @@ from .fusion import best_of_variants
 STATE = "what the stage that never ends keeps"
 
 
-def planned(tall: Graph, front: Plan, options: CompileOptions) -> Plan:
+def planned(tall: Graph, front: Plan) -> Plan:
     """The plan of a graph whose first nodes go on and on as `front` has them, in a pool whose end
     nothing reaches around."""
     states = tall.remembered
     size = front.pool_bytes + sum(tall.tensors[name].bytes for name in states.values())
-    rest = _plan_of(_behind(tall, size), options)
+    rest = widened(best_of_variants(_behind(tall, size), CompileOptions()))
     state = rest.placements[STATE].base
     if state % SCRATCH_ALIGN:
         raise PlanError(f"{STATE} begins at byte {state}, where no scratch can")
     return _joined(tall, front, rest, state)
-
-
-def _plan_of(graph: Graph, options: CompileOptions) -> Plan:
-    plain = CompileOptions(solver_seconds=options.solver_seconds)
-    return widened(best_of_variants(graph, plain))
 
 
 def _behind(tall: Graph, state: int) -> Graph:
