@@ -52,7 +52,7 @@ TITLES = {
 
 LIMITS = "ablation-limits"
 # Techniques that count where a limit on RAM or multiply-accumulates is hard to meet.
-WITHIN = ("rolling horizon", "smaller stages for room", "search of bands", "recomputation")
+WITHIN = ("ejection search", "smaller stages for room", "search of bands", "recomputation")
 IMAGENET, VWW, CUT = "mcunet-imagenet-320kb", "mlperf-tiny-vww", "mobilenetv2-0.35-144-cut"
 
 # What each technique is without.
@@ -71,8 +71,7 @@ OFF: dict[str, dict[str, object]] = {
     "equal stages": {"equal_stages": False},
     "low limits first": {"low_limits_first": False},
     "skip placeable layers": {"skip_placeable": False},
-    "constraint solver": {"solver": False},
-    "rolling horizon": {"rolling_horizon": False},
+    "ejection search": {"ejection": False},
     "smaller stages for room": {"room_shares": (1.0,)},
     "gap repair": {"gap_repair": False},
     "full ring first": {"full_ring_first": False},

@@ -36,7 +36,7 @@ from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
 from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
-from vmcu_tools.planner.params import DEFAULT_PARAMS, SearchParams  # noqa: E402
+from vmcu_tools.planner.params import SearchParams  # noqa: E402
 from vmcu_tools.planner.places import smallest_pool  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
@@ -54,8 +54,6 @@ NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
 ANY_TILES = 9.0
 DAGS, SHORT, LONG = 40, 16, 48
 BEAM = 3
-# Of the solver.
-SECONDS = 1.0
 
 
 def networks() -> Iterator[Graph]:
@@ -142,13 +140,11 @@ def places() -> Table:
             or SequentialPlacement(free, bound, True).run()
         ):
             over["walk"].append(1.0)
-        line = smallest_pool.smallest_found(
-            smallest_pool.linear_pieces(free), bound, DEFAULT_PARAMS.pool_effort
-        )
+        line = smallest_pool.smallest_found(smallest_pool.linear_pieces(free), bound)
         over["line"].append(line.pool / bound)
-        over["circle"].append(smallest_pool.packed("vmcu", layout, SECONDS).pool_bytes / bound)
+        over["circle"].append(smallest_pool.packed("vmcu", layout).pool_bytes / bound)
     rows = [("walk alone", f"{len(over['walk'])} of {DAGS}", "-")]
-    for name, title in (("line", "solver, linear pool"), ("circle", "then for a circular pool")):
+    for name, title in (("line", "ejection, linear pool"), ("circle", "then for a circular pool")):
         at = sum(value == 1.0 for value in over[name])
         rows.append((title, f"{at} of {DAGS}", f"{100 * (np.mean(over[name]) - 1):.2f} %"))
     columns = ("placement", "graphs at their bound", "above it on average")

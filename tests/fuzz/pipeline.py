@@ -60,7 +60,6 @@ KINDS = (*FILES, *GRAPHS)
 LAYERS = 14
 # Of the processor, whatever else the machine does.
 HANG_SECONDS = 120
-SOLVER_SECONDS = 1.0
 # Beside those with a pattern.
 RANDOM_SAMPLES = 2
 WAYS = 3
@@ -88,7 +87,6 @@ class Way:
 
     def plan(self, graph: Graph) -> Plan:
         options = CompileOptions(
-            solver_seconds=SOLVER_SECONDS,
             stream_input=self.stream_input,
             tile_cost=self.tile_cost,
             extra_macs=self.extra_macs,

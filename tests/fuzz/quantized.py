@@ -53,7 +53,7 @@ def outcome(seed: int, folder: Path) -> str:
             raise WrongError(f"a refusal that cannot be followed: {text}") from error
         return "refused"
     try:
-        plan = compile_model(target, CompileOptions(ram=None, solver_seconds=1.0))
+        plan = compile_model(target, CompileOptions(ram=None))
         emit(plan, "network")
         found = verify(plan, "virtual", 3, 1, seed)
     except UserError as error:

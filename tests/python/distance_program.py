@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pulp
 from access_relation import Access
 from vmcu_tools.placement.highs import quieten
-from vmcu_tools.planner.places.joint import pulp
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def test_time_that_is_over_gives_the_best_so_far() -> None:
     VirtualMcu(plan).prove()
     assert plan.notes[-1] == anytime.OVER.format(9)
     assert took <= 9.0
-    assert plan.pool_bytes == anytime.smallest_pool.plan(GRAPH, fusion.QUICK_SECONDS).pool_bytes
+    assert plan.pool_bytes == anytime.smallest_pool.plan(GRAPH).pool_bytes
 
 
 def test_a_planner_that_ends_by_itself_gives_what_it_gives_without_a_limit() -> None:

@@ -71,7 +71,6 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
     others |= {
-        "solver_seconds",
         "product",
         "model_version",
         "all",

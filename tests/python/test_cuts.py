@@ -231,7 +231,7 @@ def test_every_network_has_a_plan(seed: int) -> None:
     graph = AnyNetwork(seed, layers=8).made
     for streamed in ways_to_feed(graph):
         try:
-            make_plan(graph, CompileOptions(solver_seconds=1.0, stream_input=streamed))
+            make_plan(graph, CompileOptions(stream_input=streamed))
         except UserError as error:
             assert streamed and "cannot be streamed" in str(error)
 
@@ -267,18 +267,18 @@ def test_what_is_there_before_and_after_a_stage(seed: int) -> None:
             assert held == needed(graph, streamed, first, stop)
 
 
-def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
+def test_no_search_for_all_where_a_part_has_no_placement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Within a limit: who looks for the smallest pool spends more on all than on a part."""
     failed: list[tuple[set[tuple[str, int]], int]] = []
     solve = circular_pool.CircularPool.solve
 
-    def watched(self: circular_pool.CircularPool, effort: float) -> SequentialPlacement | None:
+    def watched(self: circular_pool.CircularPool, insertions: int) -> SequentialPlacement | None:
         pieces = {(piece.name, piece.size) for piece in self.pieces}
-        if effort == DEFAULT_PARAMS.pool_effort:
+        if insertions == DEFAULT_PARAMS.pool_insertions:
             assert not any(part < pieces and self.size <= size for part, size in failed)
-        found = solve(self, effort)
+        found = solve(self, insertions)
         if found is None:
             failed.append((pieces, self.size))
         return found

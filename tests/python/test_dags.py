@@ -9,17 +9,16 @@ import sys
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, OWN, network_file
+from joint_program import layers_one_by_one
 from seconds import at_most
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others import hmcos, tflm
-from vmcu_tools.planner.places import joint
 from vmcu_tools.planner.places.lifetimes import lifetimes
 from vmcu_tools.planner.places.order import reordered, whole_cost
-from vmcu_tools.planner.registry import PLANNERS, make_plan
+from vmcu_tools.planner.registry import make_plan
 
 from scripts import script
 
@@ -30,7 +29,6 @@ MODEL_NAMES = [
     pytest.param(name, marks=[pytest.mark.slow] if name == "transformer" else [])
     for name in (*MODELS, *OWN)
 ]
-SECONDS = 0.2
 
 
 @functools.cache
@@ -40,8 +38,8 @@ def dag(seed: int) -> Graph:
 
 
 @functools.cache
-def model_plan(seed: int) -> Plan:
-    return joint.plan(dag(seed), SECONDS)
+def single_plan(seed: int) -> Plan:
+    return layers_one_by_one(dag(seed))
 
 
 def live_peak(graph: Graph) -> int:
@@ -74,7 +72,7 @@ def test_nothing_is_fragmented() -> None:
     gaps = []
     for seed in range(COUNT):
         assert 20 <= len(dag(seed).tensors) <= 64
-        plan = model_plan(seed)
+        plan = single_plan(seed)
         assert plan.pool_bytes <= best_peak(seed), seed
         gaps.append(gap(plan) / plan.pool_bytes)
     assert sum(share == 0 for share in gaps) >= 0.8 * COUNT
@@ -86,15 +84,15 @@ def test_order_and_placement_save_where_order_matters() -> None:
     for seed in range(COUNT):
         if best_peak(seed) < live_peak(dag(seed)):
             greedy = tflm.original(dag(seed)).pool_bytes
-            saved.append(1 - model_plan(seed).pool_bytes / greedy)
+            saved.append(1 - single_plan(seed).pool_bytes / greedy)
     assert len(saved) >= COUNT / 2
     assert sum(saved) / len(saved) >= 0.2
 
 
 @pytest.mark.parametrize("seed", SOME)
 def test_the_default_is_never_worse(seed: int) -> None:
-    plan = make_plan(dag(seed), CompileOptions(solver_seconds=SECONDS))
-    assert plan.pool_bytes <= model_plan(seed).pool_bytes
+    plan = make_plan(dag(seed))
+    assert plan.pool_bytes <= single_plan(seed).pool_bytes
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
@@ -103,9 +101,9 @@ def test_models_have_no_gap_and_are_planned_in_time(name: str) -> None:
     graph = optimize(load(network_file(name)))
     # Three times what planning takes where nothing else runs: a neighbour may slow a machine down.
     most = 6.0 if name.startswith("mlperf") else 40.0
-    for planner, share in (("vmcu", 0.02), ("model", 0.0)):
+    for planned, share in ((make_plan, 0.02), (layers_one_by_one, 0.0)):
         with at_most(most):
-            plan = PLANNERS[planner].plan(graph, CompileOptions())
+            plan = planned(graph)
         assert gap(plan) == plan.gap <= share * plan.pool_bytes
 
 

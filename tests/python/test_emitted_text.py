@@ -95,7 +95,7 @@ def test_two_stages_have_schedules_of_their_own() -> None:
     """What is emitted is proven, each stage by its own calls."""
     graph = wide(1)
     cuts = (Cut(0, 2, 64), Cut(2, 4, 32), Cut(4, 5), Cut(5, 6), Cut(6, 7))
-    emitted = emit(smallest_pool.place("vmcu", Layout(graph, cuts), 1.0), "m")
+    emitted = emit(smallest_pool.place("vmcu", Layout(graph, cuts)), "m")
     first, second = tables.read(emitted.files, "m").values["m_stages"][:2]
     assert 0 == first["parts"].index < second["parts"].index == first["part_count"]
     assert 0 == first["schedule"].index < second["schedule"].index

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from drawn import seeds
+from joint_program import layers_one_by_one
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools import oracle
@@ -97,7 +98,7 @@ class Network(Builder):
 def whole_network(graph: Graph, tile: Tile, streamed: bool) -> Plan:
     """All layers in one stage."""
     layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), streamed)
-    return smallest_pool.place("vmcu", layout, 5.0)
+    return smallest_pool.place("vmcu", layout)
 
 
 def narrow_chain() -> Graph:
@@ -178,7 +179,7 @@ def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
     for tile in TILES:
         stops = [*sorted(rng.choice(np.arange(1, count), 2, replace=False).tolist()), count]
         cuts = (Cut(*ends, tile) for ends in itertools.pairwise([0, *stops]))
-        plan = smallest_pool.place("vmcu", Layout(graph, tuple(cuts)), 1.0)
+        plan = smallest_pool.place("vmcu", Layout(graph, tuple(cuts)))
         VirtualMcu(plan).prove()
         expect_every_tensor(plan)
 
@@ -200,7 +201,7 @@ def test_plans(seed: int, streamed: bool) -> None:
     expect_every_tensor(plan)
     expect_meaning(plan, HOST)
     if not streamed:
-        assert plan.pool_bytes <= make_plan(graph, CompileOptions(planner="model")).pool_bytes
+        assert plan.pool_bytes <= layers_one_by_one(graph).pool_bytes
 
 
 def shrunk(plan: Plan) -> list[Plan]:
@@ -471,7 +472,7 @@ def test_a_large_network_in_64_kilobytes() -> None:
 @pytest.mark.slow
 def test_a_large_network_in_47_000_bytes() -> None:
     """With at most one percent of its multiply-accumulates done twice. Its bands have places, but
-    the walk does not find them, and what a solver sees at once are too many pieces."""
+    sequential placement does not find them, but ejection search does."""
     plan = compile_model(
         network_file("mcunet-imagenet-320kb"), CompileOptions(stream_input=True, ram=47000)
     )

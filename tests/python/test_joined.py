@@ -46,7 +46,7 @@ def test_tiles(count: int, axis: int, in_tiles: bool) -> None:
     assert (layout.ring_bytes(joined.name) < 3 * joined.row_bytes) == in_tiles
     for part in parts:
         assert (layout.ring_bytes(part.name) < part.row_bytes) == in_tiles
-    plan = smallest_pool.place("vmcu", layout, 5.0)
+    plan = smallest_pool.place("vmcu", layout)
     VirtualMcu(plan).prove()
     inputs = random_inputs(graph, 1)
     wanted = reference.run(graph, inputs)[graph.outputs[0].tensor]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the solver where the walk finds no places in the bytes of the worst step."""
+"""Ejection search for the smallest pool, where no placement is found in the worst step's bytes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from random_graphs import convolution
 from vmcu_tools.graph import Window
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
-from vmcu_tools.planner.places import circular_pool, joint, smallest_pool
+from vmcu_tools.planner.places import circular_pool, smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.planner.places.order import Ordered, reordered
+from vmcu_tools.planner.places.order import reordered
 from vmcu_tools.planner.places.pieces import Piece, pieces_in, pieces_of, stage_memory
 from vmcu_tools.planner.places.sequential import SequentialPlacement
 
-# Of the solver; whoever wants nothing but a gap needs less than who wants it as small as can be.
-SECONDS = 0.2
 # Graphs of builders/dags.py that have a gap after all: seed and nodes.
 WITH_GAP = (19, 28)
 
@@ -39,8 +37,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     sizes: list[tuple[int, bool]] = []
     fits = circular_pool.fits
 
-    def logged(pieces: list[Piece], size: int, effort: float = 0.1) -> SequentialPlacement | None:
-        found = fits(pieces, size, effort)
+    def logged(
+        pieces: list[Piece], size: int, insertions: int = 4_000
+    ) -> SequentialPlacement | None:
+        found = fits(pieces, size, insertions)
         sizes.append((size, found is not None))
         return found
 
@@ -61,37 +61,21 @@ def test_a_stages_pieces_have_what_is_alive_beside_it() -> None:
     assert found == {x.name, late.name, first.name, last.name, stage_memory(1)}
 
 
-def test_the_solver_is_not_asked_for_what_is_known(asked: list[tuple[int, bool]]) -> None:
-    plan = smallest_pool.packed("vmcu", singles(), SECONDS)
+def test_no_search_for_what_is_known(asked: list[tuple[int, bool]]) -> None:
+    plan = smallest_pool.packed("vmcu", singles())
     assert plan.pool_bytes > smallest_pool.least(plan), "this one has no gap any more"
     free, bound = pieces()
     walked = smallest_pool.smallest_sequential(smallest_pool.linear_pieces(free), bound).pool
     assert asked[0][0] == walked - 1 and all(bound <= size < walked for size, _ in asked)
     asked.clear()
-    smallest_pool.packed("vmcu", singles(), SECONDS, plan.pool_bytes)
+    smallest_pool.packed("vmcu", singles(), plan.pool_bytes)
     assert asked == [(plan.pool_bytes - 1, False)] * 2, "a linear, then a circular pool"
 
 
 def test_nothing_reaches_around_the_end_of_a_linear_pool() -> None:
-    plan = smallest_pool.linear("vmcu", singles(), SECONDS)
+    plan = smallest_pool.linear("vmcu", singles())
     bound = smallest_pool.smallest_sequential(*pieces(), (False,)).pool
     assert plan.pool_bytes <= bound
     for placement in plan.placements.values():
         assert 0 <= placement.base <= plan.pool_bytes - placement.ring
     VirtualMcu(plan).prove()
-
-
-def test_one_order_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = reordered(Dag(*WITH_GAP).graph())
-    orders = []
-    place = smallest_pool.place
-
-    def logged(planner: str, layout: Layout, *others: object) -> object:
-        orders.append(layout.graph.nodes)
-        return place(planner, layout, *others)
-
-    monkeypatch.setattr(smallest_pool, "place", logged)
-    monkeypatch.setattr(joint, "reordered", lambda *_: Ordered(order.graph, 0, 0))
-    monkeypatch.setattr(joint, "MOST_NODES", 0)
-    joint.plan(order.graph, SECONDS)
-    assert len(orders) == 1

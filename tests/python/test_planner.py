@@ -7,7 +7,9 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
+import pulp
 import pytest
+from joint_program import dataflow_of, layers_one_by_one, plan_from
 from random_builder import Builder
 from random_graphs import LAYERS, convolution, disjoint, plan_at, random_layers
 from random_networks import wide
@@ -23,8 +25,8 @@ from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.placement.program import Program
 from vmcu_tools.plan.plan import Placement, Plan
-from vmcu_tools.planner.options import SOLVER_SECONDS, CompileOptions
-from vmcu_tools.planner.places import joint, smallest_pool
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.quant import FixedPoint, FixedSum
@@ -33,7 +35,7 @@ TICKS = 1 << 40
 
 # Of a replay, in sizes of the largest tensor.
 MOST_MEMORY = 45
-SOLVER = "highs" if joint.pulp.HiGHS(msg=False).available() else "cbc"
+SOLVER = "highs" if pulp.HiGHS(msg=False).available() else "cbc"
 
 
 def brute_clearance(layer: Layer, index: int) -> Clearance:
@@ -147,26 +149,26 @@ def test_plans_of_branching_networks_hold(planner: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 2, 3, 6])
 def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
-    """Order search and constraint model, one after the other, against MODeL's one program."""
+    """Order search and ejection search, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
-    known = smallest_pool.plan(graph, SOLVER_SECONDS)
-    proof = Program(joint.dataflow_of(graph), known.pool_bytes + 50).solve(SOLVER, 60)
+    known = smallest_pool.plan(graph)
+    proof = Program(dataflow_of(graph), known.pool_bytes + 50).solve(SOLVER, 60)
     assert proof.bound == known.pool_bytes == smallest_pool.least(known)
-    plan = joint.plan_from(graph, proof)
+    plan = plan_from(graph, proof)
     assert plan.pool_bytes == proof.bound
     VirtualMcu(plan).prove()
 
 
 def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """CBC leaves one when its time is over, and pulp calls it feasible."""
-    program = Program(joint.dataflow_of(Network(0, 6).graph()), 1 << 20)
+    program = Program(dataflow_of(Network(0, 6).graph()), 1 << 20)
     solve = program.ilp.solve
 
     def ended(solver: object) -> None:
         solve(solver)
         for variable in program.ilp.variables():
             variable.varValue = 0.5
-        program.ilp.sol_status = joint.pulp.LpSolutionIntegerFeasible
+        program.ilp.sol_status = pulp.LpSolutionIntegerFeasible
 
     assert program.solve(SOLVER, 60).order is not None
     monkeypatch.setattr(program.ilp, "solve", ended)
@@ -260,7 +262,7 @@ def test_the_proof_rejects_exactly_the_corrupt() -> None:
     rng = np.random.default_rng(0)
     corrupt = sound = 0
     for seed in range(8):
-        plan = make_plan(Network(seed).graph(), CompileOptions(planner="model"))
+        plan = layers_one_by_one(Network(seed).graph())
         assert not is_corrupt(plan)
         for mutant in mutants(plan, rng):
             try:

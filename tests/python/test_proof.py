@@ -45,7 +45,6 @@ def plan(number: int) -> Plan:
         tile_cost = 900.0 if number % 4 == 2 else None
         try:
             options = CompileOptions(
-                solver_seconds=1.0,
                 ram=None,
                 stream_input=streamed,
                 external_input=elsewhere,

@@ -44,7 +44,7 @@ def check(tmp_path, name: str, exporter: str, way: str) -> None:
         assert "vmcu quantize" in str(caught.value)
         return
     outcome = verify(
-        compile_model(path, CompileOptions(planner="single", ram=None, solver_seconds=5)),
+        compile_model(path, CompileOptions(planner="single", ram=None)),
         "virtual",
         3,
         1,

@@ -46,12 +46,10 @@ def network(number: int) -> Graph:
 
 def planned(graph: Graph, streamed: bool) -> Plan:
     try:
-        return make_plan(
-            graph, CompileOptions(solver_seconds=1.0, stream_input=streamed), prove=False
-        )
+        return make_plan(graph, CompileOptions(stream_input=streamed), prove=False)
     except UserError:
         # Too many layers need its input for it to be streamed.
-        return make_plan(graph, CompileOptions(solver_seconds=1.0), prove=False)
+        return make_plan(graph, prove=False)
 
 
 def packed(plan: Plan) -> bytes:

@@ -48,7 +48,7 @@ def bytes_of(plan: Plan) -> set[int]:
 def test_progress_is_where_no_tensor_is(height: int, streamed: bool) -> None:
     """In the whole of a stage, and with rows that are all delivered at once."""
     graph = network(height)
-    plan = smallest_pool.place("vmcu", Layout(graph, (Cut(0, 2),), streamed), 1.0)
+    plan = smallest_pool.place("vmcu", Layout(graph, (Cut(0, 2),), streamed))
     plan = replace(plan, pool_bytes=plan.pool_bytes + 16)
     assert passes(plan)
     taken, size = bytes_of(plan), PROGRESS_BYTES * len(plan.steps)

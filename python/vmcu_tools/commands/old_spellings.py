@@ -42,6 +42,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--input", action=_Elsewhere, choices=(ELSEWHERE,), help=argparse.SUPPRESS
         )
+    if "plan_seconds" in destinations:
+        command.add_argument(
+            "--solver-seconds", type=seconds, dest="old_solver_seconds", help=argparse.SUPPRESS
+        )
 
 
 class _Elsewhere(argparse.Action):
@@ -59,6 +63,8 @@ def notes(args: argparse.Namespace) -> list[str]:
         args.external_input = args.old_input = True
     if getattr(args, "old_input", False):
         found.append(f"'--input {ELSEWHERE}' is now '{EXTERNAL_INPUT}'")
+    if getattr(args, "old_solver_seconds", None) is not None:
+        found.append("'--solver-seconds' has no effect: no plan needs a solver")
     return found
 
 

@@ -76,7 +76,11 @@ def smallest_found(
     most = known.pool if below is None else min(known.pool, below)
     if not params.ejection or most <= bound:
         return known
-    return circular_pool.smallest(pieces, bound, most, params.packing_insertions) or known
+    # Where one byte less is too little, a smaller pool is not worth the time that it takes.
+    first = circular_pool.fits(pieces, most - 1, params.packing_insertions)
+    if first is None:
+        return known
+    return circular_pool.smallest(pieces, bound, most - 1, params.packing_insertions) or first
 
 
 def walked(

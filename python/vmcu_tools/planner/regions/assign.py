@@ -104,9 +104,9 @@ def restricted(pieces: Sequence[Piece], names: set[str], floors: Mapping[str, in
 
 
 @dataclass(frozen=True)
-class Row:
+class Moment:
     """A moment at which a memory may be full: by piece its bytes then, and the piece that a step
-    makes, if it is one: number (-1: none), size, and the bytes that it may share with each other."""
+    makes: its number (-1: none), size, and the bytes that it may share with each of the others."""
 
     held: Mapping[int, int]
     made: int = -1
@@ -123,7 +123,7 @@ class Filling:
     """By piece its memory, -1 for none, and by row and memory the bytes in it and those of them
     that the step's output can share."""
 
-    def __init__(self, count: int, rows: Sequence[Row], sizes: Sequence[int]):
+    def __init__(self, count: int, rows: Sequence[Moment], sizes: Sequence[int]):
         self.rows, self.sizes = rows, sizes
         self.memory = [-1] * count
         self.held = [[0] * len(sizes) for _ in rows]
@@ -247,17 +247,17 @@ class Assigner:
             return UNASSIGNED * max(self.problem.pieces[number].size, 1)
         return self.accesses[number] * self.regions[memory].wait
 
-    def _rows(self, sizes: Sequence[int]) -> Iterator[Row]:
+    def _rows(self, sizes: Sequence[int]) -> Iterator[Moment]:
         """The moments at which not all that is alive fits into each memory. In a stage of several
         layers, what is alive call by call tells more than its pieces."""
         for number, piece in enumerate(self.problem.pieces):
             held = {self.numbers[live.name]: live.size for live in piece.ways[0].live}
             if piece.floor is None and sum(held.values()) + piece.size > min(sizes):
                 shared = {self.numbers[name]: size for name, size in _shared(piece).items()}
-                yield Row(held, number, piece.size, shared)
+                yield Moment(held, number, piece.size, shared)
         for stage, call in sorted(self.calls):
             levels = self.problem.levels[stage].items()
-            yield Row({self.numbers[name]: int(level[call]) for name, level in levels})
+            yield Moment({self.numbers[name]: int(level[call]) for name, level in levels})
 
 
 def _shared(piece: Piece) -> dict[str, int]:
