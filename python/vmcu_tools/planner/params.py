@@ -75,8 +75,9 @@ class SearchParams:
     """Search offsets by ejection where sequential placement fails."""
     pool_insertions: int = 4_000
     """For all offsets of a pool of given size."""
-    packing_insertions: int = 8_000
-    """For each size on the way to the smallest pool, if there is no placement within the limit."""
+    packing_insertions: int = 12_000
+    """For each size on the way to the smallest pool, if there is no placement within the limit;
+    partitions share them."""
     room_shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.65)
     """Of the limit, that stages are kept within where they can, in turn, until there is a
     placement."""
@@ -84,8 +85,8 @@ class SearchParams:
     """For a stage without a placement, try other tiles, and the fewest bytes that have one."""
     full_ring_first: bool = True
     """Gap repair also lets a stage's first layer fill its ring buffer before other calls."""
-    stage_insertions: int = 2_000
-    """For the offsets of one stage."""
+    stage_insertions: int = 100
+    """For the offsets of one stage, for each of its pieces."""
 
     column_bands: bool = True
     """With extra MACs: split the stage with the peak into a few column bands."""

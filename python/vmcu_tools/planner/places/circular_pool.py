@@ -30,8 +30,6 @@ from .sequential import SequentialPlacement
 SEED = 1
 # The weight that a piece gains when it ejects others; at first the largest piece has about as much.
 WEIGHT_STEP = 64
-# Insertions for each piece, at most: few pieces are soon placed if they can be.
-PIECE_INSERTIONS = 120
 
 
 class CircularPool:
@@ -79,7 +77,7 @@ class CircularPool:
         """A placement, None if none was found with so many insertions."""
         waiting = [*range(len(self.items))]
         waiting.sort(key=lambda n: self.items[n].size * (1 + len(self.near[n])))
-        for _ in range(min(insertions, PIECE_INSERTIONS * len(waiting)) + len(waiting)):
+        for _ in range(insertions + len(waiting)):
             if not waiting:
                 break
             waiting += self.insert(waiting.pop())

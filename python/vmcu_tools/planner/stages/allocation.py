@@ -12,6 +12,7 @@ in a circular pool (sequential.py, circular_pool.py), so repair takes time in st
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...plan.plan import Plan
 from ..places import circular_pool
@@ -74,11 +75,13 @@ class Allocator:
     def packed(self, limit: int, worth: int | None, best: Plan | None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
         `limit` bytes. worth: as smallest_plan() has it; best: a plan that is known."""
+        insertions = self.params.packing_insertions // len(self.unplaced)
+        params = replace(self.params, packing_insertions=insertions)
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
                 continue
             below = worth if best is None else min(best.pool_bytes, worth or best.pool_bytes)
-            plan = packed("vmcu", layout, below, self.params)
+            plan = packed("vmcu", layout, below, params)
             best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
             if best.pool_bytes <= limit:
                 break
@@ -138,9 +141,9 @@ class Allocator:
         if (pieces, size) not in self.placeable:
             # The walk is soon over, and mostly finds a placement if there is one.
             walked = any(SequentialPlacement(pieces, size, wraps).run() for wraps in (False, True))
+            insertions = len(pieces) * self.params.stage_insertions
             self.placeable[pieces, size] = walked or (
-                self.params.ejection
-                and circular_pool.fits(pieces, size, self.params.stage_insertions) is not None
+                self.params.ejection and circular_pool.fits(pieces, size, insertions) is not None
             )
         return self.placeable[pieces, size]
 
