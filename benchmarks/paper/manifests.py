@@ -20,7 +20,7 @@ from vmcu_tools.report import runs
 from vmcu_tools.report.runs import Manifest, Value
 
 # What reads models, plans and solves: other versions may find other plans.
-PACKAGES = ("flatbuffers", "numpy", "onnx", "ortools", "pulp", "tflite")
+PACKAGES = ("flatbuffers", "numpy", "onnx", "pulp", "tflite")
 GCC, QEMU = "arm-none-eabi-gcc", "qemu-system-arm"
 FOLDER = "manifests"
 # What the heading of a column says of its figures, where the table does not.

@@ -27,7 +27,6 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import anytime
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import PLANNERS, Planner, make_plan
-from vmcu_tools.planner.stages import fusion
 
 GRAPH = Dag(3, 24).graph()
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"

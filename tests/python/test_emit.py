@@ -58,7 +58,7 @@ def test_text_holds_no_path() -> None:
     [
         [],
         ["--stream-input", "--rotate", "--tile-cost", "7.1%"],
-        ["--ram", "4K", "--extra-macs", "10", "--solver-seconds", "5", "--name", "other"],
+        ["--ram", "4K", "--extra-macs", "10", "--name", "other"],
         ["--planner", "single", "--input-layout", "nhwc"],
     ],
 )

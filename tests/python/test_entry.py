@@ -47,7 +47,7 @@ def test_ctrl_c_outside_of_a_command(
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc tells what is loaded")
-@pytest.mark.parametrize("loaded", ["numpy", "onnx", "ortools"])
+@pytest.mark.parametrize("loaded", ["numpy", "onnx"])
 @pytest.mark.parametrize("later", [0.0, 0.05, 0.4])
 def test_ctrl_c_is_one_line(loaded: str, later: float) -> None:
     """While modules are imported, those in C++ among them, and after."""

@@ -48,7 +48,12 @@ ROOMS = (
 )
 # Other people's graphs and buffers are placed without any of the rest.
 ALONE = {"placement": {"placement"}}
-HEAVY = ("numpy", "onnx", "ortools", "pulp", "jinja2", "rich", "tflite")
+# What makes a plan and its tables, and the packages that it may import: `pip install .` adds them.
+PLANNING = {
+    room for room in ROOMS if room.partition(".")[0] in ("passes", "plan", "planner", "emit")
+}
+CORE = {"numpy", "jinja2", "rich"}
+HEAVY = ("numpy", "onnx", "pulp", "jinja2", "rich", "tflite")
 
 
 def name_of(file: Path) -> str:
@@ -119,6 +124,28 @@ def test_no_circle_between_modules() -> None:
         graphlib.TopologicalSorter(IMPORTS).prepare()
     except graphlib.CycleError as error:
         pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+def packages(module: str) -> set[str]:
+    """The packages of others that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        found |= {name.partition(".")[0] for name in names}
+    return found - {"vmcu_tools", *sys.stdlib_module_names}
+
+
+def test_no_plan_depends_on_an_optional_package() -> None:
+    """Neither what plans and writes tables, nor a module that it imports."""
+    reached = {module for module in MODULES if room(module) in PLANNING}
+    while more := {other for module in reached for other in IMPORTS[module]} - reached:
+        reached |= more
+    assert "placement.ordering.search" in reached
+    users = {module for module in reached if not packages(module) <= CORE}
+    assert users == set()
+    assert packages("placement.program") == {"pulp"}, "it needs one, so the test would see it"
 
 
 def test_a_class_means_one_thing_from_the_plan_on() -> None:

@@ -140,7 +140,7 @@ def test_what_else_differs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
     after = put(put(tmp_path / "y", (("a", "-", "50", "10 %", "1.0"), ("c",) * 5)), BEFORE, "new")
     (path,) = after.rglob("t.json")
     known = json.loads(path.read_text())
-    known["versions"]["ortools"] = "0"
+    known["versions"]["pulp"] = "0"
     known["models"]["page.md"] = "another"
     path.write_text(json.dumps(known))
     assert main(["compare-runs", str(before), str(after)]) == 0
@@ -155,7 +155,7 @@ def test_what_else_differs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
         "Compared 4 figures: 0 grew",
     ):
         assert line in said, said
-    assert re.search(r"page/t: ortools was \S+ and is 0\n", said)
+    assert re.search(r"page/t: pulp was \S+ and is 0\n", said)
 
 
 def test_reports_of_one_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

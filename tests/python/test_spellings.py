@@ -82,6 +82,17 @@ def test_an_input_elsewhere_is_an_external_one(
     assert [note in text for text in told] == [True, False, False]
 
 
+def test_seconds_of_a_solver_have_no_effect(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    wanted = called("build model.onnx", capsys)
+    found = called("build model.onnx --solver-seconds 5", capsys)
+    assert found[:2] == wanted[:2]
+    note = "note: '--solver-seconds' has no effect: no plan needs a solver\n"
+    assert note in found[2] and note not in wanted[2]
+
+
 def test_elsewhere_among_files_is_an_external_input() -> None:
     args = argparse.Namespace(command="run", input=[Path("x.npy"), Path("elsewhere")])
     assert old_spellings.notes(args) == ["'--input elsewhere' is now '--external-input'"]
@@ -95,7 +106,7 @@ def test_elsewhere_among_files_is_an_external_input() -> None:
         ("help bild", "unknown command 'bild'. hint: did you mean 'build'?"),
         ("zzz", "unknown command 'zzz'. hint: `vmcu --help` lists them"),
         ("build x --streem-input", "unknown option '--streem-input'. hint: did you mean '--stream"),
-        ("build x --planner tflmm", "'tflmm' is not one of vmcu, model, "),
+        ("build x --planner tflmm", "'tflmm' is not one of vmcu, single, "),
         ("build x y", "unexpected argument 'y'"),
         ("check x --tolerance rom=1", "there is no metric 'rom', choose from ram, flash, "),
         ("check x --tolerance rom=1", "did you mean 'ram'?"),

@@ -16,7 +16,6 @@ Needs pulp, and highspy for HiGHS; the rest of the package needs neither.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import subprocess
@@ -396,9 +395,6 @@ def serve() -> None:
 
 def pulp_or_refuse(origin: str) -> Any:
     """The modelling package; InputError without it."""
-    # OR-tools brings a HiGHS of its own: where that is loaded first, highspy may not load.
-    with contextlib.suppress(ImportError):
-        import highspy  # noqa: F401
     try:
         import pulp
     except ImportError as error:
