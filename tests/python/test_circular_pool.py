@@ -4,10 +4,10 @@ but the pieces decides."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,14 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.planner.places import circular_pool, smallest_pool
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.places.overlap import Clearance
-from vmcu_tools.planner.places.pieces import Live, Piece, Way, pieces_of, with_scratch_apart
+from vmcu_tools.planner.places.pieces import (
+    Live,
+    Piece,
+    Way,
+    pieces_of,
+    scratch_of,
+    with_scratch_apart,
+)
 from vmcu_tools.planner.places.sequential import plan_of
 
 TESTS = Path(__file__).parent
@@ -26,20 +33,16 @@ DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
 TINY = range(120)
 
 
-def is_right(
-    pieces: list[Piece], size: int, bases: tuple[int, ...], turned: tuple[int, ...]
-) -> bool:
-    """Whether bases and directions keep all that the pieces ask for."""
-    base = {piece.name: at for piece, at in zip(pieces, bases, strict=True)}
-    for piece, at, way in zip(pieces, bases, turned, strict=True):
-        around = at + piece.size > size
-        if at % piece.align or (around and (piece.whole or (size - at) % piece.stride)):
-            return False
-        for live in piece.ways[way].live:
-            distance = base[live.name] - at
-            if not all(live.clearance.allows(distance + turn) for turn in (-size, 0, size)):
-                return False
-    return True
+def is_right(piece: Piece, way: Way, at: int, bases: dict[str, int], size: int) -> bool:
+    """Whether a piece may be at a base, beside those before it."""
+    around = at + piece.size > size
+    if at % piece.align or (around and (piece.whole or (size - at) % piece.stride)):
+        return False
+    return all(
+        live.clearance.allows(bases[live.name] - at + turn)
+        for live in way.live
+        for turn in (-size, 0, size)
+    )
 
 
 def tiny(seed: int) -> tuple[list[Piece], int]:
@@ -71,43 +74,36 @@ def tiny(seed: int) -> tuple[list[Piece], int]:
     return pieces, int(rng.integers(largest, max(min(total, 14), largest + 1)))
 
 
-def has_placement(pieces: list[Piece], size: int) -> bool:
-    """Whether any bases and directions are right."""
-    items = with_scratch_apart(pieces)
-    ways = [*itertools.product(*(range(len(item.ways)) for item in items))]
-    for bases in itertools.product(*(range(0, size, item.align) for item in items)):
-        if any(is_right(items, size, bases, turned) for turned in ways):
-            return True
-    return False
+def has_placement(items: Sequence[Piece], size: int, bases: dict[str, int]) -> bool:
+    """Whether there are bases and directions for all further pieces, by trying all of them."""
+    if len(bases) == len(items):
+        return True
+    item = items[len(bases)]
+    return any(
+        is_right(item, way, at, bases, size) and has_placement(items, size, bases | {item.name: at})
+        for at in range(size)
+        for way in item.ways
+    )
 
 
 def test_it_finds_exactly_what_there_is() -> None:
     found = missed = 0
     for seed in TINY:
         pieces, size = tiny(seed)
+        items = with_scratch_apart(pieces)
         search = circular_pool.fits(pieces, size, 1_000)
         if search is None:
-            assert not has_placement(pieces, size), seed
+            assert not has_placement(items, size, {}), seed
             missed += 1
             continue
         found += 1
-        items = with_scratch_apart(pieces)
-        bases = search.bases | {
-            item.name: search.scratch[item.name.removeprefix("scratch of ")]
-            for item in items
-            if item.name not in search.bases
-        }
-        turned = [
-            next(
-                n
-                for n, way in enumerate(item.ways)
-                if way.descending == search.descending.get(item.name, False)
-            )
-            for item in items
-        ]
-        places = tuple(bases[item.name] for item in items)
-        assert is_right(items, size, places, tuple(turned)), seed
-    assert found > 40 and missed > 20
+        bases = search.bases | {scratch_of(name): at for name, at in search.scratch.items()}
+        for number, item in enumerate(items):
+            turned = search.descending.get(item.name, False)
+            way = next(way for way in item.ways if way.descending == turned)
+            assert bases[item.name] < size
+            assert is_right(item, way, bases[item.name], bases, size), (seed, number)
+    assert found > 40 and missed > 20, (found, missed)
 
 
 @pytest.mark.parametrize("seed", (1, 7, 12, 15))

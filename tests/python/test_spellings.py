@@ -88,7 +88,7 @@ def test_seconds_of_a_solver_have_no_effect(
     monkeypatch.chdir(folder)
     wanted = called("build model.onnx", capsys)
     found = called("build model.onnx --solver-seconds 5", capsys)
-    assert found[:2] == wanted[:2]
+    assert found[0] == wanted[0] == 0
     note = "note: '--solver-seconds' has no effect: no plan needs a solver\n"
     assert note in found[2] and note not in wanted[2]
 

@@ -121,9 +121,9 @@ class CircularPool:
         if item.whole or not around.any():
             return bases[~around]
         left = pool - bases[around]
-        up, down = left // item.stride * item.stride, -(-left // item.stride) * item.stride
-        bases = np.concatenate((bases[~around], pool - up[up > 0], pool - down[down <= pool]))
-        found: np.ndarray = bases[bases % item.align == 0]
+        rows = np.concatenate((left // item.stride, -(-left // item.stride)))
+        bases = np.concatenate((bases[~around], pool - rows * item.stride))
+        found: np.ndarray = bases[(bases >= 0) & (bases < pool) & (bases % item.align == 0)]
         return found
 
     def _found(self) -> SequentialPlacement:
