@@ -30,7 +30,7 @@ from vmcu_tools.planner.places.sequential import plan_of
 
 TESTS = Path(__file__).parent
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
-TINY = range(120)
+TINY = range(100)
 
 
 def is_right(piece: Piece, way: Way, at: int, bases: dict[str, int], size: int) -> bool:
@@ -91,7 +91,7 @@ def test_it_finds_exactly_what_there_is() -> None:
     for seed in TINY:
         pieces, size = tiny(seed)
         items = with_scratch_apart(pieces)
-        search = circular_pool.fits(pieces, size, 1_000)
+        search = circular_pool.fits(pieces, size, 400)
         if search is None:
             assert not has_placement(items, size, {}), seed
             missed += 1
@@ -103,7 +103,7 @@ def test_it_finds_exactly_what_there_is() -> None:
             way = next(way for way in item.ways if way.descending == turned)
             assert bases[item.name] < size
             assert is_right(item, way, bases[item.name], bases, size), (seed, number)
-    assert found > 40 and missed > 20, (found, missed)
+    assert found > 20 and missed > 20, (found, missed)
 
 
 @pytest.mark.parametrize("seed", (1, 7, 12, 15))
