@@ -3,8 +3,8 @@
 
 Input: a layout. Output: a plan. Sequential placement (sequential.py) tries to fit everything into
 the peak live bytes; for chains it does. Else ejection search (circular_pool.py) looks for offsets
-in a circular pool of that size, then for ever smaller pools, linear before circular, by bisection
-from the smallest pool of sequential placement.
+in a circular pool of that size, then for ever smaller pools, by bisection from the smallest pool of
+sequential placement.
 """
 
 from __future__ import annotations
@@ -54,14 +54,11 @@ def packed(
     below: int | None = None,
     params: SearchParams = DEFAULT_PARAMS,
 ) -> Plan:
-    """The smallest pool found by sequential placement, or by ejection search for a linear, then for
-    a circular pool. below: bytes of another plan: ejection search looks for fewer only."""
+    """The smallest pool found by sequential placement or by ejection search. below: bytes of
+    another plan: ejection search looks for fewer only."""
     pieces = pieces_of(layout, params.descending)
     bound = max(piece.bound() for piece in pieces)
-    most = below or most_of(pieces)
-    line = smallest_found(linear_pieces(pieces), bound, most, params)
-    circle_ = smallest_found(pieces, bound, min(line.pool, most), params)
-    return plan_of(planner, layout, min(circle_, line, key=lambda found: found.pool), bound)
+    return plan_of(planner, layout, smallest_found(pieces, bound, below, params), bound)
 
 
 def smallest_found(
