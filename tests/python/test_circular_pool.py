@@ -120,7 +120,7 @@ def test_it_finds_what_sequential_placement_does_not(seed: int) -> None:
 
 
 def test_a_search_ends() -> None:
-    """After as many insertions as it was given and one for each piece."""
+    """After as many insertions as it was given, in several rounds."""
     pieces, _ = tiny(0)
     search = circular_pool.CircularPool(pieces, max(piece.size for piece in pieces))
     inserted = []
@@ -131,8 +131,10 @@ def test_a_search_ends() -> None:
         return insert(number)
 
     search.insert = logged  # type: ignore[method-assign]
-    assert search.solve(50) is None
-    assert len(inserted) == 50 + len(search.items)
+    assert search.solve(1_000) is None
+    assert len(inserted) == 1_000
+    most = circular_pool.ROUND_INSERTIONS + circular_pool.ROUND_PIECE_INSERTIONS * len(search.items)
+    assert most < 1_000, "one round only"
 
 
 BUILD = """

@@ -26,7 +26,7 @@ from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.params import DEFAULT_PARAMS, TILES, SearchParams
+from vmcu_tools.planner.params import TILES, SearchParams
 from vmcu_tools.planner.places import circular_pool
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.sequential import SequentialPlacement
@@ -267,6 +267,10 @@ def test_what_is_there_before_and_after_a_stage(seed: int) -> None:
             assert held == needed(graph, streamed, first, stop)
 
 
+# Tells the search for all pieces from that for a stage's.
+WHOLE = SearchParams(pool_insertions=101)
+
+
 def test_no_search_for_all_where_a_part_has_no_placement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -276,7 +280,7 @@ def test_no_search_for_all_where_a_part_has_no_placement(
 
     def watched(self: circular_pool.CircularPool, insertions: int) -> SequentialPlacement | None:
         pieces = {(piece.name, piece.size) for piece in self.pieces}
-        if insertions == DEFAULT_PARAMS.pool_insertions:
+        if insertions == len(self.pieces) * WHOLE.pool_insertions:
             assert not any(part < pieces and self.size <= size for part, size in failed)
         found = solve(self, insertions)
         if found is None:
@@ -287,7 +291,7 @@ def test_no_search_for_all_where_a_part_has_no_placement(
     # It says where the other finds what it imports.
     script("graphs", "benchmarks/graphs/run.py")
     networks = script("graph_networks", "benchmarks/graphs/networks.py")
-    make_plan(networks.ghostnet(blocks=4, size=32))
+    make_plan(networks.ghostnet(blocks=4, size=32), CompileOptions(params=WHOLE))
     assert failed
 
 

@@ -73,8 +73,8 @@ class SearchParams:
     """Layers on their own may run from their last row to their first."""
     ejection: bool = True
     """Search offsets by ejection where sequential placement fails."""
-    pool_insertions: int = 4_000
-    """For all offsets of a pool of given size."""
+    pool_insertions: int = 100
+    """For all offsets of a pool of given size, for each piece."""
     packing_insertions: int = 12_000
     """For each size on the way to the smallest pool, if there is no placement within the limit;
     partitions share them."""
@@ -86,7 +86,7 @@ class SearchParams:
     full_ring_first: bool = True
     """Gap repair also lets a stage's first layer fill its ring buffer before other calls."""
     stage_insertions: int = 100
-    """For the offsets of one stage, for each of its pieces."""
+    """For the offsets of one stage, for each piece."""
 
     column_bands: bool = True
     """With extra MACs: split the stage with the peak into a few column bands."""

@@ -5,8 +5,9 @@ Input: pieces, a size, a number of insertions. Output: offsets, or None. Algorit
 inserted at one of the bases at which it touches another piece or an end of the pool, in one of the
 directions of its step: where the pieces that are in its way weigh least. Those are ejected and
 inserted next. The weight of a piece grows each time that it ejects others, so that the same pieces
-do not eject each other for ever (placement/ejection.py has the same for linear pools). Complexity:
-an insertion is quadratic in the pieces alive together.
+do not eject each other for ever (placement/ejection.py has the same for linear pools). A search that
+lasts long mostly never ends, so it starts again from time to time. Complexity: an insertion is
+quadratic in the pieces alive together.
 
 In a circular pool two pieces have two distances, one each way round. A pair whose base_live -
 base_new must be at least `below` or at most `above` (see overlap.Clearance) therefore excludes one
@@ -23,11 +24,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..params import DEFAULT_PARAMS
 from .pieces import Piece, scratch_of, with_scratch_apart
 from .sequential import SequentialPlacement
 
 SEED = 1
+# After so many insertions, and so many for each piece, the search starts again.
+ROUND_INSERTIONS, ROUND_PIECE_INSERTIONS = 400, 5
 # The weight that a piece gains when it ejects others; at first the largest piece has about as much.
 WEIGHT_STEP = 64
 
@@ -43,8 +45,6 @@ class CircularPool:
         count = len(self.items)
         self.bases, self.placed = np.zeros(count, np.int64), np.zeros(count, bool)
         self.ways = [0] * count
-        most = max((item.size for item in self.items), default=0) or 1
-        self.weights = np.array([1.0 + item.size * WEIGHT_STEP // most for item in self.items])
         self.dice = random.Random(SEED).random
         self._relate()
 
@@ -75,13 +75,23 @@ class CircularPool:
 
     def solve(self, insertions: int) -> SequentialPlacement | None:
         """A placement, None if none was found with so many insertions."""
-        waiting = [*range(len(self.items))]
-        waiting.sort(key=lambda n: self.items[n].size * (1 + len(self.near[n])))
-        for _ in range(insertions + len(waiting)):
+        one_round = ROUND_INSERTIONS + ROUND_PIECE_INSERTIONS * len(self.items)
+        for start in range(0, insertions, one_round):
+            if self.solve_round(min(one_round, insertions - start)):
+                return self._found()
+        return None
+
+    def solve_round(self, insertions: int) -> bool:
+        """Starts again, the large pieces first; True if all are placed after so many insertions."""
+        waiting = sorted(range(len(self.items)), key=lambda number: self.items[number].size)
+        most = max((item.size for item in self.items), default=0) or 1
+        self.weights = np.array([1.0 + item.size * WEIGHT_STEP // most for item in self.items])
+        self.placed[:] = False
+        for _ in range(insertions):
             if not waiting:
                 break
             waiting += self.insert(waiting.pop())
-        return None if waiting else self._found()
+        return not waiting
 
     def insert(self, number: int) -> list[int]:
         """Puts a piece where what has to leave weighs least; returns what leaves."""
@@ -141,9 +151,7 @@ class CircularPool:
         return search
 
 
-def fits(
-    pieces: Sequence[Piece], size: int, insertions: int = DEFAULT_PARAMS.pool_insertions
-) -> SequentialPlacement | None:
+def fits(pieces: Sequence[Piece], size: int, insertions: int) -> SequentialPlacement | None:
     """A placement in a circle of `size` bytes, if one is found with so many insertions."""
     if any(max(piece.size, piece.scratch) > size for piece in pieces):
         return None

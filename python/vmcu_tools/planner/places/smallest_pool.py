@@ -98,7 +98,8 @@ def walked(
             if search.run():
                 return plan_of(planner, layout, search, bound)
     asked = params.ejection and hopeful(size)
-    found = circular_pool.fits(free, size, params.pool_insertions) if asked else None
+    insertions = len(free) * params.pool_insertions
+    found = circular_pool.fits(free, size, insertions) if asked else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

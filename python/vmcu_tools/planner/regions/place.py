@@ -74,7 +74,7 @@ def in_one(pieces: Sequence[Piece], capacity: int) -> SequentialPlacement | None
         if search.run():
             return search
     walks = (SequentialPlacement(pieces, capacity, wraps) for wraps in (False, True))
-    found = circular_pool.fits(pieces, bound)
+    found = circular_pool.fits(pieces, bound, MEMORY_INSERTIONS // 4)
     found = found or circular_pool.fits(pieces, capacity, MEMORY_INSERTIONS)
     found = found or next((walk for walk in walks if walk.run()), None)
     if found is None or found.pool == bound:
