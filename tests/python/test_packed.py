@@ -65,7 +65,7 @@ def test_no_search_for_what_is_known(asked: list[tuple[int, bool]]) -> None:
     plan = smallest_pool.packed("vmcu", singles())
     assert plan.pool_bytes > smallest_pool.least(plan), "this one has no gap any more"
     free, bound = pieces()
-    walked = smallest_pool.smallest_sequential(smallest_pool.linear_pieces(free), bound).pool
+    walked = smallest_pool.smallest_sequential(free, bound).pool
     assert asked[0][0] == walked - 1 and all(bound <= size < walked for size, _ in asked)
     asked.clear()
     smallest_pool.packed("vmcu", singles(), plan.pool_bytes)

@@ -5,9 +5,9 @@ Input: pieces, a size, a number of insertions. Output: offsets, or None. Algorit
 inserted at one of the bases at which it touches another piece or an end of the pool, in one of the
 directions of its step: where the pieces that are in its way weigh least. Those are ejected and
 inserted next. The weight of a piece grows each time that it ejects others, so that the same pieces
-do not eject each other for ever (placement/ejection.py has the same for linear pools). A search that
-lasts long mostly never ends, so it starts again from time to time. Complexity: an insertion is
-quadratic in the pieces alive together.
+do not eject each other for ever (placement/ejection.py has the same for linear pools). A long
+search seldom succeeds, so it starts again from time to time. Complexity: an insertion is quadratic
+in the pieces alive together.
 
 In a circular pool two pieces have two distances, one each way round. A pair whose base_live -
 base_new must be at least `below` or at most `above` (see overlap.Clearance) therefore excludes one
