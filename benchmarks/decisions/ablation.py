@@ -52,7 +52,7 @@ TITLES = {
 
 LIMITS = "ablation-limits"
 # Techniques that count where a limit on RAM or multiply-accumulates is hard to meet.
-WITHIN = ("ejection search", "smaller stages for room", "search of bands", "recomputation")
+WITHIN = ("smaller stages for room", "search of bands", "recomputation")
 IMAGENET, VWW, CUT = "mcunet-imagenet-320kb", "mlperf-tiny-vww", "mobilenetv2-0.35-144-cut"
 
 # What each technique is without.
