@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ..frontends import format_of
 from .base import Oracle
-from .compare import Difference, node_differences
+from .compare import Difference, node_differences, pooled
 from .promise import Promise
 
-__all__ = ["Difference", "Oracle", "Promise", "node_differences", "open"]
+__all__ = ["Difference", "Oracle", "Promise", "node_differences", "open", "pooled"]
 
 
 def open(path: str | Path) -> Oracle:

@@ -7,7 +7,7 @@ judged by its own tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,23 +19,60 @@ from ..ops import bind
 ENTRIES = 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Difference:
-    """How far a node's output is off: the largest difference in int8 steps, and how many bytes
-    of how many differ, of how many different values. entries: for a table, how many of its inputs'
-    values give another byte: one entry can be any share of the bytes."""
+    """Steps by which a node's output is off, int16, and the bytes that the runtime expects, over
+    one run or several. `table_inputs`: of a table, the bytes that it looked up, else None."""
 
     node: Node
-    largest: int
-    count: int
-    total: int
-    values: int
-    entries: int | None = None
+    off: np.ndarray
+    expected: np.ndarray
+    table_inputs: np.ndarray | None = None
+
+    @property
+    def largest(self) -> int:
+        return int(self.off.max())
+
+    @property
+    def count(self) -> int:
+        """Bytes that differ."""
+        return int(np.count_nonzero(self.off))
+
+    @property
+    def total(self) -> int:
+        return self.off.size
+
+    @property
+    def values(self) -> int:
+        """Different values among the expected bytes."""
+        return len(np.unique(self.expected))
+
+    @property
+    def entries(self) -> int | None:
+        """Of a table, the entries that differ: one entry can be any share of the bytes."""
+        if self.table_inputs is None:
+            return None
+        return len(np.unique(self.table_inputs[self.off > 0]))
 
     @property
     def share(self) -> tuple[int, int]:
         """How many of how many differ, of what a promise counts: bytes, or entries of a table."""
-        return (self.count, self.total) if self.entries is None else (self.entries, ENTRIES)
+        entries = self.entries
+        return (self.count, self.total) if entries is None else (entries, ENTRIES)
+
+
+def pooled(runs: Sequence[Sequence[Difference]]) -> list[Difference]:
+    """Differences of several runs of one graph, at least one, by node over all runs."""
+    found = []
+    for same in zip(*runs, strict=True):
+        read = [one.table_inputs for one in same if one.table_inputs is not None]
+        off, expected = (
+            np.concatenate(each) for each in ([d.off for d in same], [d.expected for d in same])
+        )
+        found.append(
+            Difference(same[0].node, off, expected, np.concatenate(read) if read else None)
+        )
+    return found
 
 
 def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
@@ -56,10 +93,6 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
             continue
         off = np.abs(computed.astype(np.int16) - expected.reshape(computed.shape))
         off[layer.rounding_noise([known[name] for name in node.inputs])] = 0
-        largest, count = int(off.max()), int(np.count_nonzero(off))
-        entries = None
-        if node.op.tabulated:
-            entries = len(np.unique(known[node.inputs[0]].reshape(off.shape)[off > 0]))
-        distinct = len(np.unique(expected))
-        found.append(Difference(node, largest, count, off.size, distinct, entries))
+        read = known[node.inputs[0]].ravel() if node.op.tabulated else None
+        found.append(Difference(node, off.ravel(), expected.ravel(), read))
     return found

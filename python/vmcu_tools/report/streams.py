@@ -6,15 +6,21 @@ from __future__ import annotations
 from rich.console import Console
 
 from ..bench.stream import StreamBench
-from ..verify.stream import StreamVerification
+from ..verify.stream import RUNTIME, StreamVerification
 from .costs import layer_table, number
 from .terminal import say
 from .text import table
+from .verification import print_differing, print_ends, print_sums
 
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
     """How many results differ, a line for each runtime that is compared."""
     shown = "call by call" if outcome.keeps else "on whole windows"
+    off = [check for check in outcome.checks if check.differing]
+    if off:
+        print_differing(off, console)
+    print_sums(outcome.checks, RUNTIME, console)
+    print_ends(outcome.ends, console)
     for one in outcome.judged:
         allowed = "" if one.strict else "; one step a node may differ, see doc/models.md#exactness"
         differ = f"{one.differing:,} of {one.bytes:,} bytes"

@@ -28,15 +28,8 @@ def print_verification(outcome: Verification, console: Console) -> None:
     say(console, f"{title}: {_inputs(outcome)}")
     off = [check for check in (*outcome.checks, *outcome.target_checks) if check.differing]
     if off:
-        _print_differing(off, console)
-    strict = [check for check in outcome.checks if check.promise.steps == 0]
-    loose = [check for check in outcome.checks if check.promise.steps > 0]
-    if strict:
-        say(console, f"exact tensors ({len(strict)}): {_compared(strict, outcome.runtime)}")
-    if loose:
-        most = counted(max(check.promise.steps for check in loose), "step")
-        kind = f"tensors that may differ by {most} ({len(loose)})"
-        say(console, f"{kind}: {_compared(loose, outcome.runtime)}")
+        print_differing(off, console)
+    print_sums(outcome.checks, outcome.runtime, console)
     if outcome.target_checks:
         differing, total = _sums(outcome.target_checks)
         found = f"matches the reference ({total:,} bytes)"
@@ -44,7 +37,7 @@ def print_verification(outcome: Verification, console: Console) -> None:
             found = f"differs from the reference in {differing:,} of {total:,} bytes"
         say(console, f"{outcome.target} {found}")
     print_ends(outcome.ends, console)
-    steps = any(check.differing for check in loose)
+    steps = any(check.differing for check in outcome.checks if check.promise.steps)
     if steps or (not outcome.ends.exact and any(b.differing for b in outcome.ends.borders)):
         say(console, WHY_STEPS)
     said = "[green]PASSED" if outcome.passed else "[red]FAILED"
@@ -63,7 +56,20 @@ def _inputs(outcome: Verification) -> str:
     return f"{counted(outcome.samples, 'input')}: {' + '.join(parts)}{more}"
 
 
-def _print_differing(checks: Sequence[Check], console: Console) -> None:
+def print_sums(checks: Sequence[Check], runtime: str, console: Console) -> None:
+    """Prints how many bytes of nodes differ: of exact nodes, and of those that may differ."""
+    strict = [check for check in checks if check.promise.steps == 0]
+    loose = [check for check in checks if check.promise.steps > 0]
+    if strict:
+        say(console, f"exact tensors ({len(strict)}): {_compared(strict, runtime)}")
+    if loose:
+        most = counted(max(check.promise.steps for check in loose), "step")
+        kind = f"tensors that may differ by {most} ({len(loose)})"
+        say(console, f"{kind}: {_compared(loose, runtime)}")
+
+
+def print_differing(checks: Sequence[Check], console: Console) -> None:
+    """Prints a table of the tensors that differ."""
     columns = "differing bytes", "of bytes", "largest step", "allowed"
     grid = table("tensor", "op", *columns)
     names = names_for(console, (check.tensor for check in checks))

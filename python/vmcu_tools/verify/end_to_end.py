@@ -103,7 +103,7 @@ def compare(
     graph, drawn = plan.graph, STRIPED + random
     return EndToEnd(
         tuple(
-            _border([f[i] for f in found], [w[i] for w in wanted], graph, port, exact, drawn)
+            border_of([f[i] for f in found], [w[i] for w in wanted], graph, port, exact, drawn)
             for i, port in enumerate(graph.outputs)
         ),
         exact,
@@ -157,9 +157,11 @@ def _as_planned(values: Values, graph: Graph, plan: Plan) -> Values:
     ]
 
 
-def _border(
+def border_of(
     found: Values, wanted: Values, graph: Graph, port: Port, exact: bool, drawn: int
 ) -> Border:
+    """Compares an output of the target with the runtime's, a value a sample in the file's form;
+    the first `drawn` samples have no pattern. Raises UserError if the shapes differ."""
     shape, made = np.shape(wanted[0]), found[0].shape
     if math.prod(shape) != math.prod(made):
         reason = f"output '{port.name}' has the shape {list(made)}, in the runtime {list(shape)}"

@@ -3,52 +3,70 @@
 
 The target gets one stream of rows, once. The runtime gets each position of the window by itself and
 computes all of it; it keeps nothing. Where the file has variables, it gets the new rows alone.
+
+Where each node equals the runtime's in every byte, so must the answers. Elsewhere steps of states
+add up from call to call. There the target's bytes must be those of the file's graph in numpy with
+states of its own. And each call of the runtime is judged by itself, from the inputs and states that
+the runtime has: node by node, and from end to end, as verify.py does with a model without state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from .. import oracle, runners
-from ..errors import Problem, UserError
+from .. import runners
 from ..graph import Graph, Port, Tensor
 from ..machine import reference
-from ..oracle import whole
+from ..oracle import node_differences, pooled
 from ..passes.moving import moving
 from ..passes.recurring import attached
 from ..plan.plan import Plan
 from ..progress import bar
 from ..quant import INT8_MAX, INT8_MIN
-from ..runners.borders import to_file, to_memory
 from ..runners.samples import random_values
 from ..runners.stream import streamed
+from .end_to_end import EndToEnd, border_of
+from .file_runtime import FileRuntime, RuntimeCall
+from .verify import Check, Tally, check_of
 
 # Rows of one kind of sound: noise, then a constant, then noise that is clipped.
 SPELL = 97
 QUIET, LOUD = 1, 2
+RUNTIME = "the file's own runtime"
+REFERENCE = "the reference"
+NOT_COMPARED = EndToEnd(())
 
 
 @dataclass(frozen=True)
 class Against:
     """`differing` of `bytes` of the answers differ from what `judge` makes of whole windows, in
-    `wrong` hops, by at most `largest`; `strict`: none may."""
+    `wrong` hops, by at most `largest` steps; `allowed`: how many may be, None for any number."""
 
     judge: str
-    strict: bool
+    allowed: int | None
     bytes: int
     differing: int
     wrong: int
     largest: int
 
+    @property
+    def strict(self) -> bool:
+        return self.allowed == 0
+
+    @property
+    def passed(self) -> bool:
+        return self.allowed is None or self.largest <= self.allowed
+
 
 @dataclass(frozen=True)
 class StreamVerification:
     """`hops` of a stream on a target, whose window of `window` rows moves by `hop`; `keeps`: the
-    file keeps its state by itself, and its window is the rows of a call."""
+    file keeps its state by itself, and its window is the rows of a call. `checks` are the nodes of
+    the file in the runtime's own calls, `ends` its outputs there, with those that are states; both
+    are empty where each answer must be the runtime's."""
 
     model: str
     target: str
@@ -57,10 +75,14 @@ class StreamVerification:
     hops: int
     judged: tuple[Against, ...]
     keeps: bool
+    checks: tuple[Check, ...] = ()
+    ends: EndToEnd = NOT_COMPARED
 
     @property
     def passed(self) -> bool:
-        return self.hops > 0 and not any(one.strict and one.differing for one in self.judged)
+        judged = any(one.strict for one in self.judged) and all(one.passed for one in self.judged)
+        every = all(check.passed for check in self.checks)
+        return self.hops > 0 and judged and every and self.ends.passed
 
 
 def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
@@ -69,30 +91,79 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
     graph = plan.model
     rows = stream_of(graph, plan.graph.hop, hops, seed)
     found = streamed(runners.get(target), plan, rows)
-    said, exact, runtime = judge(graph)
-    each = bar(list(windows(graph, rows, plan.graph.hop)), "runtime")
-    judged = [against(said, exact, found, [runtime(window) for window in each])]
-    if not exact:
-        # Steps that the runtime is off in one node are more behind the next.
-        wanted = list(meaning(plan, rows))
-        judged.append(against("the reference", True, found, wanted))
-    height = graph.tensors[graph.inputs[0].tensor].shape[0]
+    runtime = FileRuntime(graph)
+    each = list(windows(graph, rows, plan.graph.hop))
+    calls = [runtime.call(window) for window in bar(each, "runtime")]
+    answers = [runtime.answer(call.outputs) for call in calls]
+    checks: tuple[Check, ...] = ()
+    ends = NOT_COMPARED
+    if runtime.exact:
+        judged = [against(RUNTIME, 0, found, answers)]
+    elif runtime.keeps:
+        # Its nodes are exact but for those that make outputs.
+        judged = [
+            against(RUNTIME, runtime.steps, found, answers),
+            against(REFERENCE, 0, found, list(meaning(plan, rows))),
+        ]
+    else:
+        own = list(runtime.reference(bar(each, "reference")))
+        judged = [against(RUNTIME, None, found, answers), against(REFERENCE, 0, found, own)]
+        height = each[0].shape[0]
+        first = [_is_patterned(n * plan.graph.hop, height) for n in range(len(each))]
+        checks, ends = judge_calls(runtime, calls, first, seed)
     return StreamVerification(
         model=graph.name,
         target=target,
         hop=plan.graph.hop,
-        window=height,
+        window=graph.tensors[graph.inputs[0].tensor].shape[0],
         hops=len(found),
         judged=tuple(judged),
         keeps=bool(graph.states),
+        checks=checks,
+        ends=ends,
     )
 
 
-def against(said: str, strict: bool, found: np.ndarray, wanted: Sequence[np.ndarray]) -> Against:
+def judge_calls(
+    runtime: FileRuntime, calls: Sequence[RuntimeCall], patterned: Sequence[bool], seed: int
+) -> tuple[tuple[Check, ...], EndToEnd]:
+    """Judges calls of the runtime by themselves: its nodes, each over all calls, and its outputs.
+    patterned: of each call whether its rows are."""
+    file, tally = runtime.file, Tally()
+    rng = np.random.default_rng(seed)
+    # Neighbours may be alike, and what lies between two of them is what an output is held to.
+    order = rng.permutation(len(calls))
+    order = order[np.argsort(np.array(patterned)[order], kind="stable")]
+    runs, made = [], []
+    for number in bar(list(order), "comparing"):
+        ins = calls[number].inputs
+        runs.append(node_differences(file, runtime.oracle.run(runtime.memory(ins))))
+        made.append(runtime.computed(ins))
+    drawn = len(calls) - sum(patterned)
+    for some, is_drawn in ((runs[:drawn], True), (runs[drawn:], False)):
+        for off in pooled(some) if some else ():
+            tally.add(check_of(runtime.oracle, off, drawn=is_drawn))
+    borders = tuple(
+        border_of(
+            [values[n] for values in made],
+            [calls[number].outputs[n] for number in order],
+            file,
+            port,
+            False,
+            drawn or len(calls),
+        )
+        for n, port in enumerate(file.outputs)
+    )
+    return tuple(tally.checks.values()), EndToEnd(borders)
+
+
+def against(
+    said: str, allowed: int | None, found: np.ndarray, wanted: Sequence[np.ndarray]
+) -> Against:
     """Answers int8 (hops, bytes) beside those of a judge."""
     off = np.abs(found.astype(np.int64) - np.stack(wanted))
     wrong = int(off.any(axis=1).sum())
-    return Against(said, strict, off.size, int(np.count_nonzero(off)), wrong, int(off.max()))
+    return Against(said, allowed, off.size, int(np.count_nonzero(off)), wrong, int(off.max()))
 
 
 def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
@@ -125,6 +196,12 @@ def _rows(rng: np.random.Generator, port: Port, tensor: Tensor, count: int) -> n
         elif number % 4 == LOUD:
             spell[:] = np.clip(4 * spell, INT8_MIN, INT8_MAX)
     return rows.astype(np.int8)
+
+
+def _is_patterned(start: int, height: int) -> bool:
+    """True if a window of a stream has rows of _rows() that are not plain noise."""
+    spells = range(start // SPELL, (start + height - 1) // SPELL + 1)
+    return any(number % 4 in (QUIET, LOUD) for number in spells)
 
 
 def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
@@ -162,57 +239,3 @@ def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
         made = [found[one.made] for one in graph.recurs]
         states = [state.reshape(shape) for state, shape in zip(made, shapes, strict=True)]
         yield np.concatenate([np.ravel(found[port.tensor]) for port in graph.outputs])
-
-
-class _State:
-    """What a runtime is given in place of variables: of each state the output of the call before.
-    `file`: the graph of the file as it is, with inputs and outputs for them."""
-
-    def __init__(self, graph: Graph, file: Graph):
-        self.file, self.outs = file, {behind: ahead for ahead, behind in graph.fed}
-        self.held = {}
-        for port in file.inputs:
-            tensor = file.tensors[port.tensor]
-            zeros = np.full(tensor.shape, tensor.zero_point, np.int8)
-            self.held[port.name] = to_file(zeros, file, port)
-
-    def before(self, given: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """All inputs of a call."""
-        states = self.outs.values()
-        return [(self.held if p.name in states else given)[p.name] for p in self.file.inputs]
-
-    def after(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a call that are no state."""
-        named = {port.name: one for port, one in zip(self.file.outputs, values, strict=True)}
-        self.held |= {ahead: named[behind] for behind, ahead in self.outs.items()}
-        return [one for name, one in named.items() if name not in self.outs]
-
-
-def _given(window: np.ndarray, graph: Graph, file: Graph) -> dict[str, np.ndarray]:
-    """What a window int8 (H, W, C) is in the file, by input."""
-    if not graph.fields:
-        port = graph.inputs[0]
-        return {port.name: to_file(window, graph, port)}
-    bytes_of = np.split(window.ravel(), [one.first for one in graph.fields[1:]])
-    named = {one.port.name: part for one, part in zip(graph.fields, bytes_of, strict=True)}
-    return {p.name: to_file(named[p.name], file, p) for p in file.inputs if p.name in named}
-
-
-def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
-    """The file's runtime: its name, whether it computes what the graph means in every byte, and
-    what it makes of a window int8 (H, W, C): its outputs' bytes, one behind the other."""
-    theirs = oracle.open(graph.origin)
-    state = _State(graph, theirs.graph)
-    try:
-        run, exact = whole.runner(Path(graph.origin), theirs.graph)
-    except whole.UnfitError as error:
-        raise UserError(Problem(str(error), "leave out --hop", graph.origin)) from error
-    exact = exact and theirs.equals(theirs.graph)
-
-    def of_window(window: np.ndarray) -> np.ndarray:
-        values = state.after(run(state.before(_given(window, graph, theirs.graph))))
-        pairs = zip(values, graph.outputs, strict=True)
-        found = [np.ravel(to_memory(one, graph, port)) for one, port in pairs]
-        return np.concatenate(found).astype(np.int64)
-
-    return "the file's own runtime", exact, of_window

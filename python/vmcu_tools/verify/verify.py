@@ -22,7 +22,7 @@ from ..frontends import runtime_of
 from ..graph import Graph
 from ..machine import reference
 from ..machine.rotation import machines_of
-from ..oracle import Oracle, Promise, node_differences
+from ..oracle import Difference, Oracle, Promise, node_differences
 from ..oracle.promise import EXACT, FEW_VALUES
 from ..plan.plan import Plan
 from ..progress import bar
@@ -150,6 +150,14 @@ def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
     ]
 
 
+def check_of(judge: Oracle, off: Difference, *, drawn: bool) -> Check:
+    """Holds a node of the file to the promise; drawn: see judge_sample()."""
+    node, promise = off.node, judge.promise(judge.graph, off.node)
+    counts = off.share[::-1] if drawn and off.values >= FEW_VALUES else (0, 0)
+    figures = (off.total, off.count, off.largest)
+    return Check(node.outputs[0], node.name, node.kind, *figures, promise, *counts)
+
+
 def judge_sample(
     graph: Graph, judge: Oracle, expected: Values, meaning: Values, to: Tally, *, drawn: bool
 ) -> None:
@@ -166,10 +174,7 @@ def judge_sample(
         to.compare(graph, meaning, parts)
         return
     for off in node_differences(judge.graph, expected):
-        node, promise = off.node, judge.promise(judge.graph, off.node)
-        counts = off.share[::-1] if drawn and off.values >= FEW_VALUES else (0, 0)
-        name, figures = node.outputs[0], (off.total, off.count, off.largest)
-        to.add(Check(name, node.name, node.kind, *figures, promise, *counts))
+        to.add(check_of(judge, off, drawn=drawn))
     whole = reference.run(judge.graph, [expected[port.tensor] for port in judge.graph.inputs])
     for name in {port.tensor for port in graph.outputs} & whole.keys():
         off_by = np.abs(meaning[name].astype(np.int16) - whole[name].reshape(meaning[name].shape))
