@@ -47,7 +47,7 @@ def svdf(
     state = m.activation((1, memory * filters), kept, zero, dtype)
     m.graph.tensors[state].isVariable = True
     biases = (m.rng.integers(-4000, 4000, units) * larger).astype(np.int32)
-    bias = m.constant(biases, [float(kept * by_time)])
+    bias = m.constant(biases, [float(kept * by_time)]) if wrong.get("bias", True) else -1
     out = m.activation((1, units), float(kept * by_time * 50 * larger * (memory * rank) ** 0.5))
     relu = int(m.rng.integers(2))
     return m.op(
@@ -84,6 +84,13 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
     path = network(seed, tmp_path / "net.tflite")
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "40", "--seed", str(seed), "--on", target]) == 0
+
+
+def test_no_biases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """TensorFlow Lite Micro reads those that the file says are none, and crashes."""
+    path = network(3, tmp_path / "net.tflite", bias=False)
+    assert main(["verify", str(path), "-n", "40"]) == 0
+    assert "0 of 40 hops differ from the file's own runtime" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])

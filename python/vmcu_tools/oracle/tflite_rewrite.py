@@ -29,6 +29,8 @@ from .base import required
 
 LOOKED_UP = ("EXP", "GELU", "LOG", "RELU_N1_TO_1", "SQRT")
 _WITHOUT_INT64 = ("ARG_MAX", "ARG_MIN")
+# Operators whose biases Micro reads in any case, and which input these are.
+_BIAS = {"DEPTHWISE_CONV_2D": 2, "SVDF": 3}
 _SPECIAL = ("TILE", "SELECT", "SPACE_TO_BATCH_ND", *LOOKED_UP, *_WITHOUT_INT64)
 
 
@@ -53,7 +55,7 @@ def runnable(path: Path, graph: Graph) -> bytes:
     tensors, operators = folded.model.tensors, []
     for op, file_op in zip(kept, folded.model.ops, strict=True):
         if _crashes(file_op.op, op.inputs):
-            op.inputs = op.inputs[:2]
+            op.inputs = _runnable_inputs(schema, model, file_op.op, op)
         if file_op.op == "TILE":
             _gather_instead(schema, model, op, tensors[file_op.inputs[0]].shape)
         if file_op.op == "SELECT":
@@ -75,8 +77,23 @@ def runnable(path: Path, graph: Graph) -> bytes:
 
 
 def _crashes(name: str, inputs: Sequence[int]) -> bool:
-    """Whether Micro reads biases that the file says are none: it does so of this operator alone."""
-    return name == "DEPTHWISE_CONV_2D" and len(inputs) > 2 and inputs[2] < 0
+    """Whether Micro reads biases that the file says are none."""
+    place = _BIAS.get(name)
+    return place is not None and len(inputs) > place and inputs[place] < 0
+
+
+def _runnable_inputs(schema: Any, model: Any, name: str, op: Any) -> list[int]:
+    """The inputs without biases, or with biases of zero where Micro requires them."""
+    inputs = list(op.inputs)
+    if name != "SVDF":
+        return inputs[: _BIAS[name]]
+    tensors = model.subgraphs[0].tensors
+    time, state = tensors[inputs[2]], tensors[inputs[4]]
+    inputs[3] = _constant(schema, model, np.zeros(tensors[op.outputs[0]].shape[-1], np.int32))
+    tensors[inputs[3]].quantization = schema.QuantizationParametersT()
+    scale = time.quantization.scale[0] * state.quantization.scale[0]
+    tensors[inputs[3]].quantization.scale, tensors[inputs[3]].quantization.zeroPoint = [scale], [0]
+    return inputs
 
 
 def _look_up(schema: Any, model: Any, op: Any, table: np.ndarray) -> list[Any]:
