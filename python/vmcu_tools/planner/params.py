@@ -68,6 +68,8 @@ class SearchParams:
     """Trade-offs that differ by this share are equally good: the smaller pool is taken."""
     pareto_step: float = 0.03
     """Between the peaks of --pareto, a share."""
+    smaller_tries: int = 12
+    """Searches for a pool of one byte less, before vmcu names one as the smallest."""
 
     descending: bool = True
     """Layers on their own may run from their last row to their first."""

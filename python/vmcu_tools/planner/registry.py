@@ -82,6 +82,9 @@ def make_plan(
         planned_by = unbounded.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
         plan = planned_by(graph, options)
+        if planned_by is fusion.plan and options.ram is not None and plan.pool_bytes > options.ram:
+            # What is called the smallest pool has been tried.
+            plan = [plan, *fusion.below(graph, options, plan.pool_bytes)][-1]
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
@@ -97,8 +100,8 @@ def make_plan(
         rows = "" if options.hop or options.stream_input else ", stream the input (--stream-input)"
         raise UserError(
             Problem(
-                f"does not fit: the smallest pool that planner '{options.planner}' found for this "
-                f"limit is {plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are "
+                f"does not fit: the smallest pool that planner '{options.planner}' found is "
+                f"{plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are "
                 "allowed",
                 f"allow more with --ram{rows}, or make the widest layers smaller"
                 f"{pareto if planned_by is fusion.plan else ''}",

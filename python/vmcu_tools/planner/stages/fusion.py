@@ -88,15 +88,29 @@ def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
     params = options.params
     base, most = without_extra_macs(graph, options), max(options.extra_macs, params.band_macs)
     tried = itertools.chain([base], with_extra_macs(graph, base, options, most))
-    best = first_within(options.ram, tried, graph, options)
-    if options.ram < best.pool_bytes < params.recomputation_reach * options.ram:
+    first = first_within(options.ram, tried, graph, options)
+    assert first is not None, "the graph itself is a variant"
+    if options.ram < first.pool_bytes < params.recomputation_reach * options.ram:
         most = max(options.extra_macs, params.recomputation_macs)
-        for variant in lower_peaks(graph, base, options, most, banded=False):
-            if variant.least <= options.ram:
-                best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
-            if best.pool_bytes <= options.ram:
-                break
-    return best
+        twice = lower_peaks(graph, base, options, most, banded=False)
+        again = first_within(options.ram, twice, graph, options)
+        return min(first, again or first, key=bytes_and_macs)
+    return first
+
+
+def below(graph: Graph, options: CompileOptions, least: int) -> Iterator[Plan]:
+    """Plans of fewer than `least` bytes, each smaller than the one before, until a search for one
+    byte less finds none."""
+    # A limit that is far away has everything searched that may need fewer bytes.
+    limit = int(least / options.params.recomputation_reach) + 1
+    for _ in range(options.params.smaller_tries):
+        found = plan(graph, replace(options, ram=min(limit, least - 1)))
+        if found.pool_bytes < least:
+            least = found.pool_bytes
+            yield found
+        elif limit >= least - 1:
+            return
+        limit = least - 1
 
 
 def with_fewer_macs(best: Plan, graph: Graph, options: CompileOptions) -> Plan:
@@ -122,9 +136,12 @@ def smallest_of(found: Iterable[Variant], graph: Graph, options: CompileOptions)
     return best
 
 
-def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: CompileOptions) -> Plan:
-    """The plan of the first variant that fits into `ram` bytes, the smallest if there is none.
-    Solvers are left to pack those that compute something twice until all have been tried."""
+def first_within(
+    ram: int, found: Iterable[Variant], graph: Graph, options: CompileOptions
+) -> Plan | None:
+    """The plan of the first variant that fits into `ram` bytes, the smallest if there is none; None
+    without variants. Solvers are left to pack those that compute something twice until all have
+    been tried."""
     known: list[Variant] = []
     plans: list[Plan] = []
     for variant in found:
@@ -145,7 +162,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Comp
                 return plans[-1]
     larger = [variant for variant in known if variant.least > ram]
     plans += [smallest_of(larger, graph, options)] if larger else []
-    return min(plans, key=bytes_and_macs)
+    return min(plans, key=bytes_and_macs, default=None)
 
 
 def of_variant(variant: Variant, graph: Graph, options: CompileOptions) -> Plan:
@@ -235,6 +252,8 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     a smaller one is left out.
     """
     found: list[Choice] = []
+    if not graph.nodes:
+        return [Choice(plan(graph, options).pool_bytes, 0.0, 0, 0)]
     graph = reordered(graph, params=options.params).graph
     cycles = Partitioner(graph, options.stream_input).cycles
     for limit in limits(graph, options):
@@ -244,15 +263,22 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
             best = plan(graph, replace(options, ram=limit))
         smaller = not found or limit < found[-1].pool_bytes
         if smaller and best.pool_bytes <= limit:
-            twice = named(graph.target).costs.mac * best.macs_extra
-            stages = sum(len(steps) > 1 for steps in best.stages)
-            extra = (extra_cycles(best) + twice) / cycles
-            found.append(Choice(limit, extra, best.macs_extra, stages))
+            found.append(_choice(limit, best, cycles))
+    least = min((choice.pool_bytes for choice in found), default=0)
+    for best in below(graph, options, least):
+        found.append(_choice(best.pool_bytes, best, cycles))
     fast: list[Choice] = []
     for choice in reversed(found):
         if not fast or choice.extra_cycles < fast[0].extra_cycles:
             fast.insert(0, choice)
     return fast
+
+
+def _choice(limit: int, best: Plan, cycles: float) -> Choice:
+    """The choice of a limit with its plan; cycles: of the layers one by one, by estimate."""
+    twice = named(best.graph.target).costs.mac * best.macs_extra
+    stages = sum(len(steps) > 1 for steps in best.stages)
+    return Choice(limit, (extra_cycles(best) + twice) / cycles, best.macs_extra, stages)
 
 
 def limits(graph: Graph, options: CompileOptions) -> Iterator[int]:

@@ -78,7 +78,7 @@ class Partitioner(Footprints):
 
     def _limits(self, known: int) -> Iterator[int]:
         """Limits on the peak, `known` last."""
-        most = max(self.single)
+        most = max(self.single, default=0)
         limit = most * LOWEST_LIMIT if self.params.low_limits_first else known
         while limit < min(most * LIMIT_GROWTH, known):
             yield int(limit)
