@@ -69,7 +69,7 @@ def bound(op: GroupedDense, taps: np.ndarray) -> np.ndarray:
     if op.fine:
         parts = taps.reshape(*taps.shape[:-1], op.multipliers.shape[1], -1)
         groups = op.weights.reshape(*op.multipliers.shape, -1).astype(np.float64)
-        units = 1 + 0.5 / 256 * np.abs(np.einsum("...gk,ngk->...ng", parts, groups)).sum(axis=-1)
+        units = 1 + 0.5 / 128 * np.abs(np.einsum("...gk,ngk->...ng", parts, groups)).sum(axis=-1)
     return units * op.requant.scale + FLOAT32
 
 
@@ -88,7 +88,7 @@ def test_bytes_are_those_of_onnx_runtime_but_for_ties(
         found = reference.run(judge.graph, inputs)
         out, layer = node.outputs[0], bind(judge.graph, node)
         taps = found[node.inputs[0]].astype(np.float64) - layer.ins[0].zero_point
-        sums = taps @ node.op.factors.T / (256 if node.op.fine else 1) + node.op.bias
+        sums = taps @ node.op.factors.T / (128 if node.op.fine else 1) + node.op.bias
         real = sums * node.op.requant.scale
         near = np.abs(real - np.floor(real) - 0.5) < bound(node.op, taps)
         assert near.mean() < 0.2
@@ -115,14 +115,14 @@ def test_scales_that_are_multiples_need_8_bits() -> None:
     weights = rng.integers(-8, 8, (3, 64)).astype(np.int8)
     unit = np.float32(0.0123) / 255
     scales = np.array([[255, 7], [3, 1], [8, 8]], np.float32) * unit
-    made = multipliers_of(weights, scales, np.zeros(3))
+    made = multipliers_of(weights, scales, np.zeros(3), 1.0)
     assert not made.fine
     np.testing.assert_array_equal(made.values, [[255, 7], [3, 1], [1, 1]])
     np.testing.assert_allclose(made.values * made.units[:, None], scales, rtol=1e-6)
     scales[1] = [1.0, 0.1416]
-    fine = multipliers_of(weights, scales, np.zeros(3))
+    fine = multipliers_of(weights, scales, np.zeros(3), 1.0)
     assert fine.fine and fine.values.max() == FINE
-    units = fine.units[:, None] / 256
+    units = fine.units[:, None] / 128
     np.testing.assert_allclose(fine.values * units, scales, atol=scales.max() / FINE)
 
 
@@ -193,9 +193,9 @@ def test_large_layers_have_coarser_multipliers() -> None:
     """So that sums fit into 32 bits."""
     weights = np.full((1, 16384), -8, np.int8)
     scales = np.tile(np.array([1, 0.123456], np.float32), 256)[None]
-    made = multipliers_of(weights, scales, np.zeros(1))
+    made = multipliers_of(weights, scales, np.zeros(1), 1e6)
     sums = np.abs(weights.reshape(1, 512, -1)).sum(axis=2) * made.values * 255
-    assert made.fine and 1 << 30 <= sums.sum() >> 8 < 1 << 31
+    assert made.fine and 1 << 30 <= sums.sum() >> 7 < 1 << 31
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -3,7 +3,8 @@
 
 The scales of a channel are multiples of one unit. Where 8 bits hold all multiples exactly, as
 `vmcu quantize` makes them, sums are integers without any rounding. Other scales become multipliers
-of 16 bits, which are off by at most 2**-17 of the channel's largest scale.
+of 16 bits, which are off by at most 2**-16 of the channel's largest scale. So do scales of both
+signs in a channel, as ONNX Runtime's quantiser writes them.
 
 Order of access: pixel by pixel, four output channels at a time; all taps are read before these are
 written.
@@ -32,11 +33,14 @@ from .rates import DENSE
 from .window import WindowLayer, window_fields
 
 # The largest multiplier of each kernel.
-COARSE, FINE = 255, 65535
+COARSE, FINE = 255, 32767
 # By how much a float32 scale may miss a multiple of a float32 unit.
 ROUNDING = 2.0**-22
 # What sums, biases included, stay below.
 MOST_SUM = 1 << 31
+# Of an output step, what the rounding of a bias to the unit of its sums should be at most, and what
+# is refused.
+BIAS_ERROR, MOST_ERROR = 0.05, 0.06
 
 for _packing in packings():
     if _packing.has_groups:
@@ -47,10 +51,13 @@ for _packing in packings():
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     """Scales as multiples of a unit of their channel. values: int64 (N, groups); units: float64
-    (N,), of the sums that `fine` cuts the lowest FRACTION bits off."""
+    (N,), of the sums that `fine` cuts the lowest FRACTION bits off; biases: float64 (N,), integers
+    in these units; error: in output steps, what the biases and such a cut may miss at most."""
 
     values: np.ndarray
     units: np.ndarray
+    biases: np.ndarray
+    error: float
     fine: bool
 
 
@@ -78,28 +85,51 @@ class GroupedDense(Op):
         return found
 
 
-def multipliers_of(weights: np.ndarray, scales: np.ndarray, real: np.ndarray) -> Multipliers:
-    """Of weights int8 (N, K) with scales float32 (N, groups), all positive; real: biases float64
-    (N,) in units of the input's scale."""
-    largest = scales.max(axis=1).astype(np.float64)
+def multipliers_of(
+    weights: np.ndarray, scales: np.ndarray, real: np.ndarray, step: float
+) -> Multipliers:
+    """Multipliers for weights int8 (N, K) with scales float32 (N, groups), which may be negative.
+
+    real: biases float64 (N,), and step: the output's scale, in units of the input's scale."""
+    largest = np.abs(scales).max(axis=1).astype(np.float64)
     ratios = scales / largest[:, None]
     sizes = np.abs(weights.astype(np.int64)).reshape(*scales.shape, -1).sum(axis=2)
-    sizes = sizes * (INT8_MAX - INT8_MIN)
-    most = _exact_multiple(ratios)
-    if most.all():
-        units = largest / most
-        values = np.rint(ratios * most[:, None]).astype(np.int64)
-        if ((values * sizes).sum(axis=1) + np.abs(real / units) < MOST_SUM).all():
-            return Multipliers(values, units, False)
+    reach = (np.abs(ratios) * sizes).sum(axis=1) * (INT8_MAX - INT8_MIN)
+    # One sign of a whole channel can be that of its unit.
+    signs = np.where((scales <= 0).all(axis=1), -1.0, 1.0)
+    least = _exact_multiple(np.abs(ratios))
+    if least.all():
+        most = _finer(least, reach, real / largest, step / largest)
+        units = signs * largest / most
+        if (most * reach + np.abs(real / units) < MOST_SUM).all():
+            values = np.rint(ratios * (signs * most)[:, None]).astype(np.int64)
+            biases = np.rint(real / units)
+            error = float((np.abs(real - biases * units) / step).max())
+            return Multipliers(values, units, biases, error, False)
     most = np.full(len(scales), FINE)
     while True:
         units = largest / most * (1 << FRACTION)
-        values = np.rint(ratios * most[:, None]).astype(np.int64)
-        sums = ((values * sizes).sum(axis=1) >> FRACTION) + np.abs(real / units)
+        sums = most * reach / (1 << FRACTION) + np.abs(real / units)
         beyond = (sums >= MOST_SUM) & (most > 1)
         if not beyond.any():
-            return Multipliers(values, units, True)
+            break
         most = np.where(beyond, most // 2, most)
+    values = np.rint(ratios * most[:, None]).astype(np.int64)
+    # Half a unit for the cut, and half a unit for the bias.
+    return Multipliers(values, units, np.rint(real / units), float((units / step).max()), True)
+
+
+def _finer(least: np.ndarray, reach: np.ndarray, real: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Multiples of `least` (N,), at most COARSE, whose units miss the biases by little enough. All
+    others in units of a channel's largest scale: the reach of its sums, biases and output steps."""
+    found, missed = least.copy(), np.full(len(least), np.inf)
+    for factor in range(1, COARSE + 1):
+        most = least * factor
+        error = np.abs(real - np.rint(real * most) / most) / step
+        fits = (most <= COARSE) & (most * (reach + np.abs(real)) < MOST_SUM)
+        better = fits & (missed > BIAS_ERROR) & (error < missed)
+        found, missed = np.where(better, most, found), np.where(better, error, missed)
+    return found
 
 
 def _exact_multiple(ratios: np.ndarray) -> np.ndarray:
@@ -155,7 +185,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     def is_coarse(self) -> bool:
         """True if the kernel with sums of 32 bits is exact, which may have them 16 times too
         large."""
-        return not self.op.fine and bool(np.abs(self.ends).max() < NIBBLE_ACCUMULATOR)
+        small = bool(np.abs(self.ends).max() < NIBBLE_ACCUMULATOR)
+        return not self.op.fine and small and bool(self.op.multipliers.min() >= 0)
 
     def _stream(self) -> bytes:
         op = self.op
@@ -172,7 +203,7 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
             shift = 0 if op.fine else FRACTION
             zero = self.ins[0].zero_point * (op.factors.sum(axis=1) << shift)
             starts = (starts << FRACTION) + (1 << FRACTION - 1) - zero
-            multipliers = (multipliers << shift).astype(np.uint16)
+            multipliers = (multipliers << shift).astype(np.int16)
         return self._blocks(starts, multipliers, line)
 
     def _blocks(self, starts: np.ndarray, multipliers: np.ndarray, line: IntegerScale) -> bytes:

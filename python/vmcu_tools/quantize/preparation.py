@@ -25,6 +25,8 @@ _MARGIN = 8.0
 _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
+# onnx does not infer the type of what these compute, nor of anything behind them.
+_UNTYPED = ("MatMulNBits",)
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
 
 
@@ -42,6 +44,9 @@ def upgraded(model: onnx.ModelProto, opset: int = OPSET) -> onnx.ModelProto:
 def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
     """Rewrites a float model whose constants are folded. ranges(model, names) tells the least and
     the greatest value of each float tensor over the calibration set."""
+    for node in model.graph.node:
+        if node.op_type in _UNTYPED:
+            _inner(model.graph, node.output[0])
     fuse_normalisations(model.graph)
     _split(model.graph)
     _limit_masks(model, ranges)
@@ -49,17 +54,20 @@ def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
 
 def _split(graph: onnx.GraphProto) -> None:
     """Takes apart what is no operator in int8: sums and means of several tensors, norms, quotients
-    of two tensors, and a Gemm whose third operand is an activation. onnxruntime has merged a MatMul
-    and an Add of two activations into that, and could then only compute it in float."""
+    of two tensors, and a Gemm whose third operand is an activation, or whose weights have a scale
+    for each block. onnxruntime has merged a MatMul and an Add into that. It can then only compute
+    it in float, and has no scale for the bias."""
     for node in graph.node:
         if node.op_type == "Gemm":
             _fold_factors(node, graph)
     constants = {tensor.name for tensor in graph.initializer}
+    blocked = {node.output[0] for node in graph.node if attributes_of(node).get("block_size")}
     numbers = {t.name for t in graph.initializer if int(np.prod(t.dims, dtype=np.int64)) == 1}
     nodes: list[NodeProto] = []
     for node in graph.node:
         if node.op_type == "Gemm" and len(node.input) > 2:
-            nodes += _split_gemm(node, constants)
+            whole = node.input[2] in ("", *constants) and node.input[1] not in blocked
+            nodes += [node] if whole else _split_gemm(node)
         elif node.op_type in ("Sum", "Mean", "Min", "Max"):
             nodes += _split_chain(node, graph)
         elif node.op_type == "LayerNormalization":
@@ -100,9 +108,7 @@ def _fold_factors(node: NodeProto, graph: onnx.GraphProto) -> None:
     node.attribute.extend(kept)
 
 
-def _split_gemm(node: NodeProto, constants: set[str]) -> list[NodeProto]:
-    if node.input[2] in ("", *constants):
-        return [node]
+def _split_gemm(node: NodeProto) -> list[NodeProto]:
     result = node.output[0]
     total = helper.make_node("Add", [f"{result}/product", node.input[2]], [result], f"{result}/sum")
     node.output[0] = f"{result}/product"

@@ -188,19 +188,19 @@ vmcu_add_fine:
 	ldr.w	r9, [r0], #8
 	ldr.w	r10, [r0, #-4]
 	ldrd	r6, r7, [r12, #0]
-	uxth	r8, r9
+	sxth	r8, r9
 	smlal	r6, r7, r2, r8
 	strd	r6, r7, [r12, #0]
 	ldrd	r6, r7, [r12, #8]
-	lsr	r8, r9, #16
+	asr	r8, r9, #16
 	smlal	r6, r7, r3, r8
 	strd	r6, r7, [r12, #8]
 	ldrd	r6, r7, [r12, #16]
-	uxth	r8, r10
+	sxth	r8, r10
 	smlal	r6, r7, r4, r8
 	strd	r6, r7, [r12, #16]
 	ldrd	r6, r7, [r12, #24]
-	lsr	r8, r10, #16
+	asr	r8, r10, #16
 	smlal	r6, r7, r5, r8
 	strd	r6, r7, [r12, #24]
 	ldr	r6, END

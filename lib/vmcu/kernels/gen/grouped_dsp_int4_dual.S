@@ -187,18 +187,18 @@ vmcu_add_fine:
 	/* Add the sums times their multipliers. */
 	ldrd	r6, r7, [r12, #0]
 	ldr.w	r9, [r0], #8
-	uxth	r8, r9
+	sxth	r8, r9
 	ldr.w	r10, [r0, #-4]
 	smlal	r6, r7, r2, r8
-	lsr	r8, r9, #16
+	asr	r8, r9, #16
 	strd	r6, r7, [r12, #0]
 	ldrd	r6, r7, [r12, #8]
 	smlal	r6, r7, r3, r8
-	uxth	r8, r10
+	sxth	r8, r10
 	strd	r6, r7, [r12, #8]
 	ldrd	r6, r7, [r12, #16]
 	smlal	r6, r7, r4, r8
-	lsr	r8, r10, #16
+	asr	r8, r10, #16
 	strd	r6, r7, [r12, #16]
 	ldrd	r6, r7, [r12, #24]
 	smlal	r6, r7, r5, r8

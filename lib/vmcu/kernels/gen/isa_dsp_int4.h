@@ -345,7 +345,7 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 	}
 }
 
-/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+/* The sums of a block of channels with signed multipliers of 16 bits for groups of taps. */
 VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 				const struct vmcu_source *in, int32_t row, int32_t pixel,
 				int32_t channel, const uint8_t **w)
@@ -359,7 +359,7 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 	}
 	*w = vmcu_add_fine(*w + sizeof(totals), x, p->steps, p->groups, totals);
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)((int64_t)totals[n] >> 12);
+		acc[n] = (int32_t)((int64_t)totals[n] >> 11);
 	}
 }
 

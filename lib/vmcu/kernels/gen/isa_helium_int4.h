@@ -506,7 +506,7 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 	*w = v;
 }
 
-/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+/* The sums of a block of channels with signed multipliers of 16 bits for groups of taps. */
 VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 				const struct vmcu_source *in, int32_t row, int32_t pixel,
 				int32_t channel, const uint8_t **w)
@@ -530,7 +530,7 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 			fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
 		}
 
-		const uint16_t *m = (const uint16_t *)v;
+		const int16_t *m = (const int16_t *)v;
 
 		total[0] += (uint64_t)((int64_t)first * m[0]);
 		total[1] += (uint64_t)((int64_t)second * m[1]);
@@ -539,7 +539,7 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 		v += 8;
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)((int64_t)total[n] >> 8);
+		acc[n] = (int32_t)((int64_t)total[n] >> 7);
 	}
 	*w = v;
 }

@@ -837,7 +837,7 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 #endif
 
 #ifndef VMCU_OWN_SUMS_FINE
-/* The sums of a block of channels with multipliers of 16 bits for groups of taps. */
+/* The sums of a block of channels with signed multipliers of 16 bits for groups of taps. */
 VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 				const struct vmcu_source *in, int32_t row, int32_t pixel,
 				int32_t channel, const uint8_t **w)
@@ -858,12 +858,12 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 			vmcu_dot_dense(sums, x, w);
 		}
 		for (int32_t n = 0; n < 4; n++) {
-			total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);
+			total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
 		}
 		*w += 8;
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		acc[n] = (int32_t)((int64_t)total[n] >> 8);
+		acc[n] = (int32_t)((int64_t)total[n] >> 7);
 	}
 }
 #endif

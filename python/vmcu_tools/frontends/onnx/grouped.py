@@ -11,7 +11,7 @@ import numpy as np
 from ...graph import Op, Tensor
 from ...kernels.targets.portable.grouped import TAPS
 from ...ops.fully_connected import FullyConnected
-from ...ops.grouped import GroupedDense, multipliers_of
+from ...ops.grouped import MOST_ERROR, GroupedDense, multipliers_of
 from ...quant import INT32_MAX, FloatScale
 from ..common import check_weight_scales, present, require
 from ..movement import file_index
@@ -43,8 +43,8 @@ _PAIR = np.array([0, 4], np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """weights: int8 (N, K), within 4 bits; scales: float32 (N, groups), positive, each of K /
-    groups consecutive weights."""
+    """weights: int8 (N, K), within 4 bits; scales: float32 (N, groups), each of K / groups
+    consecutive weights."""
 
     weights: np.ndarray
     scales: np.ndarray
@@ -78,11 +78,14 @@ def _grouped(ints: np.ndarray, scales: np.ndarray, block: int) -> Grouped:
     remedy = f"use blocks of a multiple of {TAPS} that divides the number of inputs"
     require(size % TAPS == 0, reason, remedy)
     scales = scales[:, np.arange(0, depth, size) // block].astype(np.float32)
-    # A negative scale is its weights' sign.
-    ints = ints * np.repeat(np.where(scales < 0, -1, 1), size, axis=1)
     reason = "the weights do not fit 4 bits once their zero point is taken out"
     require(bool((ints >= _LEAST).all() and (ints <= _LARGEST).all()), reason, _SYMMETRIC)
-    return Grouped(np.ascontiguousarray(ints.astype(np.int8)), np.abs(scales))
+    # A negative scale is its weights' sign, unless one of them is -8.
+    groups = ints.reshape(*scales.shape, size)
+    turned = (scales < 0) & (groups.min(axis=2) > _LEAST)
+    groups = np.where(turned[:, :, None], -groups, groups)
+    ints = np.ascontiguousarray(groups.reshape(ints.shape).astype(np.int8))
+    return Grouped(ints, np.where(turned, -scales, scales))
 
 
 def grouped_dense(
@@ -145,20 +148,25 @@ def grouped_pending(
     require(biases.size in (1, count), f"{biases.size} biases for {count} channels")
     require(bool(np.isfinite(biases).all()), "a bias is not a number")
     biases = np.broadcast_to(biases, count) / np.float64(scale)
-    made = multipliers_of(grouped.weights, grouped.scales, biases)
-    ints = np.rint(biases / made.units)
-    require(
-        bool((np.abs(ints) < INT32_MAX).all()),
-        "a bias is beyond what its weights' scales allow",
-        "quantise the model again with larger scales of the weights",
-    )
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        step = float(np.float64(out.scale) / scale)
+        made = multipliers_of(grouped.weights, grouped.scales, biases, step)
+        require(
+            bool((np.abs(made.biases) < INT32_MAX).all()),
+            "a bias is beyond what its weights' scales allow",
+            "quantise the model again with larger scales of the weights",
+        )
+        require(
+            made.error <= MOST_ERROR,
+            f"refused: its integer sums miss the output by up to {made.error:.2g} steps",
+            "quantise the model again with a larger scale of the output",
+        )
         factors = (np.float64(scale) * made.units / np.float64(out.scale)).astype(np.float32)
         require(bool(np.isfinite(factors).all()), "a ratio of its scales is not a number")
-        bias, requant = ints.astype(np.int32), FloatScale(factors)
+        bias, requant = made.biases.astype(np.int32), FloatScale(factors)
         limits = {"act_min": act_min, "act_max": act_max}
-        if grouped.scales.shape[1] == 1 and not made.fine:
+        if not made.fine and (made.values == 1).all() and made.values.shape[1] == 1:
             return FullyConnected(grouped.weights, bias, requant, 4, **limits)
         return GroupedDense(grouped.weights, made.values, bias, requant, made.fine, **limits)
 

@@ -41,7 +41,7 @@ def added_fine() -> list[str]:
     for n, acc in enumerate(SUMS):
         word, place = words[n // 2], f"[{TOTALS}, #{8 * n}]"
         code.append(f"ldrd {low}, {high}, {place}")
-        code.append(f"lsr {factor}, {word}, #16" if n % 2 else f"uxth {factor}, {word}")
+        code.append(f"asr {factor}, {word}, #16" if n % 2 else f"sxth {factor}, {word}")
         code += [f"smlal {low}, {high}, {acc}, {factor}", f"strd {low}, {high}, {place}"]
     return code
 

@@ -38,7 +38,7 @@ total = vaddq_s32(total, vmulq_s32(sums, factors));
 v += 4;
 """
 FINE = """
-const uint16_t *m = (const uint16_t *)v;
+const int16_t *m = (const int16_t *)v;
 
 total[0] += (uint64_t)((int64_t)first * m[0]);
 total[1] += (uint64_t)((int64_t)second * m[1]);

@@ -3,8 +3,8 @@
 
 A block of four channels is, in the stream: where its sums start; group by group the weights of its
 taps and four multipliers; the requantiser's constants. Each sum adds up the multiplier times the
-sum of the group. Coarse multipliers have 8 bits, and sums are int32. Fine ones have 16 bits, and
-sums are int64, of which the lowest FRACTION bits are cut off in the end.
+sum of the group. Coarse multipliers are uint8, and sums are int32. Fine ones are int16, and sums
+are int64, of which the lowest FRACTION bits are cut off in the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .blocks import take_weights
 from .dense import SOURCE
 from .registry import compound
 
-FRACTION = 8
+FRACTION = 7
 # A group is a multiple of so many taps: a turn of the loop of the fastest kernel.
 TAPS = 16
 # A block has four channels in each packing with these kernels.
@@ -51,7 +51,7 @@ def coarse_c(packing: Packing) -> str:
 def fine_c(packing: Packing) -> str:
     if not packing.has_groups:
         return ""
-    add = "total[n] += (uint64_t)((int64_t)sums[n] * ((const uint16_t *)*w)[n]);"
+    add = "total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);"
     return f"""{TAPS_AT}
 const uint32_t *start = (const uint32_t *)*w;
 /* They wrap. */
@@ -80,9 +80,9 @@ def sums_coarse(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -
 
 @compound("Dot", PARAMETERS, fine_c)
 def sums_fine(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
-    """The sums of a block of channels with multipliers of 16 bits for groups of taps."""
+    """The sums of a block of channels with signed multipliers of 16 bits for groups of taps."""
     acc[:] = m.take(np.int64, len(acc))
-    _add_groups(m, acc, ram, np.uint16)
+    _add_groups(m, acc, ram, np.int16)
     acc >>= FRACTION
 
 
