@@ -112,6 +112,36 @@ def test_constants_that_multiply(tmp_path):
     assert "constants would have" in problem(saved(tmp_path, m, m.qdq(y, m.stated())))
 
 
+@pytest.mark.parametrize("op", ["Concat", "Expand", "Tile", "Gather", "ConstantOfShape"])
+def test_constants_that_grow(tmp_path, op):
+    """From node to node, twice as large each time or of the same size again and again."""
+    m = OnnxModel(opset=13)
+    shape = m.constant(np.array([1 << 23], np.int64))
+    y = m.constant(np.ones(1, np.float32))
+    for number in range(60):
+        given = {
+            "Concat": ([y, y], {"axis": 0}),
+            "Expand": ([m.constant(np.full(1, number, np.float32)), shape], {}),
+            "Tile": ([m.constant(np.full(1, number, np.float32)), shape], {}),
+            "Gather": ([y, m.constant(np.zeros(1 << number % 23, np.int64))], {"axis": 0}),
+            "ConstantOfShape": ([shape], {}),
+        }
+        inputs, attributes = given[op]
+        y = m.node(op, inputs, **attributes)
+    said = problem(
+        saved(tmp_path, m, m.qdq(m.node("Add", [m.qdq("x", m.stated()), y]), m.stated()))
+    )
+    assert "constants" in said
+
+
+@pytest.mark.parametrize("kernel", [[2**31 - 1, 5], [60_000, 60_000], [70_000, 1]])
+def test_windows_beyond_any_image(tmp_path, kernel):
+    m = OnnxModel(opset=12)
+    pads = [kernel[0] - 1, kernel[1] - 1, 0, 0]
+    y = m.node("MaxPool", [m.qdq("x", m.stated())], kernel_shape=kernel, pads=pads)
+    assert "window" in problem(saved(tmp_path, m, m.qdq(y, m.stated()), (1, 4, 60, 60)))
+
+
 def test_large_tensor_turned_over_and_over(tmp_path):
     m = OnnxModel()
     first = m.stated()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Op, Port, Recurrence, Shape, Tensor
+from ..graph import Graph, Node, Op, Port, Recurrence, Shape, Tensor, Window
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
 # Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
@@ -23,7 +24,10 @@ MAX_TENSOR_BYTES = 1 << 23
 MAX_NODES = 3_000
 MAX_PORTS = 256
 MAX_RANK = 8
+# What the windows of a layer read, each element as often as it is read; fields of a window in C.
+MAX_WINDOWED_ELEMENTS, MAX_WINDOW = 1 << 28, 65535
 MAX_MOVED_ELEMENTS = 1 << 25
+SMALLER = "use a smaller model"
 
 # What reading a damaged file raises, whatever library reads it.
 PARSE_ERRORS = (
@@ -116,6 +120,18 @@ def _said(error: Exception) -> str:
     return str(error) or "the parts contradict each other"
 
 
+def check_window(window: Window, shape: Sequence[int], channels: int) -> Window:
+    """The window, if one over an image of `shape` (H, W, ...) with as many channels is small enough
+    to be computed here and stored in C."""
+    largest = max(*window.kernel, *window.stride, *window.dilation, *window.pad)
+    require(largest <= MAX_WINDOW, f"its window has {largest} in one of its fields", SMALLER)
+    sizes = [window.out_size(axis, shape[axis]) for axis in (0, 1)]
+    count = math.prod((*window.kernel, *sizes, channels))
+    reason = f"its windows read {count} elements"
+    require(count <= MAX_WINDOWED_ELEMENTS, reason, SMALLER)
+    return window
+
+
 @dataclass
 class GraphBuilder:
     """Collects a graph and, instead of stopping at the first, all problems of a file."""
@@ -148,7 +164,7 @@ class GraphBuilder:
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         small = tensor.bytes <= MAX_TENSOR_BYTES
-        require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "use a smaller model")
+        require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", SMALLER)
         known = self.tensors.setdefault(tensor.name, tensor)
         require(known == tensor, f"two tensors are called '{tensor.name}'", "rename one of them")
         return known

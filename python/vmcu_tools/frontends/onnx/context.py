@@ -74,6 +74,8 @@ class Context:
     origins: dict[str, Origin] = field(default_factory=dict)
     # Float values of the file that were given a scale, so that a function of them is a table.
     rounded: set[str] = field(default_factory=set)
+    # Elements of constants that were computed.
+    folded: int = 0
     _fresh: int = 0
     _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
     _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)

@@ -31,7 +31,8 @@ FOLDED += ("Unsqueeze", "Equal", "Expand", "Greater", "Less", "Not", "Range", "R
 FOLDED += ("Sqrt", "Trilu", "Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or")
 FOLDED += ("GreaterOrEqual", "LessOrEqual", "Min", "Max", "Pow", "Floor", "Ceil", "ScatterND")
 FOLDED += ("Tile", "ReduceSum", "ReduceMax")
-_MAX_FILLED = 1 << 24
+# Elements of one result, and of all of a file.
+_MAX_FILLED, _MAX_FOLDED = 1 << 24, 1 << 26
 
 
 def folds(node: FileNode) -> bool:
@@ -51,11 +52,14 @@ def fold(context: Context, node: FileNode, args: Args) -> Value | None:
         for name, arg in zip(node.inputs, args, strict=True)
         if isinstance(arg, Constant)
     }
-    _limit(node, list(arrays.values()))
+    _limit(node, [arg.array for arg in args if isinstance(arg, Constant)])
     try:
-        return Constant(_evaluate(node.proto, arrays, context.model.opset))
+        found = _evaluate(node.proto, arrays, context.model.opset)
     except (*PARSE_ERRORS, RuntimeError) as error:
         raise UnsupportedError(f"the constant value cannot be computed: {error}") from error
+    context.folded += found.size
+    require(context.folded <= _MAX_FOLDED, "its constants and those before it are too large")
+    return Constant(found)
 
 
 def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
@@ -69,6 +73,8 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
         sizes = [arrays[0].size, *(int(v) for v in arrays[1].ravel())]
     elif node.op == "ScatterND":
         sizes = [arrays[0].size]
+    elif node.op == "Concat":
+        sizes = [sum(array.size for array in arrays)]
     elif node.op == "Gather":
         sizes = [array.size for array in arrays]
     else:

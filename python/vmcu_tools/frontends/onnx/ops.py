@@ -21,7 +21,7 @@ from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
 from ...quant import INT8_MIN
 from .. import tables
-from ..common import MAX_TENSOR_BYTES, quantised, require
+from ..common import MAX_TENSOR_BYTES, check_window, quantised, require
 from ..movement import file_index
 from .context import Context, clamp, rule
 from .dense import (
@@ -91,7 +91,7 @@ def window_of(
     window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
     out = [window.out_size(axis, sizes[axis]) for axis in range(2)]
     require(min(out) >= 1, f"the output is empty: {kernel=} on {list(sizes)}")
-    return x, window
+    return x, check_window(window, sizes, x.shape[1])
 
 
 def auto_pad(node: FileNode) -> str:

@@ -25,6 +25,7 @@ from ..common import (
     GraphBuilder,
     by_operator,
     check_weight_scales,
+    check_window,
     clamp_range,
     double_scale,
     require,
@@ -193,8 +194,10 @@ def _window(options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x:
     if options.Padding() == tflite.Padding.SAME:
         top, bottom = same_padding(x.shape[0], kernel[0], stride[0], dilation[0])
         left, right = same_padding(x.shape[1], kernel[1], stride[1], dilation[1])
-        return Window(kernel, stride, dilation, (top, left, bottom, right))
-    return Window(kernel, stride, dilation)
+        window = Window(kernel, stride, dilation, (top, left, bottom, right))
+    else:
+        window = Window(kernel, stride, dilation)
+    return check_window(window, x.shape, x.shape[2])
 
 
 def windowed(window: Window, x: Tensor, channels: int) -> Shape:
