@@ -237,7 +237,7 @@ class Report:
         return f"<{self._summary()}>"
 
     def _summary(self) -> str:
-        ram, flash = self.figures.ram_bytes, self.flash_bytes
+        ram, flash = self.figures.pool_bytes, self.flash_bytes
         words = f"{ram:,} bytes of RAM, {flash:,} of flash, {self.macs:,} MACs"
         return f"{self.figures.model}: {words}"
 

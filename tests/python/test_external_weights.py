@@ -243,7 +243,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow = [*words[:3], "8MB/s,latency=100us,ram=9K", "--board", "nrf52840dk"]
     assert main(slow) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"and 8,0\d\d bytes for weights", said)
+    assert re.search(r"8,0\d\d the buffer for weights", said)
 
 
 def test_reads_that_are_not_hidden_are_refused(

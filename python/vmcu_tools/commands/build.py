@@ -131,14 +131,15 @@ def run(args: argparse.Namespace) -> int:
     time = "" if board is None else estimated_time(plan, board, args.flash)
     if args.least_hidden is not None:
         check_hidden(report, args.least_hidden, time, args.model)
-    print_report(report, console(), args.all, time)
-    write_json(asdict(report), args.json)
-    for path, content in drawings(args, plan, report):
-        path.write_bytes(content)
-    written = []
+    drawn, written = drawings(args, plan, report), []
+    # First, as the folder may be the one of the other files.
     if args.output:
         files = emitted.all_files if args.format == "c" else one_file(args, plan, name)
         written = write(files, args.output)
+    print_report(report, console(), args.all, time)
+    write_json(asdict(report), args.json)
+    for path, content in drawn:
+        path.write_bytes(content)
     for path in written:
         print(f"wrote {path}")
     for line in next_steps(args, written):

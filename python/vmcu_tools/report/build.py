@@ -45,10 +45,13 @@ def totals(report: ModelReport) -> list[tuple[str, str]]:
     extra = f", {report.macs_extra:,} more by recomputation" if report.macs_extra else ""
     seconds = f"{report.solve_seconds:.2f} s"
     weights = report.weights
-    reads = "" if weights is None else f", and {weights.ram_bytes:,} bytes for weights"
     pool = f"the pools in {len(report.memories)} memories" if report.memories else "the pool"
+    holds = "all activations and kernel scratch"
+    if weights is not None:
+        held = report.pool_bytes - weights.ram_bytes
+        pool, holds = f"{held:,} the pool", f"{holds}; {weights.ram_bytes:,} the buffer for weights"
     return [
-        ("RAM", f"{report.pool_bytes:,} bytes, {pool}: all activations and kernel scratch{reads}"),
+        ("RAM", f"{report.pool_bytes:,} bytes, {pool}: {holds}"),
         (
             "flash",
             f"{flash:,} bytes: weights {report.weights_bytes:,}, tables {report.tables_bytes:,}; "

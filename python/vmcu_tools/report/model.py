@@ -104,7 +104,8 @@ class HopReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones;
+    """All sizes in bytes. `pool_bytes`: all RAM, the buffer for weights too.
+    `macs` counts taps in the padding; `macs_extra` recomputed ones;
     `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
     of `channels` of all tensors.
     `input_elsewhere`: the input is read where the caller has it, and no part of `pool_bytes`.
@@ -140,11 +141,6 @@ class ModelReport:
     peak: str = ""
     weights: WeightsReport | None = None
 
-    @property
-    def ram_bytes(self) -> int:
-        """Of the pool and of the buffer for weights."""
-        return self.pool_bytes + (0 if self.weights is None else self.weights.ram_bytes)
-
 
 def report(
     plan: Plan, name: str, tables_bytes: int, weights_bytes: int, cycle_s: float | None = None
@@ -177,7 +173,7 @@ def report(
     return ModelReport(
         model=name,
         planner=plan.planner,
-        pool_bytes=plan.ram_bytes,
+        pool_bytes=plan.ram_bytes + plan.buffer_bytes,
         tables_bytes=tables_bytes,
         weights_bytes=weights_bytes,
         macs=macs,

@@ -50,7 +50,7 @@ def of_report(report: ModelReport) -> Sheet:
     flash = report.weights_bytes + report.tables_bytes
     cycles = sum(step.cycles for step in report.steps)
     file = None if report.weights is None else report.weights.file_bytes
-    return Sheet(report.model, report.ram_bytes, flash, report.macs, cycles, layers, file)
+    return Sheet(report.model, report.pool_bytes, flash, report.macs, cycles, layers, file)
 
 
 def of_container(facts: Facts) -> Sheet:
@@ -72,7 +72,7 @@ def of_json(path: Path) -> Sheet:
         weights = found.get("weights") or {}
         return Sheet(
             str(found["model"]),
-            int(found["pool_bytes"]) + int(weights.get("ram_bytes", 0)),
+            int(found["pool_bytes"]),
             int(found["weights_bytes"]) + int(found["tables_bytes"]),
             int(found["macs"]),
             sum(cycles) if len(cycles) == len(layers) else None,

@@ -32,7 +32,7 @@ class ReadReport:
 
 @dataclass(frozen=True)
 class WeightsReport:
-    """The weights file and the buffer in RAM, which `pool_bytes` does not include, in bytes.
+    """The weights file, and the buffer in RAM, which is part of `pool_bytes`, in bytes.
     `hidden`: the part of all read time in which stages compute, by estimate; None without a
     board."""
 
