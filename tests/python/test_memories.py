@@ -9,7 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from builders.onnx_models import OnnxModel
+from onnx import TensorProto
 from pool_log import log_c
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from random_networks import AnyNetwork
@@ -193,3 +196,21 @@ def fits(problem, memory: dict[str, int], number: int, capacity: int) -> bool:
 def test_wear_is_of_one_pool(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wear", str(DIGITS), "--memory", "a=2K,b=1K"]) == 1
     assert "wear is simulated in one pool" in capsys.readouterr().err
+
+
+def test_a_model_without_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its input is its output. Each option builds it, or says why not."""
+    m = OnnxModel()
+    y = m.qdq("x", m.stated(0.05))
+    path = tmp_path / "none.onnx"
+    onnx.save(m.proto({"x": (TensorProto.FLOAT, (1, 4))}, {y: (TensorProto.FLOAT, (1, 4))}), path)
+    page = str(tmp_path / "page.html")
+    for words in (
+        ["--memory", "fast=17,slow=32:1"],
+        ["--pareto"],
+        ["--html", page],
+        ["--stream-input"],
+    ):
+        assert main(["build", str(path), *words]) == 0, words
+    assert main(["build", str(path), "--hop", "1"]) == 1
+    assert "the model has no layers" in capsys.readouterr().err

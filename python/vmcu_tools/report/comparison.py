@@ -49,7 +49,7 @@ def comparison(model: str, plans: Mapping[str, Plan]) -> Comparison:
             name,
             plan.pool_bytes,
             round(plan.pool_bytes / best, 3),
-            max(lives_of(plan).by_step),
+            max(lives_of(plan).by_step, default=plan.pool_bytes),
             round(plan.solve_seconds, 3),
             plan.notes,
         )
