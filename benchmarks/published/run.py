@@ -32,6 +32,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
 
+import drawn  # noqa: E402
+import numpy as np  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.boards import flash_of, known  # noqa: E402
@@ -45,6 +47,7 @@ from vmcu_tools.passes.narrowed import narrowed  # noqa: E402
 from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
+from vmcu_tools.planner.stages.fusion import front  # noqa: E402
 from vmcu_tools.report.cycles import cycles_of, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
 from vmcu_tools.report.time import board_seconds  # noqa: E402
@@ -56,6 +59,8 @@ FACTS = Path(__file__).with_name("published.csv")
 SERIAL = Path(__file__).with_name("serial.csv")
 CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
+# Random networks of the table of estimates, and the most plans of each.
+DRAWN, DRAWN_PLANS = 30, 5
 # A board that runs from serial flash, and its flash as a weights file's memory.
 SERIAL_BOARD = "rpi_pico2/rp2350a/m33"
 AHEAD = WeightStore(18e6, 2e-6)
@@ -203,12 +208,11 @@ def estimate(file: Path) -> Estimate:
     return Estimate(file.stem, sum(cycles_of(plan)), bench(plan, name_of(file), "qemu:m4").cycles)
 
 
-def factors(found: Sequence[Estimate]) -> tuple[float, float]:
+def factors(ratios: Sequence[float]) -> tuple[float, float]:
     """The least and the most that a board needs of an estimate, to a tenth: the errors of the
-    estimate times those of the model."""
+    estimate, counted/estimated, times those of the model."""
     model = [one.measured_ms / one.predicted_ms for one in published()]
-    ratios = [one.ratio for one in found]
-    least, most = min(model) / max(ratios), max(model) / min(ratios)
+    least, most = min(model) * min(ratios), max(model) * max(ratios)
     return math.floor(10 * least) / 10, math.ceil(10 * most) / 10
 
 
@@ -239,9 +243,46 @@ def estimates(folder: Path) -> Table:
         "estimated/counted",
         f"counted, ms on {NRF}",
     )
-    least, most = factors(found)
-    note = f"A board needs {least:g} to {most:g} times the estimate, with the error of the model."
-    return Table("Estimates", columns, rows, (note,), behind)
+    return Table("Estimates", columns, rows, behind=behind)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Counted cycles for estimated ones of a random network, for each of its plans."""
+
+    network: str
+    macs: int
+    ratios: tuple[float, ...]
+
+
+def drawn_network(seed: int) -> Drawn:
+    """All choices of --pareto, at most DRAWN_PLANS of them."""
+    graph = optimize(drawn.DrawnNetwork(seed).draw())
+    limits = sorted({choice.pool_bytes for choice in front(graph, CompileOptions())})
+    picked = sorted({round(n) for n in np.linspace(0, len(limits) - 1, DRAWN_PLANS)})
+    plans = [make_plan(graph, CompileOptions(ram=limits[n]), prove=False) for n in picked]
+    reports = [bench(plan, "drawn", "qemu:m4") for plan in plans]
+    ratios = [one.cycles / sum(cycles_of(p)) for one, p in zip(reports, plans, strict=True)]
+    return Drawn(f"random {seed}", min(one.macs for one in reports), tuple(ratios))
+
+
+def random() -> Table:
+    """What `vmcu build --board` estimates of random networks beside what `vmcu bench` counts."""
+    found = [drawn_network(seed) for seed in range(DRAWN)]
+    rows = tuple(
+        (
+            one.network,
+            f"{one.macs:,}",
+            str(len(one.ratios)),
+            f"{min(one.ratios):.2f}",
+            f"{max(one.ratios):.2f}",
+        )
+        for one in found
+    )
+    columns = ("network", "MACs", "plans", "least counted/estimated", "most")
+    kinds = dict.fromkeys(columns[3:], "")
+    files = hashes([Path(drawn.__file__)])
+    return Table("Random networks", columns, rows, behind=Behind(files, (GCC, QEMU), kinds))
 
 
 def cores() -> Table:
@@ -343,10 +384,12 @@ def command(name: str) -> str:
 
 
 def main() -> None:
-    parser = options(__doc__, ("error", "engines", "estimates", "cores", "dual", "serial"))
+    parser = options(
+        __doc__, ("error", "engines", "estimates", "random", "cores", "dual", "serial")
+    )
     parser.add_argument("--models", type=Path, metavar="DIR", help="folder of MLPerf Tiny's files")
     args = parser.parse_args()
-    tables = {"error": error, "cores": cores}
+    tables = {"error": error, "cores": cores, "random": random}
     if args.models is not None:
         tables["engines"] = partial(engines, args.models)
         tables["estimates"] = partial(estimates, args.models)

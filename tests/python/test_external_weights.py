@@ -203,7 +203,7 @@ def test_waits() -> None:
 
 
 def test_rows_of_the_report() -> None:
-    plan = random_plan(wide(1), replace(STORE, bytes_per_s=1e4))
+    plan = random_plan(wide(1), replace(STORE, bytes_per_s=1e3))
     report = weights_report(plan, 1e-6)
     assert plan.weights is not None and report is not None
     seconds, waits = compute_s(plan, 1e-6), waits_s(plan.weights, compute_s(plan, 1e-6))

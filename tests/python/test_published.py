@@ -14,13 +14,17 @@ import pytest
 from builders.networks import SHARED, present
 from vmcu_tools.bench.boards import known
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.passes import optimize
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report.time import BOARD_FACTORS
 
 from scripts import ROOT, script
 
 PAGE = ROOT / "doc" / "cycles.md"
 DIGITS = ROOT / "samples" / "digits"
+# Of the table of random networks, whose row RANDOM is quickly made.
+RATIOS, RANDOM = ("least counted/estimated", "most"), 3
 MISSING = [p for p in ("qemu-system-arm", "arm-none-eabi-gcc") if shutil.which(p) is None]
 
 
@@ -67,16 +71,40 @@ def test_the_page_has_the_counts_of_now(benchmark: ModuleType) -> None:
 
 
 def test_commands_print_the_error_of_the_page(benchmark: ModuleType) -> None:
-    found = [
-        benchmark.Estimate(
-            name,
-            int(row["estimated cycles"].replace(",", "")),
-            int(row["counted cycles"].replace(",", "")),
-        )
-        for name, row in rows_of("estimates").items()
+    given = [
+        int(row["counted cycles"].replace(",", "")) / int(row["estimated cycles"].replace(",", ""))
+        for row in rows_of("estimates").values()
     ]
-    assert len(found) > 15
-    assert benchmark.factors(found) == BOARD_FACTORS
+    random = rows_of("random").values()
+    ratios = [*given, *(float(row[name]) for row in random for name in RATIOS)]
+    assert len(given) > 15 and len(random) == benchmark.DRAWN
+    least, most = benchmark.factors(ratios)
+    assert (least, most) == BOARD_FACTORS
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count(f"needs {least:g} to {most:g} times the") == 2
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+def test_the_page_has_the_random_networks_of_now(benchmark: ModuleType) -> None:
+    found = benchmark.drawn_network(RANDOM)
+    again = f"{benchmark.command('random')} --write doc/cycles.md"
+    row = rows_of("random")[found.network]
+    assert [row[name] for name in RATIOS] == [f"{pick(found.ratios):.2f}" for pick in (min, max)], (
+        again
+    )
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.parametrize(("seed", "kind"), [(4, "Recomputed"), (3, "FullyConnected")])
+def test_every_layer_is_estimated(seed: int, kind: str, benchmark: ModuleType) -> None:
+    """Layers that are computed again, too, in the smallest pool that can be had."""
+    graph = optimize(benchmark.drawn.DrawnNetwork(seed).draw())
+    least = benchmark.front(graph, CompileOptions())[-1].pool_bytes
+    plan = make_plan(graph, CompileOptions(ram=least), prove=False)
+    assert kind in {step.node.kind for step in plan.steps}
+    layers = benchmark.bench(plan, "drawn", "qemu:m4").layers
+    for layer, estimated in zip(layers, benchmark.cycles_of(plan), strict=True):
+        assert 1 / 3 < layer.cycles / estimated < 3, layer
 
 
 def test_cores_need_the_cycles_that_were_published(benchmark: ModuleType) -> None:

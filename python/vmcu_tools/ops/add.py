@@ -16,6 +16,7 @@ from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
 from .kernel_type import BYTEWISE, KernelType
 from .layer import Binding, ProgramLayer
 from .pixelwise import OwnPixelLayer
+from .rates import Rates
 from .values import CStruct, factor_of
 
 PARAMS = CStruct("vmcu_add_params", "int32_t a_scale, b_scale, bias, shift;")
@@ -60,6 +61,10 @@ class Add(Op):
 
 
 class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        return Rates(byte=110 if self.symbol == "vmcu_add_exact" else 12)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return self._sums(data[0][y0:y1], data[1][y0:y1])
 

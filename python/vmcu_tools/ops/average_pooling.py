@@ -73,7 +73,10 @@ class AveragePool2D(Op):
 
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
-    rates = Rates(byte=380)
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        down, across = self.op.window.kernel
+        return Rates(byte=80 + 2.2 * down * across + 77 * down)
 
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
@@ -127,6 +130,10 @@ class AveragePool2DSumLayer(AveragePool2DLayer):
 
     can_descend = False
     symbol = "vmcu_average_pool_sum"
+
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        return Rates(call=390, byte=110 + 2.4 * self.ins[0].bytes / self.out.bytes)
 
     @property
     def height(self) -> int:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Shape, Window
+from ..kernels.targets.portable.blocks import NARROW
 from ..kernels.targets.portable.dense import are_copied
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate, repeated
-from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, TILED, Rates
+from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, DIRECT, POINTWISE, TILED, TILED_NARROW, Rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @property
     def rates(self) -> Rates:  # type: ignore[override]
         if self.reading.kernel != "dense":
-            return TILED
+            if self.op.window.kernel == (1, 1):
+                return POINTWISE
+            return TILED_NARROW if self.shapes is NARROW else TILED
+        if self.form is Form.DIRECT and self.out.shape[1] > 1:
+            return DIRECT
         rest = self.reading.run % self.target.packing.lanes
         row = DENSE_ROW_REST if rest else DENSE_ROW
         return replace(DENSE, byte=DENSE.byte + row * (self.op.window.kernel[0] - 1))

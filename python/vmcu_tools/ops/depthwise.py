@@ -129,7 +129,13 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
-    rates = Rates(call=2200, mac=2.3, byte=12, floating=32)
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        window = self.op.window
+        span = (min(self.columns, self.width) - 1) * window.stride[1] + window.kernel[1]
+        # Each call copies the rows under its windows, which costs more than the products.
+        call = 1150 + 8.3 * self.out.shape[2] * window.kernel[0] * span
+        return Rates(call=call, byte=0, floating=31, block=self.block)
 
     @property
     def turned(self) -> Op | None:

@@ -29,7 +29,7 @@ from ..kernels.programs import programs
 from ..kernels.targets import named
 from .biases import Biases
 from .interval import Interval
-from .rates import Rates
+from .rates import FLOATING, Rates
 from .reach import Reach
 from .values import STRUCTS, Array, Kernel, Struct, Value
 
@@ -144,6 +144,23 @@ class Layer(ABC, Generic[OpT]):
         pairs = zip(values, self.ins, strict=True)
         images = [np.broadcast_to(value.astype(np.int8), tensor.shape) for value, tensor in pairs]
         return self.rows(images, 0, self.out.shape[0])
+
+    def cycles(self, calls: int) -> float:
+        """Cycles of so many calls, by estimate, on a Cortex-M4 without wait states. One layer in
+        all of its calls computes its output once."""
+        rates = self.rates
+        each = rates.byte + rates.floating * (FLOATING in self.op.requantisers)
+        each += rates.slow * self.slow_share
+        taps = self.macs / self.out.shape[2]
+        full, rest = divmod(self.width, self.columns)
+        blocks = full * -(-self.columns // rates.block) + -(-rest // rates.block)
+        worked = rates.mac * self.macs + rates.tap * taps + each * self.out.bytes
+        return rates.call * calls + worked * blocks * rates.block / self.width
+
+    @property
+    def slow_share(self) -> float:
+        """Of the output's channels, those whose fixed-point factor has no short form."""
+        return 0.0
 
     @property
     def mixes(self) -> bool:

@@ -327,6 +327,12 @@ class MacLayer(WindowLayer[OpT]):
         channels = len(self.op.bias)
         return self.mac_weights(self.op.weights.reshape(channels, 1, -1), slice(0, channels))
 
+    @property
+    def slow_share(self) -> float:
+        if not isinstance(self.op.requant, FixedPoint):
+            return 0.0
+        return 1 - float(self.whole_weights().fast(self.target.packing).mean())
+
     def biases(self) -> Biases:
         weights = self.whole_weights()
         folded = weights.exact_bias

@@ -48,7 +48,10 @@ class MaxPool2D(Op):
 
 
 class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
-    rates = Rates(byte=155)
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        down, across = self.op.window.kernel
+        return Rates(byte=40 + 34 * down * across + 260 / self.out.shape[2])
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)

@@ -244,6 +244,13 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
         inner, outer = self.inner.cost, self.outer.cost
         return Cost(inner.per_call + outer.per_call, outer.per_idle)
 
+    def cycles(self, calls: int) -> float:
+        pieces = calls * -(-min(self.columns, self.width) // self.op.columns)
+        # Rows of a window are one call each, of the columns that a piece sees.
+        again = (self.macs - self.outer.macs) / self.inner.macs
+        rows = pieces * len(self.outer.input_rows(0, self.height // 2))
+        return self.outer.cycles(pieces) + again * self.inner.cycles(round(rows / again))
+
     @property
     def macs(self) -> int:
         height, width, _ = self.op.between.shape

@@ -4,31 +4,27 @@ cycles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..ops import Layer
 from ..plan.plan import Plan
 from ..planner.stages.costs import calls_of
 
 if TYPE_CHECKING:
     from ..bench.boards import Board
 
-# Kernels with a float32 factor, as Op.requantisers names it.
-FLOATING = "FLOAT"
-
-
-def layer_cycles(layer: Layer[Any]) -> int:
-    """Of one layer, on a Cortex-M4 without wait states."""
-    rates = layer.rates
-    each = rates.byte + rates.floating * (FLOATING in layer.op.requantisers)
-    taps = layer.macs / layer.out.shape[2]
-    moved = rates.tap * taps + each * layer.out.bytes
-    return round(rates.call * calls_of(layer) + rates.mac * layer.macs + moved)
+# Cycles of the executor for each call of a kernel: in a fused stage, and in a layer alone.
+FUSED_CALL, ROW_CALL = 190, 45
 
 
 def cycles_of(plan: Plan) -> list[int]:
-    """By step."""
-    return [layer_cycles(step.bind(plan.graph)) for step in plan.steps]
+    """Cycles of each step, on a Cortex-M4 without wait states, those of the executor included."""
+    found = []
+    for steps in plan.stages:
+        executor = FUSED_CALL if len(steps) > 1 else ROW_CALL
+        for layer in (step.bind(plan.graph) for step in steps):
+            calls = calls_of(layer)
+            found.append(round(layer.cycles(calls) + executor * calls))
+    return found
 
 
 def cycle_seconds(board: Board) -> float:
