@@ -18,6 +18,7 @@ from .passes import optimize
 from .passes.carried import goes_on, prepared
 from .passes.fed_back import fed_back, recurs
 from .passes.joined_inputs import joined_inputs
+from .passes.one_channel import convolve_one_channel
 from .passes.recurring import detached, optimized
 from .passes.split_channels import split_channels
 from .passes.trained_head import trained_head
@@ -158,7 +159,10 @@ def _prepared(path: Path, options: CompileOptions) -> Graph:
         graph = optimize(graph, all_channels=whole)
         if graph.states:
             graph = _with_one_input(graph) if recurs(graph) else prepared(graph)
-    return with_time(graph, options.hop, options.time) if options.hop else graph
+    if options.hop:
+        graph = with_time(graph, options.hop, options.time)
+    # Other tools' planners count the file's layers.
+    return graph if planner.original else convolve_one_channel(graph, bool(options.hop))
 
 
 def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
