@@ -37,6 +37,12 @@ def table(m: OnnxModel, form: str) -> str:
     return m.node("DequantizeLinear", [m.constant(a) for a in (ints, scales, zero)], axis=0)
 
 
+def picked(m: OnnxModel, op: str, rows: str, ids: str) -> str:
+    """Rows by Gather, or by GatherND, as PyTorch exports table[ids]."""
+    last = m.constant(np.array([-1]))
+    return m.node(op, [rows, ids if op == "Gather" else m.node("Unsqueeze", [ids, last])])
+
+
 def saved(
     folder: Path,
     shape: tuple[int, ...] = (1, 5),
@@ -44,10 +50,11 @@ def saved(
     dtype: int = TensorProto.INT64,
     through: Callable[[OnnxModel, str], str] = lambda m, x: x,
     relu: bool = False,
+    op: str = "Gather",
 ) -> Path:
     """A file that adds a constant to rows of a table."""
     m = OnnxModel(3)
-    y = m.node("Gather", [table(m, form), through(m, "ids")])
+    y = picked(m, op, table(m, form), through(m, "ids"))
     y = m.node("Relu", [y]) if relu else y
     y = m.qdq(y, m.stated(0.031, 5))
     y = m.node("Add", [y, m.constant(np.float32(0.5))])
@@ -59,14 +66,39 @@ def saved(
 
 @pytest.mark.parametrize("form", ["int8", "uint8", "by row", "float"])
 @pytest.mark.parametrize("relu", [False, True])
-def test_tables(tmp_path: Path, form: str, relu: bool) -> None:
-    assert main(["verify", str(saved(tmp_path, form=form, relu=relu)), "-n", "20"]) == 0
+@pytest.mark.parametrize("op", ["Gather", "GatherND"])
+def test_tables(tmp_path: Path, form: str, relu: bool, op: str) -> None:
+    assert main(["verify", str(saved(tmp_path, form=form, relu=relu, op=op)), "-n", "20"]) == 0
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1), (2, 3), (1, 2, 3)])
-@pytest.mark.parametrize("dtype", [TensorProto.INT32, TensorProto.INT64])
-def test_shapes(tmp_path: Path, shape: tuple[int, ...], dtype: int) -> None:
-    assert main(["verify", str(saved(tmp_path, shape, dtype=dtype)), "-n", "20"]) == 0
+@pytest.mark.parametrize(
+    ("dtype", "op"),
+    [(TensorProto.INT32, "Gather"), (TensorProto.INT64, "Gather"), (TensorProto.INT64, "GatherND")],
+)
+def test_shapes(tmp_path: Path, shape: tuple[int, ...], dtype: int, op: str) -> None:
+    assert main(["verify", str(saved(tmp_path, shape, dtype=dtype, op=op)), "-n", "20"]) == 0
+
+
+def test_constant_indices_of_a_constant_table(tmp_path: Path) -> None:
+    m = OnnxModel(2)
+    rows = picked(m, "GatherND", table(m, "float"), m.constant(np.array([[3, -1, 0]])))
+    y = m.qdq(m.node("Add", [m.qdq("x", m.stated(0.1, 4)), rows]), m.stated(0.1, -2))
+    ports = {"x": (TensorProto.FLOAT, (1, 3, DEPTH))}, {y: (TensorProto.FLOAT, None)}
+    onnx.save(m.proto(*ports), tmp_path / "m.onnx")
+    assert main(["verify", str(tmp_path / "m.onnx"), "-n", "20"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"), [((1, 2, 2), {}), ((ROWS, 1), {"batch_dims": 1})], ids=["pairs", "batch"]
+)
+def test_points_that_are_no_rows(tmp_path: Path, shape: tuple[int, ...], more: dict) -> None:
+    m = OnnxModel(1)
+    y = m.qdq(m.node("GatherND", [table(m, "int8"), "ids"], **more), m.stated(0.03, 1))
+    ports = {"ids": (TensorProto.INT64, shape)}, {y: (TensorProto.FLOAT, None)}
+    onnx.save(m.proto(*ports), tmp_path / "bad.onnx")
+    with pytest.raises(UserError, match=r"\(GatherND\): the indices do not match.*by a Gather"):
+        load(tmp_path / "bad.onnx")
 
 
 THROUGH: dict[str, Callable[[OnnxModel, str], str]] = {
@@ -166,13 +198,13 @@ def test_arrays_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert said[0] == said[1]
 
 
-def float_model(folder: Path, tokens: int) -> Path:
+def float_model(folder: Path, tokens: int, op: str) -> Path:
     """Tokens, whose mean a dense layer classifies."""
     m = OnnxModel(5)
     m.initializers.clear()
     normal = m.rng.normal
     rows = m.constant(normal(size=(ROWS, 8)).astype(np.float32))
-    y = m.node("Gather", [rows, "ids"])
+    y = picked(m, op, rows, "ids")
     y = m.node("MatMul", [y, m.constant(normal(size=(8, 5)).astype(np.float32))])
     y = m.node("Relu", [y])
     path = folder / "float.onnx"
@@ -181,8 +213,9 @@ def float_model(folder: Path, tokens: int) -> Path:
     return path
 
 
-def test_quantize(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, target = float_model(tmp_path, 4), str(tmp_path / "int8.onnx")
+@pytest.mark.parametrize("op", ["Gather", "GatherND"])
+def test_quantize(tmp_path: Path, capsys: pytest.CaptureFixture[str], op: str) -> None:
+    path, target = float_model(tmp_path, 4, op), str(tmp_path / "int8.onnx")
     data = tmp_path / "data.npz"
     np.savez(data, ids=np.random.default_rng(1).integers(0, ROWS, (32, 1, 4)))
     words = ["quantize", str(path), "--calibration", str(data), "-o", target]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather whose indices are an input of the model, or what ArgMax computes: rows of a table."""
+"""Rows of a table whose indices are an input of the model, or what ArgMax computes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ FOLDED += ("Identity", "Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Tra
 FOLDED += ("Unsqueeze", "Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd")
 FOLDED += ("Sqrt", "Trilu", "Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or")
 FOLDED += ("GreaterOrEqual", "LessOrEqual", "Min", "Max", "Pow", "Floor", "Ceil", "ScatterND")
-FOLDED += ("Tile", "ReduceSum", "ReduceMax")
+FOLDED += ("Tile", "ReduceSum", "ReduceMax", "GatherND")
 # Elements of one result, and of all of a file.
 _MAX_FILLED, _MAX_FOLDED = 1 << 24, 1 << 26
 
@@ -75,7 +75,7 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
         sizes = [arrays[0].size]
     elif node.op == "Concat":
         sizes = [sum(array.size for array in arrays)]
-    elif node.op == "Gather":
+    elif node.op in ("Gather", "GatherND"):
         sizes = [array.size for array in arrays]
     else:
         # Broadcasting at its worst.

@@ -64,7 +64,7 @@ AGAIN = "export or download the file again"
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")
-_MOVES += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth")
+_MOVES += ("Split", "Gather", "GatherND", "Expand", "Tile", "DepthToSpace", "SpaceToDepth")
 
 
 def load(path: Path) -> Graph:

@@ -48,7 +48,7 @@ _TO_QCDQ = (
 # What an input may pass that is numbers of rows.
 _KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 # Operators that pick rows, and which of their inputs are tables.
-_TABLES = {"Gather": slice(1), "RotaryEmbedding": slice(1, 3)}
+_TABLES = {"Gather": slice(1), "GatherND": slice(1), "RotaryEmbedding": slice(1, 3)}
 _FLOAT32 = "export the model with float32 inputs"
 
 

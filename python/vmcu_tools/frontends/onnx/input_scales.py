@@ -19,7 +19,7 @@ from .quantize import quantisation
 KEEPS_SCALE: tuple[str, ...] = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze")
 KEEPS_SCALE += ("Unsqueeze", "Transpose", "MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice")
 KEEPS_SCALE += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Resize")
-KEEPS_SCALE += ("ReduceMax", "ArgMax", "ArgMin", "Clip", "Cast")
+KEEPS_SCALE += ("ReduceMax", "ArgMax", "ArgMin", "Clip", "Cast", "GatherND")
 # Operators between a float input and its QuantizeLinear that do not change values.
 _BEFORE_SCALE: tuple[str, ...] = tuple(op for op in KEEPS_SCALE if not op.startswith("Arg"))
 # A step of the input, in steps of a part that is quantised more finely: one step off at most.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -97,10 +98,19 @@ def _gather(context: Context, node: FileNode, args: Args) -> Value:
     return context.moved(node, x, index.take(picks % size, axis))
 
 
-@rule("GatherND", constraints="constant integer indices; batch_dims 0")
+@rule(
+    "GatherND",
+    constraints="constant integer indices; or a constant table, 2-D, and one index for each row; "
+    "batch_dims 0",
+)
 def _gather_nd(context: Context, node: FileNode, args: Args) -> Value:
-    x, index = _source(context, args)
     unfit = "the indices do not match the input's shape"
+    found = args[1] if len(args) > 1 else None
+    if isinstance(found, Indices):
+        single = found.shape[-1:] == (1,) and not node.attributes.get("batch_dims")
+        require(single, unfit, "pick whole rows of a constant table, by a Gather")
+        return embedded(context, node, args, replace(found, shape=found.shape[:-1]))
+    x, index = _source(context, args)
     picks = _indices(context, args, unfit)
     require(not node.attributes.get("batch_dims"), unfit)
     require(picks.ndim > 0 and picks.shape[-1] <= index.ndim, unfit)
