@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
 from vmcu_tools import oracle
+from vmcu_tools.cli import main
+from vmcu_tools.errors import UserError
+from vmcu_tools.frontends import load
 from vmcu_tools.frontends.onnx.patterns import fuse_normalisations
 from vmcu_tools.quantize import calibration
 from vmcu_tools.quantize.preparation import _limit_masks
@@ -126,17 +130,21 @@ def softsign(m: OnnxModel, x: str) -> str:
     return m.node("Div", [x, m.node("Add", [m.node("Abs", [x]), scalar(m, 1)])])
 
 
-def masked_softmax(op: str) -> Steps:
-    """Causal attention's weights."""
+def masked_softmax(op: str, never: float = -np.inf, times: int = 1, late: float = 1) -> Steps:
+    """Causal attention's weights. times: so many masks are added; late: the scores' scale behind
+    them."""
 
     def build(m: OnnxModel, x: str) -> str:
         scores = m.node("MatMul", [x, m.node("Transpose", [x], perm=[0, 2, 1])])
         later = np.triu(np.ones((7, 7), np.bool_), 1)
-        if op == "Add":
-            mask = m.constant(np.where(later, -np.inf, 0).astype(np.float32))
-            scores = m.node("Add", [scores, mask])
-        else:
-            scores = m.node("Where", [m.constant(later), scalar(m, -1e9), scores])
+        for _ in range(times):
+            if op == "Add":
+                mask = m.constant(np.where(later, never, 0).astype(np.float32))
+                scores = m.node("Add", [scores, mask])
+            else:
+                scores = m.node("Where", [m.constant(later), scalar(m, never), scores])
+        if late != 1:
+            scores = m.node("Div", [scores, scalar(m, late)])
         return m.node("Softmax", [scores], axis=-1)
 
     return build
@@ -208,7 +216,11 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
     "softplus": (SEQUENCE, softplus, {"Lookup"}, {"Binary", "Add"}),
     "softsign": (SEQUENCE, softsign, {"Lookup"}, {"Binary", "Add"}),
     "mask added": (SEQUENCE, masked_softmax("Add"), {"MatMul", "Softmax"}, set()),
-    "mask chosen": (SEQUENCE, masked_softmax("Where"), {"MatMul", "Softmax"}, set()),
+    "mask chosen": (SEQUENCE, masked_softmax("Where", -1e9), {"MatMul", "Softmax"}, set()),
+    "mask of -1e4": (SEQUENCE, masked_softmax("Add", -1e4), {"MatMul", "Softmax"}, set()),
+    "mask of -100": (SEQUENCE, masked_softmax("Add", -100), {"MatMul", "Softmax"}, set()),
+    "two masks": (SEQUENCE, masked_softmax("Add", -1e4, 2), {"MatMul", "Softmax"}, set()),
+    "mask, then scale": (SEQUENCE, masked_softmax("Add", -1e4, 1, 8), {"MatMul", "Softmax"}, set()),
     "sum": (IMAGE, several("Sum"), set(), set()),
     "mean": (IMAGE, several("Mean"), set(), set()),
     "max": (IMAGE, several("Max"), {"Binary"}, set()),
@@ -283,15 +295,75 @@ def test_little_is_lost(tmp_path, case, opset):
         assert difference.largest <= judge.promise(judge.graph, difference.node).steps, difference
 
 
-@pytest.mark.parametrize("op", ["Add", "Where"])
-def test_masked_scores_are_far_below_all_others(op: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "least"),
+    [
+        (masked_softmax("Add"), -16.0),
+        (masked_softmax("Add", -1e4), -16.0),
+        (masked_softmax("Add", late=4), -40.0),
+        (masked_softmax("Where", -1e9), -11.0),
+    ],
+)
+def test_masked_scores_are_far_below_all_others(steps: Steps, least: float) -> None:
     """By a factor of e to the power of 8 behind the softmax: a masked element has no weight."""
     m = OnnxModel(3)
-    y = masked_softmax(op)(m, "x")
+    y = steps(m, "x")
     model = m.proto({"x": (FLOAT, SEQUENCE)}, {y: (FLOAT, None)})
     _limit_masks(model, lambda _, names: dict.fromkeys(names, (-3.0, 5.0)))
     masks = [onnx.numpy_helper.to_array(t) for t in model.graph.initializer if "/mask" in t.name]
-    assert min(float(mask.min()) for mask in masks) == (-16.0 if op == "Add" else -11.0)
+    assert min(float(mask.min()) for mask in masks) == least
+
+
+@pytest.mark.parametrize("scale", [np.inf, np.nan])
+def test_a_file_whose_mask_is_lost(scale: float, tmp_path: Path) -> None:
+    """onnxruntime gives a mask of minus infinity a scale of infinity, and 0 as all of its bytes."""
+    m = OnnxModel(3)
+    zeros = m.constant(np.zeros((7, 7), np.int8))
+    mask = m.node("DequantizeLinear", [zeros, scalar(m, scale), m.constant(np.int8(0))])
+    scores = m.node("Add", [m.qdq("x", m.stated(0.1, 4)), mask])
+    y = m.qdq(m.node("Softmax", [m.qdq(scores, m.stated(0.1, 4))]), m.stated(1 / 256, -128))
+    onnx.save(m.proto({"x": (FLOAT, (1, 7, 7))}, {y: (FLOAT, None)}), tmp_path / "m.onnx")
+    with pytest.raises(UserError, match=r"mask of minus infinity\. hint: .*`vmcu quantize`"):
+        load(tmp_path / "m.onnx")
+
+
+def inverted(m: OnnxModel, mask: str) -> str:
+    """As exporters of language models write it: 1 is a token, 0 is padding."""
+    kept = m.node("Unsqueeze", [mask, m.constant(np.array([1]))])
+    kept = m.node("Cast", [kept], to=FLOAT)
+    return m.node("Mul", [m.node("Sub", [scalar(m, 1), kept]), scalar(m, -1e4)])
+
+
+def expanded(m: OnnxModel, mask: str) -> str:
+    kept = m.node("Unsqueeze", [mask, m.constant(np.array([1]))])
+    is_token = m.node("Greater", [kept, scalar(m, 0.5)])
+    away = m.node("Where", [is_token, scalar(m, 0), scalar(m, -65504)])
+    return m.node("Expand", [away, m.constant(np.array(SEQUENCE[:2] + SEQUENCE[1:2]))])
+
+
+@pytest.mark.parametrize("form", [inverted, expanded, "given"])
+def test_a_mask_that_is_computed(form: Any, tmp_path: Path) -> None:
+    """Of an input: quantised with its numbers, int8 has one value for all scores."""
+    m = OnnxModel(3)
+    w = m.constant((m.rng.normal(size=(12, 12)) * 0.3).astype(np.float32))
+    x = m.node("MatMul", ["x", w])
+    scores = m.node("MatMul", [x, m.node("Transpose", [x], perm=[0, 2, 1])])
+    mask = "mask" if form == "given" else form(m, "mask")
+    y = m.node("Softmax", [m.node("Add", [scores, mask])], axis=-1)
+    count = SEQUENCE[1]
+    shape = (1, 1, count) if form == "given" else (1, count)
+    model = m.proto({"x": (FLOAT, SEQUENCE), "mask": (FLOAT, shape)}, {y: (FLOAT, None)})
+    model.ir_version = 8
+    source, target = tmp_path / "float.onnx", tmp_path / "int8.onnx"
+    onnx.save(model, source)
+    rng, samples = np.random.default_rng(1), []
+    for padding in range(6):
+        kept = (np.arange(count) < count - padding).astype(np.float32).reshape(shape)
+        given = (1 - kept) * np.float32(-1e4) if form == "given" else kept
+        samples.append({"x": rng.normal(size=SEQUENCE).astype(np.float32), "mask": given})
+    calibration.quantize(source, target, samples)
+    assert signal_to_noise(source, target, samples) > LEAST
+    assert main(["verify", str(target), "-n", "5"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,15 @@ from ..frontends.onnx.patterns import fuse_normalisations
 
 # LayerNormalization came with 17; scales per channel need 13.
 OPSET = 17
-# Beyond this a constant is no value but "never": what softmax is to leave out.
-_NEVER = -1e4
+# From here down a number is no value but "never": what softmax is to leave out. A computed mask is
+# recognised by a larger one, since a scaled score may also be a product of -100.
+_NEVER, _COMPUTED_NEVER = -1e2, -1e3
 # exp of it is below half a step of a softmax's result.
 _MARGIN = 8.0
 # Sums of what, and what becomes of the sum.
 _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
+_MASKED = ("Add", "Where")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
 # onnx does not infer the type of what these compute, nor of anything behind them.
 _UNTYPED = ("MatMulNBits",)
@@ -201,43 +203,85 @@ def _inner(graph: onnx.GraphProto, name: str) -> str:
 
 
 def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
-    """Minus infinity, added or chosen before a softmax, becomes a number just below all others:
-    int8 has room for either the mask or the values."""
+    """A mask, added or chosen before a softmax, becomes a number just below all other values: int8
+    has room for either the mask or the values. Computed masks are clipped to that."""
     graph = model.graph
-    constants = {tensor.name: tensor for tensor in graph.initializer}
-    masks: list[tuple[NodeProto, int, str]] = []
-    for node in graph.node:
-        for place, name in enumerate(node.input):
-            if node.op_type not in ("Add", "Where") or name not in constants:
-                continue
-            array = numpy_helper.to_array(constants[name])
-            if array.dtype == np.float32 and array.size and array.min() < _NEVER:
-                other = node.input[1 - place if node.op_type == "Add" else 3 - place]
-                if other not in constants and _ends_in_softmax(graph, node.output[0]):
-                    masks.append((node, place, other))
-    if not masks:
-        return
-    known = ranges(model, sorted({other for _, _, other in masks}))
-    for node, place, other in masks:
-        low, high = known[other]
-        least = low - high - _MARGIN if node.op_type == "Add" else low - _MARGIN
-        array = np.maximum(numpy_helper.to_array(constants[node.input[place]]), np.float32(least))
-        name = f"{node.output[0]}/mask"
-        graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
-        node.input[place] = name
-
-
-def _ends_in_softmax(graph: onnx.GraphProto, name: str) -> bool:
-    """Whether a value reaches a softmax through nothing but functions and moves."""
-    names, through = {name}, FUNCTIONS.union(_MOVES)
-    for node in graph.node:
-        if names.isdisjoint(node.input):
+    masks = _Masks(graph)
+    sums = [(node, masks.gain(node.output[0])) for node in graph.node if node.op_type in _MASKED]
+    masked = [
+        (node, gain, place, node.input[sum(places) - place])
+        for node, gain in sums
+        for places in [(len(node.input) - 2, len(node.input) - 1)]
+        for place in places
+        if gain and masks.is_mask(node.input[place])
+    ]
+    # A mask that is made of two constants is limited where it meets the values.
+    masked = [found for found in masked if found[3] not in masks.constants]
+    given = {name for node, *_ in masked for name in node.input[-2:]} - masks.constants.keys()
+    known = dict(ranges(model, sorted(given))) if given else {}
+    known |= {n: (float(a.min(initial=0)), 0.0) for n, a in masks.constants.items()}
+    for node, gain, place, other in masked:
+        name = node.input[place]
+        (lowest, highest), (low, high) = known[name], known[other]
+        is_sum = node.op_type == "Add"
+        least = (low - high if is_sum else low) - _MARGIN / min(gain, 1.0)
+        computed = name not in masks.constants
+        if lowest >= least or (computed and (lowest > _COMPUTED_NEVER or highest > 0)):
             continue
-        if node.op_type == "Softmax":
-            return True
-        if node.op_type in through:
-            names.update(node.output)
-    return False
+        limited = numpy_helper.from_array(np.array(least, np.float32), f"{node.output[0]}/mask")
+        node.input[place] = f"{node.output[0]}/limited" if computed else limited.name
+        if computed:
+            clip = helper.make_node("Clip", [name, limited.name], [node.input[place]])
+            _inner(graph, node.input[place])
+            graph.node.insert(list(graph.node).index(node), clip)
+        else:
+            array = np.maximum(masks.constants[name], np.float32(least))
+            limited = numpy_helper.from_array(array, limited.name)
+        graph.initializer.append(limited)
+        # A second mask is limited by the values without the first one's numbers.
+        known[node.output[0]] = (low + least, high) if is_sum else (least, high)
+
+
+class _Masks:
+    """What of a graph is a mask, and which sums a softmax reads."""
+
+    def __init__(self, graph: onnx.GraphProto):
+        self.graph = graph
+        floats = (t for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
+        self.constants = {t.name: numpy_helper.to_array(t) for t in floats}
+        self.made = {name: node for node in graph.node for name in node.output}
+
+    def is_mask(self, name: str) -> bool:
+        """Whether a value is a constant with "never", or may be computed from one. An input of the
+        model may be a mask."""
+        if name in self.constants:
+            return float(self.constants[name].min(initial=0)) <= _NEVER
+        node = self.made.get(name)
+        if node is None or node.op_type in ("Mul", "Div", "Where"):
+            sizes = [abs(self.constants[i]).max(initial=0) for i in self._constants_of(node)]
+            return node is None or max(sizes, default=0) >= -_COMPUTED_NEVER
+        passes = node.op_type in (*_MOVES, "Cast", "Add", "Min")
+        return passes and any(i != "" and self.is_mask(i) for i in node.input)
+
+    def _constants_of(self, node: NodeProto | None) -> list[str]:
+        return [name for name in node.input if name in self.constants] if node else []
+
+    def gain(self, name: str) -> float:
+        """The factor between a value and the softmax that it reaches through nothing but functions
+        and moves; 0 if it reaches none."""
+        gains, through = {name: 1.0}, FUNCTIONS.union(_MOVES)
+        for node in self.graph.node:
+            source = next((gains[name] for name in node.input if name in gains), None)
+            if source is None:
+                continue
+            if node.op_type == "Softmax":
+                return source
+            if node.op_type in through:
+                scale = 1.0
+                for other in self._constants_of(node) if node.op_type in ("Mul", "Div") else ():
+                    scale = float(abs(self.constants[other]).max(initial=0)) or 1.0
+                gains[node.output[0]] = source / scale if node.op_type == "Div" else source * scale
+        return 0.0
 
 
 def join_functions(graph: onnx.GraphProto) -> None:

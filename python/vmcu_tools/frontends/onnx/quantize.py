@@ -122,6 +122,13 @@ def _scale_does_not_matter(context: Context, node: FileNode) -> bool:
     return bool(readers) and not ends and all(reader.op in SCALE_FREE for reader in readers)
 
 
+# onnxruntime's quantiser writes such a scale.
+_INFINITE = (
+    "the scale of a constant is infinite or not a number, as of a mask of minus infinity",
+    "quantise the float model with `vmcu quantize`, which replaces such a mask by finite numbers",
+)
+
+
 def dequantise(
     value: Value | None, scale: np.ndarray | None, zero_point: np.ndarray | None, axis: int = 1
 ) -> Value:
@@ -131,6 +138,7 @@ def dequantise(
         ints, bits = _bytes_of(value.array)
         require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
         scale = present(scale, "the scale is missing")
+        require(bool(np.isfinite(scale).all()), *_INFINITE)
         check_weight_scales(scale)
         zero = np.zeros(1, np.int64) if zero_point is None else zero_point
         for array in (scale, zero):
