@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
 from .options import Subparsers, all_option, calibration_options, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, QUANTISATION, titled
@@ -88,15 +87,10 @@ def weights_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..frontends import format_of
     from ..quantize import calibration
     from ..report.models import print_quantization
     from ..report.terminal import console, write_json
 
-    if format_of(args.model) != "onnx":
-        reason = "only .onnx models can be quantised here"
-        remedy = "Convert a .tflite model again, with full-integer int8 quantisation."
-        raise UserError(Problem(reason, remedy, str(args.model)))
     int4 = _int4(args)
     samples = calibration.read_samples(args.model, args.calibration)
     labels = calibration.read_labels(args.model, args.calibration, len(samples))

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
+from ..frontends import format_of
 from ..frontends.common import PARSE_ERRORS
 from ..frontends.onnx.in_float import check_float
 
@@ -23,6 +24,10 @@ Samples = list[dict[str, np.ndarray]]
 # An array of calibration data that is no input: the class of each sample.
 LABELS = "labels"
 _SAVE = "save it with numpy.savez, an array of samples for each input of the model"
+_CONVERT = (
+    "convert the float model with full-integer int8 quantisation (doc/tensorflow.md), or export it "
+    "as .onnx"
+)
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30
 # What reading a damaged archive, or an encrypted one, raises besides.
@@ -37,6 +42,9 @@ def read_samples(source: Path, data: Path) -> Samples:
 
     Raises UserError if the file does not fit the model's inputs.
     """
+    if format_of(source) != "onnx":
+        reason = "vmcu quantises .onnx models, not .tflite models"
+        raise UserError(Problem(reason, _CONVERT, str(source)))
     check_float(source)
     types = _inputs(source)
     inputs = {name: shape for name, (shape, _) in types.items()}

@@ -6,6 +6,8 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+import numpy as np
+
 from ...errors import UserError
 from ..common import GraphBuilder, parsing
 from . import fold
@@ -18,7 +20,7 @@ _FLOAT_MODEL = (
     "give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
     "`vmcu quantize`."
 )
-_STATIC = "quantise the model statically, with calibration data"
+_STATIC = "start from the float model: `vmcu quantize` makes it int8 with calibration data"
 _NO_CONTROL = "export the model without control flow, for one fixed input shape"
 _INSIDE = ("the summed values are not quantised", REQUANTISE)
 # What cannot be had, and why.
@@ -50,6 +52,7 @@ _KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squ
 # Operators that pick rows, and which of their inputs are tables.
 _TABLES = {"Gather": slice(1), "GatherND": slice(1), "RotaryEmbedding": slice(1, 3)}
 _FLOAT32 = "export the model with float32 inputs"
+_IN_FLOAT16 = "export it again in float32; in PyTorch, call model.float() first"
 
 
 def is_quantised(node: FileNode) -> bool:
@@ -88,7 +91,8 @@ def check_float(path: Path) -> None:
     builder = GraphBuilder(str(path))
     context = Context(model, builder)
     with parsing(str(path)):
-        if not report_qonnx(context) and not any(is_quantised(node) for node in model.nodes):
+        quantised = any(is_quantised(node) for node in model.nodes)
+        if not report_qonnx(context) and (not quantised or _is_dynamic(model)):
             _report(context)
     if builder.problems:
         raise UserError(*builder.problems)
@@ -110,8 +114,15 @@ def _picks_rows(model: FileModel, name: str) -> bool:
     )
 
 
+def _is_dynamic(model: FileModel) -> bool:
+    return any(refusal(node.op)[1] == _STATIC for node in model.nodes)
+
+
 def _report(context: Context) -> None:
     builder, model = context.builder, context.model
+    halves = {name for name, array in model.constants.items() if array.dtype == np.float16}
+    if any(halves.intersection(node.inputs) for node in model.nodes if node.op != "Cast"):
+        builder.problem("the model computes in float16", _IN_FLOAT16)
     for node in model.nodes:
         reason, remedy = refusal(node.op)
         # `vmcu quantize` takes apart what it is the remedy of.
