@@ -8,10 +8,12 @@ import dataclasses
 import io
 import json
 import os
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from builders.networks import network_file
 from rich.console import Console
 from vmcu_tools.bench.boards import CORE_FACTORS, MISSES, Board, candidates, known
 from vmcu_tools.bench.flash import BOARDS
@@ -66,6 +68,19 @@ def test_the_table_is_usable() -> None:
 
 def test_the_page_has_the_number_of_boards() -> None:
     assert f"lists the boards: {len(known())}," in (ROOT / "doc" / "fit.md").read_text()
+
+
+def test_the_readme_has_the_estimate_of_build(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the counted milliseconds of the same network, of which both are modelled."""
+    board = "nrf52840dk"
+    assert main(["build", str(network_file("mlperf-tiny-vww")), "--board", board]) == 0
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("time "))
+    found = re.match(r"time +estimated ([\d.]+) ms at 64 MHz .*: modelled, not measured", line)
+    assert found is not None, line
+    page = " ".join((ROOT / "README.md").read_text().split())
+    assert "modelled, not measured" in page
+    wanted = f"`vmcu build --board {board}` models the first network without a run: {found[1]} ms."
+    assert wanted in page
 
 
 @pytest.mark.skipif(not (ZEPHYR / "boards").is_dir(), reason="there is no Zephyr tree")

@@ -58,6 +58,8 @@ def test_ops_are_those_of_the_registries(tmp_path, capsys):
     assert set(found[".onnx"]["supported"]) == set(onnx_frontend.RULES)
     assert found[".onnx"]["constraints"]["QLinearConv"] == "as Conv; no channels_last"
     assert set(found[".tflite"]["supported"]) == set(tflite_frontend.RULES)
+    assert {"LSTM", "GRU", "RNN"} <= set(found[".onnx"]["rewritten"])
+    assert not found[".tflite"]["rewritten"]
     assert "RESIZE_BILINEAR" in capsys.readouterr().out
 
 

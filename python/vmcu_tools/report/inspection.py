@@ -13,6 +13,7 @@ from ..emit import emit
 from ..errors import Problem, UserError
 from ..frontends.onnx import fold as onnx_fold
 from ..frontends.onnx import importer as onnx
+from ..frontends.onnx.in_float import REWRITTEN
 from ..frontends.tflite import float as tflite_float
 from ..frontends.tflite import fold as tflite_fold
 from ..frontends.tflite import importer as tflite
@@ -69,13 +70,15 @@ class Inspection:
 class Coverage:
     """The operators of a file format that have an import rule, by name, and the constraints of
     those that have more than the general ones. `folded`: operators that vmcu computes while it
-    reads the file. `tabulated`: float and Boolean operators that become a table."""
+    reads the file. `tabulated`: float and Boolean operators that become a table. `rewritten`: of
+    float models, operators that `vmcu quantize` replaces by supported ones."""
 
     format: str
     supported: tuple[str, ...]
     constraints: dict[str, str]
     folded: tuple[str, ...]
     tabulated: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
 
 
 def inspect(path: Path, name: str) -> Inspection:
@@ -141,6 +144,7 @@ def coverage() -> tuple[Coverage, ...]:
             tuple(sorted(onnx.RULES, key=_key)),
             _stated(onnx.CONSTRAINTS),
             tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES))),
+            rewritten=REWRITTEN,
         ),
         Coverage(
             ".tflite",
@@ -165,10 +169,10 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-`vmcu inspect --operators --markdown` writes this page from the import rules. A test compares both.
+`vmcu inspect --operators --markdown` writes this page from the import rules.
 If a model breaks a constraint, vmcu names the node and prints a hint.
 
-These constraints apply to every operator:
+Constraints of every operator:
 
 - Activations are int8 with one scale and one zero point. Use `vmcu quantize` for float models.
 - .onnx: activations can be uint8. .tflite: only inputs and outputs can be uint8, int16 or int32.
@@ -178,7 +182,7 @@ These constraints apply to every operator:
 - A data movement (Transpose, Slice, Gather) needs at most 65,536 offsets.
 - A function must have a number as its result for each of the 256 input values.
 
-A dash means that an operator has no other constraints.
+A dash means: no other constraints.
 """
 
 
@@ -198,5 +202,7 @@ def markdown(found: tuple[Coverage, ...]) -> str:
         if entry.tabulated:
             lines.append("\nFloat or Boolean, on single elements of one int8 tensor:\n")
             lines += [f"- {name}" for name in entry.tabulated]
+        if entry.rewritten:
+            lines.append(f"\n`vmcu quantize` also accepts {', '.join(entry.rewritten)}.")
         lines.append("")
     return "\n".join(lines)

@@ -62,6 +62,8 @@ def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
         if entry.tabulated:
             names = ", ".join(entry.tabulated)
             say(console, f"in float, on single elements of one int8 tensor: {names}")
+        if entry.rewritten:
+            say(console, f"`vmcu quantize` also accepts {', '.join(entry.rewritten)}")
         say(console, "")
 
 

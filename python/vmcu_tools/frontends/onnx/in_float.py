@@ -37,6 +37,7 @@ _UNSUPPORTED = {
     ),
     **dict.fromkeys(("If", "Loop", "Scan"), ("control flow is not supported", _NO_CONTROL)),
 }
+REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
 _VECTORS = (
     "pick rows of a constant table with it, by one Gather, or cut the model behind the embedding: "
     "a float input of vectors can be quantised"
