@@ -23,7 +23,8 @@ from vmcu_tools.planner.options import CompileOptions
 class Sequence:
     """Self-attention of `tokens` tokens. `sharing`: heads that have the same keys and values;
     `masks`: so many are added, one behind the other, by which later tokens are not seen; `late`:
-    another scale behind them; `seen`: the scores are an output."""
+    another scale behind them; `cap`: the scores pass a quotient, Tanh and a product; `seen`: the
+    scores are an output."""
 
     tokens: int = 9
     heads: int = 2
@@ -32,6 +33,7 @@ class Sequence:
     scale: bool = True
     masks: int = 0
     late: bool = False
+    cap: float = 0.0
     seen: bool = False
 
     @property
@@ -51,6 +53,10 @@ class Sequence:
         y = m.qdq(m.node("MatMul", [query, keys]), m.stated(0.0613, -5))
         if self.scale:
             y = m.qdq(m.node("Mul", [y, m.constant(np.float32(0.5))]), m.stated(0.0311, -5))
+        if self.cap:
+            y = m.qdq(m.node("Mul", [y, m.constant(np.float32(1 / self.cap))]), m.stated(0.02, -9))
+            y = m.qdq(m.node("Tanh", [y]), m.stated(1 / 128, 0))
+            y = m.qdq(m.node("Mul", [y, m.constant(np.float32(self.cap))]), m.stated(0.0151, 11))
         for _ in range(self.masks):
             ahead = np.triu(np.full((self.tokens, self.tokens), -6.0, np.float32), 1)
             far = m.qdq(m.constant(ahead[None, None]), m.stated(0.05, 120))
@@ -117,6 +123,8 @@ ONNX = {
     "plain": Sequence(),
     "scores as they are": Sequence(scale=False),
     "mask": Sequence(masks=1),
+    "softcap": Sequence(cap=1.5),
+    "softcap, mask": Sequence(cap=1.5, masks=1),
     "shared keys": Sequence(heads=4, sharing=2),
     "all heads share": Sequence(heads=3, sharing=3, masks=1),
     "one head": Sequence(heads=1, depth=7),
