@@ -27,6 +27,7 @@ _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
 _MASKED = ("Add", "Where")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
+_HAND_ON = (*_MOVES, "Cast", "Add", "Min")
 # onnx does not infer the type of what these compute, nor of anything behind them.
 _UNTYPED = ("MatMulNBits",)
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
@@ -207,16 +208,15 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
     has room for either the mask or the values. Computed masks are clipped to that."""
     graph = model.graph
     masks = _Masks(graph)
-    sums = [(node, masks.gain(node.output[0])) for node in graph.node if node.op_type in _MASKED]
-    masked = [
-        (node, gain, place, node.input[sum(places) - place])
-        for node, gain in sums
-        for places in [(len(node.input) - 2, len(node.input) - 1)]
-        for place in places
-        if gain and masks.is_mask(node.input[place])
-    ]
     # A mask that is made of two constants is limited where it meets the values.
-    masked = [found for found in masked if found[3] not in masks.constants]
+    masked = [
+        (node, gain, place, node.input[other])
+        for node in graph.node
+        if node.op_type in _MASKED
+        for place, other in ((-2, -1), (-1, -2))
+        if node.input[place] in masks.names and node.input[other] not in masks.constants
+        if (gain := masks.gain(node.output[0]))
+    ]
     given = {name for node, *_ in masked for name in node.input[-2:]} - masks.constants.keys()
     known = dict(ranges(model, sorted(given))) if given else {}
     known |= {n: (float(a.min(initial=0)), 0.0) for n, a in masks.constants.items()}
@@ -224,7 +224,7 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
         name = node.input[place]
         (lowest, highest), (low, high) = known[name], known[other]
         is_sum = node.op_type == "Add"
-        least = (low - high if is_sum else low) - _MARGIN / min(gain, 1.0)
+        least = low - high * is_sum - _MARGIN / min(gain, 1.0)
         computed = name not in masks.constants
         if lowest >= least or (computed and (lowest > _COMPUTED_NEVER or highest > 0)):
             continue
@@ -243,28 +243,25 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
 
 
 class _Masks:
-    """What of a graph is a mask, and which sums a softmax reads."""
+    """What of a graph may be a mask, and which sums a softmax reads. names: constants with "never",
+    what is computed from such, and inputs of the model."""
 
     def __init__(self, graph: onnx.GraphProto):
         self.graph = graph
         floats = (t for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
         self.constants = {t.name: numpy_helper.to_array(t) for t in floats}
-        self.made = {name: node for node in graph.node for name in node.output}
+        self.names = {value.name for value in graph.input} - self.constants.keys()
+        self.names |= {n for n, a in self.constants.items() if a.min(initial=0) <= _NEVER}
+        for node in graph.node:
+            made = node.op_type in ("Mul", "Div", "Where")
+            made = made and self._largest(node) >= -_COMPUTED_NEVER
+            if made or (node.op_type in _HAND_ON and not self.names.isdisjoint(node.input)):
+                self.names.update(node.output)
 
-    def is_mask(self, name: str) -> bool:
-        """Whether a value is a constant with "never", or may be computed from one. An input of the
-        model may be a mask."""
-        if name in self.constants:
-            return float(self.constants[name].min(initial=0)) <= _NEVER
-        node = self.made.get(name)
-        if node is None or node.op_type in ("Mul", "Div", "Where"):
-            sizes = [abs(self.constants[i]).max(initial=0) for i in self._constants_of(node)]
-            return node is None or max(sizes, default=0) >= -_COMPUTED_NEVER
-        passes = node.op_type in (*_MOVES, "Cast", "Add", "Min")
-        return passes and any(i != "" and self.is_mask(i) for i in node.input)
-
-    def _constants_of(self, node: NodeProto | None) -> list[str]:
-        return [name for name in node.input if name in self.constants] if node else []
+    def _largest(self, node: NodeProto) -> float:
+        """The largest absolute value of a node's constants; 0 without any."""
+        sizes = (abs(self.constants[i]).max(initial=0) for i in node.input if i in self.constants)
+        return float(max(sizes, default=0))
 
     def gain(self, name: str) -> float:
         """The factor between a value and the softmax that it reaches through nothing but functions
@@ -272,15 +269,12 @@ class _Masks:
         gains, through = {name: 1.0}, FUNCTIONS.union(_MOVES)
         for node in self.graph.node:
             source = next((gains[name] for name in node.input if name in gains), None)
-            if source is None:
-                continue
-            if node.op_type == "Softmax":
+            if source is not None and node.op_type == "Softmax":
                 return source
-            if node.op_type in through:
-                scale = 1.0
-                for other in self._constants_of(node) if node.op_type in ("Mul", "Div") else ():
-                    scale = float(abs(self.constants[other]).max(initial=0)) or 1.0
-                gains[node.output[0]] = source / scale if node.op_type == "Div" else source * scale
+            if source is not None and node.op_type in through:
+                scale = self._largest(node) or 1.0
+                scales = {"Mul": scale, "Div": 1 / scale}
+                gains[node.output[0]] = source * scales.get(node.op_type, 1.0)
         return 0.0
 
 

@@ -92,8 +92,9 @@ def check_float(path: Path) -> None:
     builder = GraphBuilder(str(path))
     context = Context(model, builder)
     with parsing(str(path)):
+        dynamic = any(_STATIC in _UNSUPPORTED.get(node.op, ()) for node in model.nodes)
         quantised = any(is_quantised(node) for node in model.nodes)
-        if not report_qonnx(context) and (not quantised or _is_dynamic(model)):
+        if not report_qonnx(context) and (dynamic or not quantised):
             _report(context)
     if builder.problems:
         raise UserError(*builder.problems)
@@ -113,10 +114,6 @@ def _picks_rows(model: FileModel, name: str) -> bool:
         node.op in _TABLES and model.constants.keys() >= {*node.inputs[_TABLES[node.op]]}
         for node in readers
     )
-
-
-def _is_dynamic(model: FileModel) -> bool:
-    return any(refusal(node.op)[1] == _STATIC for node in model.nodes)
 
 
 def _report(context: Context) -> None:
