@@ -341,7 +341,22 @@ def expanded(m: OnnxModel, mask: str) -> str:
     return m.node("Expand", [away, m.constant(np.array(SEQUENCE[:2] + SEQUENCE[1:2]))])
 
 
-@pytest.mark.parametrize("form", [inverted, expanded, "given"])
+def causal_too(m: OnnxModel, mask: str) -> str:
+    later = np.triu(np.full((7, 7), -1e4, np.float32), 1)
+    return m.node("Add", [inverted(m, mask), m.constant(later)])
+
+
+@pytest.mark.parametrize("bounds", [(-30.0, 30.0), (-30.0, -1.0), (-5000.0, 1.0)])
+def test_values_that_are_no_mask(bounds: tuple[float, float]) -> None:
+    """Of an input that is added to the scores: its rows may be far below zero as a whole."""
+    m = OnnxModel(3)
+    y = m.node("Softmax", [m.node("Add", [m.node("MatMul", ["x", "x"]), "offset"])])
+    model = m.proto({"x": (FLOAT, (7, 7)), "offset": (FLOAT, (7, 7))}, {y: (FLOAT, None)})
+    _limit_masks(model, lambda _, names: {n: bounds if n == "offset" else (-3, 5) for n in names})
+    assert "Clip" not in {node.op_type for node in model.graph.node}
+
+
+@pytest.mark.parametrize("form", [inverted, expanded, causal_too, "given"])
 def test_a_mask_that_is_computed(form: Any, tmp_path: Path) -> None:
     """Of an input: quantised with its numbers, int8 has one value for all scores."""
     m = OnnxModel(3)

@@ -27,7 +27,7 @@ _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
 _MASKED = ("Add", "Where")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
-_HAND_ON = (*_MOVES, "Cast", "Add", "Min")
+_HAND_ON = (*_MOVES, "Add", "Min")
 # onnx does not infer the type of what these compute, nor of anything behind them.
 _UNTYPED = ("MatMulNBits",)
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
