@@ -32,8 +32,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
 
-import drawn  # noqa: E402
 import numpy as np  # noqa: E402
+import random_nets  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.boards import flash_of, known  # noqa: E402
@@ -257,7 +257,7 @@ class Drawn:
 
 def drawn_network(seed: int) -> Drawn:
     """All choices of --pareto, at most DRAWN_PLANS of them."""
-    graph = optimize(drawn.DrawnNetwork(seed).draw())
+    graph = optimize(random_nets.DrawnNetwork(seed).draw())
     limits = sorted({choice.pool_bytes for choice in front(graph, CompileOptions())})
     picked = sorted({round(n) for n in np.linspace(0, len(limits) - 1, DRAWN_PLANS)})
     plans = [make_plan(graph, CompileOptions(ram=limits[n]), prove=False) for n in picked]
@@ -281,7 +281,7 @@ def random() -> Table:
     )
     columns = ("network", "MACs", "plans", "least counted/estimated", "most")
     kinds = dict.fromkeys(columns[3:], "")
-    files = hashes([Path(drawn.__file__)])
+    files = hashes([Path(random_nets.__file__)])
     return Table("Random networks", columns, rows, behind=Behind(files, (GCC, QEMU), kinds))
 
 

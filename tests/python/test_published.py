@@ -98,7 +98,7 @@ def test_the_page_has_the_random_networks_of_now(benchmark: ModuleType) -> None:
 @pytest.mark.parametrize(("seed", "kind"), [(4, "Recomputed"), (3, "FullyConnected")])
 def test_every_layer_is_estimated(seed: int, kind: str, benchmark: ModuleType) -> None:
     """Layers that are computed again, too, in the smallest pool that can be had."""
-    graph = optimize(benchmark.drawn.DrawnNetwork(seed).draw())
+    graph = optimize(benchmark.random_nets.DrawnNetwork(seed).draw())
     least = benchmark.front(graph, CompileOptions())[-1].pool_bytes
     plan = make_plan(graph, CompileOptions(ram=least), prove=False)
     assert kind in {step.node.kind for step in plan.steps}

@@ -127,6 +127,7 @@ ELSEWHERE = {
     "cycles/cores": "test_published.py::test_cores_need_the_cycles_that_were_published",
     "cycles/error": "test_published.py::test_the_page_has_the_models_error",
     "cycles/estimates": "test_published.py::test_the_page_has_the_estimates_of_now",
+    "cycles/random": "test_published.py::test_the_page_has_the_random_networks_of_now",
     "cycles/serial": "test_published.py::test_the_model_of_serial_flash_is_near_what_was_published",
     "design-decisions/orders": "test_decisions.py::test_figures_are_computed_again",
     "design-decisions/places": "test_decisions.py::test_figures_are_computed_again",

@@ -21,8 +21,7 @@ def dense(b: Builder) -> Tensor:
 
 
 def filters(b: Builder) -> Tensor:
-    # More than a kernel's block of 16, too.
-    count, rank, memory = b.pick(1, 2, 9, 35), b.pick(1, 1, 2, 3), b.pick(1, 2, 5)
+    count, rank, memory = b.pick(1, 2, 9), b.pick(1, 1, 2, 3), b.pick(1, 2, 5)
     height, pad = b.pick(memory, memory + 1, memory + 6), b.pick(0, memory - 1)
     window = Window((memory, 1), (b.pick(1, 1, 2), 1), (1, 1), (pad, 0, 0, 0))
     x = b.input((height, 1, 2 * count * rank))
