@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models")]
+sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "models", "published")]
 
 import numpy as np  # noqa: E402
 import random_nets  # noqa: E402
