@@ -79,7 +79,7 @@ def test_only_state_is_saved() -> None:
     # Rows of the input and of the layer that goes on, the number of a hop, and counts of calls.
     state = 3 * 8 + 10 * 8 + 2 + 4
     assert plan.state[1] <= state + 4 < plan.pool_bytes
-    with pytest.raises(PlanError, match="is not saved with the state; it holds (byte|scratch)"):
+    with pytest.raises(PlanError, match=r"is not saved with the state; it holds (byte|scratch)"):
         VirtualMcu(replace(plan, saved=(plan.state[0], 90))).prove()
 
 
