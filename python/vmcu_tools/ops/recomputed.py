@@ -249,7 +249,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
         # Rows of a window are one call each, of the columns that a piece sees.
         again = (self.macs - self.outer.macs) / self.inner.macs
         rows = pieces * len(self.outer.input_rows(0, self.height // 2))
-        return self.outer.cycles(pieces) + again * self.inner.cycles(round(rows / again))
+        inner = self.inner.rates.call * rows + again * self.inner.cycles(0)
+        return self.outer.cycles(pieces) + inner
 
     @property
     def macs(self) -> int:
