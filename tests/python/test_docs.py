@@ -33,6 +33,50 @@ def test_links(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_and_diagrams_are_not_running_text(page: Path) -> None:
+    """Behind a list, an indented block is a paragraph of its last item."""
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    text = page.read_text(encoding="utf-8")
+    lines = ["", *text.splitlines()]
+    for token in markdown.parse(text):
+        if token.type == "inline":
+            before, first = lines[token.map[0] : token.map[0] + 2]
+            swallowed = before == "" and first.startswith("    ")
+            assert not swallowed and not re.search("[│┌└├]", token.content), token.content
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_milliseconds_are_modelled_or_measured(page: Path) -> None:
+    """The paragraph says so; beside a table or an output, the one before or behind it may."""
+    blocks = page.read_text(encoding="utf-8").split("\n\n")
+    for at, block in enumerate(blocks):
+        # A sample reads a sensor every 20 ms; `--window-ms` is an option.
+        figures = re.search(r"(?<!very )\b\d[\d,.]* (?:ms|milliseconds)\b", block)
+        beside = "\n".join(blocks[max(at - 2, 0) : at + 2])
+        if figures or re.search(r"\b(?:ms|milliseconds)\b.*\n\| -", block):
+            where = beside if block.startswith(("|", "<!--", "    ", "```")) else block
+            assert re.search("modelled|measure|estimate", where), block
+
+
+def test_samples_have_build_folders_of_their_own() -> None:
+    boards: dict[str, set[str]] = {}
+    for page in ROOT.glob("samples/*/README.md"):
+        for line in re.findall(r"^    (?:west build|cmake -S) .*", page.read_text(), re.M):
+            found = re.search(r"-b (\S+) -d build/(\S+)|plain -B build/(\S+)", line)
+            assert found, f"{page}: {line}"
+            folder = found[2] or found[3]
+            boards.setdefault(folder, set()).add(f"{page} {found[1]}")
+    assert [folder for folder, built in boards.items() if len(built) > 1] == []
+
+
+def test_readers_can_leave_qemu() -> None:
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    runs = [page for page, text in texts.items() if re.search("west build .*qemu.* -t run", text)]
+    assert len(runs) > 15
+    assert [page for page in runs if "Ctrl+A, then X" not in texts[page]] == []
+
+
 def test_every_page_is_on_the_site() -> None:
     entries = (ROOT / "doc" / "index.md").read_text().split()
     for page in (*ROOT.glob("doc/*.md"), *ROOT.glob("doc/*.rst")):
