@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
+from builders import scratch
+from vmcu_tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -125,6 +128,17 @@ def test_agents_are_told_messages_that_exist() -> None:
 
 def test_there_are_messages() -> None:
     assert len(messages()) >= 10
+
+
+def test_the_readme_has_c_that_compiles(tmp_path: Path) -> None:
+    scratch.skip_without("gcc")
+    model = ROOT / "samples" / "digits" / "digits.onnx"
+    assert main(["build", str(model), "--quiet", "-o", str(tmp_path)]) == 0
+    pieces = re.findall(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    (tmp_path / "main.c").write_text("".join(pieces))
+    options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{tmp_path}"]
+    command = ["gcc", *options, f"-I{ROOT}/lib/vmcu/include", str(tmp_path / "main.c")]
+    assert pieces and subprocess.run(command, check=False).returncode == 0
 
 
 def rows_of(page: str, table: str) -> dict[str, list[str]]:
