@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from vmcu_tools import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
@@ -200,15 +199,6 @@ def test_the_esp_idf_component_in_esp_idf(site: Path, component: Path) -> None:
     installed_run(site, [*CONFIGURE, *options], component)
     installed_run(site, ["cmake", "--build", "build"], component)
     assert installed_run(site, ["build/firmware.elf"], component).stdout.endswith("\n0\n")
-
-
-def test_two_files_of_one_version() -> None:
-    """CHANGELOG.md begins with the version that `vmcu --version` prints, or what comes after it."""
-    headings = [
-        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if re.match("## ", line)
-    ]
-    assert headings[0].startswith(("## [Unreleased]", f"## [{__version__}]"))
-    assert any(line.startswith(f"## [{__version__}]") for line in headings)
 
 
 def test_the_long_description_has_no_relative_links() -> None:
