@@ -18,7 +18,7 @@ from vmcu_tools.kernels.targets import PORTABLE, TARGETS
 from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
 from vmcu_tools.ops import descriptors, operators_h
 
-GENERATED = generate.files()
+FOLDER = paths.runtime() / "kernels" / "gen"
 DIGEST = """
 import hashlib
 from vmcu_tools.kernels.generate import files
@@ -27,8 +27,7 @@ print(hashlib.sha256(repr(files()).encode()).hexdigest())
 
 
 def test_committed_files_are_what_is_generated() -> None:
-    folder = paths.runtime() / "kernels" / "gen"
-    committed = {path.name: path.read_text() for path in folder.iterdir()}
+    committed = {path.name: path.read_text() for path in FOLDER.iterdir()}
     generated = generate.files()
     assert sorted(committed) == sorted(generated)
     for name, text in generated.items():
@@ -43,7 +42,7 @@ def test_the_c_of_ops_is_what_is_generated(made: ModuleType) -> None:
 
 def test_generation_does_not_depend_on_hashes() -> None:
     digests = set()
-    for seed in ("0", "1", "4711"):
+    for seed in ("0", "4711"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", DIGEST]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -52,7 +51,7 @@ def test_generation_does_not_depend_on_hashes() -> None:
 
 
 def test_nothing_is_written_twice(tmp_path) -> None:
-    assert len(generate.write(tmp_path)) == len(generate.files())
+    assert len(generate.write(tmp_path)) == len(list(FOLDER.iterdir()))
     assert generate.write(tmp_path) == []
 
 
@@ -64,14 +63,15 @@ def test_programs_are_declared(symbol: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_targets_header_holds_what_differs(name: str) -> None:
-    target, portable = TARGETS[name], GENERATED["isa_portable.h"]
+    target, portable = TARGETS[name], (FOLDER / "isa_portable.h").read_text()
     for made in (*INSTRUCTIONS.values(), *COMPOUND.values()):
         head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}("
         # Some instructions are those of other packings only.
         common = bool(portable_body(made, PORTABLE.packing))
         assert portable.count(head) == common
         if target is not PORTABLE:
-            assert GENERATED[f"isa_{name}.h"].count(head) == (made in target.own)
+            own = (FOLDER / f"isa_{name}.h").read_text()
+            assert own.count(head) == (made in target.own)
         if made in target.own:
             assert target.body(made) != portable_body(made, target.packing)
             assert not common or f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
@@ -82,9 +82,9 @@ def test_portable_c_is_chosen_last() -> None:
     assert PORTABLE.guard == "1"
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
 def test_generated_c_is_readable(name: str) -> None:
-    for number, line in enumerate(GENERATED[name].splitlines(), 1):
+    for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1):
         width = len(line.expandtabs(8))
         assert width <= WIDTH, f"{name}:{number} has {width} columns"
         assert line == line.rstrip(), f"{name}:{number} ends in blanks"

@@ -9,6 +9,7 @@ places above stages, which are cut by what the places of their tensors cost.
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -85,11 +86,13 @@ def imported(module: str, tree: ast.AST) -> set[str]:
     return found - {module}
 
 
-# The package itself names for type checkers what it loads when it is asked for.
-IMPORTS = {
-    name: imported(name, ast.parse(file.read_text())) if name else set()
-    for name, file in MODULES.items()
-}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """By module. The package itself names for type checkers what it loads when asked."""
+    return {
+        name: imported(name, ast.parse(file.read_text())) if name else set()
+        for name, file in MODULES.items()
+    }
 
 
 def room(module: str) -> str | None:
@@ -106,7 +109,7 @@ def test_imports_go_up() -> None:
     ranks = {module: ROOMS.index(room(module) or ROOMS[0]) for module in MODULES}
     down = [
         f"{module} imports {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others
         if ranks[other] > ranks[module]
     ]
@@ -115,13 +118,13 @@ def test_imports_go_up() -> None:
 
 @pytest.mark.parametrize("alone", ALONE)
 def test_what_stands_alone(alone: str) -> None:
-    others = {room(o) for m, found in IMPORTS.items() if room(m) == alone for o in found}
+    others = {room(o) for m, found in imports().items() if room(m) == alone for o in found}
     assert others <= ALONE[alone]
 
 
 def test_no_circle_between_modules() -> None:
     try:
-        graphlib.TopologicalSorter(IMPORTS).prepare()
+        graphlib.TopologicalSorter(imports()).prepare()
     except graphlib.CycleError as error:
         pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
 
@@ -140,7 +143,7 @@ def packages(module: str) -> set[str]:
 def test_no_plan_depends_on_an_optional_package() -> None:
     """Neither what plans and writes tables, nor a module that it imports."""
     reached = {module for module in MODULES if room(module) in PLANNING}
-    while more := {other for module in reached for other in IMPORTS[module]} - reached:
+    while more := {other for module in reached for other in imports()[module]} - reached:
         reached |= more
     assert "placement.ordering.search" in reached
     users = {module for module in reached if not packages(module) <= CORE}

@@ -11,21 +11,41 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .. import paths
-
-if TYPE_CHECKING:
-    from .compiled import CompiledRunner
 
 # A function or a table at the begin of a line, and a symbol of assembly.
 _DEFINED = re.compile(r"^(?:[^\s#*/].*?\b|\s*\.global )(vmcu_\w+)(?:\(|\[| =|$)", re.M)
 _WORD = re.compile(r"\bvmcu_\w+")
 
 
-def archive(target: CompiledRunner, files: Iterable[Path] | None = None) -> Path:
+class Tools(Protocol):
+    """See runners.compiled.Toolchain."""
+
+    @property
+    def prefix(self) -> str: ...
+    def tool(self, name: str) -> str: ...
+
+
+class Target(Protocol):
+    """See runners.compiled.CompiledRunner."""
+
+    def __hash__(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def toolchain(self) -> Tools: ...
+    @property
+    def container(self) -> bool: ...
+    @property
+    def all_flags(self) -> tuple[str, ...]: ...
+    def gcc(self, arguments: Sequence[str], folder: Path) -> None: ...
+
+
+def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
     """An archive of what C files refer to, and all that this refers to; None: the whole runtime.
     A link takes the same members, in the same order, from either."""
     runtime = paths.runtime()
@@ -78,14 +98,14 @@ def _store() -> Path:
     return store
 
 
-def _compiled(target: CompiledRunner, sources: Iterable[Path]) -> list[Path]:
+def _compiled(target: Target, sources: Iterable[Path]) -> list[Path]:
     """Objects, compiled unless they are there."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda source: _object(target, source), sources))
 
 
 @functools.cache
-def _object(target: CompiledRunner, source: Path) -> Path:
+def _object(target: Target, source: Path) -> Path:
     runtime = paths.runtime()
     # The name, since a target may add flags of its own to every call of the compiler.
     flags = (target.name, target.toolchain.prefix, *target.all_flags)
@@ -108,12 +128,12 @@ def _undefined_of(nm: str, compiled: Path) -> frozenset[str]:
     return frozenset(_WORD.findall(done.stdout))
 
 
-def _undefined(target: CompiledRunner, objects: Iterable[Path]) -> set[str]:
+def _undefined(target: Target, objects: Iterable[Path]) -> set[str]:
     nm = target.toolchain.tool("nm")
     return {name for compiled in objects for name in _undefined_of(nm, compiled)}
 
 
-def _packed(target: CompiledRunner, objects: Iterable[Path]) -> Path:
+def _packed(target: Target, objects: Iterable[Path]) -> Path:
     members = [str(compiled) for compiled in objects]
     digest = hashlib.sha256("\0".join(members).encode())
     made = _store() / f"{digest.hexdigest()[:32]}.a"
