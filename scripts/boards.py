@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the table of boards from a Zephyr tree's devicetree: python scripts/boards.py TREE
+"""Writes the table of boards from a Zephyr tree's devicetree: python scripts/boards.py [TREE]
 
 Each board's devicetree is preprocessed and parsed with the tree's own dtlib. RAM and flash are what
 `zephyr,sram` and `zephyr,flash` of its /chosen node name. The clock is that of the first CPU, or of
 STM32's `rcc`, or of CLOCKS. Pins are left out: they need vendors' HALs and change no size. Boards
 that do not parse, or name no RAM or flash, are not in the table. boards_later.csv has boards of
-later Zephyr versions, with their source.
+later Zephyr versions, with their source. Without TREE, only their rows are written again.
 """
 
 from __future__ import annotations
@@ -199,17 +199,17 @@ def rows(tree: Path, files: list[Path], refused: list[str]) -> list[Row]:
         return [row for row in threads.map(one, files) if row is not None]
 
 
-def later() -> list[Row]:
-    """The rows of boards_later.csv."""
-    with LATER.open(encoding="utf-8", newline="") as file:
+def read(path: Path) -> list[Row]:
+    """The rows of a table."""
+    with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         return [Row(**row) for row in rows]
 
 
-def table(tree: Path, lines: list[Row]) -> str:
-    """The table as it is in the package."""
+def table(version: str, lines: list[Row]) -> str:
+    """The table as it is in the package, of a version of Zephyr."""
     text = io.StringIO()
-    text.write(f"# Zephyr {version_of(tree)}; python scripts/boards.py TREE\n")
+    text.write(f"# Zephyr {version}; python scripts/boards.py TREE\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(field.name for field in fields(Row))
     unique = {line.name: line for line in lines}
@@ -219,13 +219,24 @@ def table(tree: Path, lines: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tree", type=Path, help="the folder that has boards/ and dts/")
+    parser.add_argument("tree", nargs="?", type=Path, help="the folder that has boards/ and dts/")
     parser.add_argument("--output", type=Path, default=TABLE)
     args = parser.parse_args()
     refused: list[str] = []
-    lines = rows(args.tree, list(descriptions(args.tree)), refused)
-    args.output.write_text(table(args.tree, [*later(), *lines]), encoding="utf-8")
+    if args.tree:
+        version = version_of(args.tree)
+        lines = rows(args.tree, list(descriptions(args.tree)), refused)
+    else:
+        version = TABLE.read_text(encoding="utf-8").split()[2].rstrip(";")
+        lines = [row for row in read(TABLE) if not row.source]
+    names = {line.name for line in lines}
+    added = [row for row in read(LATER) if row.name not in names]
+    args.output.write_text(table(version, [*added, *lines]), encoding="utf-8")
+    lines += added
     print(f"{len(lines)} boards; left out: {len(refused)}")
+    for row in read(LATER):
+        if row.name in names:
+            print(f"the tree has {row.name}: remove its row from {LATER.name}")
     print("\n".join(refused), file=sys.stderr)
 
 

@@ -44,12 +44,6 @@ EXTRA_MACS = 0.2
 # After so many seconds of CPU time, a plan is given up.
 MOST_SECONDS = 120
 
-# By table, its title and what its first column says.
-TITLES = {
-    "ablation": ("Pools without a technique", "bytes"),
-    "ablation-seconds": ("CPU seconds without a technique", "seconds"),
-}
-
 LIMITS = "ablation-limits"
 # Techniques that count where a limit on RAM or multiply-accumulates is hard to meet.
 WITHIN = ("smaller stages for room", "search of bands", "recomputation")
@@ -187,19 +181,19 @@ def measured(models: Path) -> dict[str, dict[str, Figures]]:
         }
 
 
-def table(models: Path, title: str, column: str) -> Table:
-    """A row with all techniques, then one with each of them off; `column`: "bytes" for how the
-    pools change, "seconds" for CPU seconds."""
+def table(models: Path) -> Table:
+    """A row with all techniques, then one with each of them off: how the pools change, and the CPU
+    seconds of all cases."""
     found = measured(models)
     usual = found[""]
     rows = []
     for off, row in found.items():
-        cells = [f"{one.seconds:.1f}" for one in row.values()]
-        if column == "bytes":
-            cells = [change(one, usual[name]) for name, one in row.items()]
-        rows.append((f"without {off}" if off else "all techniques", *cells))
+        cells = [change(one, usual[name]) for name, one in row.items()]
+        seconds = sum(one.seconds for one in row.values())
+        rows.append((f"without {off}" if off else "all techniques", *cells, f"{seconds:.1f}"))
     behind = Behind(hashes(sorted(models.glob("*.tflite"))), kinds=dict.fromkeys(usual, RAM))
-    return Table(title, (column, *usual), tuple(rows), behind=behind)
+    columns = ("bytes", *usual, "CPU seconds")
+    return Table("Pools without a technique", columns, tuple(rows), behind=behind)
 
 
 def limited(models: Path, folder: str) -> dict[str, Case]:
@@ -238,8 +232,6 @@ def within_limits(models: Path) -> Table:
 
 # By name, tables of the networks in a folder.
 TABLES: dict[str, Callable[[Path], Table]] = {
-    **{
-        name: partial(table, title=title, column=column) for name, (title, column) in TITLES.items()
-    },
+    "ablation": table,
     LIMITS: within_limits,
 }

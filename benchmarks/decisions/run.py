@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the figures that decided between designs (doc/design-decisions.md), and what each
-technique of planner and placement is worth (tables "ablation...", doc/planner.md).
+technique is worth: tables "ablation" (doc/planner.md), "ablation-placement" (doc/placement.md) and
+"ablation-limits" (doc/fusion.md).
 
 python benchmarks/decisions/run.py [TABLE...] [--models DIR] [--write FILE]
 

@@ -46,9 +46,9 @@ SAMPLES, SEED = 2, 1
 TABLE = "fronts"
 COLUMNS = (
     "bytes of RAM",
-    "msf-CNN",
-    "multiply-accumulates",
     "vmcu",
+    "multiply-accumulates",
+    "msf-CNN",
     "multiply-accumulates",
     "bytes that differ on a Cortex-M4",
 )
@@ -118,10 +118,10 @@ def row(point: Point, folder: Path) -> tuple[str, ...]:
     found = reached(point, folder)
     return (
         point.network,
-        f"{point.bytes:,}",
-        f"{point.macs:g} x",
         f"{found.bytes:,}",
         f"{found.macs:.2f} x",
+        f"{point.bytes:,}",
+        f"{point.macs:g} x",
         "does not fit" if found.differing is None else f"{found.differing}",
     )
 

@@ -241,7 +241,7 @@ def estimates(folder: Path) -> Table:
         "estimated cycles",
         "counted cycles",
         "estimated/counted",
-        f"counted, ms on {NRF}",
+        f"modelled, ms on {NRF}",
     )
     return Table("Estimates", columns, rows, behind=behind)
 

@@ -115,17 +115,17 @@ def figures(rows: Sequence[Sequence[str]], models: Mapping[str, str] | None = No
         at = COLUMNS.index(column)
         cells = [row[at] for row in rows if not batch or row[0].endswith(f"-{batch}")]
         name = f"{label}, batch {batch}" if batch else label
-        lines.append((name, mean, *summary(cells, extent)))
-    columns = ("figure", "MODeL, mean", "vmcu, mean", "MODeL, range", "vmcu, range")
+        lines.append((name, *summary(cells), mean, extent))
+    columns = ("figure", "vmcu, mean", "vmcu, range", "MODeL, mean", "MODeL, range")
     return Table("Figures of MODeL", columns, tuple(lines), behind=Behind(models or {}))
 
 
-def summary(cells: Sequence[str], extent: str) -> tuple[str, str, str]:
-    """Mean and range of cells around the paper's range."""
+def summary(cells: Sequence[str]) -> tuple[str, str]:
+    """Mean and range of cells."""
     unit = "%" if cells[0].endswith("%") else ""
     values = [float(cell.removesuffix("%")) for cell in cells]
     mean = sum(values) / len(values)
-    return f"{mean:.1f}{unit}", extent, f"{min(values):.1f} to {max(values):.1f}{unit}"
+    return f"{mean:.1f}{unit}", f"{min(values):.1f} to {max(values):.1f}{unit}"
 
 
 def tables(paths: Sequence[Path], seconds: float) -> Iterator[tuple[str, Table]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .errors import UserError as UserError
     from .fit.peak import peak as peak
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _LAZY = {"load": "api", "peak": "fit.peak", "PlanError": "errors", "UserError": "errors"}
 

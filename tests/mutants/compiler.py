@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for gcc while mutants are tested: compiles each C file alone and keeps its object.
 
-A test that compiles the whole runtime then compiles what a mutant changed. With VMCU_MUTANTS_GCOV
-set, objects count which lines run; their counters are beside them, in the folder VMCU_MUTANTS_CC.
+A test that compiles the whole runtime then compiles what a mutant changed.
 """
 
 from __future__ import annotations
@@ -35,13 +34,7 @@ def main(gcc: str, store: Path, words: list[str]) -> int:
             target.write_bytes(made.read_bytes())
         return 0
     linked = [str(objects.get(word, word)) for word in words]
-    return subprocess.call([gcc, *_counting(), *linked])
-
-
-def _counting() -> list[str]:
-    # What writes the counters of a library while it is in use, and begins anew: reach_plugin.py.
-    asked = ("-Wl,-u,__gcov_dump", "-Wl,-u,__gcov_reset")
-    return ["--coverage", *asked] if os.environ.get("VMCU_MUTANTS_GCOV") else []
+    return subprocess.call([gcc, *linked])
 
 
 def _compile_flags(words: list[str]) -> list[str]:
@@ -59,14 +52,11 @@ def _object(gcc: str, store: Path, source: str, flags: list[str]) -> Path:
     flags = [flag for flag in flags if flag != "-g"]
     done = subprocess.run([gcc, *flags, "-E", "-P", source], capture_output=True, check=True)
     named = [flag for flag in flags if not flag.startswith(("-I", "-D"))]
-    lines = Path(source).read_bytes() if _counting() else b""
-    key = hashlib.sha256(done.stdout + "\0".join([gcc, *named, *_counting()]).encode() + lines)
+    key = hashlib.sha256(done.stdout + "\0".join([gcc, *named]).encode())
     target = store / f"{Path(source).stem}-{key.hexdigest()[:24]}.o"
     if not target.exists():
         made = store / f"{target.stem}.{os.getpid()}.o"
-        command = [gcc, *flags, *_counting(), "-c", str(Path(source).resolve()), "-o"]
-        # Where counters go is written into the object, so those are compiled in their place.
-        made = target if _counting() else made
+        command = [gcc, *flags, "-c", str(Path(source).resolve()), "-o"]
         subprocess.run([*command, str(made)], capture_output=True, check=True)
         made.replace(target)
     return target

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws mutants of the product and runs the tests that reach the changed lines.
+"""Draws mutants of the product and runs the tests that may notice them.
 
     ./test mutants [FILE...] [--count N] [--seed N] [--tests FILE...]
 
-FILE: files or folders of python/vmcu_tools and lib/vmcu, or an area of areas.py with the tests that
-guard it; without any, those that differ from the commit before or are not committed. What each
-test reaches is found out once and kept in build/mutants, which takes as long as the tests, several
-times over. A mutant is killed if a test fails, or does not end in time. Survivors that accepted.txt
-lists with a reason do not count.
+FILE: files or folders of python/vmcu_tools and lib/vmcu; without any, those that differ from the
+commit before or are not committed. The test files that import FILE judge a mutant; if it survives,
+those that import its package (judges.py). A mutant is killed if a test fails, or does not end in
+time. Survivors that accepted.txt lists with a reason do not count.
 Ends with exit code 1 if one survives that is not listed.
 """
 
@@ -25,9 +24,8 @@ from pathlib import Path
 
 import c_mutants
 import python_mutants
-from areas import AREAS
+from judges import Judges, Test
 from mutant import Mutant
-from reach import Reach, Test, collect
 from tree import GENERATED, HERE, ROOT, Tree, in_each
 
 ACCEPTED = HERE / "accepted.txt"
@@ -94,26 +92,28 @@ def within(tests: list[Test], budget: float) -> list[Test]:
     return chosen
 
 
-def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
-    """Whether tests pass of which a helper has changed is not known: a killer is run without the
-    mutant, once."""
-    result = _judged(mutant, tree, reach, budget)
-    while result.killer and not reach.passes(result.killer, tree):
-        print(f"left out, since it fails without a mutant: {result.killer}", flush=True)
-        result = _judged(mutant, tree, reach, budget)
-    if result.killer:
-        reach.killers[mutant.file][result.killer] += 1
-    return result
-
-
-def _judged(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
+def judge(mutant: Mutant, tree: Tree, judges: Judges, budget: float) -> Result:
+    """The tests that import the file have half of the time, and those of its package the rest. A
+    killer is run without the mutant, once: it may fail anyway."""
     objects = None if mutant.file.endswith(".py") else tree.compiled(mutant.file)
     if objects == []:
         # Ports are compiled with the headers of their platform.
         return Result(mutant, NO_OBJECT)
-    tests = within(reach.of(mutant), budget)
-    if not tests:
-        return Result(mutant, UNREACHED)
+    result = Result(mutant, UNREACHED)
+    for wide in (False, True):
+        while tests := within(judges.of(mutant.file, wide), budget / 2):
+            result = _judged(mutant, tree, tests, objects)
+            if not result.killer or judges.passes(result.killer, tree):
+                break
+            print(f"left out, since it fails without a mutant: {result.killer}", flush=True)
+        if result.outcome not in (SURVIVED, UNREACHED):
+            break
+    if result.killer:
+        judges.killers[mutant.file][result.killer] += 1
+    return result
+
+
+def _judged(mutant: Mutant, tree: Tree, tests: list[Test], objects: list[bytes] | None) -> Result:
     path = tree.folder / mutant.file
     before = path.read_bytes()
     path.write_bytes(mutant.applied(before))
@@ -131,7 +131,7 @@ def _judged(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
 
 
 def judge_all(
-    mutants: list[Mutant], trees: list[Tree], reach: Reach, budget: float
+    mutants: list[Mutant], trees: list[Tree], judges: Judges, budget: float
 ) -> list[Result]:
     waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
     for mutant in mutants:
@@ -144,7 +144,7 @@ def judge_all(
                 mutant = waiting.get_nowait()
             except queue.Empty:
                 return
-            last = judge(mutant, tree, reach, budget)
+            last = judge(mutant, tree, judges, budget)
             results.append(last)
             place, by = f"{mutant.file}:{mutant.line}", last.killer.rpartition("/")[2]
             print(f"{last.outcome:10} {place} {mutant.change}  {by}".rstrip(), flush=True)
@@ -191,7 +191,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="only these test files")
     parser.add_argument(
-        "--budget", type=float, default=60, help="CPU seconds of tests a mutant, the fastest first"
+        "--budget", type=float, default=80, help="CPU seconds of tests a mutant, the fastest first"
     )
     parser.add_argument("--jobs", type=int, default=JOBS, help="mutants at a time")
     parser.add_argument("--json", type=Path, help="writes the results, too")
@@ -199,10 +199,7 @@ def main() -> int:
     args = parser.parse_args()
     build = ROOT / "build" / "mutants"
     trees = [Tree(build / f"tree{number}") for number in range(args.jobs)]
-    areas = [AREAS[name] for name in args.files if name in AREAS]
-    names = [name for name in args.files if name not in AREAS]
-    names += [file for area in areas for file in area.files]
-    mutants = drawn(names or changed(), trees[0])
+    mutants = drawn(args.files or changed(), trees[0])
     if not mutants:
         print(f"no mutants: none of these is a file of the product outside {GENERATED}")
         return 0
@@ -212,12 +209,8 @@ def main() -> int:
         mutants = [mutant for mutant in mutants if mutant.name in alive]
     if args.count is not None and args.count < len(mutants):
         mutants = random.Random(args.seed).sample(mutants, args.count)
-    guards = [file for area in areas for file in area.test_files]
-    tests = args.tests or guards or trees[0].files("tests/python/test_*.py")
-    reach = collect(build / "reach", tests, trees)
-    for name in reach.failed:
-        print(f"left out, since it fails without a mutant: {name}")
-    results = judge_all(mutants, trees, reach, args.budget)
+    judges = Judges(trees[0], tuple(args.tests or ()))
+    results = judge_all(mutants, trees, judges, args.budget)
     if args.json:
         rows = [{"name": result.mutant.name, **asdict(result)} for result in results]
         args.json.write_text(json.dumps(rows, indent=1) + "\n")

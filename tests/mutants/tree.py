@@ -91,9 +91,8 @@ class Tree:
         """Names from the root."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.glob(pattern))
 
-    def environment(self, counting: bool = False) -> dict[str, str]:
-        objects = Path(f"{self.objects}-counting") if counting else self.objects
-        objects.mkdir(exist_ok=True)
+    def environment(self) -> dict[str, str]:
+        self.objects.mkdir(exist_ok=True)
         beside = ROOT.parent / "shared" / "models"
         values = {
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
@@ -102,22 +101,17 @@ class Tree:
             "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(self.temporary()),
             "VMCU_MODELS": os.environ.get("VMCU_MODELS", str(beside)),
-            "VMCU_MUTANTS_CC": str(objects),
+            "VMCU_MUTANTS_CC": str(self.objects),
             "VMCU_MUTANTS_GCC": self.gcc,
             "VMCU_MUTANTS_TREE": str(self.folder),
         }
-        return {**os.environ, **values, **({"VMCU_MUTANTS_GCOV": "1"} if counting else {})}
+        return {**os.environ, **values}
 
     def temporary(self) -> Path:
         """For archives of a mutant's runtime, which nobody needs again."""
         path = self.folder.parent / f"{self.folder.name}-tmp"
         path.mkdir(exist_ok=True)
         return path
-
-    def record(self, test_file: str, target: Path) -> None:
-        environment = self.environment(counting=True) | {"VMCU_MUTANTS_REACH": str(target)}
-        command = [*PYTEST, "-p", "boards_plugin", "-p", "reach_plugin", test_file]
-        subprocess.run(command, cwd=self.folder, env=environment, check=False)
 
     def tests_of(self, test_files: Sequence[str]) -> set[str]:
         """The names of all tests in some files but those on emulated boards."""

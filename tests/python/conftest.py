@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builders.any_core import PACKED, Core
 from builders.any_core import core as with_core
+from cpu_seconds import CpuSeconds
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -25,6 +26,10 @@ for _name in (*_TERMINAL, *_LOCALE, *(name for name in os.environ if name.starts
     os.environ.pop(_name, None)
 os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", TZ="UTC")
 time.tzset()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells of the tables of doc/planner.md that cost little CPU time are computed again."""
+"""Cells of the ablations on the pages that cost little CPU time are computed again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row_of(table: str, name: str) -> dict[str, str]:
 
 
 def cell(table: str, technique: str, case: str) -> str:
-    return row_of(f"planner/{table}", named(technique))[case]
+    return row_of(table, named(technique))[case]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_cells_of_the_page_are_computed_again(technique: str, case: str, tmp_pat
     found = ablation.cases(Path("nowhere"), str(tmp_path))[case]
     usual = ablation.figures(found, DEFAULT_PARAMS)
     without = ablation.figures(found, replace(DEFAULT_PARAMS, **ablation.OFF[technique]))
-    assert ablation.change(without, usual) == cell("ablation", technique, case)
+    assert ablation.change(without, usual) == cell("planner/ablation", technique, case)
 
 
 @pytest.mark.parametrize("technique", ["", "recomputation"])
@@ -56,7 +56,7 @@ def test_a_limit_is_met_as_on_the_page(technique: str, tmp_path: Path) -> None:
     case, found = list(ablation.limited(SHARED, str(tmp_path)).items())[-1]
     params = replace(DEFAULT_PARAMS, **ablation.OFF.get(technique, {}))
     figures = ablation.figures(found, params)
-    assert ablation.told(figures) == cell("ablation-limits", technique, case)
+    assert ablation.told(figures) == cell("fusion/ablation-limits", technique, case)
 
 
 def test_each_technique_can_be_switched_off() -> None:

@@ -88,7 +88,8 @@ def test_objects_of_different_options_do_not_link(folder: Path) -> None:
 
 def test_a_rotating_library_does_not_link_with_a_plain_application(folder: Path) -> None:
     target = runners.get("host")
-    archive = replace(target, flags=(*target.flags, "-DVMCU_POOL_ROTATE")).archive()
+    rotating = replace(target, flags=(*target.flags, "-DVMCU_POOL_ROTATE"))
+    archive = rotating.archive([folder / "main.c", folder / "m.c"])
     for options in ((), ("VMCU_POOL_ROTATE",)):
         objects = [compiled(folder, folder / name, options) for name in ("main.c", "m.c")]
         command = ["gcc", *map(str, objects), str(archive), "-lm", "-o", str(folder / "a.out")]

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
+from builders import scratch
+from vmcu_tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -31,6 +34,50 @@ def test_links(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_and_diagrams_are_not_running_text(page: Path) -> None:
+    """Behind a list, an indented block is a paragraph of its last item."""
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    text = page.read_text(encoding="utf-8")
+    lines = ["", *text.splitlines()]
+    for token in markdown.parse(text):
+        if token.type == "inline":
+            before, first = lines[token.map[0] : token.map[0] + 2]
+            swallowed = before == "" and first.startswith("    ")
+            assert not swallowed and not re.search("[│┌└├]", token.content), token.content
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_milliseconds_are_modelled_or_measured(page: Path) -> None:
+    """The paragraph says so; beside a table or an output, the one before or behind it may."""
+    blocks = page.read_text(encoding="utf-8").split("\n\n")
+    for at, block in enumerate(blocks):
+        # A sample reads a sensor every 20 ms; `--window-ms` is an option.
+        figures = re.search(r"(?<!very )\b\d[\d,.]* (?:ms|milliseconds)\b", block)
+        beside = "\n".join(blocks[max(at - 2, 0) : at + 2])
+        if figures or re.search(r"\b(?:ms|milliseconds)\b.*\n\| -", block):
+            where = beside if block.startswith(("|", "<!--", "    ", "```")) else block
+            assert re.search("modelled|measure|estimate", where), block
+
+
+def test_samples_have_build_folders_of_their_own() -> None:
+    boards: dict[str, set[str]] = {}
+    for page in ROOT.glob("samples/*/README.md"):
+        for line in re.findall(r"^    (?:west build|cmake -S) .*", page.read_text(), re.M):
+            found = re.search(r"-b (\S+) -d build/(\S+)|plain -B build/(\S+)", line)
+            assert found, f"{page}: {line}"
+            folder = found[2] or found[3]
+            boards.setdefault(folder, set()).add(f"{page} {found[1]}")
+    assert [folder for folder, built in boards.items() if len(built) > 1] == []
+
+
+def test_readers_can_leave_qemu() -> None:
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    runs = [page for page, text in texts.items() if re.search("west build .*qemu.* -t run", text)]
+    assert len(runs) > 15
+    assert [page for page in runs if "Ctrl+A, then X" not in texts[page]] == []
 
 
 def test_every_page_is_on_the_site() -> None:
@@ -83,6 +130,17 @@ def test_there_are_messages() -> None:
     assert len(messages()) >= 10
 
 
+def test_the_readme_has_c_that_compiles(tmp_path: Path) -> None:
+    scratch.skip_without("gcc")
+    model = ROOT / "samples" / "digits" / "digits.onnx"
+    assert main(["build", str(model), "--quiet", "-o", str(tmp_path)]) == 0
+    pieces = re.findall(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    (tmp_path / "main.c").write_text("".join(pieces))
+    options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{tmp_path}"]
+    command = ["gcc", *options, f"-I{ROOT}/lib/vmcu/include", str(tmp_path / "main.c")]
+    assert pieces and subprocess.run(command, check=False).returncode == 0
+
+
 def rows_of(page: str, table: str) -> dict[str, list[str]]:
     """Cells of a table between its marks, by the first one."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -101,11 +159,11 @@ def test_the_readme_has_the_figures_of_the_results() -> None:
         assert arena == tflm
         # TinyEngine rejects the other models.
         own = tinyengine if name.startswith("mcunet") else "-"
-        found[tflm] = [own, plan, vmcu, streamed, estimates[name][-1]]
+        found[tflm] = [vmcu, streamed, estimates[name][-1], tflm, own, plan]
     rows = rows_of("README.md", "RAM")
     assert len(found) == 5 and len(rows) == 7
     for cells in list(rows.values())[2:]:
-        assert found[cells[0]] == cells[1:]
+        assert found[cells[3]] == cells
     readme, page = (
         " ".join((ROOT / name).read_text(encoding="utf-8").split())
         for name in ("README.md", "doc/cycles.md")

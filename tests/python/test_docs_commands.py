@@ -5,6 +5,8 @@ a comment above it why not:
 <!-- not run: needs a board -->     never
 <!-- needs: qemu-system-arm -->     where that program, Python package or path is here
 <!-- slow -->                       with the marker `slow`
+
+A block ```text right behind it has lines that the commands print, and ... for others.
 """
 
 from __future__ import annotations
@@ -27,39 +29,44 @@ SHELLS = ("sh", "bash", "shell", "console")
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 # Lines that are indented behind an empty one.
 INDENTED = re.compile(r"(?<=\n\n)(?:(?: {4}[^\n]*)?\n)*(?: {4}[^\n]*\n)", re.M)
+PRINTED = re.compile(r"\s*^```text\n(.*?)^```$", re.M | re.S)
 COMMENT = re.compile(r"<!-- (not run|needs|slow)(?:: ([^\n]*?))? -->\s*\Z")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Commands of a page, with the number of their line, and what the page says of them."""
+    """Commands of a page, with the number of their line, what the page says of them, and the lines
+    that it shows as their output."""
 
     line: int
     script: str
     why_not: str
     needs: str
     slow: bool
+    printed: list[str]
 
 
 def blocks(text: str) -> list[Block]:
     """Those of a page that are for a shell."""
     # As long, so that what is in a fence is not taken for what is indented.
     hidden = FENCE.sub(lambda fence: re.sub(r"[^\n]", "-", fence[0]), text)
-    found = [(m.start(), m[2]) for m in FENCE.finditer(text) if m[1].strip() in SHELLS]
+    found = [(m, m[2]) for m in FENCE.finditer(text) if m[1].strip() in SHELLS]
     found += [
-        (m.start(), script)
+        (m, script)
         for m in INDENTED.finditer(hidden)
         if COMMAND.search(script := textwrap.dedent(m[0]))
     ]
     listed = []
-    for start, script in sorted(found):
-        said, before = {}, text[:start].rstrip()
+    for match, script in sorted(found, key=lambda one: one[0].start()):
+        said, before = {}, text[: match.start()].rstrip()
         while comment := COMMENT.search(before):
             said[comment[1]] = comment[2] or ""
             before = before[: comment.start()].rstrip()
-        line = text.count("\n", 0, start) + 1
+        line = text.count("\n", 0, match.start()) + 1
+        output = PRINTED.match(text, match.end())
+        printed = [one for one in output[1].splitlines() if one != "..."] if output else []
         why_not, needs = said.get("not run", ""), said.get("needs", "")
-        listed.append(Block(line, script, why_not, needs, "slow" in said))
+        listed.append(Block(line, script, why_not, needs, "slow" in said, printed))
     return listed
 
 
@@ -90,7 +97,8 @@ def run(page: Path, folder: Path, slow: bool) -> None:
         if need := scratch.missing(block.needs):
             lacking.append(f"line {block.line} needs {need}")
             continue
-        scratch.execute(block.script, folder)
+        output = scratch.execute(block.script, folder)
+        assert [line for line in block.printed if line not in output] == [], output
     if lacking:
         pytest.skip(f"{page.name}: {', '.join(lacking)}")
 
@@ -120,7 +128,8 @@ def test_what_is_not_run_says_why() -> None:
 def test_blocks_are_found() -> None:
     text = (
         "a\n\n    vmcu build x\n    vmcu_add\n\nb\n\n    prints this\n\n<!-- slow -->\n"
-        "<!-- needs: gcc -->\n\n    FOO=1 python y\n\nc\n\n```python\n\n    vmcu z\n```\n"
+        "<!-- needs: gcc -->\n\n    FOO=1 python y\n\n```text\nz\n...\n```\n\nc\n\n"
+        "```python\n\n    vmcu z\n```\n"
         "<!-- not run: it is no command -->\n\n```sh\necho\n```\n"
     )
     found = blocks(text)
@@ -130,7 +139,7 @@ def test_blocks_are_found() -> None:
         (True, "gcc", ""),
         (False, "", "it is no command"),
     ]
-    assert [b.line for b in found] == [3, 13, 23]
+    assert [(b.line, b.printed) for b in found] == [(3, []), (13, ["z"]), (28, [])]
 
 
 def test_a_command_that_fails_is_found(folder: Path) -> None:

@@ -31,6 +31,7 @@ CASES: dict[str, tuple[list[np.ndarray], dict]] = {
     "ConstantOfShape": ([np.array([2, 2])], {"value": onnx.helper.make_tensor("v", 1, [1], [3])}),
     "Expand": ([B, np.array([4, 3])], {}),
     "Gather": ([A, PLACES], {"axis": 1}),
+    "GatherND": ([A, np.array([[0, 1], [1, 2]])], {}),
     "Mod": ([INTS, np.array([4])], {}),
     "Not": ([BITS], {}),
     "Pow": ([A, np.float32(2)], {}),

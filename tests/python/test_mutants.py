@@ -13,10 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mutants"))
 import c_mutants
+import judges
 import python_mutants
-import reach
 import tree
-from areas import AREAS
 from mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,10 +46,10 @@ def test_every_mutant_that_may_live_is_drawn() -> None:
         assert reason and name in known[file], name
 
 
-@pytest.mark.parametrize("name", AREAS)
-def test_an_area_has_files_and_tests(name: str) -> None:
-    for file in (*AREAS[name].files, *AREAS[name].test_files):
-        assert (ROOT / file).exists(), file
+def test_c_has_tests() -> None:
+    for part, names in judges.C_TESTS.items():
+        assert (ROOT / "lib/vmcu" / part).exists()
+        assert all((ROOT / f"tests/python/test_{name}.py").exists() for name in names), part
 
 
 def test_mutants_of_python() -> None:
@@ -105,8 +104,7 @@ def test_c_without_another_object_is_not_judged(
     made = iter(objects)
     copy = SimpleNamespace(folder=tmp_path, compiled=lambda file: next(made))
     (tmp_path / "m.c").write_text("1")
-    known = reach.Reach(tmp_path)
-    known.tests["m.c"] |= {1: {reach.Test("a::b", 1)}}
+    known = SimpleNamespace(of=lambda file, wide: [judges.Test("a::b", 1)])
     result = run.judge(Mutant("m.c", 1, 0, 1, "2", "1", "1 -> 2"), copy, known, 60.0)
     assert result.outcome == outcome and run.report([result], {}) == 0
     assert (tmp_path / "m.c").read_text() == "1"
@@ -127,25 +125,26 @@ def test_the_stand_in_calls_a_compiler(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_tests_that_fit_into_the_time() -> None:
-    tests = [reach.Test(name, seconds) for name, seconds in (("a", 50.0), ("b", 20.0), ("c", 9.0))]
+    tests = [judges.Test(name, seconds) for name, seconds in (("a", 50.0), ("b", 20.0), ("c", 9.0))]
     assert run.within(tests, 60.0) == [tests[0], tests[2]]
     assert run.within(tests, 1.0) == [tests[0]]
 
 
-def test_who_judges_a_mutant(tmp_path: Path) -> None:
-    """Who has noticed mutants of the file first, then the fastest of each test file in turn;
-    whoever runs no line himself, too; of a line that nobody runs, those around it or of the
-    file."""
-    known = reach.Reach(tmp_path)
-    fast, slow = reach.Test("a::fast", 1), reach.Test("a::slow", 2)
-    other, far = reach.Test("b::other", 5), reach.Test("c::far", 9)
-    known.tests["m.py"] |= {10: {fast, slow, other}, 40: {far}}
-    mutant = Mutant("m.py", 10, 0, 1, "", "", "")
-    assert known.of(mutant) == [fast, other, slow]
+def test_who_judges_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has noticed mutants of the file first, then the cheapest of each test file in turn."""
+    fast, slow, other = judges.Test("a::fast", 1), judges.Test("a::slow", 2), judges.Test("b::b", 5)
+    monkeypatch.setattr(judges, "cases", lambda tree, tests: (slow, other, fast))
+    known = judges.Judges(SimpleNamespace(), ("any",))
+    assert known.of("m.py", False) == [fast, other, slow]
     known.killers["m.py"]["a::slow"] += 1
-    assert known.of(mutant) == [slow, fast, other]
-    reader = reach.Test("d::reader", 0.1)
-    known.readers.add(reader)
-    assert known.of(Mutant("m.py", 38, 0, 1, "", "", "")) == [reader, far]
-    everybody = {fast, slow, other, far, reader}
-    assert set(known.of(Mutant("m.py", 90, 0, 1, "", "", ""))) == everybody
+    assert known.of("m.py", False) == [slow, fast, other]
+    known.failed.add("a::fast")
+    assert known.of("m.py", True) == [slow, other]
+
+
+def test_importers_come_before_importers_of_the_package() -> None:
+    file = "python/vmcu_tools/planner/places/overlap.py"
+    near, far = (judges.test_files(file, wide) for wide in (False, True))
+    assert "tests/python/test_distances.py" in near and "tests/python/test_fusion.py" in far
+    assert not set(near) & set(far)
+    assert judges.test_files("lib/vmcu/kernels/softmax.c", False)[0].endswith("kernels_c.py")

@@ -76,7 +76,7 @@ def test_a_table_is_written_between_its_markers(tmp_path: Path) -> None:
     written = page.read_text()
     assert written.startswith("before\n<!-- pointwise -->\n`python benchmarks/paper/run.py pointw")
     assert written.endswith("\n<!-- end of pointwise -->\nafter\n") and "old" not in written
-    assert "| 80x80, 16 -> 16 | 204,800 | 204,864 | 102,4" in written
+    assert "| 80x80, 16 -> 16 | 102,400 | 50.0 % | 204,864" in written
     assert "are missing" in written
     run.main(["pointwise", "--models", nowhere, "--write", str(page)])
     assert page.read_text() == written

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +12,14 @@ import pytest
 from random_graphs import Builder, disjoint, random_inputs, random_layers
 from vmcu_tools import paths, runners
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.emit import emit
+from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners import borders, image_values
+from vmcu_tools.runners import archive, borders, image_values
 from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.compiled import CompiledRunner
+from vmcu_tools.runners.compiled import IMAGE, CompiledRunner
 from vmcu_tools.runners.samples import make_samples
 
 TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
@@ -194,3 +195,34 @@ def test_an_input_that_the_pool_has_in_parts_comes_as_its_bytes(dtype: str) -> N
         data = image_values.packed(one, [[values]])
         wanted = borders.to_memory(values, whole.graph, whole.graph.inputs[0])
         assert data == bytes([0, form]) + wanted.tobytes()
+
+
+@pytest.mark.parametrize(("name", "pattern"), [("host", "*"), ("qemu:m55", "[a-c]*")])
+def test_sources_of_all_that_objects_define_are_known(name: str, pattern: str) -> None:
+    """An image compiles only these."""
+    target = compiled(name)
+    every = archive._sources(paths.runtime(), False)
+    sources = tuple(source for source in every if source.match(pattern))
+    known = archive._index(sources)
+    for source in sources:
+        nm = [target.toolchain.tool("nm"), "-g", "--defined-only", archive._object(target, source)]
+        for line in subprocess.run(nm, capture_output=True, text=True, check=True).stdout.split(
+            "\n"
+        ):
+            assert not line or source in known[line.split()[-1]], line
+
+
+def test_an_image_has_what_the_whole_runtime_gives_it(tmp_path: Path) -> None:
+    """To the byte, from fewer objects."""
+    target = compiled("host")
+    write(emit(compile_model(TINY), "tiny").all_files, tmp_path)
+    files = [IMAGE / "main.c", *target.sources(), tmp_path / "tiny.c"]
+    defines = ['-DIMAGE_HEADER="tiny.h"', "-DIMAGE_NAME=tiny", f"-I{tmp_path}", "-g0"]
+    made, members = [], []
+    for whole in (False, True):
+        library = target.archive(None if whole else files)
+        target.gcc([*defines, *map(str, files), str(library), "-o", "image"], tmp_path)
+        made.append((tmp_path / "image").read_bytes())
+        listed = subprocess.run(["ar", "t", library], capture_output=True, text=True, check=True)
+        members.append(len(listed.stdout.split()))
+    assert made[0] == made[1] and members[0] < members[1] / 3

@@ -135,7 +135,7 @@ ELSEWHERE = {
     "design-decisions/windows": "test_decisions.py::test_figures_are_computed_again",
     "memories/fast": "test_memory_figures.py::test_figures_are_counted_again",
     "planner/ablation": "test_ablation.py::test_cells_of_the_page_are_computed_again",
-    "planner/ablation-limits": "test_ablation.py::test_a_limit_is_met_as_on_the_page",
+    "fusion/ablation-limits": "test_ablation.py::test_a_limit_is_met_as_on_the_page",
     "placement/ablation-placement": "test_ablation.py::test_placements_are_computed_again",
     "placement/dags": "test_place_tables.py::test_random_graphs_come_out_as_on_the_page",
     "placement/known": "test_blocks.py::test_a_thousand_buffers_are_placed_as_the_page_says",
@@ -152,7 +152,6 @@ ELSEWHERE = {
 
 # Why no test computes a table again.
 REASONS = {
-    "planner/ablation-seconds": "CPU seconds are those of the computer that wrote the page",
     "audio/cmsis-dsp": "needs CMSIS-DSP's sources; test_audio_cmsis.py computes it where they are",
     "audio/cmsis-dsp-features": "as audio/cmsis-dsp",
     "placement/large": "what is found in 60 s is the clock's; test_place_tables.py has its limit",

@@ -8,17 +8,13 @@ whatever the number of samples.
 
 from __future__ import annotations
 
-import concurrent.futures
-import functools
-import hashlib
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +27,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import image_values
+from .archive import archive
 from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
@@ -222,19 +219,24 @@ class CompiledRunner(ABC):
         if values is not None:
             defines.append(f"-DIMAGE_VALUES={values}")
             parts.append(IMAGE / "values.c")
-        parts.append(self.archive())
+        parts.append(self.archive(parts))
         self.gcc([*defines, *map(str, parts), *self.link_flags(), "-o", str(image)], folder)
         return image
 
-    def archive(self) -> Path:
-        """The runtime, compiled once; a link takes from it what a model refers to."""
-        return _archive(self)
+    def archive(self, files: Iterable[Path] | None = None) -> Path:
+        """The runtime, compiled once, or what C files refer to, see archive.py; a link takes from
+        it what a model refers to."""
+        return archive(self, files)
+
+    @property
+    def all_flags(self) -> tuple[str, ...]:
+        """What every call of the compiler has."""
+        return (*COMMON_FLAGS, *self.flags)
 
     def gcc(self, arguments: Sequence[str], folder: Path) -> None:
         """Runs the compiler in `folder`."""
         command = [
-            *(self.toolchain.compiler, *COMMON_FLAGS, *self.flags),
-            *(*self.include_flags(), *arguments),
+            *(self.toolchain.compiler, *self.all_flags, *self.include_flags(), *arguments),
         ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -308,34 +310,3 @@ def container_files(opened: Opened, name: str, loaded: bool) -> dict[str, str]:
     """Files of an image of a container: to be loaded, or with its tables compiled in."""
     text = container.as_c(opened.image) if loaded else container.source(opened, name)
     return {f"{name}.h": container.header(opened, name), f"{name}.c": text}
-
-
-@functools.cache
-def _archive(target: CompiledRunner) -> Path:
-    """Shared by all processes that compile the same sources with the same flags."""
-    runtime = paths.runtime()
-    folders = ("kernels", "container") if target.container else ("kernels",)
-    parts = [file for folder in folders for file in paths.sources(runtime / folder)]
-    sources = sorted(file for file in [*runtime.glob("*.c"), *parts] if file.name != "all.c")
-    headers = sorted(runtime.rglob("*.h"))
-    digest = hashlib.sha256()
-    # The name, since a target may add flags of its own to every call of the compiler.
-    for part in (target.name, target.toolchain.prefix, *COMMON_FLAGS, *target.flags):
-        digest.update(part.encode() + b"\0")
-    for file in (*sources, *headers):
-        digest.update(str(file).encode() + b"\0" + file.read_bytes())
-    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
-    store.mkdir(mode=0o700, exist_ok=True)
-    archive = store / f"{digest.hexdigest()[:32]}.a"
-    if archive.exists():
-        return archive
-    with tempfile.TemporaryDirectory(dir=store) as name:
-        folder = Path(name)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda source: target.gcc(["-c", str(source)], folder), sources))
-        objects = [str(folder / f"{source.stem}.o") for source in sources]
-        made = folder / archive.name
-        subprocess.run([target.toolchain.tool("ar"), "rcs", str(made), *objects], check=True)
-        # In one step, so that nobody links half an archive.
-        made.replace(archive)
-    return archive

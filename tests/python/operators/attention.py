@@ -52,7 +52,3 @@ def between(b: Builder, heads: int, rows: int, seen: int) -> dict[str, Any]:
         shape = int(b.rng.choice([1, heads])), int(b.rng.choice([1, rows])), seen
         found |= {"score_bias": b.weights(*shape), "sum": b.float_sum()}
     return found
-
-
-CASES = {}
-DRAWERS = {}

@@ -16,7 +16,3 @@ def layer(b: Builder) -> Tensor:
     channels = b.pick(1, 2) if rows > 9 else b.pick(1, 3, 8, 33)
     table = b.rng.integers(-128, 128, (rows, channels)).astype(np.int8)
     return b.node(Embedding(table), [x], (*x.shape[:2], channels))
-
-
-CASES = {}
-DRAWERS = {}

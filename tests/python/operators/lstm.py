@@ -35,7 +35,3 @@ def layer(b: Builder) -> Tensor:
         int(b.rng.integers(-128, 128)),
     )
     return b.node(op, [x, state], state.shape)
-
-
-CASES = {}
-DRAWERS = {}

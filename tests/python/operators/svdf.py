@@ -29,7 +29,3 @@ def filters(b: Builder) -> Tensor:
     bias = b.rng.integers(-(10**8), 10**8, count).astype(np.int32)
     op = FilterInt16(weights, bias, window, b.factor(2.0**-22, 2.0**-17), **b.limits())
     return b.node(op, [x], (window.out_size(0, height), 1, count))
-
-
-CASES = {}
-DRAWERS = {}

@@ -16,7 +16,3 @@ def layer(b: Builder) -> Tensor:
     # Of biases of any value.
     factor = FixedPoint.of([b.rng.uniform(1e-8, 2e-7)])
     return b.node(TrainedDense(factor, **b.limits()), [x, weights], (1, 1, outputs))
-
-
-CASES = {}
-DRAWERS = {}

@@ -38,7 +38,3 @@ def dense_gradient(b: Builder) -> Tensor:
 
 def layer(b: Builder) -> Tensor:
     return (class_error, dense_update, dense_gradient)[b.pick(0, 1, 2)](b)
-
-
-CASES = {}
-DRAWERS = {}

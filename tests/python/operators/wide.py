@@ -21,7 +21,3 @@ def layer(b: Builder) -> Tensor:
     x = b.input((height, width, count * given))
     op = RequantizeWide(b.factor(low, high), given, made)
     return b.node(op, [x], (height, width, count * made))
-
-
-CASES = {}
-DRAWERS = {}
