@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints doc/commands.md, the reference of all commands, from their parsers; --write writes it."""
+"""Prints doc/commands.md, the reference of all commands, from their parsers, and the table of
+packages that they need; --write writes both, the table into doc/install.md."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "doc" / "commands.md"
+PAGE, INSTALL = ROOT / "doc" / "commands.md", ROOT / "doc" / "install.md"
+MARKS = "<!-- commands -->\n", "<!-- end of commands -->"
 sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools import cli  # noqa: E402
+from vmcu_tools.commands.needs import NEEDS  # noqa: E402
 from vmcu_tools.commands.parser import Parser  # noqa: E402
 from vmcu_tools.planner.options import EXCLUSIONS, spelled  # noqa: E402
+from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Commands
@@ -74,6 +78,35 @@ def options(parser: Parser) -> Iterator[str]:
             yield f"| {named(action)} | {cell(str(action.help))} |\n"
 
 
+def needs() -> Iterator[str]:
+    """The table of doc/install.md: calls of commands, and what they need beyond the core."""
+    yield "| command | extra | Python packages | Debian packages |\n| --- | --- | --- | --- |\n"
+    needing = {words[0] for words, _, _ in NEEDS if len(words) == 1} | {"verify", "bench"}
+    others = [f"`{name}`" for name in cli.parser().visible() if name not in needing]
+    yield f"| {', '.join(others)}, except as below | | | |\n"
+    for words, extra, packages in NEEDS:
+        call = " ".join(f"FILE{word}" if word.startswith(".") else word for word in words)
+        yield f"| `{call}` | `{extra}` | {', '.join(packages.values())} | |\n"
+    machines: dict[str, list[str]] = {}
+    for name, runner in RUNNERS.items():
+        packages = ", ".join(dict.fromkeys(" ".join(runner.programs().values()).split()))
+        machines.setdefault(packages, []).append(name)
+    for packages, names in machines.items():
+        if packages:
+            yield f"| `--on` {', '.join(names)} | | | {packages} |\n"
+    yield "| `run` and `verify` of a container | | | as `--on host` |\n"
+    yield "| `verify` of a stream | | | as `--on host` |\n"
+    yield "| `bench` | | | gcc, and as `--on qemu:m4` |\n"
+    yield "| `bench --wear` without a model | | | gcc |\n"
+    yield "| `run`, `verify` with `--board`, `bench --measure` | | | cmake, a Zephyr workspace |\n"
+
+
+def inserted(text: str) -> str:
+    """The page with today's table between its marks."""
+    start, end = (text.index(mark) for mark in MARKS)
+    return text[: start + len(MARKS[0])] + "".join(needs()) + text[end:]
+
+
 def named(action: argparse.Action) -> str:
     """An argument as a command line has it."""
     value = action.metavar or action.dest.upper()
@@ -94,8 +127,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the page")
     if parser.parse_args().write:
         PAGE.write_text(page(), encoding="utf-8")
+        INSTALL.write_text(inserted(INSTALL.read_text(encoding="utf-8")), encoding="utf-8")
     else:
-        print(page(), end="")
+        print(page(), "\n", *needs(), sep="", end="")
 
 
 if __name__ == "__main__":

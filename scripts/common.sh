@@ -74,10 +74,6 @@ has_newlib() {
 	[ -e "$(arm-none-eabi-gcc -print-file-name=nano.specs 2>/dev/null)" ]
 }
 
-has_picolibc() {
-	[ -e "$(riscv64-unknown-elf-gcc -print-file-name=picolibc.specs 2>/dev/null)" ]
-}
-
 # quietly NAME COMMAND...: the command's output is shown only if it fails.
 quietly() {
 	local log=$LOGS/$1.log

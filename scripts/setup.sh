@@ -59,7 +59,7 @@ list_missing() {
 	need qemu-system-arm has qemu-system-arm
 	[ "$LEVEL" = dev ] || return 0
 	need gcc-riscv64-unknown-elf has riscv64-unknown-elf-gcc
-	need picolibc-riscv64-unknown-elf has_picolibc
+	need libnewlib-dev test -e /usr/include/newlib/string.h
 	need qemu-system-misc has qemu-system-riscv32
 	need ccache has ccache
 	need cppcheck has cppcheck
@@ -105,7 +105,8 @@ install_packages() {
 	say "installing $*"
 	export DEBIAN_FRONTEND=noninteractive
 	quietly apt-update "${sudo[@]}" apt-get update -q || true
-	quietly apt-install "${sudo[@]}" apt-get install -q -y --no-install-recommends "$@" ||
+	quietly apt-install "${sudo[@]}" apt-get install -q -y --no-install-recommends \
+		-o APT::Keep-Downloaded-Packages=false "$@" ||
 		say "some packages could not be installed; continuing without"
 }
 

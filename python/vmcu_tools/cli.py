@@ -24,6 +24,7 @@ from .commands import (
     container,
     fit,
     inspect,
+    needs,
     new,
     old_spellings,
     place,
@@ -206,6 +207,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
             print(f"note: {note}", file=sys.stderr)
     try:
         _check_written(args)
+        needs.check(args)
         with _reports_of(args):
             found: int = args.action(args)
             return found

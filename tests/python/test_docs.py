@@ -176,6 +176,8 @@ def test_the_page_of_commands_is_that_of_the_parsers() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "commands_page.py"))
     page = (ROOT / "doc" / "commands.md").read_text(encoding="utf-8")
     assert page == script["page"](), "python scripts/commands_page.py --write"
+    page = (ROOT / "doc" / "install.md").read_text(encoding="utf-8")
+    assert page == script["inserted"](page), "python scripts/commands_page.py --write"
 
 
 def test_the_testing_page_has_the_figures_of_now() -> None:

@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
+import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,18 +23,28 @@ EXAMPLES = {
     for command in group
 }
 COMMANDS = [(name, words) for name, examples in EXAMPLES.items() for words, _ in examples]
-# By how they begin. "": not here.
-NEEDS = {
-    "verify model.onnx": "onnxruntime",
-    "verify model.tflite": "qemu-system-arm arm-none-eabi-gcc tflite_micro",
-    "run": "onnxruntime",
-    "container sign": "cryptography openssl",
-    "place IN.tflite": "tflite_micro",
-    # tests/python/test_size.py has images.
-    "inspect build": "an-image",
-}
 # These take long, and pages run their like: see test_docs_commands.py.
 SLOW = ("bench", "fit model.onnx", "verify kws")
+# tests/python/test_size.py has images.
+IMAGE = "inspect build/zephyr/zephyr.elf"
+# error: FILE: not installed: NAME, NAME. hint: COMMAND
+LACKING = re.compile(r"error: (?:\S+: )?not installed: (.+)\. hint: ((?:pip|apt-get) install .+)\n")
+# gcc's package brings them.
+COMPILER = ("/usr/bin/gcc", "/usr/bin/as", "/usr/bin/ld")
+DRIVER = """
+import contextlib, io, json, shlex, sys, traceback
+from vmcu_tools import cli
+found = {}
+for line in json.load(sys.stdin):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        try:
+            code = cli.main(shlex.split(line))
+        except Exception:
+            code = said.write(traceback.format_exc())
+    found[line] = code, said.getvalue()
+print(json.dumps(found))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +83,69 @@ def test_they_parse(name: str, words: str) -> None:
     cli.parser().parse_args([name, *shlex.split(words)])
 
 
+def without(folder: Path, lines: list[str], path: str = "", also: tuple[str, ...] = ()) -> dict:
+    """Exit code and messages of commands, with the core installation and `also` only."""
+    core = scratch.core(folder / ".core", also)
+    environment = os.environ | {"PATH": path, "PYTHONPATH": f"{core}:{scratch.ROOT / 'python'}"}
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        cwd=folder,
+        env=environment,
+        input=json.dumps([scratch.stood_for(line) for line in lines]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def bare(folder: Path) -> dict:
+    return without(folder, [" ".join(one) for one in COMMANDS])
+
+
+def lacking(said: str) -> list[str]:
+    """What a message asks for; fails if it asks for nothing."""
+    message = LACKING.fullmatch(said)
+    assert message, said
+    return message[1].split(", ")
+
+
+def is_here(name: str) -> bool:
+    return bool(shutil.which(name) or importlib.util.find_spec(name.replace("-", "_")))
+
+
+@pytest.mark.parametrize("line", [" ".join(one) for one in COMMANDS])
+def test_they_run(line: str, folder: Path, bare: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the core installation and without any program, or the hint names what they need."""
+    line = scratch.stood_for(line)
+    code, said = bare[line]
+    if line == IMAGE:
+        assert (code, LACKING.search(said)) == (1, None)
+        return
+    if code == 0:
+        return
+    if absent := [name for name in lacking(said) if not is_here(name)]:
+        pytest.skip(f"needs {', '.join(absent)}")
+    if not line.startswith(SLOW):
+        monkeypatch.chdir(folder)
+        assert cli.main(shlex.split(line)) == 0
+
+
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [one for one in COMMANDS if not " ".join(one).startswith(SLOW)],
-    ids=lambda one: one,
+    "line",
+    ("verify model.onnx --on qemu:m4 -n 1 --structured 0", "bench kws.tflite"),
 )
-def test_they_run(name: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = f"{name} {words}"
-    scratch.skip_without(next((n for head, n in NEEDS.items() if line.startswith(head)), ""))
-    monkeypatch.chdir(folder)
-    assert cli.main(shlex.split(scratch.stood_for(line))) == 0
+def test_a_hint_names_everything(line: str, folder: Path, tmp_path: Path) -> None:
+    """With what it names and nothing else, the command runs."""
+    needed = lacking(without(folder, [line])[line][1])
+    if absent := [name for name in needed if not is_here(name)]:
+        pytest.skip(f"needs {', '.join(absent)}")
+    for name in needed:
+        if found := shutil.which(name):
+            stem = name.removesuffix("gcc")
+            tools = Path(found).parent.glob(f"{stem}*") if stem else map(Path, COMPILER)
+            for tool in tools:
+                (tmp_path / tool.name).symlink_to(tool)
+    packages = tuple(name for name in needed if not shutil.which(name))
+    assert without(folder, [line], str(tmp_path), packages)[line] == [0, ""]

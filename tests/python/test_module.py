@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import vmcu_tools
+from builders import scratch
 from builders.onnx_states import listening
 from vmcu_tools import paths
 
@@ -43,8 +44,25 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_requirements_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = (ROOT / "scripts" / "requirements.txt").read_text().splitlines()
-    assert [line for line in lines if not line.startswith("#")] == project["dependencies"]
+    extras = project["optional-dependencies"]
+    assert scratch.requirements() == project["dependencies"]
+    assert scratch.requirements("-test") == [*extras["quantize"], *extras["sign"]]
+
+
+@pytest.mark.parametrize(("folder", "requirements"), [("samples", ""), ("tests", "-test")])
+def test_requirements_suffice(folder: str, requirements: str, tmp_path: Path) -> None:
+    """For Python that CMakeLists.txt of samples and tests start."""
+    started, places = set(), [ROOT / "tests" / "python", ROOT / "python"]
+    for lists in ROOT.glob(f"{folder}/*/CMakeLists.txt"):
+        names = re.findall(r"CURRENT_SOURCE_DIR}/(\w+)\.py", lists.read_text())
+        started |= {*names}
+        places += [lists.parent] if names else []
+    assert started
+    core = scratch.core(tmp_path, scratch.requirements(requirements))
+    path = os.pathsep.join(map(str, [core, *places]))
+    command = [sys.executable, "-c", f"import {', '.join(sorted(started))}"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_module_file_is_one_that_zephyr_takes() -> None:

@@ -167,7 +167,9 @@ class Program:
     """The program of a dataflow: nothing takes more than `most` bytes."""
 
     def __init__(self, flow: Dataflow, most: int):
-        self.pulp = pulp_or_refuse(flow.origin)
+        import pulp
+
+        self.pulp = pulp
         self.flow, self.most = flow, most
         self.edges, self.spans = flow.edges, Spans(flow)
         pairs = combinations(range(len(self.edges)), 2)
@@ -393,15 +395,6 @@ def serve() -> None:
         pickle.dump(found, answer)
 
 
-def pulp_or_refuse(origin: str) -> Any:
-    """The modelling package; InputError without it."""
-    try:
-        import pulp
-    except ImportError as error:
-        raise refuse(origin, "pulp is missing", "pip install pulp") from error
-    return pulp
-
-
 def engine(pulp: Any, solver: str) -> Any:
     """pulp's class of a solver."""
     return pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
@@ -409,7 +402,7 @@ def engine(pulp: Any, solver: str) -> Any:
 
 def require(solver: str, graph: NamedGraph) -> None:
     """InputError unless a solver can be called."""
-    pulp = pulp_or_refuse(graph.origin)
+    import pulp
+
     if not engine(pulp, solver)(msg=False).available():
-        package = "highspy" if solver == "highs" else "pulp[cbc]"
-        raise refuse(graph.origin, f"{solver} cannot be called", f"pip install {package}")
+        raise refuse(graph.origin, f"{solver} cannot be called", "pip install pulp[cbc] highspy")

@@ -25,6 +25,10 @@ class Runner(Protocol):
     @property
     def summary(self) -> str: ...
 
+    def programs(self) -> dict[str, str]:
+        """Debian packages that building and running need, by a program of each."""
+        ...
+
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """int8 (H, W, C) of every graph output for every sample, in port order.
 

@@ -92,6 +92,11 @@ class CompiledRunner(ABC):
     container: bool = False
     family: str | None = None
 
+    def programs(self) -> dict[str, str]:
+        """Runner.programs()."""
+        tools = self.toolchain
+        return {"clang" if tools.clang else f"{tools.prefix}gcc": tools.package}
+
     @abstractmethod
     def command(self, image: Path) -> list[str]:
         """What to start so that the image runs."""

@@ -12,9 +12,11 @@ from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 
 # Of most boards.
 RAM_START = 0x20000000
-ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
-RISCV = Toolchain("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf")
+ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
+RISCV = Toolchain("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf libnewlib-dev")
 LLVM = Toolchain("llvm-", "clang lld llvm libnewlib-dev", clang=True)
+# Headers of a C library for compilers that have none.
+NEWLIB = "-isystem/usr/include/newlib"
 # The Debian packages of emulators.
 PACKAGES = {
     "qemu-system-arm": "qemu-system-arm",
@@ -49,6 +51,9 @@ class QemuRunner(CompiledRunner):
         """What compilers call it."""
         named = ("-mcpu=", "-march=")
         return next(flag for flag in self.flags if flag.startswith(named)).partition("=")[2]
+
+    def programs(self) -> dict[str, str]:
+        return super().programs() | {self.emulator: PACKAGES[self.emulator]}
 
     def command(self, image: Path) -> list[str]:
         return [
@@ -107,7 +112,7 @@ RV32 = QemuRunner(
     "qemu:rv32",
     "RV32IMC on an emulated board of QEMU's own",
     RISCV,
-    ("-march=rv32imc", "-mabi=ilp32", "-ffreestanding", "--specs=picolibc.specs"),
+    ("-march=rv32imc", "-mabi=ilp32", "-ffreestanding", NEWLIB),
     machine="virt -bios none",
     emulator="qemu-system-riscv32",
     flash_start=0x80000000,
@@ -121,10 +126,7 @@ RV64 = replace(
     RV32,
     name="qemu:rv64",
     summary="RV64IMAC on an emulated board of QEMU's own",
-    flags=(
-        *("-march=rv64imac", "-mabi=lp64", "-mcmodel=medany"),
-        *("-ffreestanding", "--specs=picolibc.specs"),
-    ),
+    flags=("-march=rv64imac", "-mabi=lp64", "-mcmodel=medany", "-ffreestanding", NEWLIB),
     emulator="qemu-system-riscv64",
     pointer_bytes=8,
     family=None,
@@ -136,7 +138,7 @@ A53 = QemuRunner(
     LLVM,
     (
         *("--target=aarch64-none-elf", "-mcpu=cortex-a53", "-mstrict-align", "-ffreestanding"),
-        "-isystem/usr/include/newlib",
+        NEWLIB,
     ),
     machine="virt -cpu cortex-a53",
     emulator="qemu-system-aarch64",

@@ -20,6 +20,9 @@ class VirtualRunner:
     name: str = "virtual"
     summary: str = "the planner's own machine, in numpy"
 
+    def programs(self) -> dict[str, str]:
+        return {}
+
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         refuse_stream(plan)
         results = [

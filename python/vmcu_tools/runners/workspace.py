@@ -50,13 +50,17 @@ def _candidates() -> Iterator[Path]:
     yield USUAL
 
 
+def has_toolchain() -> bool:
+    """True if the user has chosen a toolchain for Zephyr or installed Zephyr's SDK."""
+    chosen = {"ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR"} & set(os.environ)
+    return bool(chosen) or (Path.home() / ".cmake" / "packages" / "Zephyr-sdk").exists()
+
+
 def environment(tree: Path) -> dict[str, str]:
     """The user's, and Debian's Arm compiler where no toolchain is chosen and no SDK installed."""
     result = {**os.environ, "ZEPHYR_BASE": str(tree)}
-    chosen = {"ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR"} & set(result)
     compiler = shutil.which("arm-none-eabi-gcc")
-    sdk = Path.home() / ".cmake" / "packages" / "Zephyr-sdk"
-    if not chosen and compiler and not sdk.exists():
+    if compiler and not has_toolchain():
         result["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
         result["GNUARMEMB_TOOLCHAIN_PATH"] = str(toolchain_folder(Path(compiler)))
     return result

@@ -28,6 +28,7 @@ from ..plan.plan import Plan
 from . import workspace
 from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
 from .compiled import LOADING, container_files, find_program, loaded_files
+from .qemu import ARM
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
 MODEL_NAME = "image_model"
@@ -82,6 +83,15 @@ class ZephyrRunner:
     @property
     def summary(self) -> str:
         return f"Zephyr on {self.board}"
+
+    def programs(self) -> dict[str, str]:
+        """Runner.programs(); Zephyr's SDK has compilers and emulators of its own."""
+        needed = {"cmake": "cmake"}
+        if self.board.startswith("native_sim"):
+            needed |= {"gcc": "gcc"}
+        elif self.board.startswith(("qemu_cortex_m", "mps")) and not workspace.has_toolchain():
+            needed |= {"arm-none-eabi-gcc": ARM.package, "qemu-system-arm": "qemu-system-arm"}
+        return needed
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Raises UserError where the workspace, the board or the model's size are in the way."""
@@ -200,7 +210,8 @@ class ZephyrRunner:
         else:
             problem = Problem(
                 f"Zephyr's build for {self.board} failed; its last lines:\n{last_lines(log)}",
-                "see whether the workspace builds samples/hello_world for this board",
+                "see whether it builds samples/hello_world for this board; Arm boards without "
+                f"Zephyr's SDK need {ARM.package}",
             )
         raise UserError(problem)
 
@@ -286,12 +297,8 @@ def header_of(samples: np.ndarray) -> str:
 def serial_lines(port: str, seconds: float) -> Iterator[Iterator[str]]:
     """Lines that arrive at a serial port, as they come, for so long from the first time that one is
     asked for."""
-    try:
-        import serial
-    except ModuleNotFoundError as error:
-        raise UserError(
-            Problem("a board's console is read with pyserial", "pip install pyserial")
-        ) from error
+    import serial
+
     try:
         device = serial.Serial(port, BAUD, timeout=0.5)
     except serial.SerialException as error:

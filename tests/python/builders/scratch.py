@@ -11,10 +11,14 @@ import shutil
 import subprocess
 import sys
 import wave
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from . import onnx_models, onnx_states
 from .sounds import sounds
@@ -28,6 +32,32 @@ SECONDS = 900
 PLACEHOLDERS = {"MODEL": "model.onnx", "ELF": "image.elf", "BOARD": "qemu_cortex_m3"}
 # Of TensorFlow Lite's paddings.
 VALID = 1
+# sitecustomize.py: Python then finds no module of HIDDEN.
+SITE = """import sys
+from importlib.machinery import PathFinder
+class Core(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Core
+HIDDEN = """
+# With the core installation and no program first; if that is not enough, with all packages if the
+# hint names one, and all programs if it names one.
+VMCU = """#!/bin/sh
+core={core}:$PYTHONPATH
+said=$(mktemp)
+PATH= PYTHONPATH=$core "{python}" -m vmcu_tools "$@" 2>"$said"
+code=$?
+text=$(cat "$said")
+rm "$said"
+case $text in
+*"error: "*"not installed: "*) ;;
+*) [ -z "$text" ] || echo "$text" >&2; exit $code ;;
+esac
+case $text in *"pip install"*) ;; *) export PYTHONPATH="$core" ;; esac
+case $text in *"apt-get install"*) ;; *) export PATH= ;; esac
+exec "{python}" -m vmcu_tools "$@"
+"""
 GRAPH = """{"tensors": [{"name": "x", "size": 100}, {"name": "y", "size": 50}],
  "nodes": [{"name": "a", "inputs": ["x"], "outputs": ["y"]}]}"""
 
@@ -105,12 +135,38 @@ def copy(furnished: Path, folder: Path) -> Path:
     return folder
 
 
+def requirements(suffix: str = "") -> list[str]:
+    """Packages that a file of scripts/ names."""
+    lines = (ROOT / "scripts" / f"requirements{suffix}.txt").read_text().splitlines()
+    return [line for line in lines if not line.startswith(("#", "-r"))]
+
+
+def core(folder: Path, also: Sequence[str] = ()) -> Path:
+    """Writes sitecustomize.py into a folder: with it, Python imports packages of the core
+    installation and of `also` only."""
+    wanted = [Requirement(one) for one in (*requirements(), *also)]
+    found = set()
+    for one in wanted:
+        name = canonicalize_name(one.name)
+        if name not in found and (not one.marker or one.marker.evaluate({"extra": ""})):
+            found.add(name)
+            wanted += map(Requirement, metadata.requires(name) or [])
+    hidden = {
+        module
+        for module, packages in metadata.packages_distributions().items()
+        if not found & {canonicalize_name(one) for one in packages}
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(f"{SITE}{hidden - {'vmcu', 'vmcu_tools'}}\n")
+    return folder
+
+
 def programs(folder: Path) -> None:
     """`vmcu`, where a page has it, and `west`, which hands its words on to it."""
     own = folder / ".venv" / "bin"
     own.mkdir(parents=True, exist_ok=True)
     calls = {
-        "vmcu": f'exec "{sys.executable}" -m vmcu_tools "$@"',
+        "vmcu": VMCU.format(core=core(folder / ".core"), python=sys.executable),
         "west": '[ "$1" = vmcu ] || exit 2; shift; exec vmcu "$@"',
         "python": f'exec "{sys.executable}" "$@"',
     }
