@@ -134,7 +134,6 @@ def parser(prog: str = "vmcu") -> Top:
         quiet_option(one)
         one.show_examples(getattr(command, "EXAMPLES", ()))
         one.set_defaults(action=command.run)
-        old_spellings.add_options(one)
     old_spellings.add(commands)
     shown = commands.add_parser(HELP, description="Shows the help of a command.")
     shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build")
@@ -197,10 +196,12 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
     command began, of time.monotonic(), now if None."""
     begun = time.monotonic() if begun is None else begun
     try:
-        args = parser(prog).parse_args(argv, argparse.Namespace(begun=begun))
+        words, notes = old_spellings.rewritten(sys.argv[1:] if argv is None else argv)
+        args = parser(prog).parse_args(words, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
-    notes = old_spellings.notes(args)
+    if hasattr(args, "now"):
+        notes.append(f"'vmcu {args.command}' is now 'vmcu {args.now}'")
     if not args.quiet:
         for note in notes:
             print(f"note: {note}", file=sys.stderr)

@@ -74,7 +74,7 @@ FOLLOWED = (
     ),
     ("check model.onnx", "name (--max-ram)", "check model.onnx {1} 64K"),
     ("fit model.onnx", "give (--ram)", "fit model.onnx {1} 64K"),
-    ("inspect model.onnx --markdown", "leave it out", "inspect model.onnx"),
+    ("inspect model.onnx --markdown m.md", "leave it out", "inspect model.onnx"),
     ("inspect", "give (--operators)", "inspect {1}"),
     (
         "place PROBLEM.csv --memory a=1K --capacity 9",

@@ -125,10 +125,10 @@ def run(args: argparse.Namespace) -> int:
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     board = None if args.board is None else board_of(args.board)
-    known = board is not None and not board.lacks(CORE_FACTORS, args.flash is not None)
+    known = board is not None and not board.lacks(CORE_FACTORS, args.flash_bus is not None)
     cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
-    time = "" if board is None else estimated_time(plan, board, args.flash)
+    time = "" if board is None else estimated_time(plan, board, args.flash_bus)
     if args.least_hidden is not None:
         check_hidden(report, args.least_hidden, time, args.model)
     drawn, written = drawings(args, plan, report), []
@@ -195,8 +195,8 @@ def check_options(args: argparse.Namespace) -> None:
     if args.least_hidden is not None and (args.board is None or args.external_weights is None):
         reason = "--least-hidden requires --external-weights and --board"
         raise UserError(Problem(reason, "add what is missing", str(args.model)))
-    if args.flash is not None and args.board is None:
-        reason = "--flash requires --board, whose clock it needs"
+    if args.flash_bus is not None and args.board is None:
+        reason = "--flash-bus requires --board, whose clock it needs"
         raise UserError(Problem(reason, "add --board NAME", str(args.model)))
 
 

@@ -46,8 +46,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help=f"dense layers to train, from the last one (default {USUAL.layers})",
     )
     model.add_argument(
-        "--rate",
+        "--learning-rate",
         type=learning_rate,
+        dest="rate",
         default=USUAL.rate,
         metavar="R",
         help=f"learning rate (default {USUAL.rate:g})",
@@ -115,7 +116,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     given = {
         "--classes": (args.classes, None),
         "--layers": (args.layers, USUAL.layers),
-        "--rate": (args.rate, USUAL.rate),
+        "--learning-rate": (args.rate, USUAL.rate),
         "--ram": (args.ram, None),
         "--target": (args.target, None),
     }

@@ -12,6 +12,9 @@ from .terminal import say
 from .text import counted, names_for, table
 from .widths import print_widths
 
+# Layers in the table of errors, unless all are asked for.
+LISTED = 12
+
 if TYPE_CHECKING:
     # What it needs of onnx takes long to load, and only reports on such files are about it.
     from ..quantize.calibration import QuantizationReport
@@ -67,10 +70,10 @@ def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
         say(console, "")
 
 
-def print_quantization(report: QuantizationReport, layers: int, console: Console) -> None:
-    """The layers with the largest error, then the whole."""
+def print_quantization(report: QuantizationReport, every: bool, console: Console) -> None:
+    """The layers with the largest error, or every one, then the whole."""
     grid = table("tensor", "op", "shape", "SNR, dB")
-    shown = report.layers[:layers]
+    shown = report.layers if every else report.layers[:LISTED]
     names = names_for(console, (layer.tensor for layer in shown))
     for layer in shown:
         row = names[layer.tensor], layer.op, _shape(layer.shape)

@@ -49,10 +49,13 @@ def say(console: Console, text: str, markup: bool = False) -> None:
 
 
 def write_json(figures: object, path: Path | None) -> None:
-    """Writes nothing if no file is named; "-" is standard output."""
-    if path is None:
-        return
-    text = json.dumps(figures, indent=2) + "\n"
+    """Writes nothing if no file is named."""
+    if path is not None:
+        write_text(json.dumps(figures, indent=2) + "\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Writes a file; "-" is standard output."""
     if path == STANDARD_OUTPUT:
         assert sys.__stdout__ is not None
         sys.__stdout__.write(text)
