@@ -60,7 +60,7 @@ OLD = old_spellings.NAMES
 
 
 # What a command writes, by the names of its options.
-_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown")
+_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown", "report")
 
 
 class _Print(argparse.Action):

@@ -72,6 +72,15 @@ def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> N
     )
 
 
+def report_option(parser: argparse.ArgumentParser) -> None:
+    titled(parser, OUTPUT).add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write the report into FILE and print three lines: RAM, flash, and time with FILE",
+    )
+
+
 def all_option(parser: argparse.ArgumentParser, what: str) -> None:
     titled(parser, OUTPUT).add_argument(
         "--all", action="store_true", help=f"list all layers, not only those with the most {what}"

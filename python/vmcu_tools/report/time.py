@@ -41,6 +41,14 @@ def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) 
     )
 
 
+def brief_time(plan: Plan, board: Board | None, serial: SerialFlash | None = None) -> str:
+    """estimated_time() in a few words."""
+    if board is None or board.lacks(CORE_FACTORS, serial is not None):
+        return "no estimate of milliseconds"
+    milliseconds = printed(1000 * board_seconds(plan, board, serial)[0])
+    return f"{milliseconds} ms on {board.name.partition('/')[0]}, estimated"
+
+
 def board_seconds(
     plan: Plan, board: Board, serial: SerialFlash | None = None
 ) -> tuple[float, float]:
