@@ -135,8 +135,8 @@ def parser(prog: str = "vmcu") -> Top:
         one.show_examples(getattr(command, "EXAMPLES", ()))
         one.set_defaults(action=command.run)
     old_spellings.add(commands)
-    shown = commands.add_parser(HELP, description="Shows the help of a command.")
-    shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build")
+    shown = commands.add_parser(HELP, description="Prints the help of a command or a page of doc.")
+    shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build or cycles.md")
     shown.set_defaults(action=_help_of(top), quiet=False)
     return top
 
@@ -144,6 +144,10 @@ def parser(prog: str = "vmcu") -> Top:
 def _help_of(top: Top) -> Any:
     def show(args: argparse.Namespace) -> int:
         found: Parser = top
+        page = paths.root() / "doc" / Path(*args.words[:1]).name
+        if page.suffix == ".md" and page.is_file():
+            print(page.read_text(encoding="utf-8"), end="")
+            return EXIT_DONE
         for word in args.words:
             if word not in found.commands():
                 found.unknown_command(word)

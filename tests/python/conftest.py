@@ -16,6 +16,7 @@ from builders.any_core import core as with_core
 if TYPE_CHECKING:
     from browser import Browser
 
+UNLIMITED = 1_000_000
 # What rich, argparse, compilers and the C library look at.
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
 _TERMINAL += ("COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS", "GCC_COLORS")
@@ -25,6 +26,12 @@ for _name in (*_TERMINAL, *_LOCALE, *(name for name in os.environ if name.starts
     os.environ.pop(_name, None)
 os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", TZ="UTC")
 time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def unwrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests read whole sentences and tables; test_terminal.py has the pipe's own width."""
+    monkeypatch.setattr("vmcu_tools.report.terminal.PIPE_COLUMNS", UNLIMITED)
 
 
 @pytest.fixture(scope="session")

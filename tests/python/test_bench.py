@@ -568,7 +568,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"macs", "loads_ram", "loads_flash", "stores"} <= set(figures)
     text = capsys.readouterr().out
     assert f"{figures['instructions']:,}" in text
-    assert "PMC8934428" not in text and "doc/cycles.md" in text
+    assert "PMC8934428" not in text and "`vmcu help cycles.md`" in text
 
 
 @pytest.mark.parametrize("name", PARTS)

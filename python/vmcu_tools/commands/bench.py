@@ -52,8 +52,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         parents=[planner_options(OF_MACHINE)],
         help="count instructions, cycles and memory writes",
         description="Runs the model on an emulated core and counts instructions, loads and stores "
-        "layer by layer; cycles and milliseconds come from a model of the core (doc/cycles.md). A "
-        "container is loaded as firmware loads it, and its outputs are compared with its tables.",
+        "layer by layer; cycles and milliseconds come from a model of the core (`vmcu help "
+        "cycles.md`). A container is loaded as firmware loads it, and its outputs are "
+        "compared with its tables.",
     )
     int8_model(bench, "single kernels, beside CMSIS-NN's figures", RUNNABLE)
     where = titled(bench, MACHINE)

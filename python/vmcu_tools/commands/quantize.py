@@ -35,9 +35,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "quantize",
         help="quantise a float .onnx model to int8",
         description="Writes the int8 model and prints the error of each layer. For a .tflite "
-        "model, convert the original again with full-integer quantisation: doc/tensorflow.md. If "
-        "the calibration file has an array 'labels' with the class of each sample, the report has "
-        "the accuracy.",
+        "model, convert the original again with full-integer quantisation: `vmcu help "
+        "tensorflow.md`. If the calibration file has an array 'labels' with the class of each "
+        "sample, the report has the accuracy.",
     )
     quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
     titled(quantize, OUTPUT).add_argument(

@@ -30,8 +30,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="compare a model with TFLite Micro or ONNX Runtime",
         description="Runs random and patterned inputs and compares each tensor with the file's own "
         "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "
-        "differs by more than doc/models.md allows. A container has no such runtime: vmcu compares "
-        "the loaded container with its tables, compiled on this computer.",
+        "differs by more than `vmcu help models.md` allows. A container has no such runtime: "
+        "vmcu compares the loaded container with its tables, compiled on this computer.",
     )
     target_options(verify)
     samples = titled(verify, "samples")

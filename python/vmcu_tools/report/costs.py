@@ -85,7 +85,7 @@ def print_bench(report: BenchReport, console: Console) -> None:
         say(console, f"compiler: {report.compiler}")
     if report.energy is not None:
         energy = f"energy, {report.energy.scope}, estimated: {report.energy.microjoule:,.2f} uJ"
-        say(console, f"{energy}; a whole microcontroller needs {MORE} (doc/cycles.md)")
+        say(console, f"{energy}; a whole microcontroller needs {MORE} (`vmcu help cycles.md`)")
 
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:

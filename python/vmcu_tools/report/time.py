@@ -15,7 +15,7 @@ from .weights import compute_s, waits_s
 # How much longer a published board needs than the estimate, at least and at most. A test compares
 # them with the tables of doc/cycles.md.
 BOARD_FACTORS = (0.9, 2.2)
-PAGE = "doc/cycles.md"
+PAGE = "`vmcu help cycles.md`"
 # Of the time, from which on a person should know what avoids the wait.
 MUCH = 0.25
 

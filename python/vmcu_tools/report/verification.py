@@ -19,7 +19,7 @@ EDGES = ("zero", "minimum", "maximum", "ramp", "checkerboard")
 WHY_STEPS = (
     "One step is the smallest difference of two int8 values. It passes where the runtime computes "
     "an operator in float: its rounding can decide between two neighbouring values. "
-    "doc/models.md#exactness lists the operators and how many bytes may differ."
+    "`vmcu help models.md` lists the operators and how many bytes may differ."
 )
 
 
