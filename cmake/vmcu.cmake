@@ -267,8 +267,18 @@ function(vmcu_add_model target)
     endif()
   endif()
 
+  # Milliseconds, if the compiler knows the board.
+  if(BOARD AND command STREQUAL "build" AND NOT "${options}" MATCHES "--board")
+    set(board "${BOARD}${BOARD_QUALIFIERS}")
+    file(STRINGS "${VMCU_PYTHONPATH}/vmcu_tools/bench/boards.csv" known REGEX "^${board},")
+    if(known)
+      list(APPEND options --board "${board}")
+    endif()
+  endif()
+
   vmcu_generate(${target} ${arg_NAME} "${inputs}" "vmcu: compiling ${arg_MODEL}"
     ${command} "${model}" --name "${arg_NAME}" ${options}
+    --report "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${arg_NAME}/report.txt"
   )
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()
@@ -307,7 +317,7 @@ function(vmcu_add_audio target)
   endif()
   vmcu_find_python()
   vmcu_generate(${target} ${arg_NAME} "" "vmcu: tables of ${arg_NAME}"
-    audio --name "${arg_NAME}" ${arg_ARGS}
+    audio --name "${arg_NAME}" ${arg_ARGS} --quiet
   )
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()

@@ -26,7 +26,7 @@ from .report import model as figures
 from .report.build import print_report
 from .report.model import ModelReport, StepReport
 from .report.page import files
-from .report.terminal import UNLIMITED, Terminal
+from .report.terminal import PIPE_COLUMNS, Terminal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -243,7 +243,7 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        print_report(self.figures, Terminal(file=out, width=UNLIMITED), every=True)
+        print_report(self.figures, Terminal(file=out, width=PIPE_COLUMNS), every=True)
         return out.getvalue()
 
     def _repr_svg_(self) -> str:

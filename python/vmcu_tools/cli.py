@@ -61,7 +61,7 @@ OLD = old_spellings.NAMES
 
 
 # What a command writes, by the names of its options.
-_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown")
+_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown", "report")
 
 
 class _Print(argparse.Action):
@@ -135,10 +135,9 @@ def parser(prog: str = "vmcu") -> Top:
         quiet_option(one)
         one.show_examples(getattr(command, "EXAMPLES", ()))
         one.set_defaults(action=command.run)
-        old_spellings.add_options(one)
     old_spellings.add(commands)
-    shown = commands.add_parser(HELP, description="Shows the help of a command.")
-    shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build")
+    shown = commands.add_parser(HELP, description="Prints the help of a command or a page of doc.")
+    shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build or cycles.md")
     shown.set_defaults(action=_help_of(top), quiet=False)
     return top
 
@@ -146,6 +145,10 @@ def parser(prog: str = "vmcu") -> Top:
 def _help_of(top: Top) -> Any:
     def show(args: argparse.Namespace) -> int:
         found: Parser = top
+        page = paths.root() / "doc" / Path(*args.words[:1]).name
+        if page.suffix == ".md" and page.is_file():
+            print(page.read_text(encoding="utf-8"), end="")
+            return EXIT_DONE
         for word in args.words:
             if word not in found.commands():
                 found.unknown_command(word)
@@ -198,10 +201,12 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
     command began, of time.monotonic(), now if None."""
     begun = time.monotonic() if begun is None else begun
     try:
-        args = parser(prog).parse_args(argv, argparse.Namespace(begun=begun))
+        words, notes = old_spellings.rewritten(sys.argv[1:] if argv is None else argv)
+        args = parser(prog).parse_args(words, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
-    notes = old_spellings.notes(args)
+    if hasattr(args, "now"):
+        notes.append(f"'vmcu {args.command}' is now 'vmcu {args.now}'")
     if not args.quiet:
         for note in notes:
             print(f"note: {note}", file=sys.stderr)

@@ -19,6 +19,7 @@ function(vmcu_add_update target)
   add_custom_command(
     OUTPUT ${update}
     COMMAND ${vmcu} build ${arg_MODEL} --name ${arg_NAME} --format container -o ${folder} ${arg_ARGS}
+      --report ${folder}/${arg_NAME}.txt
     ${sign}
     COMMAND ${vmcu} container update ${container} --model ${arg_MODEL} -o ${update}
     DEPENDS ${arg_MODEL} ${arg_KEY} ${VMCU_COMPILER_SOURCES}

@@ -17,6 +17,7 @@ from cpu_seconds import CpuSeconds
 if TYPE_CHECKING:
     from browser import Browser
 
+UNLIMITED = 1_000_000
 # What rich, argparse, compilers and the C library look at.
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
 _TERMINAL += ("COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS", "GCC_COLORS")
@@ -30,6 +31,12 @@ time.tzset()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
+
+
+@pytest.fixture(autouse=True)
+def unwrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests read whole sentences and tables; test_terminal.py has the pipe's own width."""
+    monkeypatch.setattr("vmcu_tools.report.terminal.PIPE_COLUMNS", UNLIMITED)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from pathlib import Path
 from vmcu_tools import cli
 from vmcu_tools.bench import kernels, model, stream
 from vmcu_tools.commands import models
+from vmcu_tools.report import terminal
 from vmcu_tools.wear import paper, tasks, traces
 
 # In front of the output of a command.
@@ -40,6 +41,7 @@ def once(module: object, name: str) -> None:
 
 
 def main(widths: list[int], commands: list[list[str]]) -> None:
+    terminal.PIPE_COLUMNS = 1_000_000
     tasks.CNN_JOBS = 1000
     paper.dsp = functools.partial(paper.dsp, ticks=20_000)
     kernels.bench_kernels = functools.partial(kernels.bench_kernels, cases=kernels.CASES[:2])

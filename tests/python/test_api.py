@@ -70,14 +70,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     parser = build.add(argparse.ArgumentParser().add_subparsers())
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
-    others |= {
-        "product",
-        "model_version",
-        "all",
-        "board",
-        "flash",
-        "least_hidden",
-    }
+    others |= {"product", "model_version", "all", "board", "flash_bus", "least_hidden", "report"}
     options = {action.dest for action in parser._actions} - others
     keywords = set(PlanOptions.__annotations__)
     assert keywords == options

@@ -101,7 +101,7 @@ PIPES = [
     ("vmcu inspect --operators > /dev/full", PROBLEM, "no space left"),
     ("vmcu inspect --operators --json - > /dev/full", PROBLEM, "no space left"),
     ("vmcu inspect --operators | head -1; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
-    ("vmcu inspect --operators --markdown | true; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
+    ("vmcu inspect --operators --markdown - | true; exit ${PIPESTATUS[0]}", (DONE, PIPE), ""),
     ("vmcu build model.onnx <&-", DONE, ""),
     ("vmcu build none.onnx 2>&-", PROBLEM, None),
     ("vmcu build model.onnx >&-", (DONE, PROBLEM), None),

@@ -221,15 +221,24 @@ def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture
     ("options", "said"),
     [
         (["--board", "nucleo_l4r5zi"], "name one"),
-        (["hello.onnx", "--measure"], "add --board NAME"),
+        (["hello.onnx", "--measure"], "add --board NAME, which"),
+        (["hello.onnx", "--on", "zephyr:b"], "add --measure"),
         (["hello.onnx", "--serial", "/dev/null"], "add --measure"),
         (
-            ["hello.onnx", "--board", "b", "--measure", "--flash-wait", "1"],
+            ["hello.onnx", "--board", "rpi_pico2", "--measure", "--flash-wait", "1"],
             "cannot be combined with --measure",
         ),
-        (["hello.onnx", "--flash", "qspi:40MB/s"], "add --board NAME"),
+        (["hello.onnx", "--flash-bus", "qspi:40MB/s"], "add --board NAME"),
         (
-            ["hello.onnx", "--board", "b", "--flash", "qspi:40MB/s", "--flash-wait", "1"],
+            [
+                "hello.onnx",
+                "--board",
+                "rpi_pico2",
+                "--flash-bus",
+                "qspi:40MB/s",
+                "--flash-wait",
+                "1",
+            ],
             "leave out --flash-wait",
         ),
     ],
@@ -261,14 +270,14 @@ def test_a_board_takes_its_cycles_at_its_clock(
     "text", ["qspi", "qspi:40", "qspi:0MB/s", "qspi:4MB/s,cache", "qspi:4MB/s,way=2", ":4MB/s"]
 )
 def test_what_is_no_serial_flash(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "hello.onnx", "--board", "rpi_pico2", "--flash", text]) == 2
+    assert main(["bench", "hello.onnx", "--board", "rpi_pico2", "--flash-bus", text]) == 2
     assert "is no serial flash; write for example" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["16K,line=8", "64K,line=32"])
 def test_a_cache_of_serial_flash_has_an_end(size: str, capsys: pytest.CaptureFixture[str]) -> None:
     digits = paths.root() / "samples" / "digits" / "digits.onnx"
-    words = ["bench", str(digits), "--board", "rpi_pico2", "--flash"]
+    words = ["bench", str(digits), "--board", "rpi_pico2", "--flash-bus"]
     assert main([*words, f"qspi:40MB/s,cache={size}"]) == 0
     assert main([*words, f"qspi:40MB/s,cache={size.replace('K', '.5K')}"]) == 2
     assert "a cache has at most 2,048 lines here" in capsys.readouterr().err
@@ -280,7 +289,7 @@ def test_serial_flash_takes_the_time_of_its_reads(tmp_path: Path) -> None:
     hello, found = str(paths.root() / "samples" / "hello" / "hello.onnx"), []
     for number, flash in enumerate(("qspi:15MB/s,line=8", "qspi:30MB/s,line=8", "qspi:15MB/s")):
         out = tmp_path / f"{number}.json"
-        words = ["--board", "rpi_pico2", "--flash", flash, "--json", str(out)]
+        words = ["--board", "rpi_pico2", "--flash-bus", flash, "--json", str(out)]
         assert main(["bench", hello, *words]) == 0
         found.append(json.loads(out.read_text()))
     slow, fast, long = found
@@ -559,7 +568,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"macs", "loads_ram", "loads_flash", "stores"} <= set(figures)
     text = capsys.readouterr().out
     assert f"{figures['instructions']:,}" in text
-    assert "PMC8934428" not in text and "doc/cycles.md" in text
+    assert "PMC8934428" not in text and "`vmcu help cycles.md`" in text
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -252,6 +252,8 @@ def test_boards_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
         "error: no board or SoC is called 'nrf52840dkk'. hint: did you mean"
         in capsys.readouterr().err
     )
+    assert main(["boards", "nrf99"]) == 1
+    assert "mean 'nrf9160', 'nrf9151' or 'nrf9131'?" in capsys.readouterr().err
     assert main(["boards", "zzz"]) == 1
     assert "hint: write a part of a name as '*part*'" in capsys.readouterr().err
     assert main(["boards", "*nrf52840dk*"]) == 0

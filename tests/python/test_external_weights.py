@@ -272,7 +272,7 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["build", str(TINY), "--external-weights", "8MB/s"]
     assert main([*words, "--format", "container", "-o", str(tmp_path)]) == 1
     assert "container" in capsys.readouterr().err
-    assert main(["verify", *words[1:], "--board", "qemu_cortex_m3"]) == 1
+    assert main(["verify", *words[1:], "--on", "zephyr:qemu_cortex_m3"]) == 1
     assert "no Zephyr application that reads external weights" in capsys.readouterr().err
 
 

@@ -74,7 +74,7 @@ FOLLOWED = (
     ),
     ("check model.onnx", "name (--max-ram)", "check model.onnx {1} 64K"),
     ("fit model.onnx", "give (--ram)", "fit model.onnx {1} 64K"),
-    ("inspect model.onnx --markdown", "leave it out", "inspect model.onnx"),
+    ("inspect model.onnx --markdown m.md", "leave it out", "inspect model.onnx"),
     ("inspect", "give (--operators)", "inspect {1}"),
     (
         "place PROBLEM.csv --memory a=1K --capacity 9",
@@ -152,11 +152,14 @@ def strings() -> Iterator[tuple[Path, str]]:
 
 def test_commands_in_messages_exist() -> None:
     """Each `vmcu ...` of a text names a command and options of today, none by an old spelling."""
-    top, seen = cli.parser(), 0
+    top, seen, pages = cli.parser(), 0, 0
     for path, text in strings():
         for words in QUOTED.findall(text):
             found: Parser = top
             first, *rest = re.split(r"[\s,]+", words.replace("...", "").strip())
+            if first == "help" and rest[0].endswith(".md"):
+                assert (scratch.ROOT / "doc" / rest[0]).is_file(), (path, words)
+                pages += 1
             if first.startswith(("-", "{", "COMMAND", "help")):
                 continue
             assert first in cli.parser().visible() and first not in old_spellings.NAMES, (
@@ -169,7 +172,8 @@ def test_commands_in_messages_exist() -> None:
             options = [word for word in rest if re.match(r"--?\w", word)]
             assert set(options) <= set(found._option_string_actions), (path, words)
             seen += 1
-    assert seen > 20
+    assert seen > 20 and pages > 10
+    assert not [text for _, text in strings() if re.search(r"\(doc/|see doc/", text)]
 
 
 def test_the_form_of_a_message() -> None:

@@ -89,7 +89,17 @@ def test_holds_a_copy_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture
     assert files == {"CMakeLists.txt", "README.md", "net.onnx", "prj.conf", "src/main.c"}
     assert (folder / "net.onnx").read_bytes() == TINY.read_bytes()
     assert "vmcu_add_model(app NAME net MODEL net.onnx)" in (folder / "CMakeLists.txt").read_text()
-    assert f"west build -b qemu_cortex_m3 {folder}" in capsys.readouterr().out
+    assert "west vmcu inspect build/zephyr/zephyr.elf" in (folder / "README.md").read_text()
+    said = capsys.readouterr()
+    assert f"west build -b qemu_cortex_m3 {folder} -t run" in said.out and not said.err
+
+
+def test_a_space_in_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "my app"
+    assert main(["new", str(folder), "--model", str(TINY)]) == 0
+    said = capsys.readouterr()
+    assert f"west build -b qemu_cortex_m3 '{folder}' -t run" in said.out
+    assert said.err.startswith(f"warning: {folder}: the path has a space") and "hint: " in said.err
 
 
 def test_weights_in_other_files_come_along(tmp_path: Path) -> None:

@@ -80,6 +80,16 @@ def test_the_root_is_the_tree_of_the_wheel(site: Path, tmp_path: Path) -> None:
     assert Path(done.stdout.strip()) == site / "vmcu_tools" / "tree"
 
 
+def test_an_installed_compiler_prints_pages(site: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "vmcu_tools", "help"]
+    pages = {Path(name).name: ROOT / name for name in tracked("doc/*.md")}
+    printed = installed_run(site, [*command, "audio.md"], tmp_path).stdout
+    assert printed == pages["audio.md"].read_text()
+    assert installed_run(site, [*command, "no.md"], tmp_path, check=False).returncode == 2
+    doc = site / "vmcu_tools" / "tree" / "doc"
+    assert {path.name for path in doc.iterdir()} == set(pages)
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_an_installed_compiler_verifies_on_the_host(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
@@ -111,8 +121,12 @@ CONFIGURE = ["cmake", "-G", "Ninja", "-S", ".", "-B", "build"]
 @needs_cmake
 def test_the_cmake_project_of_the_page(site: Path, project: Path) -> None:
     (project / "CMakeLists.txt").write_text(block("cmake"))
-    installed_run(site, [*CONFIGURE, f"-DPython3_EXECUTABLE={sys.executable}"], project)
-    installed_run(site, ["cmake", "--build", "build"], project)
+    board = ["-DBOARD=nrf52840dk", "-DBOARD_QUALIFIERS=/nrf52840"]
+    installed_run(site, [*CONFIGURE, f"-DPython3_EXECUTABLE={sys.executable}", *board], project)
+    said = installed_run(site, ["cmake", "--build", "build"], project).stdout
+    pattern = r"kws: RAM .*\n  flash .*\n  .* ms on nrf52840dk, .*: vmcu/kws/report.txt\n"
+    lines = re.search(pattern, said)
+    assert lines and max(map(len, lines[0].split("\n"))) <= 100 and "next:" not in said
     assert installed_run(site, ["build/firmware"], project).stdout == "0\n"
 
 

@@ -204,7 +204,6 @@ def test_names_are_short_and_apart() -> None:
     assert list(found) == names
     assert len(set(found.values())) == len(names)
     assert max(map(len, found.values())) <= LONGEST + 3
-    assert short_names(["a/x/Relu", "a/y/Relu"]) == {"a/x/Relu": "a/x/Relu", "a/y/Relu": "a/y/Relu"}
     assert short_names(["same", "same"]) == {"same": "same"}
     assert short_names([]) == {}
 

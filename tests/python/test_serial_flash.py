@@ -76,12 +76,12 @@ def test_build_says_how_long_flash_takes(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["build", str(DIGITS), *words]) == 0
         return " ".join(capsys.readouterr().out.split())
 
-    slow = said("--board", "rpi_pico2", "--flash", "qspi:1MB/s")
+    slow = said("--board", "rpi_pico2", "--flash-bus", "qspi:1MB/s")
     ms, waited = map(float, re.findall(r"estimated ([\d.]+) ms .*?, ([\d.]+) of them", slow)[0])
     assert waited < ms and "--external-weights reads constants once" in slow
-    fast = said("--board", "rpi_pico2", "--flash", "qspi:1000MB/s,cache=64K")
+    fast = said("--board", "rpi_pico2", "--flash-bus", "qspi:1000MB/s,cache=64K")
     assert "--external-weights" not in fast
-    assert "no estimate" in said("--board", "esp32c3_devkitm", "--flash", "qspi:40MB/s")
-    assert " ms at 600 MHz on teensy41" in said("--board", "teensy41", "--flash", "qspi:50MB/s")
-    assert main(["build", str(DIGITS), "--flash", "qspi:1MB/s"]) == 1
+    assert "no estimate" in said("--board", "esp32c3_devkitm", "--flash-bus", "qspi:40MB/s")
+    assert " ms at 600 MHz on teensy41" in said("--board", "teensy41", "--flash-bus", "qspi:50MB/s")
+    assert main(["build", str(DIGITS), "--flash-bus", "qspi:1MB/s"]) == 1
     assert "add --board NAME" in capsys.readouterr().err

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import shlex
 from pathlib import Path
 
@@ -67,36 +65,42 @@ def test_an_old_command_does_as_the_new_one(
     assert name not in cli.parser().visible()
 
 
-def test_an_input_elsewhere_is_an_external_one(
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        ("build m --flash qspi:1MB/s", "build m --flash-bus qspi:1MB/s", "--flash qspi:1MB/s"),
+        ("bench m --flash=qspi:1MB/s", "bench m --flash-bus qspi:1MB/s", "--flash qspi:1MB/s"),
+        ("fit m --flash 64K", "fit m --flash 64K", ""),
+        ("run m --board qemu_cortex_m3", "run m --on zephyr:qemu_cortex_m3", "--board qemu_cor"),
+        ("verify m --board native_sim", "verify m --on zephyr:native_sim", "--board native_sim"),
+        ("bench m --board qemu_x86", "bench m --on zephyr:qemu_x86", "--board qemu_x86"),
+        ("bench m --board frdm_k64f", "bench m --board frdm_k64f", ""),
+        ("train-head m --rate 0.5", "train-head m --learning-rate 0.5", "--rate 0.5"),
+        ("bench m --wear --rate 2", "bench m --wear --rate 2", ""),
+        ("quantize m --layers 5 -q", "quantize m --all -q", "--layers 5"),
+        ("inspect --markdown --operators", "inspect --markdown - --operators", "--markdown"),
+        ("inspect --markdown f", "inspect --markdown f", ""),
+        ("build m --input elsewhere", "build m --external-input", "--input elsewhere"),
+        ("run m --input x.npy", "run m --input x.npy", ""),
+        ("build m --solver-seconds 5", "build m", "'--solver-seconds 5' has no effect"),
+        ("run m -- --board b", "run m -- --board b", ""),
+    ],
+)
+def test_an_old_option_is_read_as_the_new_one(old: str, new: str, note: str) -> None:
+    words, notes = old_spellings.rewritten(old.split())
+    assert words == new.split()
+    assert len(notes) == bool(note) and all(note in one for one in notes)
+
+
+def test_an_old_option_has_a_note(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    calls = ("--input elsewhere", "--external-input", "")
-    told, figures = [], []
-    for words in calls:
-        told.append(called(f"build model.onnx {words} --json figures.json", capsys)[2])
-        found = json.loads(Path("figures.json").read_text())
-        figures.append({name: found[name] for name in found if name != "solve_seconds"})
-    assert figures[0] == figures[1] != figures[2]
-    note = "note: '--input elsewhere' is now '--external-input'\n"
-    assert [note in text for text in told] == [True, False, False]
-
-
-def test_seconds_of_a_solver_have_no_effect(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    wanted = called("build model.onnx", capsys)
-    found = called("build model.onnx --solver-seconds 5", capsys)
-    assert found[0] == wanted[0] == 0
-    note = "note: '--solver-seconds' has no effect: no plan needs a solver\n"
-    assert note in found[2] and note not in wanted[2]
-
-
-def test_elsewhere_among_files_is_an_external_input() -> None:
-    args = argparse.Namespace(command="run", input=[Path("x.npy"), Path("elsewhere")])
-    assert old_spellings.notes(args) == ["'--input elsewhere' is now '--external-input'"]
-    assert args.external_input and args.input == [Path("x.npy")]
+    wanted = called("fit model.onnx --ram 64K --external-input", capsys)
+    found = called("fit model.onnx --ram 64K --input elsewhere", capsys)
+    assert found[:2] == wanted[:2]
+    assert found[2] == "note: '--input elsewhere' is now '--external-input'\n" + wanted[2]
+    assert called("fit model.onnx --ram 64K --input elsewhere -q", capsys)[2] == wanted[2]
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.networks import network_file
 from builders.tflite_models import TfliteModel, weights
 from rich.cells import cell_len
 from rich.console import Console
-from vmcu_tools import compiler, paths
+from vmcu_tools import paths
 from vmcu_tools.cli import main
-from vmcu_tools.report.terminal import UNLIMITED, Terminal
+from vmcu_tools.report import terminal
+from vmcu_tools.report.page.names import short_names
+from vmcu_tools.report.terminal import Terminal
 from vmcu_tools.report.text import ELLIPSIS, LEAST_TEXT, RULE, ReportTable, table
 
 HERE = Path(__file__).parent
@@ -194,17 +197,49 @@ def test_nothing_is_lost(shown: dict[str, tuple[str, list[str]]], name: str, wid
     assert not [line for line in tables(text) if cell_len(line) > width]
 
 
-def test_the_pipe_has_full_names_whatever_columns_says(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+PIPED = ["build --all", "inspect", "verify -n 1", "fit --ram 20K", "compare"]
+
+
+@pytest.mark.parametrize("words", PIPED)
+def test_a_pipe_has_100_columns(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = []
-    for columns in ("20", "300"):
-        monkeypatch.setenv("COLUMNS", columns)
-        assert main(["inspect", DIGITS]) == 0
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1]
-    names = [node.name for node in compiler.compile_model(Path(DIGITS)).model.nodes]
-    assert all(name in said[0] for name in names) and ELLIPSIS not in said[0]
+    monkeypatch.setattr(terminal, "PIPE_COLUMNS", 100)
+    monkeypatch.setenv("COLUMNS", "300")
+    command, *options = words.split()
+    main([command, str(network_file("mlperf-tiny-kws")), *options])
+    lines = capsys.readouterr().out.split("\n")
+    assert len(lines) > 3 and max(map(cell_len, lines)) <= 100
+    named = [line for line in lines if "activation_3" in line.split()]
+    assert len(named) == (command in ("build", "inspect"))
+
+
+@pytest.mark.parametrize(
+    ("full", "short"),
+    [
+        (["functional_1/activation/Relu;functional_1/conv2d/BiasAdd"], ["activation"]),
+        (["model/dense/MatMul", "model/dense/BiasAdd"], ["dense/MatMul", "dense/BiasAdd"]),
+        (["model/a/Relu", "a"], ["a/Relu", "a"]),
+        (["a/Relu;b", "a/Relu;c"], ["a/Relu;b", "a/Relu;c"]),
+        (["/0/Conv", "Identity", "model/add/add"], ["0/Conv", "Identity", "add/add"]),
+        (["m/inverted_bottleneck/x/bn/Relu", "m/b"], ["inverted_bottleneck/x/bn", "m/b"]),
+    ],
+)
+def test_names_of_converters(full: list[str], short: list[str]) -> None:
+    assert list(short_names(full).values()) == short
+
+
+def test_a_report_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three lines, and in the file all that the command prints without it, but for seconds."""
+    file, words = tmp_path / "report.txt", ["build", DIGITS, "--board", "nrf52840dk"]
+    assert main([*words, "--report", str(file)]) == 0
+    ram, flash, rest = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"digits: RAM [\d,]+ bytes", ram) and re.fullmatch(r"  flash .*s", flash)
+    assert re.fullmatch(r"  [\d.]+ ms on nrf52840dk, estimated; report: .*/report.txt", rest)
+    assert main(words) == 0
+    printed = re.sub(r"[\d.]+ s;", "", capsys.readouterr().out)
+    text = re.sub(r"[\d.]+ s;", "", file.read_text())
+    assert printed.startswith(text) and "next:" in printed and "next:" not in text
 
 
 def test_every_figure_of_a_build_is_in_its_table(
@@ -213,10 +248,10 @@ def test_every_figure_of_a_build_is_in_its_table(
     file = tmp_path / "digits.json"
     assert main(["build", DIGITS, "--all", "--json", str(file)]) == 0
     text, report = capsys.readouterr().out, json.loads(file.read_text())
-    rows = {line.split()[1]: line.split() for line in text.split("\n") if line[:1].isdigit()}
+    rows = [line.split() for line in text.split("\n") if line[:1].isdigit()]
     peak = max(step["pool_bytes"] for step in report["steps"])
-    for step in report["steps"]:
-        row = rows[step["name"]]
+    for row, step in zip(rows, report["steps"], strict=True):
+        assert row[1] in step["name"]
         assert row[2:5] == [step["op"], f"{step['pool_bytes']:,}", f"{step['macs']:,}"]
         assert ("peak" in row) == (step["pool_bytes"] == peak)
     flash = report["weights_bytes"] + report["tables_bytes"]
@@ -275,7 +310,7 @@ def printed(grid: ReportTable, width: int) -> str:
 def test_any_table_at_any_width(seed: int) -> None:
     rng = random.Random(seed)
     grid = drawn(rng)
-    wide = printed(grid, UNLIMITED)
+    wide = printed(grid, 1_000_000)
     assert ELLIPSIS not in wide
     for width in (1, 20, 40, 60, 80, 100, 150):
         text = printed(grid, width)

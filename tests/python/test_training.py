@@ -300,7 +300,7 @@ def test_states_and_huge_steps_are_refused() -> None:
     graph, _ = network((1, 1, 12), hidden=False)
     with pytest.raises(UserError, match="the model keeps state"):
         trained_head(replace(graph, states=("cache",)), Training())
-    with pytest.raises(UserError, match="a smaller --rate"):
+    with pytest.raises(UserError, match="a smaller --learning-rate"):
         trained_head(graph, Training(rate=1e6))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu run --board`: a model in a Zephyr application, and what is said when there can be none."""
+"""`vmcu run --on zephyr:BOARD`: a model in a Zephyr application, and what stops it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(sample: Path, output: Path, *options: str) -> int:
 )
 def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) -> None:
     there, here = tmp_path / "there.npy", tmp_path / "here.npy"
-    assert run(sample, there, "--board", board) == 0
+    assert run(sample, there, "--on", f"zephyr:{board}") == 0
     assert run(sample, here) == 0
     np.testing.assert_array_equal(np.load(there), np.load(here))
 
@@ -77,14 +77,14 @@ def test_a_container_is_loaded_there(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["build", str(MODEL), "--format", "container", "-o", str(tmp_path)]) == 0
-    words = [str(tmp_path / "tiny.vmcu"), "--board", "qemu_cortex_m3", "-n", "1"]
+    words = [str(tmp_path / "tiny.vmcu"), "--on", "zephyr:qemu_cortex_m3", "-n", "1"]
     assert main(["verify", *words]) == 0
     said = capsys.readouterr().out
     assert "matches the reference" in said and "on zephyr:qemu_cortex_m3+container: PASSED" in said
 
 
 def test_hops_of_a_stream(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["verify", str(GESTURE), "--hop", "4", "-n", "9", "--board", "qemu_cortex_m3"]
+    words = ["verify", str(GESTURE), "--hop", "4", "-n", "9", "--on", "zephyr:qemu_cortex_m3"]
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "0 of 9 hops differ from the file's own runtime on whole windows (0 of 36 bytes" in said
@@ -95,7 +95,7 @@ def test_a_board_that_does_not_exist(
     tree: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "y.npy"
-    assert run(sample, output, "--board", "no_such_board") == 1
+    assert run(sample, output, "--on", "zephyr:no_such_board") == 1
     assert "has no board 'no_such_board'. hint: `west boards`" in capsys.readouterr().err
     assert not output.exists()
 
@@ -104,7 +104,7 @@ def test_a_board_that_does_not_exist(
 def test_a_measured_inference(tree: Path, tmp_path: Path) -> None:
     """On a board whose counter runs under QEMU: a timer's, as it has no other."""
     counted, modelled = tmp_path / "counted.json", tmp_path / "modelled.json"
-    board = ["--board", "qemu_mps2_m7", "--measure"]
+    board = ["--on", "zephyr:qemu_mps2_m7", "--measure"]
     assert main(["bench", str(MODEL), *board, "--json", str(counted)]) == 0
     assert main(["bench", str(MODEL), "--on", "qemu:m7", "--json", str(modelled)]) == 0
     there, here = (json.loads(path.read_text()) for path in (counted, modelled))
@@ -116,7 +116,7 @@ def test_a_measured_inference(tree: Path, tmp_path: Path) -> None:
     assert here["instructions"] > 0 and there["instructions"] is None
 
 
-STILL = ["bench", str(MODEL), "--board", "qemu_cortex_m3", "--measure"]
+STILL = ["bench", str(MODEL), "--on", "zephyr:qemu_cortex_m3", "--measure"]
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_no_tree(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
-    assert run(sample, tmp_path / "y.npy", "--board", "qemu_cortex_m3") == 1
+    assert run(sample, tmp_path / "y.npy", "--on", "zephyr:qemu_cortex_m3") == 1
     assert capsys.readouterr().err.startswith("error: no Zephyr tree found. hint: ")
 
 
@@ -224,9 +224,8 @@ def test_a_build_that_fails(log: str, said: str) -> None:
 
 
 def test_not_the_name_of_a_board(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(MODEL), "--input", "x.npy", "--board", "m3; true"]) == 2
-    assert "is not the name of a board" in capsys.readouterr().err
-    assert main(["run", str(MODEL), "--input", "x.npy", "--board", "a", "--on", "host"]) == 2
+    assert main(["run", str(MODEL), "--input", "x.npy", "--on", "zephyr:m3; true"]) == 2
+    assert "is not the name of a machine" in capsys.readouterr().err
 
 
 def test_targets_by_name() -> None:

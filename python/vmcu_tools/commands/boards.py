@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     listed = list(known().values()) if args.zephyr is None else of_tree(args.zephyr)
     shown = [board for board in listed if _matches(board, args.pattern)]
     if not shown:
-        near = alike(args.pattern, (name for board in listed for name in _names(board)))
+        near = alike(args.pattern, {name for board in listed for name in _names(board)})
         hint = f"did you mean {near}?" if near else "write a part of a name as '*part*'"
         raise UserError(Problem(f"no board or SoC is called '{args.pattern}'", hint))
     print_boards(shown, console())

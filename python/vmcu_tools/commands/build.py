@@ -23,6 +23,7 @@ from .options import (
     model_options,
     name_option,
     release_options,
+    report_option,
     serial_flash_option,
 )
 from .parser import MACHINE, OUTPUT, PLAN, titled
@@ -97,6 +98,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     hop_option(build)
     json_option(build)
     all_option(build, "pool bytes")
+    report_option(build)
     drawn = (
         ("--html", "a page: map of the pool, peak, layers, other planners"),
         ("--svg", "the map of the pool as SVG"),
@@ -115,20 +117,20 @@ def run(args: argparse.Namespace) -> int:
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
     from ..report import model
-    from ..report.build import print_report
+    from ..report.build import print_brief, print_report
     from ..report.cycles import cycle_seconds
     from ..report.terminal import console, write_json
-    from ..report.time import estimated_time
+    from ..report.time import brief_time, estimated_time
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     board = None if args.board is None else board_of(args.board)
-    known = board is not None and not board.lacks(CORE_FACTORS, args.flash is not None)
+    known = board is not None and not board.lacks(CORE_FACTORS, args.flash_bus is not None)
     cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
-    time = "" if board is None else estimated_time(plan, board, args.flash)
+    time = "" if board is None else estimated_time(plan, board, args.flash_bus)
     if args.least_hidden is not None:
         check_hidden(report, args.least_hidden, time, args.model)
     drawn, written = drawings(args, plan, report), []
@@ -136,14 +138,17 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         files = emitted.all_files if args.format == "c" else one_file(args, plan, name)
         written = write(files, args.output)
-    print_report(report, console(), args.all, time)
     write_json(asdict(report), args.json)
     for path, content in drawn:
         path.write_bytes(content)
-    for path in written:
-        print(f"wrote {path}")
-    for line in next_steps(args, written):
-        print(line)
+    if args.report:
+        flash = report.weights_bytes + report.tables_bytes
+        said = name, report.pool_bytes, flash, brief_time(plan, board, args.flash_bus)
+        print_brief(*said, args.report, lambda file: print_report(report, file, args.all, time))
+    else:
+        print_report(report, console(), args.all, time)
+        for line in [*(f"wrote {path}" for path in written), *next_steps(args, written)]:
+            print(line)
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
 
 
@@ -195,8 +200,8 @@ def check_options(args: argparse.Namespace) -> None:
     if args.least_hidden is not None and (args.board is None or args.external_weights is None):
         reason = "--least-hidden requires --external-weights and --board"
         raise UserError(Problem(reason, "add what is missing", str(args.model)))
-    if args.flash is not None and args.board is None:
-        reason = "--flash requires --board, whose clock it needs"
+    if args.flash_bus is not None and args.board is None:
+        reason = "--flash-bus requires --board, whose clock it needs"
         raise UserError(Problem(reason, "add --board NAME", str(args.model)))
 
 
@@ -213,7 +218,8 @@ def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:
     elif args.format == "c" and not options:
         new = shlex.join(["west", "vmcu", "new", "app", "--model", str(args.model)])
         steps.append((new, "write a Zephyr application around the model"))
-    return ["", "next:", *(f"  {command}    # {what}" for command, what in steps)]
+    lines = ((f"  {command}", f"  {command}    # {what}") for command, what in steps)
+    return ["", "next:", *(long if len(long) <= 100 else short for short, long in lines)]
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:

@@ -33,8 +33,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     container = commands.add_parser(
         "container",
         help="show, check and sign models that firmware loads",
-        description="`vmcu build --format container` writes containers; doc/container.md describes "
-        "the format and how firmware loads it.",
+        description="`vmcu build --format container` writes containers; `vmcu help "
+        "container.md` describes the format and how firmware loads it.",
     )
     verbs = container.add_subparsers(dest="verb", metavar="VERB", required=True)
     show = verbs.add_parser("show", help="list the contents of a container")
@@ -60,8 +60,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "update",
         help="append a test vector that devices run before they use a container",
         description="Writes FILE with a random input and the digest of the outputs of the model "
-        "file; doc/updates.md. Sign first. If the model has state, the vector is a stream of "
-        f"{STEPS} steps.",
+        "file; `vmcu help updates.md`. Sign first. If the model has state, the vector is a "
+        f"stream of {STEPS} steps.",
     )
     update.add_argument("--model", type=Path, metavar="MODEL", required=True, help=UPDATE_MODEL)
     update.add_argument(

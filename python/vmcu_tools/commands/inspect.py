@@ -42,8 +42,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     output = titled(inspect, OUTPUT)
     output.add_argument(
         "--markdown",
-        action="store_true",
-        help="with --operators: print them and their constraints as Markdown",
+        type=Path,
+        metavar="FILE",
+        help="with --operators: write them and their constraints as Markdown",
     )
     json_option(inspect)
     return inspect
@@ -102,11 +103,11 @@ def operators(args: argparse.Namespace) -> int:
     """The operators that models may have."""
     from ..report.inspection import coverage, markdown
     from ..report.models import print_coverage
-    from ..report.terminal import console, write_json
+    from ..report.terminal import console, write_json, write_text
 
     found = coverage()
     if args.markdown:
-        print(markdown(found), end="")
+        write_text(markdown(found), args.markdown)
     else:
         print_coverage(found, console())
     write_json([asdict(entry) for entry in found], args.json)

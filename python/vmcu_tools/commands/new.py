@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
+from ..errors import Problem
 from ..exits import EXIT_DONE
 from .options import Subparsers, calibration_options, hop_option
 from .parser import MODEL, OUTPUT, titled
@@ -60,7 +63,12 @@ def run(args: argparse.Namespace) -> int:
     }
     for path in create(files | {file: in_one_file(model)}, args.folder):
         print(f"wrote {path}")
-    print(f"build and run: west build -b qemu_cortex_m3 {args.folder} -t run")
+    folder = shlex.quote(str(args.folder))
+    print(f"build and run: west build -b qemu_cortex_m3 {folder} -t run")
+    if " " in str(args.folder.resolve()):
+        reason = "the path has a space, and Zephyr 3.7 cannot build there"
+        problem = Problem(reason, "move the folder", str(args.folder.resolve()))
+        print(f"warning: {problem}", file=sys.stderr)
     return EXIT_DONE
 
 

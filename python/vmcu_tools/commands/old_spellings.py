@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spellings of version 0.1, which work until the next version: delete this file and its two calls
-in cli.py with it. Each call prints a note on standard error."""
+"""Old spellings, which work until version 0.3: delete this file and its calls in cli.py then. Each
+call prints a note on standard error."""
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from . import check, compare, completion, inspect, place, wear
 from .options import Subparsers, json_option, planner_options
 from .sheets import WHAT
 from .values import percentage, seconds
-
-ELSEWHERE = "elsewhere"
-EXTERNAL_INPUT = "--external-input"
 
 
 def add(commands: Subparsers) -> None:
@@ -35,37 +33,44 @@ def add(commands: Subparsers) -> None:
 NAMES = ("diff", "compare-runs", "size", "ops", "plan-tflite", "wear", "completion")
 
 
-def add_options(command: argparse.ArgumentParser) -> None:
-    """Adds old options to a command."""
-    destinations = {action.dest for action in command._actions}
-    if "external_input" in destinations and "input" not in destinations:
-        command.add_argument(
-            "--input", action=_Elsewhere, choices=(ELSEWHERE,), help=argparse.SUPPRESS
-        )
-    if "plan_seconds" in destinations:
-        command.add_argument(
-            "--solver-seconds", type=seconds, dest="old_solver_seconds", help=argparse.SUPPRESS
-        )
+# Old options by command, "" for all: a pattern of the value, empty if there is none, and what the
+# option is now, with {} for the value; empty if it has no effect.
+OPTIONS = (
+    ("build", "--flash", ".+", "--flash-bus {}"),
+    ("bench", "--flash", ".+", "--flash-bus {}"),
+    ("run", "--board", ".+", "--on zephyr:{}"),
+    ("verify", "--board", ".+", "--on zephyr:{}"),
+    ("bench", "--board", r"(qemu|native)_\S+", "--on zephyr:{}"),
+    ("train-head", "--rate", ".+", "--learning-rate {}"),
+    ("quantize", "--layers", ".+", "--all"),
+    ("inspect", "--markdown", "", "--markdown -"),
+    ("", "--input", "elsewhere", "--external-input"),
+    ("", "--solver-seconds", ".+", ""),
+)
 
 
-class _Elsewhere(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
-        args.external_input, args.old_input = True, True
-
-
-def notes(args: argparse.Namespace) -> list[str]:
-    """What to tell of the old spellings that a command was given; a word among the files of
-    `vmcu run --input` becomes the option that it is now."""
-    found = [f"'vmcu {args.command}' is now 'vmcu {args.now}'"] if hasattr(args, "now") else []
-    files = getattr(args, "input", None)
-    if isinstance(files, list) and Path(ELSEWHERE) in files:
-        args.input = [path for path in files if path != Path(ELSEWHERE)]
-        args.external_input = args.old_input = True
-    if getattr(args, "old_input", False):
-        found.append(f"'--input {ELSEWHERE}' is now '{EXTERNAL_INPUT}'")
-    if getattr(args, "old_solver_seconds", None) is not None:
-        found.append("'--solver-seconds' has no effect: no plan needs a solver")
-    return found
+def rewritten(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A call in today's spellings, and what to tell of the old ones in it."""
+    found: list[str] = []
+    notes: list[str] = []
+    number = 0
+    while number < len(words) and words[number] != "--":
+        option, is_joined, value = words[number].partition("=")
+        after = words[number + 1 : number + 2]
+        if not is_joined and after and not after[0].startswith("-"):
+            value = after[0]
+        for command, old, pattern, template in OPTIONS:
+            if command in ("", words[0]) and old == option and re.fullmatch(pattern, value):
+                found += [part.format(value) for part in template.split()]
+                now = template.format(value)
+                was = f"{old} {value}".rstrip()
+                notes.append(f"'{was}' is now '{now}'" if now else f"'{was}' has no effect")
+                number += 1 if is_joined or not value else 2
+                break
+        else:
+            found.append(words[number])
+            number += 1
+    return [*found, *words[number:]], notes
 
 
 def _diff(commands: Subparsers) -> argparse.ArgumentParser:
@@ -107,7 +112,7 @@ def _size(commands: Subparsers) -> argparse.ArgumentParser:
 def _ops(commands: Subparsers) -> argparse.ArgumentParser:
     ops = commands.add_parser("ops")
     json_option(ops)
-    ops.add_argument("--markdown", action="store_true", help="print Markdown")
+    ops.add_argument("--markdown", action="store_const", const=Path("-"), help="print Markdown")
     ops.set_defaults(action=inspect.operators)
     return ops
 

@@ -17,6 +17,7 @@ from .values import (
     byte_count,
     c_name,
     hop,
+    machine,
     memories,
     percentage,
     seconds,
@@ -24,7 +25,6 @@ from .values import (
     target_name,
     weight_store,
     word,
-    zephyr_target,
 )
 
 # argparse gives it no public name.
@@ -33,6 +33,8 @@ Action = Callable[[argparse.Namespace], int]
 
 # What commands take that run a model.
 RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
+# The default of --target where a model runs.
+OF_MACHINE = "that of --on, else dsp"
 
 
 def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Path | None) -> None:
@@ -67,6 +69,15 @@ def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> N
         type=Path,
         metavar="FILE",
         help=f"write {what} as JSON; -: to standard output, and reports to standard error",
+    )
+
+
+def report_option(parser: argparse.ArgumentParser) -> None:
+    titled(parser, OUTPUT).add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write the report into FILE and print three lines: RAM, flash, and time with FILE",
     )
 
 
@@ -114,8 +125,9 @@ def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -
     )
 
 
-def planner_options() -> argparse.ArgumentParser:
-    """How a plan is found; a parent of the parsers of commands that make one."""
+def planner_options(target: str = "dsp") -> argparse.ArgumentParser:
+    """How a plan is found; a parent of the parsers of commands that make one. target: the default
+    of --target."""
     parser = argparse.ArgumentParser(add_help=False)
     plan = titled(parser, PLAN)
     # `vmcu build` writes them in this order into the files that it emits.
@@ -132,7 +144,7 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="NAME",
         help="core that the plan is made for: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable, "
         "for every core; helium (Cortex-M55, M85), rv32 (RV32IM) or v6m (Cortex-M0+), for such "
-        "cores only (default: that of --on, else dsp); does not choose a machine",
+        f"cores only (default: {target}); does not choose a machine",
     )
     plan.add_argument(
         "--ram",
@@ -201,7 +213,7 @@ def planner_options() -> argparse.ArgumentParser:
 def serial_flash_option(parser: argparse.ArgumentParser) -> None:
     """The flash that a board's code and constants are in."""
     titled(parser, MACHINE).add_argument(
-        "--flash",
+        "--flash-bus",
         type=serial_flash,
         metavar="BUS:RATE,...",
         help="with --board: code and constants are in serial flash behind a cache, for example "
@@ -264,9 +276,9 @@ def stream_options(group: argparse._ActionsContainer) -> None:
     )
 
 
-def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
+def model_options(kinds: str = ".tflite or .onnx", target: str = "dsp") -> argparse.ArgumentParser:
     """A model, how a plan for it is found, and calibration where it is in float."""
-    model = argparse.ArgumentParser(add_help=False, parents=[planner_options()])
+    model = argparse.ArgumentParser(add_help=False, parents=[planner_options(target)])
     int8_model(model, kinds=kinds)
     border_options(model)
     calibration_options(model)
@@ -275,21 +287,14 @@ def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
 
 def target_options(parser: argparse.ArgumentParser) -> None:
     """Where a model shall run."""
-    where = titled(parser, MACHINE).add_mutually_exclusive_group()
-    where.add_argument(
+    titled(parser, MACHINE).add_argument(
         "--on",
+        type=machine,
         metavar="MACHINE",
         help="machine that runs the model: virtual (every tensor, no compiler), host, qemu:m0 "
         "(Cortex-M0+ code on a Cortex-M3), qemu:m3, qemu:m4, qemu:m4-64k (64 KB of RAM), qemu:m7, "
         "qemu:m33, qemu:m55, qemu:rv32, qemu:rv64 or qemu:a53 (AArch64) (default virtual; host for "
-        "a container); host+container and so on: load the model from a container. Does not change "
-        "the weight layout: see --target",
-    )
-    where.add_argument(
-        "--board",
-        type=zephyr_target,
-        dest="on",
-        metavar="BOARD",
-        help="emulated board of your Zephyr workspace, such as qemu_cortex_m3, or native_sim; vmcu "
-        "builds a Zephyr application around the model",
+        "a container); zephyr:BOARD: an application on an emulated board of your Zephyr workspace, "
+        "such as zephyr:qemu_cortex_m3 or zephyr:native_sim; host+container and so on: load the "
+        "model from a container. Does not change the weight layout: see --target",
     )

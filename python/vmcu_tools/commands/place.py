@@ -48,8 +48,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "alignment, gaps, offset, accesses); a buffer is alive from lower until just before upper. "
         "--graph: find the order of nodes with the smallest peak, then offsets. IN.tflite: write "
         "the best order and offsets into OUT.tflite (OfflineMemoryAllocation); TensorFlow Lite "
-        "Micro follows that plan, and outputs stay the same. Formats: doc/placement.md. Ctrl-C "
-        "ends the search: vmcu prints and writes the best plan found, with exit code 130.",
+        "Micro follows that plan, and outputs stay the same. Formats: `vmcu help placement.md`. "
+        "Ctrl-C ends the search: vmcu prints and writes the best plan found, with exit code 130.",
     )
     what = place.add_mutually_exclusive_group(required=True)
     what.add_argument(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..exits import EXIT_DONE
 from .options import Subparsers, all_option, calibration_options, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, QUANTISATION, titled
-from .values import byte_count, count
+from .values import byte_count
 
 if TYPE_CHECKING:
     from ..quantize.widths import Int4
@@ -35,25 +35,17 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "quantize",
         help="quantise a float .onnx model to int8",
         description="Writes the int8 model and prints the error of each layer. For a .tflite "
-        "model, convert the original again with full-integer quantisation: doc/tensorflow.md. If "
-        "the calibration file has an array 'labels' with the class of each sample, the report has "
-        "the accuracy.",
+        "model, convert the original again with full-integer quantisation: `vmcu help "
+        "tensorflow.md`. If the calibration file has an array 'labels' with the class of each "
+        "sample, the report has the accuracy.",
     )
     quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
-    output = titled(quantize, OUTPUT)
-    output.add_argument(
+    titled(quantize, OUTPUT).add_argument(
         "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="file to write"
     )
     calibration_options(quantize, needed=True)
     weights_options(quantize)
     json_option(quantize, "the report")
-    output.add_argument(
-        "--layers",
-        type=count,
-        default=12,
-        metavar="N",
-        help="layers to print, those with the largest error first (default 12)",
-    )
     all_option(quantize, "error")
     return quantize
 
@@ -98,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     report = calibration.quantize_and_judge(
         args.model, args.output, samples, *how, int4=int4, labels=labels
     )
-    print_quantization(report, len(report.layers) if args.all else args.layers, console())
+    print_quantization(report, args.all, console())
     write_json(asdict(report), args.json)
     return EXIT_DONE
 

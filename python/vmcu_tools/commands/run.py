@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import RUNNABLE, Subparsers, hop_option, model_options, target_options
+from .options import OF_MACHINE, RUNNABLE, Subparsers, hop_option, model_options, target_options
 from .parser import MODEL, OUTPUT, titled
 from .values import is_container
 
@@ -36,7 +36,7 @@ EXAMPLES = (
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
-        parents=[model_options(RUNNABLE)],
+        parents=[model_options(RUNNABLE, OF_MACHINE)],
         help="run a model on your inputs",
         description="Prints the outputs, or writes them. A container is loaded as firmware loads "
         "it.",

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from ..exits import EXIT_DONE
 from ..training import Training
-from .options import Subparsers, calibration_options, int8_model, json_option, name_option
+from .options import (
+    Subparsers,
+    calibration_options,
+    int8_model,
+    json_option,
+    name_option,
+    report_option,
+)
 from .parser import MODEL, OUTPUT, PLAN, titled
 from .values import byte_count, count, learning_rate, target_name
 
@@ -46,8 +53,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help=f"dense layers to train, from the last one (default {USUAL.layers})",
     )
     model.add_argument(
-        "--rate",
+        "--learning-rate",
         type=learning_rate,
+        dest="rate",
         default=USUAL.rate,
         metavar="R",
         help=f"learning rate (default {USUAL.rate:g})",
@@ -81,6 +89,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     calibration_options(train)
     name_option(train)
     json_option(train)
+    report_option(train)
     return train
 
 
@@ -89,7 +98,9 @@ def run(args: argparse.Namespace) -> int:
     from ..emit import emit, write
     from ..emit.trained import weights_header
     from ..planner.options import CompileOptions
+    from ..report.build import print_brief
     from ..report.terminal import console, write_json
+    from ..report.time import brief_time
     from ..report.training import print_training, training_report
     from .models import name_of, quantised
 
@@ -100,11 +111,15 @@ def run(args: argparse.Namespace) -> int:
     command = command_line(args, name)
     emitted = emit(found.plan, name, command)
     report = training_report(name, found, emitted)
-    print_training(report, console())
     write_json({**asdict(report), "ratio": report.ratio}, args.json)
-    if args.output:
-        files = {**emitted.files, **weights_header(name, found.weights, command)}
-        for path in write(files, args.output):
+    files = {**emitted.files, **weights_header(name, found.weights, command)}
+    written = write(files, args.output) if args.output else []
+    if args.report:
+        said = name, report.pool_bytes, report.flash_bytes, brief_time(found.plan, None)
+        print_brief(*said, args.report, lambda file: print_training(report, file))
+    else:
+        print_training(report, console())
+        for path in written:
             print(f"wrote {path}")
     return EXIT_DONE
 
@@ -115,7 +130,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     given = {
         "--classes": (args.classes, None),
         "--layers": (args.layers, USUAL.layers),
-        "--rate": (args.rate, USUAL.rate),
+        "--learning-rate": (args.rate, USUAL.rate),
         "--ram": (args.ram, None),
         "--target": (args.target, None),
     }

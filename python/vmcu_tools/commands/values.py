@@ -163,16 +163,11 @@ def target_name(text: str) -> str:
     return text
 
 
-def zephyr_board(text: str) -> str:
-    """The name of a Zephyr board, with qualifiers."""
-    if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
-        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a board")
+def machine(text: str) -> str:
+    """The name of a machine as --on has it, of which a part may be the name of a Zephyr board."""
+    if not re.fullmatch(r"[\w/@.:+-]+", text, flags=re.ASCII):
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a machine")
     return text
-
-
-def zephyr_target(text: str) -> str:
-    """A Zephyr board as --on names it."""
-    return f"zephyr:{zephyr_board(text)}"
 
 
 def real(text: str, what: str, least: float = 0.0, most: float = math.inf, unit: str = "") -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
-from .options import RUNNABLE, Subparsers, hop_option, model_options, target_options
+from .options import OF_MACHINE, RUNNABLE, Subparsers, hop_option, model_options, target_options
 from .parser import titled
 from .values import count, is_container
 
@@ -26,12 +26,12 @@ EXAMPLES = (
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify",
-        parents=[model_options(RUNNABLE)],
+        parents=[model_options(RUNNABLE, OF_MACHINE)],
         help="compare a model with TFLite Micro or ONNX Runtime",
         description="Runs random and patterned inputs and compares each tensor with the file's own "
         "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "
-        "differs by more than doc/models.md allows. A container has no such runtime: vmcu compares "
-        "the loaded container with its tables, compiled on this computer.",
+        "differs by more than `vmcu help models.md` allows. A container has no such runtime: "
+        "vmcu compares the loaded container with its tables, compiled on this computer.",
     )
     target_options(verify)
     samples = titled(verify, "samples")

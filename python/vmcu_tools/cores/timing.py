@@ -22,7 +22,7 @@ class Timing(ABC):
     @property
     def said(self) -> str:
         """How the cycles are known."""
-        return f"{self.core}, {self.known} (doc/cycles.md)"
+        return f"{self.core}, {self.known} (`vmcu help cycles.md`)"
 
     @abstractmethod
     def block(self, run: Sequence[Instruction]) -> Spent:

@@ -10,11 +10,12 @@ from pathlib import Path
 from ..errors import Problem
 
 TO_TFLITE = (
-    "convert it with tf.lite.TFLiteConverter to full-integer int8: doc/tensorflow.md has the lines"
+    "convert it with tf.lite.TFLiteConverter to full-integer int8: `vmcu help tensorflow.md` has "
+    "the lines"
 )
 TO_ONNX = (
     "export it with torch.onnx.export, then quantise that: vmcu quantize MODEL.onnx "
-    "--calibration DATA.npz -o INT8.onnx (doc/pytorch.md)."
+    "--calibration DATA.npz -o INT8.onnx (`vmcu help pytorch.md`)."
 )
 # First bytes, what such a file is, and the remedy.
 _MAGIC = (

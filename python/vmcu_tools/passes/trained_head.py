@@ -263,8 +263,8 @@ class _Maker:
         weight = self.rate * ERROR_SCALE * layer.x.scale / layer.scale
         bias = self.rate * ERROR_SCALE / layer.sum_scale
         if max(weight / MOST_WEIGHT_STEP, bias / MOST_BIAS_STEP) >= 1:
-            reason = f"a step with --rate {self.rate:g} is too large for its weights"
-            raise _refused(self.graph, reason, "choose a smaller --rate", layer.node)
+            reason = f"a step with --learning-rate {self.rate:g} is too large for its weights"
+            raise _refused(self.graph, reason, "choose a smaller --learning-rate", layer.node)
         most = most_weight(layer.weights.shape[1])
         factors = FixedPoint.of(np.float64(weight)), FixedPoint.of(np.float64(bias))
         return DenseUpdate(*factors, most, layer.first)

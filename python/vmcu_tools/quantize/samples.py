@@ -25,8 +25,8 @@ Samples = list[dict[str, np.ndarray]]
 LABELS = "labels"
 _SAVE = "save it with numpy.savez, an array of samples for each input of the model"
 _CONVERT = (
-    "convert the float model with full-integer int8 quantisation (doc/tensorflow.md), or export it "
-    "as .onnx"
+    "convert the float model with full-integer int8 quantisation (`vmcu help tensorflow.md`), or "
+    "export it as .onnx"
 )
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
 from ..plan.choice import Choice
+from . import terminal
 from .model import AnewReport, HopReport, MemoryReport, ModelReport, StepReport
+from .page.names import short_names
 from .terminal import say
-from .text import counted, names_for, table
+from .text import counted, table
 from .weights import sentences
 
 BAR = 20
@@ -37,6 +41,18 @@ def print_report(
         print_memories(report.memories, console)
     for note in (*facts(report), *report.notes):
         say(console, note)
+
+
+def print_brief(
+    name: str, ram: int, flash: int, time: str, path: Path, whole: Callable[[Console], None]
+) -> None:
+    """Three lines for the output of a build; `whole` prints the report, into a file."""
+    with path.open("w", encoding="utf-8") as file:
+        whole(terminal.Terminal(file=file, width=terminal.PIPE_COLUMNS))
+    where = min(os.path.relpath(path), str(path), key=len)
+    lines = f"{name}: RAM {ram:,} bytes", f"  flash {flash:,} bytes", f"  {time}; report: {where}"
+    for line in lines:
+        say(terminal.console(), line)
 
 
 def totals(report: ModelReport) -> list[tuple[str, str]]:
@@ -68,7 +84,7 @@ def print_layers(report: ModelReport, console: Console, every: bool) -> None:
     numbered = list(enumerate(report.steps))
     shown = numbered if every else _largest(numbered, report.peak_step)
     tensors = [tensor.name for tensor in report.tensors]
-    names = names_for(console, [*tensors, *(step.name for step in report.steps)])
+    names = short_names([*tensors, *(step.name for step in report.steps)])
     grid = table("", "layer", "op", "pool bytes", "MACs", "", left=3, keys=2)
     for number, step in shown:
         figures = f"{step.pool_bytes:,}", f"{step.macs:,}"
@@ -114,7 +130,7 @@ def facts(report: ModelReport) -> list[str]:
 def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     """The state that the model keeps between calls, a line for each tensor."""
     grid = table("state", "rows", "bytes", left=1)
-    names = names_for(console, (one.tensor for one in hop.kept))
+    names = short_names(one.tensor for one in hop.kept)
     for one in hop.kept:
         grid.add_row(names[one.tensor], f"{one.rows:,}", f"{one.bytes:,}")
     console.print(grid)
@@ -136,7 +152,7 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
 
 def print_anew(anew: AnewReport, macs: int, console: Console) -> None:
     """Which layers compute their whole window in each hop, and why."""
-    names = names_for(console, (anew.first, *anew.others))
+    names = short_names((anew.first, *anew.others))
     others = "".join(f", '{names[name]}'" for name in anew.others[:MOST_NAMED])
     others += " and others" if len(anew.others) > MOST_NAMED else ""
     say(

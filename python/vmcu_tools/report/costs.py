@@ -13,8 +13,9 @@ from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport, LayerBench
 from ..cores.instructions import Spent
 from ..image.size import PARTS, SizeReport
+from .page.names import short_names
 from .terminal import say
-from .text import ReportTable, names_for, table
+from .text import ReportTable, table
 
 COUNTS = ("instructions", "instructions per MAC", "RAM loads", "flash loads", "stores")
 CYCLES = ("cycles", "cycles per MAC")
@@ -52,7 +53,7 @@ def layer_table(
     """A line for each layer, then the executor's own."""
     shares = (f"{part} %" for part in SPENT)
     grid = table("", "layer", "op", "MACs", *COUNTS, *CYCLES, *shares, left=3, keys=2)
-    names = names_for(console, (layer.name for layer in layers))
+    names = short_names(layer.name for layer in layers)
     for index, layer in enumerate(layers):
         grid.add_row(str(index), names[layer.name], layer.op, *layer_cells(layer))
     grid.add_row("", executor.name, executor.op, *layer_cells(executor), end_section=True)
@@ -84,7 +85,7 @@ def print_bench(report: BenchReport, console: Console) -> None:
         say(console, f"compiler: {report.compiler}")
     if report.energy is not None:
         energy = f"energy, {report.energy.scope}, estimated: {report.energy.microjoule:,.2f} uJ"
-        say(console, f"{energy}; a whole microcontroller needs {MORE} (doc/cycles.md)")
+        say(console, f"{energy}; a whole microcontroller needs {MORE} (`vmcu help cycles.md`)")
 
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from .page.names import short_names
 from .sheet import Sheet, SheetLayer
 from .terminal import say
-from .text import names_for, table
+from .text import table
 
 FIGURES = {
     "pool_bytes": "RAM, bytes",
@@ -140,7 +140,7 @@ def print_difference(found: SheetDifference, console: Console) -> None:
         )
     console.print(grid)
     if found.layers:
-        names = names_for(console, (layer.name for layer in found.layers))
+        names = short_names(layer.name for layer in found.layers)
         columns = "state", "RAM", "weights", "MACs", "cycles"
         grid = table("layer", "op", *columns, left=3, keys=1)
         for layer in found.layers:

@@ -169,7 +169,7 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-`vmcu inspect --operators --markdown` writes this page from the import rules.
+`vmcu inspect --operators --markdown doc/ops.md` writes this page from the import rules.
 If a model breaks a constraint, vmcu names the node and prints a hint.
 
 Constraints of every operator:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from .inspection import Coverage, Inspection, PortRow
+from .page.names import short_names
 from .terminal import say
-from .text import counted, names_for, table
+from .text import counted, table
 from .widths import print_widths
+
+# Layers in the table of errors, unless all are asked for.
+LISTED = 12
 
 if TYPE_CHECKING:
     # What it needs of onnx takes long to load, and only reports on such files are about it.
@@ -29,7 +33,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
     if found.supported:
         columns = "H x W x C", "scale", "zero point", "MACs", "weight bytes"
         grid = table("node", "op", *columns)
-        names = names_for(console, (node.name for node in found.nodes))
+        names = short_names(node.name for node in found.nodes)
         for node in found.nodes:
             figures = f"{node.scale:.6g}", str(node.zero_point)
             costs = f"{node.macs:,}", f"{node.weight_bytes:,}"
@@ -67,11 +71,11 @@ def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
         say(console, "")
 
 
-def print_quantization(report: QuantizationReport, layers: int, console: Console) -> None:
-    """The layers with the largest error, then the whole."""
+def print_quantization(report: QuantizationReport, every: bool, console: Console) -> None:
+    """The layers with the largest error, or every one, then the whole."""
     grid = table("tensor", "op", "shape", "SNR, dB")
-    shown = report.layers[:layers]
-    names = names_for(console, (layer.tensor for layer in shown))
+    shown = report.layers if every else report.layers[:LISTED]
+    names = short_names(layer.tensor for layer in shown)
     for layer in shown:
         row = names[layer.tensor], layer.op, _shape(layer.shape)
         grid.add_row(*row, f"{layer.signal_to_noise:.1f}")

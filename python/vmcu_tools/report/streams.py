@@ -22,7 +22,7 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
     print_sums(outcome.checks, RUNTIME, console)
     print_ends(outcome.ends, console)
     for one in outcome.judged:
-        allowed = "" if one.strict else "; one step a node may differ, see doc/models.md#exactness"
+        allowed = "" if one.strict else "; one step a node may differ, see `vmcu help models.md`"
         differ = f"{one.differing:,} of {one.bytes:,} bytes"
         if one.differing:
             differ += f", by {one.largest} at most{allowed}"

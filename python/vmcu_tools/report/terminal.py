@@ -13,8 +13,8 @@ from rich.console import Console
 
 # In place of a file.
 STANDARD_OUTPUT = Path("-")
-# Columns of a file or a pipe: no line is wrapped, whatever COLUMNS says.
-UNLIMITED = 1_000_000
+# Columns of a file or a pipe, whatever COLUMNS says.
+PIPE_COLUMNS = 100
 
 
 class Terminal(Console):
@@ -32,13 +32,8 @@ class Terminal(Console):
 
 
 def console() -> Terminal:
-    """Standard output. Only a terminal limits the width of lines."""
-    return Terminal(width=None if sys.stdout.isatty() else UNLIMITED)
-
-
-def is_narrow(console: Console) -> bool:
-    """True for a terminal, where reports shorten the names of layers."""
-    return console.width < UNLIMITED
+    """Standard output."""
+    return Terminal(width=None if sys.stdout.isatty() else PIPE_COLUMNS)
 
 
 def say(console: Console, text: str, markup: bool = False) -> None:
@@ -49,10 +44,13 @@ def say(console: Console, text: str, markup: bool = False) -> None:
 
 
 def write_json(figures: object, path: Path | None) -> None:
-    """Writes nothing if no file is named; "-" is standard output."""
-    if path is None:
-        return
-    text = json.dumps(figures, indent=2) + "\n"
+    """Writes nothing if no file is named."""
+    if path is not None:
+        write_text(json.dumps(figures, indent=2) + "\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Writes a file; "-" is standard output."""
     if path == STANDARD_OUTPUT:
         assert sys.__stdout__ is not None
         sys.__stdout__.write(text)

@@ -10,9 +10,6 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from .page.names import short_names
-from .terminal import is_narrow
-
 GAP = "  "
 # A text column is not made narrower than that.
 LEAST_TEXT = 16
@@ -154,9 +151,3 @@ def shortened(text: str, width: int) -> str:
 def counted(number: int, what: str) -> str:
     """'1 layer', '2 layers'."""
     return f"{number:,} {what}" + "s" * (number != 1)
-
-
-def names_for(console: Console, names: Iterable[str]) -> dict[str, str]:
-    """Names of layers or tensors as a console shows them: short on a terminal, else in full."""
-    full = list(dict.fromkeys(names))
-    return dict(short_names(full)) if is_narrow(console) else {name: name for name in full}

@@ -15,7 +15,7 @@ from .weights import compute_s, waits_s
 # How much longer a published board needs than the estimate, at least and at most. A test compares
 # them with the tables of doc/cycles.md.
 BOARD_FACTORS = (0.9, 2.2)
-PAGE = "doc/cycles.md"
+PAGE = "`vmcu help cycles.md`"
 # Of the time, from which on a person should know what avoids the wait.
 MUCH = 0.25
 
@@ -39,6 +39,14 @@ def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) 
         f"not measured. A board needs {least:g} to {most:g} times the estimate{waits} ({PAGE})"
         f"{hint}"
     )
+
+
+def brief_time(plan: Plan, board: Board | None, serial: SerialFlash | None = None) -> str:
+    """estimated_time() in a few words."""
+    if board is None or board.lacks(CORE_FACTORS, serial is not None):
+        return "no estimate of milliseconds"
+    milliseconds = printed(1000 * board_seconds(plan, board, serial)[0])
+    return f"{milliseconds} ms on {board.name.partition('/')[0]}, estimated"
 
 
 def board_seconds(

@@ -10,15 +10,16 @@ from rich.markup import escape
 
 from ..verify.end_to_end import FAR, STRIPED, EndToEnd
 from ..verify.verify import Check, Verification
+from .page.names import short_names
 from .terminal import say
-from .text import counted, names_for, table
+from .text import counted, table
 
 # Inputs with a pattern, in the order of runners/samples.py.
 EDGES = ("zero", "minimum", "maximum", "ramp", "checkerboard")
 WHY_STEPS = (
     "One step is the smallest difference of two int8 values. It passes where the runtime computes "
     "an operator in float: its rounding can decide between two neighbouring values. "
-    "doc/models.md#exactness lists the operators and how many bytes may differ."
+    "`vmcu help models.md` lists the operators and how many bytes may differ."
 )
 
 
@@ -72,7 +73,7 @@ def print_differing(checks: Sequence[Check], console: Console) -> None:
     """Prints a table of the tensors that differ."""
     columns = "differing bytes", "of bytes", "largest step", "allowed"
     grid = table("tensor", "op", *columns)
-    names = names_for(console, (check.tensor for check in checks))
+    names = short_names(check.tensor for check in checks)
     for check in checks:
         counts = f"{check.differing:,}", f"{check.bytes:,}", str(check.largest)
         grid.add_row(names[check.tensor], check.op, *counts, _allowed(check))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..plan.chunks import Chunk, ExternalWeights
 from ..plan.plan import Plan
 from .cycles import cycles_of, printed
+from .page.names import short_names
 
 # Stages that the sentence on waits names.
 MOST_NAMED = 3
@@ -110,8 +111,9 @@ def sentences(report: WeightsReport) -> list[str]:
         return [f"{reads}. Add --board to estimate how much of it is hidden."]
     found = [f"{reads}; computation hides {100 * report.hidden:.1f} % of it, by estimate."]
     late = sorted((r for r in report.reads if r.wait_ms), key=lambda r: -(r.wait_ms or 0.0))
+    names = short_names(read.layer for read in report.reads)
     named = [
-        f"stage {r.stage} ('{r.layer}') {printed(r.wait_ms or 0.0)} ms, {_cause(r)}"
+        f"stage {r.stage} ('{names[r.layer]}') {printed(r.wait_ms or 0.0)} ms, {_cause(r)}"
         for r in late[:MOST_NAMED]
     ]
     if named:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from .page.names import short_names
 from .terminal import say
-from .text import counted, names_for, table
+from .text import counted, table
 
 if TYPE_CHECKING:
     # As in models.py.
@@ -20,7 +21,7 @@ def print_widths(found: WidthReport, console: Console) -> None:
     sizes, ratios = ("int8, bytes", "int4, bytes"), ("int8, dB", "int4, dB", "outputs, dB")
     grouped = any(layer.group for layer in found.layers)
     grid = table("layer", "op", "weights", *["group"] * grouped, *sizes, *ratios)
-    names = names_for(console, (layer.node for layer in found.layers))
+    names = short_names(layer.node for layer in found.layers)
     for layer in found.layers:
         group = [str(layer.group or "")] * grouped
         grid.add_row(names[layer.node], layer.op, f"int{layer.bits}", *group, *_figures(layer))

@@ -153,7 +153,7 @@ class ZephyrRunner:
         """The application of a plan, with more options of vmcu's, without their prefix."""
         if plan.weights is not None:
             reason = "vmcu writes no Zephyr application that reads external weights"
-            hint = "use --on host, or write one as samples/big_model"
+            hint = "use --on host, or write one: `vmcu help memories.md`"
             raise UserError(Problem(reason, hint, plan.graph.origin))
         files = emit(plan, MODEL_NAME).files
         if self.container:

@@ -15,23 +15,23 @@ from .file import FileModel, FileTensor
 CUSTOM = "custom "
 _QUANTISE = (
     "convert the model again with full-integer int8 quantisation: optimizations = [DEFAULT], a "
-    "representative_dataset, supported_ops = [TFLITE_BUILTINS_INT8] (doc/tensorflow.md)"
+    "representative_dataset, supported_ops = [TFLITE_BUILTINS_INT8] (`vmcu help tensorflow.md`)"
 )
 _UNSIGNED = (
-    "convert it again with TensorFlow 2's converter, which quantises to int8 (doc/tensorflow.md); "
-    "uint8 is fine at inputs and outputs only"
+    "convert it again with TensorFlow 2's converter, which quantises to int8 (`vmcu help "
+    "tensorflow.md`); uint8 is fine at inputs and outputs only"
 )
 _WIDE = (
     "convert it again with supported_ops = [TFLITE_BUILTINS_INT8] in place of the 16x8 mode "
-    "(doc/tensorflow.md)"
+    "(`vmcu help tensorflow.md`)"
 )
 _NO_FLEX = (
     "convert it without SELECT_TF_OPS; what the converter then names has to be written with other "
     "operations"
 )
 _FEATURES = (
-    "export the network from its features on, and compute these with `vmcu audio` (doc/audio.md), "
-    "which equals TensorFlow Lite Micro's front end"
+    "export the network from its features on, and compute these with `vmcu audio` (`vmcu help "
+    "audio.md`), which equals TensorFlow Lite Micro's front end"
 )
 _UNROLL = "build the layer with unroll=True before converting, or use convolutions over time"
 # Builtin operators that belong to another kind of file than a network of int8.

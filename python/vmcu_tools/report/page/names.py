@@ -3,41 +3,39 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ...plan.plan import Plan
 
 # What converters join the names of fused layers with, and what parts of a path.
 JOINED, PARTS = ";", "/"
-# Names are folded until they are no longer than that, and cut where that does not help.
+# Names are folded where they are longer than that, and cut where that does not help.
 LONG, LONGEST = 24, 34
-# What converters call layers whatever they do, so that these go first.
-USUAL = ("BatchNorm", "FusedBatchNormV3", "BiasAdd", "Relu", "Relu6", "bn", "MatMul", "Conv2D")
+# Scopes in front of a layer's name that every layer has, and the operators behind it.
+SCOPE = re.compile(r"(functional|model|sequential|StatefulPartitionedCall)(_?\d+)?")
+OPERATOR = re.compile(r"[A-Z][A-Za-z0-9]*(_\d+)?|depthwise\d*")
 
 
 def short_names(names: Iterable[str]) -> Mapping[str, str]:
-    """A short name for each: of several that were fused the first, without the parts of its path
-    that tell it from no other, and without its middle where it is still too long."""
-    full = list(dict.fromkeys(names))
-    paths = [_path(name.split(JOINED)[0]) for name in full]
-    if len(set(paths)) < len(paths):
-        paths = [_path(name) for name in full]
-    if len(set(paths)) < len(paths):
-        return {name: name for name in full}
-    for part in _worth(paths):
-        if max(len(PARTS.join(path)) for path in paths) <= LONG:
+    """A short name for each: the layer that was fused first, without scopes and operators. Names
+    that are equal then keep more of their path, and long ones lose their middle."""
+    forms = {name: _forms(name) for name in names}
+    while True:
+        counts = Counter(left[0] for left in forms.values())
+        equal = [left for left in forms.values() if counts[left[0]] > 1 and len(left) > 1]
+        if not equal:
             break
-        fewer = [tuple(one for one in path if one != part) for path in paths]
-        if all(fewer) and len(set(fewer)) == len(fewer):
-            paths = fewer
-    cut = [_cut(PARTS.join(path)) for path in paths]
-    if len(set(cut)) < len(cut):
-        seen: Counter[str] = Counter()
-        for number, name in enumerate(cut):
-            seen[name] += 1
-            cut[number] = name if seen[name] == 1 else f"{name}~{seen[name]}"
-    return dict(zip(full, cut, strict=True))
+        for left in equal:
+            del left[0]
+    cut = {name: _cut(text) for name, text in _folded({n: f[0] for n, f in forms.items()}).items()}
+    seen: Counter[str] = Counter()
+    for name, short in cut.items():
+        seen[short] += 1
+        if seen[short] > 1:
+            cut[name] = f"{short}~{seen[short]}"
+    return cut
 
 
 def names_of(plan: Plan) -> Mapping[str, str]:
@@ -45,17 +43,37 @@ def names_of(plan: Plan) -> Mapping[str, str]:
     return short_names([*plan.placements, *(step.node.name for step in plan.steps)])
 
 
-def _path(name: str) -> tuple[str, ...]:
-    return tuple(part for part in name.split(PARTS) if part) or (name,)
+def _forms(name: str) -> list[str]:
+    """What may stand for a name, the shortest first: the layer, with more and more of the
+    operators behind it, then with its scopes, then the whole name."""
+    path = [part for part in name.split(JOINED)[0].split(PARTS) if part]
+    first, last = 0, len(path)
+    while first + 1 < last and SCOPE.fullmatch(path[first]):
+        first += 1
+    while last - 1 > first and OPERATOR.fullmatch(path[last - 1]) and _has_letter(path[last - 2]):
+        last -= 1
+    found = [PARTS.join(path[first:end]) for end in range(last, len(path) + 1)]
+    return [*filter(None, found), *[PARTS.join(path)] * bool(path), name]
 
 
-def _worth(paths: Sequence[tuple[str, ...]]) -> list[str]:
-    """Parts that several names have, usual ones first, then those that take the most room."""
-    counts = Counter(part for path in paths for part in set(path))
+def _folded(names: Mapping[str, str]) -> Mapping[str, str]:
+    """The names, of which long ones lose the parts that tell none from another, those that take
+    the most room first."""
+    counts = Counter(part for text in names.values() for part in set(text.split(PARTS)))
     several = [part for part, count in counts.items() if count > 1]
-    return sorted(
-        several, key=lambda part: (part not in USUAL, -counts[part] * (len(part) + 1), part)
-    )
+    for part in sorted(several, key=lambda part: (-counts[part] * (len(part) + 1), part)):
+        fewer = {
+            name: PARTS.join(one for one in text.split(PARTS) if len(text) <= LONG or one != part)
+            for name, text in names.items()
+        }
+        is_empty = any(new != names[name] and not _has_letter(new) for name, new in fewer.items())
+        if not is_empty and len(set(fewer.values())) == len(fewer):
+            names = fewer
+    return names
+
+
+def _has_letter(text: str) -> bool:
+    return any(letter.isalpha() for letter in text)
 
 
 def _cut(name: str) -> str:
