@@ -80,6 +80,7 @@ def test_an_old_command_does_as_the_new_one(
         ("quantize m --layers 5 -q", "quantize m --all -q", "--layers 5"),
         ("inspect --markdown --operators", "inspect --markdown - --operators", "--markdown"),
         ("inspect --markdown f", "inspect --markdown f", ""),
+        ("inspect --markdown -", "inspect --markdown -", ""),
         ("build m --input elsewhere", "build m --external-input", "--input elsewhere"),
         ("run m --input x.npy", "run m --input x.npy", ""),
         ("build m --solver-seconds 5", "build m", "'--solver-seconds 5' has no effect"),

@@ -57,7 +57,7 @@ def rewritten(words: Sequence[str]) -> tuple[list[str], list[str]]:
     while number < len(words) and words[number] != "--":
         option, is_joined, value = words[number].partition("=")
         after = words[number + 1 : number + 2]
-        if not is_joined and after and not after[0].startswith("-"):
+        if not is_joined and after and (after == ["-"] or not after[0].startswith("-")):
             value = after[0]
         for command, old, pattern, template in OPTIONS:
             if command in ("", words[0]) and old == option and re.fullmatch(pattern, value):
