@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what doc/endurance.md says of `vmcu wear`, into figures.json.
+"""Measures what doc/endurance.md says of `vmcu bench --wear`, into figures.json.
 
     python benchmarks/endurance/measure.py [paper] [models] [--models DIR]
 
@@ -51,7 +51,7 @@ def paths(models: Path) -> dict[str, Path]:
 
 
 def experiment(found: dict) -> Json:
-    """What the page says of an experiment of `vmcu wear --json`."""
+    """What the page says of an experiment of `vmcu bench --wear --json`."""
     theirs, keep = found["paper"], ("max_writes_over_ideal", "relative_std", "overhead_per_tick")
     grid = theirs["grid"]
 
@@ -95,7 +95,7 @@ def experiment(found: dict) -> Json:
 
 
 def setting(found: dict) -> Json:
-    """What the page says of one `vmcu wear --json`."""
+    """What the page says of one `vmcu bench --wear --json`."""
     rest = {key: value for key, value in found.items() if key not in ("cnn", "dsp")}
     return rest | {name: experiment(found[name]) for name in ("cnn", "dsp")}
 
@@ -103,7 +103,7 @@ def setting(found: dict) -> Json:
 def run_paper(align: int) -> Json:
     with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
         file = Path(folder) / "wear.json"
-        assert vmcu(["wear", "--align", str(align), "--json", str(file)]) == 0
+        assert vmcu(["bench", "--wear", "--align", str(align), "--json", str(file)]) == 0
         return json.loads(file.read_text())
 
 
@@ -121,8 +121,8 @@ def measure_paper() -> Json:
 
 
 def lasting(model: Path, rotated: bool) -> tuple[Json, traces.Trace, pool.PoolWear]:
-    """What `vmcu wear MODEL [--rotate]` says. What a job costs besides is the same for all models,
-    and not repeated."""
+    """What `vmcu bench --wear MODEL [--rotate]` says. What a job costs besides is the same for all
+    models, and not repeated."""
     plan = compile_model(model, CompileOptions(rotate=rotated))
     trace = traces.record(plan, TARGET)
     ways = paper.measured(trace.task(model.name), Setting(align=STACK_ALIGN))

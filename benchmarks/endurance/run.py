@@ -4,8 +4,9 @@ emulated board, beside the same jobs where nothing moves.
 
     python benchmarks/endurance/run.py [--jobs 10000] [--board mps2/an385] [--write]
 
---write puts the board's figures into python/vmcu_tools/wear/supervised.json, where `vmcu wear`
-looks up what a job costs besides its inference; tables.py puts them into doc/endurance.md.
+--write puts the board's figures into python/vmcu_tools/wear/supervised.json, where
+`vmcu bench --wear` looks up what a job costs besides its inference; tables.py puts them into
+doc/endurance.md.
 Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
 Every store that the emulated core makes is counted (python/vmcu_tools/runners/plugin), from the
 first job to the last: those of inferences, of the kernel and of interrupts.
@@ -41,7 +42,7 @@ MACHINES = {"mps2/an385": "qemu:m3", "qemu_mps2_m4": "qemu:m4", "qemu_mps2_m7": 
 RAM_BYTES = 4 << 20
 WORD = 4
 COUNTED = "endurance_jobs"
-# Variables of src/main.c: what moves, and the context, which `vmcu wear` counts itself.
+# Variables of src/main.c: what moves, and the context, which `vmcu bench --wear` counts itself.
 INFERENCE = ("heap_memory", "pool", "ctx")
 # What a job writes besides, by what it is; everything else is the kernel's.
 ROLES = {
@@ -66,9 +67,9 @@ class Memory:
 
 @dataclass(frozen=True)
 class Figures:
-    """target: the board's core, as `vmcu wear --on` has it. stack_bytes: from the lowest that a job
-    writes to the highest. context_writes: to its most written byte, where everything moves.
-    per_job: what else is written there, the most written byte of each, a job."""
+    """target: the board's core, as `vmcu bench --wear --on` has it. stack_bytes: from the lowest
+    that a job writes to the highest. context_writes: to its most written byte, where everything
+    moves. per_job: what else is written there, the most written byte of each, a job."""
 
     target: str
     jobs: int

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is behind a table of a page: a file beside the pages that says what printed it, with what,
-of what, and its figures for programs. `vmcu compare-runs` takes them."""
+of what, and its figures for programs. `vmcu check --baseline` compares them."""
 
 from __future__ import annotations
 

@@ -56,8 +56,6 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Manage": (container, boards),
 }
 HELP = "help"
-# Commands that a shell does not offer.
-OLD = old_spellings.NAMES
 
 
 # What a command writes, by the names of its options.
@@ -135,7 +133,6 @@ def parser(prog: str = "vmcu") -> Top:
         quiet_option(one)
         one.show_examples(getattr(command, "EXAMPLES", ()))
         one.set_defaults(action=command.run)
-    old_spellings.add(commands)
     shown = commands.add_parser(HELP, description="Prints the help of a command or a page of doc.")
     shown.add_argument("words", nargs="*", metavar="COMMAND", help="such as build or cycles.md")
     shown.set_defaults(action=_help_of(top), quiet=False)
@@ -205,8 +202,6 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
         args = parser(prog).parse_args(words, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
-    if hasattr(args, "now"):
-        notes.append(f"'vmcu {args.command}' is now 'vmcu {args.now}'")
     if not args.quiet:
         for note in notes:
             print(f"note: {note}", file=sys.stderr)

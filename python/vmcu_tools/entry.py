@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
             # A shell asks what may follow.
             import argcomplete
 
-            argcomplete.autocomplete(cli.parser(), exclude=cli.OLD)
+            argcomplete.autocomplete(cli.parser())
         with collector.seldom():
             code = cli.main(argv, prog, begun)
         sys.stdout.flush()

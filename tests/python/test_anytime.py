@@ -105,7 +105,12 @@ def test_only_build_goes_on_with_the_best_so_far(
     plan = make_plan(optimize(load(DIGITS)))
     interrupted = replace(plan, notes=(anytime.INTERRUPTED,))
     monkeypatch.setattr(models, "planned", lambda *_: interrupted)
-    for words in (["fit", "--ram", "1M"], ["verify"], ["check", "--max-ram", "1M"], ["wear"]):
+    for words in (
+        ["fit", "--ram", "1M"],
+        ["verify"],
+        ["check", "--max-ram", "1M"],
+        ["bench", "--wear"],
+    ):
         assert cli.main([words[0], str(DIGITS), *words[1:]]) == 130
         assert "interrupted" in capsys.readouterr().err
     assert cli.main(["build", str(DIGITS)]) == 130

@@ -83,9 +83,10 @@ def test_what_is_no_baseline(files: Path, tmp_path: Path, capsys) -> None:
     nested, other = "[" * 100_000, '{"steps": ["conv"]}'
     for content in ("", "[]", '{"model": 1}', "\x00", '{"steps": 3}', infinite, nested, other):
         (tmp_path / "x.json").write_text(content)
-        assert main(["compare-runs", *[str(tmp_path / "x.json")] * 2]) == 1
+        bundle = str(tmp_path / "x.json")
+        assert main(["check", bundle, "--baseline", bundle]) == 1
         assert "it " in capsys.readouterr().err
-        assert main(["check", path, "--baseline", str(tmp_path / "x.json")]) == 1
+        assert main(["check", path, "--baseline", bundle]) == 1
         assert "it is no report of a model" in capsys.readouterr().err
     assert main(["check", path]) == 1
     assert "no limit is given" in capsys.readouterr().err
@@ -118,13 +119,13 @@ def test_a_difference_says_which_layer() -> None:
 def test_diff_of_files(files: Path, tmp_path: Path, capsys) -> None:
     written = tmp_path / "d.json"
     words = [str(files / "report.json"), str(files / "quantised.vmcu"), "--json", str(written)]
-    assert main(["diff", *words]) == 0
+    assert main(["compare", *words]) == 0
     found = json.loads(written.read_text())
     assert [one["figure"] for one in found["changes"]] == ["pool_bytes", "flash_bytes"]
     assert found["layers"] == []
     text = tmp_path / "d.md"
     words = [str(files / "report.json"), str(files / "quantised.onnx"), "--json", str(written)]
-    assert main(["diff", *words, "--markdown", str(text), "--stream-input"]) == 0
+    assert main(["compare", *words, "--markdown", str(text), "--stream-input"]) == 0
     assert "| RAM, bytes |" in text.read_text()
     said = capsys.readouterr().out
     assert "changed" in said

@@ -105,7 +105,7 @@ def test_the_library_is_small(generated: Path, name: str, level: str, tmp_path: 
     assert isinstance(board, QemuRunner)
     elf = linked(board, level, generated, tmp_path)
     figures = tmp_path / "size.json"
-    assert main(["size", str(elf), "--json", str(figures)]) == 0
+    assert main(["inspect", str(elf), "--json", str(figures)]) == 0
     parts = json.loads(figures.read_text())["parts"]
     library = [parts[part] for part in ("context", "kernels", "executor")]
     assert 1000 < sum(part["flash"] for part in library) <= LIBRARY_FLASH

@@ -14,7 +14,6 @@ from typing import cast
 import pytest
 from builders import scratch
 from vmcu_tools import cli
-from vmcu_tools.commands import old_spellings
 from vmcu_tools.commands.parser import Parser
 from vmcu_tools.errors import Problem
 
@@ -162,10 +161,7 @@ def test_commands_in_messages_exist() -> None:
                 pages += 1
             if first.startswith(("-", "{", "COMMAND", "help")):
                 continue
-            assert first in cli.parser().visible() and first not in old_spellings.NAMES, (
-                path,
-                words,
-            )
+            assert first in cli.parser().visible(), (path, words)
             found = top.commands()[first]
             while rest and rest[0] in found.commands():
                 found = found.commands()[rest.pop(0)]

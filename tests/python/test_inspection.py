@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu inspect` and `vmcu ops` say what is in a file and what may be in one."""
+"""`vmcu inspect` says what is in a file and what may be in one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_missing_file(tmp_path, capsys):
 
 
 def test_ops_are_those_of_the_registries(tmp_path, capsys):
-    assert main(["ops", "--json", str(tmp_path / "ops.json")]) == 0
+    assert main(["inspect", "--operators", "--json", str(tmp_path / "ops.json")]) == 0
     found = {entry["format"]: entry for entry in json.loads((tmp_path / "ops.json").read_text())}
     assert set(found[".onnx"]["supported"]) == set(onnx_frontend.RULES)
     assert found[".onnx"]["constraints"]["QLinearConv"] == "as Conv; no channels_last"

@@ -194,7 +194,7 @@ def fits(problem, memory: dict[str, int], number: int, capacity: int) -> bool:
 
 
 def test_wear_is_of_one_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wear", str(DIGITS), "--memory", "a=2K,b=1K"]) == 1
+    assert main(["bench", "--wear", str(DIGITS), "--memory", "a=2K,b=1K"]) == 1
     assert "wear is simulated in one pool" in capsys.readouterr().err
 
 

@@ -71,7 +71,7 @@ def test_flash_and_ram(
 
 def test_a_difference_has_the_same_figures(tmp_path: Path) -> None:
     built = told(tmp_path, "build", DIGITS)
-    found = told(tmp_path, "diff", DIGITS, DIGITS)
+    found = told(tmp_path, "compare", DIGITS, DIGITS)
     flash = built["weights_bytes"] + built["tables_bytes"]
     assert {flash} == {
         figure

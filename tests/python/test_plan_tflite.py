@@ -71,7 +71,7 @@ def test_the_recorded_head_falls_and_outputs_stay(
 ) -> None:
     path, out = network_file(name), tmp_path / "planned.tflite"
     pytest.importorskip("tflite_micro")
-    assert main(["plan-tflite", str(path), str(out)]) == 0
+    assert main(["place", str(path), "--output", str(out)]) == 0
     assert f"{after:,} bytes" in capfd.readouterr().out
     assert recorded_head(path, capfd) == before and recorded_head(out, capfd) == after
     for one, other in zip(outputs(path, 2), outputs(out, 2), strict=True):
@@ -81,7 +81,7 @@ def test_the_recorded_head_falls_and_outputs_stay(
 def test_the_plan_is_honoured_where_the_file_is_read(tmp_path: Path) -> None:
     path, out = network_file("mlperf-tiny-vww"), tmp_path / "planned.tflite"
     pytest.importorskip("tflite_micro")
-    assert main(["plan-tflite", str(path), str(out)]) == 0
+    assert main(["place", str(path), "--output", str(out)]) == 0
     assert offsets_of(path) == {} and set(offsets_of(out)) >= set(load(out).tensors)
     assert compile_model(path, CompileOptions(planner="tflm", original=True)).pool_bytes == 73_728
     planned = compile_model(out, CompileOptions(planner="tflm", original=True))
@@ -91,7 +91,7 @@ def test_the_plan_is_honoured_where_the_file_is_read(tmp_path: Path) -> None:
     }
     # A second plan takes the first one's place.
     again = tmp_path / "again.tflite"
-    assert main(["plan-tflite", str(out), str(again)]) == 0
+    assert main(["place", str(out), "--output", str(again)]) == 0
     assert offsets_of(again) == offsets_of(out)
 
 
@@ -114,7 +114,7 @@ def branches(path: Path) -> Path:
 def test_operators_run_in_a_better_order(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tflite_micro")
     path, out = branches(tmp_path / "in.tflite"), tmp_path / "out.tflite"
-    assert main(["plan-tflite", str(path), str(out)]) == 0
+    assert main(["place", str(path), "--output", str(out)]) == 0
     assert "operators in another order" in capfd.readouterr().out
     # Input and one wide tensor beside two narrow ones, not three wide ones.
     assert recorded_head(path, capfd) == 16 * 16 * (4 + 3 * 20)
@@ -125,7 +125,7 @@ def test_operators_run_in_a_better_order(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.tflite").write_bytes(b"nothing")
-    words = ["plan-tflite", str(tmp_path / "x.tflite"), str(tmp_path / "y.tflite")]
+    words = ["place", str(tmp_path / "x.tflite"), "--output", str(tmp_path / "y.tflite")]
     assert main(words) == 1
     assert "not a TensorFlow Lite file" in capsys.readouterr().err
     assert not (tmp_path / "y.tflite").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That `vmcu size` finds in a linked image what was linked into it."""
+"""That `vmcu inspect` finds in a linked image what was linked into it."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_refuses(
 
 def test_command(image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "size.json"
-    assert main(["size", str(image), "--json", str(file)]) == 0
+    assert main(["inspect", str(image), "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
     assert set(figures["parts"]) == {
         *("pool", "context", "weights", "tables", "kernels", "executor", "port")

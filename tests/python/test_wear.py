@@ -43,9 +43,16 @@ TABLE_5 = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what `vmcu wear` writes."""
+    """A folder with what `vmcu bench --wear` writes."""
     folder = tmp_path_factory.mktemp("wear")
-    wear = ["wear", "--json", str(folder / "wear.json"), "--pictures", str(folder / "pictures")]
+    wear = [
+        "bench",
+        "--wear",
+        "--json",
+        str(folder / "wear.json"),
+        "--pictures",
+        str(folder / "pictures"),
+    ]
     assert main(wear) == 0
     return folder
 
@@ -253,7 +260,7 @@ def test_every_tensor_is_written_once():
 def test_pool_of_a_model(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     model = network_file(name)
     target = tmp_path / "pool.json"
-    assert main(["wear", str(model), "--on", "virtual", "--json", str(target)]) == 0
+    assert main(["bench", "--wear", str(model), "--on", "virtual", "--json", str(target)]) == 0
     found = json.loads(target.read_text())
     writes = np.array(found["writes_per_inference"])
     plan = compile_model(model)
@@ -300,7 +307,7 @@ def test_a_hot_word_is_the_darkest_of_its_strip():
     ],
 )
 def test_usage(words: list[str]):
-    assert main(["wear", *words]) == 2
+    assert main(["bench", "--wear", *words]) == 2
 
 
 @EMULATOR
@@ -309,7 +316,7 @@ def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     shutil.copy(DIGITS, model)
     target = tmp_path / "wear.json"
     asked = ["--on", "qemu:m4", "--endurance", "1e6", "--rate", "2"]
-    assert main(["wear", str(model), *asked, "--json", str(target)]) == 0
+    assert main(["bench", "--wear", str(model), *asked, "--json", str(target)]) == 0
     assert "bytes of stack" in capsys.readouterr().out
     found = json.loads(target.read_text())
     measured = np.array(found["writes_per_inference"])
@@ -345,5 +352,5 @@ def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_a_target_that_counts_nothing(capsys: pytest.CaptureFixture[str]):
-    assert main(["wear", str(DIGITS), "--on", "host"]) == 1
+    assert main(["bench", "--wear", str(DIGITS), "--on", "host"]) == 1
     assert "choose one of: qemu" in capsys.readouterr().err
