@@ -21,6 +21,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_digits
+from vmcu_tools.oracle import exact_ort
 from vmcu_tools.quantize.calibration import quantize
 
 SIZE, CLASSES, TRAINED, EPOCHS, BATCH = 24, 10, 1200, 40, 50
@@ -190,7 +191,7 @@ def model(op: str, p: Arrays, steps: int = 8) -> onnx.ModelProto:
 
 
 def accuracy(path: Path, x: np.ndarray, y: np.ndarray) -> float:
-    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = exact_ort.session(ort, onnx.load(path), "ORT_ENABLE_EXTENDED")
     found = [session.run(None, {"x": image[:, None]})[0].argmax() for image in x]
     return float((np.array(found) == y).mean())
 

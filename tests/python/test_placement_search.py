@@ -311,7 +311,7 @@ def many(count: int, lifetime: float) -> Instance:
     ("lifetime", "seconds", "most"),
     [
         (50, 3.0, 1.5),
-        (20_000, 2.0, 1.1),
+        (20_000, 2.0, 1.5),
         pytest.param(20_000, 7.0, 1.1, marks=pytest.mark.slow),
     ],
 )
