@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-LIMIT, PRINTED = 15.0, 40
+# Compilers are cold in CI, and its cores may have half the speed of a quiet desk.
+LIMIT, PRINTED = 100.0, 40
 LIST = Path(__file__).with_name("slow_cases.txt")
 
 
