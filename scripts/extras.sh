@@ -32,6 +32,7 @@ use() {
 		"$vmcu" container sign "$OUT/container/digits.vmcu" --key "$OUT/key.pem"
 		;;
 	nas) "$OUT/$1/bin/python" -c 'import distributed' ;;
+	serial) "$OUT/$1/bin/python" -c 'import serial' ;;
 	*)
 		echo "no command here for the extra '$1'"
 		return 1

@@ -109,13 +109,12 @@ def _object(target: Target, source: Path) -> Path:
     runtime = paths.runtime()
     # The name, since a target may add flags of its own to every call of the compiler.
     flags = (target.name, target.toolchain.prefix, *target.all_flags)
-    digest = hashlib.sha256("\0".join((*flags, str(source.relative_to(runtime)))).encode())
+    digest = hashlib.sha256("\0".join((*flags, str(source))).encode())
     digest.update(_digest(runtime) + source.read_bytes())
     made = _store() / digest.hexdigest()[:32] / f"{source.stem}.o"
     if not made.exists():
         with tempfile.TemporaryDirectory(dir=_store()) as name:
-            # Paths would make another object of the same source in another folder.
-            target.gcc(["-c", f"-ffile-prefix-map={runtime}=vmcu", str(source)], Path(name))
+            target.gcc(["-c", str(source)], Path(name))
             made.parent.mkdir(exist_ok=True)
             # In one step, so that nobody links half an object.
             (Path(name) / made.name).replace(made)
