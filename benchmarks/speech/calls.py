@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from sound import sound, spectra
+from vmcu_tools.oracle import exact_ort
 
 Arrays = dict[str, np.ndarray]
 
@@ -42,7 +43,7 @@ def calibration(model: onnx.ModelProto, frames: np.ndarray) -> Arrays:
 
 def run(model: onnx.ModelProto, frames: np.ndarray) -> tuple[Arrays, np.ndarray]:
     """ONNX Runtime, call by call. Returns each input (calls, ...) and the first output."""
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = exact_ort.session(ort, model, "ORT_ENABLE_EXTENDED")
     first, *states = session.get_inputs()
     now = {one.name: np.zeros(one.shape, np.float32) for one in states}
     found: dict[str, list[np.ndarray]] = {one.name: [] for one in session.get_inputs()}

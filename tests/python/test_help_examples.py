@@ -117,6 +117,13 @@ def lacking(said: str) -> list[str]:
     return message[1].split(", ")
 
 
+def program(name: str) -> str | None:
+    """Its path. Not ccache in its place, which would need the program as well."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    paths = filter(None, (shutil.which(name, path=folder) for folder in folders))
+    return next((path for path in paths if Path(path).resolve().name != "ccache"), None)
+
+
 def is_here(name: str) -> bool:
     return bool(shutil.which(name) or importlib.util.find_spec(name.replace("-", "_")))
 
@@ -150,7 +157,7 @@ def test_a_hint_names_everything(line: str, folder: Path, tmp_path: Path) -> Non
     if absent := [name for name in needed if not is_here(name)]:
         pytest.skip(f"needs {', '.join(absent)}")
     for name in needed:
-        if found := shutil.which(name):
+        if found := program(name):
             stem = name.removesuffix("gcc")
             tools = Path(found).parent.glob(f"{stem}*") if stem else map(Path, COMPILER)
             for tool in tools:
