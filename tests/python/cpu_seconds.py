@@ -24,6 +24,12 @@ def allowed() -> dict[str, str]:
     return dict(lines)
 
 
+def short(case: str) -> str:
+    """A case with its file's name, without folders; its parameters may have slashes."""
+    file, _, test = case.partition("::")
+    return f"{Path(file).name}::{test}"
+
+
 def _now() -> float:
     parts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(part.ru_utime + part.ru_stime for part in parts)
@@ -50,7 +56,7 @@ class CpuSeconds:
         if call.when == "teardown":
             seconds = _now() - self.begun
             report.user_properties.append(("cpu_seconds", seconds))
-            name = item.nodeid.rpartition("/")[2]
+            name = short(item.nodeid)
             if seconds > LIMIT and not {name, name.partition("[")[0]} & set(self.allowed):
                 report.outcome = "failed"
                 report.longrepr = (
@@ -76,7 +82,7 @@ class CpuSeconds:
         terminalreporter.section(f"{total:,.0f} CPU s; the dearest of {len(self.spent):,} cases")
         for name, seconds in dearest:
             if seconds >= 1:
-                terminalreporter.write_line(f"{seconds:6.1f} {name.rpartition('/')[2]}")
+                terminalreporter.write_line(f"{seconds:6.1f} {short(name)}")
         if name := os.environ.get("VMCU_CASES_LIST"):
             Path(f"{name}.skipped").write_text("".join(self._skipped()))
             Path(f"{name}.json").write_text(json.dumps(self.spent))

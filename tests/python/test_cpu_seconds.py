@@ -10,7 +10,8 @@ pytest_plugins = ["pytester"]
 CASES = """
 import subprocess, sys, pytest
 
-def test_program():
+@pytest.mark.parametrize("path", ["a/b"])
+def test_program(path):
     subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 0.5: pass"])
 
 def test_cheap(): pass
@@ -30,12 +31,12 @@ def test_a_dear_case_fails_without_a_reason(
     monkeypatch.setattr(cpu_seconds, "LIMIT", 0.4)
     monkeypatch.setattr(cpu_seconds, "LIST", listed)
     monkeypatch.setenv("VMCU_CASES_LIST", str(pytester.path / "cases"))
-    left_out = f"import pytest\n{CASES[CASES.index('@') :]}"
+    left_out = f"import pytest\n{CASES[CASES.index('@pytest.mark.skip') :]}"
     pytester.makepyfile(test_bounds=CASES, test_none=left_out)
     result = pytester.inline_run("-p", "no:xdist", plugins=[cpu_seconds.CpuSeconds()])
     passed, skipped, failed = result.listoutcomes()
     names = [report.nodeid for report in failed]
-    assert names == ([] if reason else ["test_bounds.py::test_program"])
+    assert names == ([] if reason else ["test_bounds.py::test_program[a/b]"])
     lines = (pytester.path / "cases.skipped").read_text().splitlines()
     assert lines == ["1", "1\ttest_none.py"]
     assert len(skipped) == 2 and "test_bounds.py::test_cheap" in str(passed)
