@@ -98,7 +98,7 @@ def needs() -> Iterator[str]:
     yield "| `verify` of a stream | | | as `--on host` |\n"
     yield "| `bench` | | | gcc, and as `--on qemu:m4` |\n"
     yield "| `bench --wear` without a model | | | gcc |\n"
-    yield "| `run`, `verify` with `--board`, `bench --measure` | | | cmake, a Zephyr workspace |\n"
+    yield "| `--on zephyr:BOARD`, `bench --measure` | | | cmake, a Zephyr workspace |\n"
 
 
 def inserted(text: str) -> str:

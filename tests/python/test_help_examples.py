@@ -147,6 +147,11 @@ def test_they_run(
         assert cli.main(shlex.split(line)) == 0
 
 
+def test_a_board_of_a_workspace_has_its_compiler_named(folder: Path) -> None:
+    line = "bench kws.tflite --measure --on zephyr:native_sim"
+    assert lacking(without(folder, [line])[line][1]) == ["cmake", "gcc"]
+
+
 @pytest.mark.parametrize(
     "line",
     ("verify model.onnx --on qemu:m4 -n 1 --structured 0", "bench kws.tflite"),

@@ -39,7 +39,7 @@ def _machine(args: Namespace) -> str:
     """The machine that `vmcu run`, `verify` or `bench` runs a model on."""
     if args.command == "bench":
         usual = "host" if args.wear and args.model is None else DEFAULT
-        return f"zephyr:{args.board}" if args.measure else str(args.on or usual)
+        return str(args.on or (f"zephyr:{args.board}" if args.measure else usual))
     usual = "host" if is_container(args.model) else "virtual"
     if args.command == "verify" and not (args.on or usual == "host" or shutil.which("gcc")):
         from .models import check_options
