@@ -22,7 +22,7 @@ use() {
 	local vmcu=$OUT/$1/bin/vmcu
 
 	case $1 in
-	verify | oracle) "$vmcu" verify "$MODEL" --on virtual -n 2 ;;
+	verify) "$vmcu" verify "$MODEL" --on virtual -n 2 ;;
 	quantize) "$vmcu" quantize "$OUT/float.onnx" --calibration "$OUT/samples.npz" -o "$OUT/int8.onnx" ;;
 	solver) "$vmcu" place --graph "$OUT/graph.json" --solver highs --seconds 2 ;;
 	png) "$vmcu" build "$MODEL" -o "$OUT/png-out" --png "$OUT/plan.png" ;;
