@@ -197,6 +197,7 @@ def test_nothing_is_lost(shown: dict[str, tuple[str, list[str]]], name: str, wid
     assert not [line for line in tables(text) if cell_len(line) > width]
 
 
+LONG_NAME = f"{'a' * 16}…{'z' * 16}"
 PIPED = ["build --all", "inspect", "verify -n 1", "fit --ram 20K", "compare"]
 
 
@@ -223,6 +224,11 @@ def test_a_pipe_has_100_columns(
         (["a/Relu;b", "a/Relu;c"], ["a/Relu;b", "a/Relu;c"]),
         (["/0/Conv", "Identity", "model/add/add"], ["0/Conv", "Identity", "add/add"]),
         (["m/inverted_bottleneck/x/bn/Relu", "m/b"], ["inverted_bottleneck/x/bn", "m/b"]),
+        (["model/sequential", "x"], ["sequential", "x"]),
+        (
+            [f"{'a' * 20}{n}{'z' * 20}" for n in "bcd"],
+            [f"{LONG_NAME}{n}" for n in ("", "~2", "~3")],
+        ),
     ],
 )
 def test_names_of_converters(full: list[str], short: list[str]) -> None:
