@@ -13,6 +13,7 @@ import pytest
 from builders.any_core import PACKED, Core
 from builders.any_core import core as with_core
 from cpu_seconds import CpuSeconds
+from some_slow import SomeSlow
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -31,6 +32,8 @@ time.tzset()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
+    if seconds := os.environ.get("VMCU_DRAW"):
+        config.pluginmanager.register(SomeSlow(float(seconds)), "some-slow")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU seconds of each test case, its programs included: the dearest are printed, and a case over
-LIMIT fails unless slow_cases.txt names it with a reason. For ./test, what was skipped is listed."""
+LIMIT fails unless it is marked slow or slow_cases.txt names it with a reason. For ./test, what was
+skipped is listed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def short(case: str) -> str:
     return f"{Path(file).name}::{test}"
 
 
-def _now() -> float:
+def now() -> float:
+    """CPU seconds of this process and of the programs that it has run."""
     parts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(part.ru_utime + part.ru_stime for part in parts)
 
@@ -47,17 +49,18 @@ class CpuSeconds:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.begun = _now()
+        self.begun = now()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
         report = yield
         if call.when == "teardown":
-            seconds = _now() - self.begun
+            seconds = now() - self.begun
             report.user_properties.append(("cpu_seconds", seconds))
             name = short(item.nodeid)
-            if seconds > LIMIT and not {name, name.partition("[")[0]} & set(self.allowed):
+            bound = seconds > LIMIT and item.get_closest_marker("slow") is None
+            if bound and not {name, name.partition("[")[0]} & set(self.allowed):
                 report.outcome = "failed"
                 report.longrepr = (
                     f"{seconds:.0f} CPU s, more than {LIMIT:.0f}: make the case cheaper, mark it "
