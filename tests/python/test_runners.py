@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -210,6 +211,27 @@ def test_sources_of_all_that_objects_define_are_known(name: str, pattern: str) -
             "\n"
         ):
             assert not line or source in known[line.split()[-1]], line
+
+
+# These two cannot be combined.
+@pytest.mark.parametrize("left_out", ["-DVMCU_STREAMS", "-DVMCU_EXTERNAL_WEIGHTS"])
+@pytest.mark.parametrize("loads", [False, True])
+def test_kernels_do_not_depend_on_what_runs_them(left_out: str, loads: bool) -> None:
+    """The compiler reads the same with and without, apart from structs that no kernel uses."""
+    target = compiled("host")
+    target = target.loading() if loads else target
+    more = archive._BESIDE_KERNELS - {left_out, "-DVMCU_EXTERNAL_WEIGHTS" if loads else ""}
+    runtime, texts = paths.runtime(), []
+    kernels = [
+        one for one in archive._sources(runtime, False) if runtime / "kernels" in one.parents
+    ]
+    for one in (target, replace(target, flags=(*target.flags, *sorted(more)))):
+        assert one.without(archive._BESIDE_KERNELS) == target
+        command = [one.toolchain.compiler, *one.all_flags, *one.include_flags(), "-E", "-P"]
+        done = subprocess.run([*command, *kernels], capture_output=True, text=True, check=True)
+        structs = r"struct vmcu_(model|stream|chunk) \{.*?\n\};\n?"
+        texts.append(re.sub(structs, "", done.stdout, flags=re.DOTALL))
+    assert texts[0] == texts[1] and texts[0].count("struct vmcu_layer {") > 20
 
 
 def test_an_image_has_what_the_whole_runtime_gives_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,14 @@ from .. import paths
 # A function or a table at the begin of a line, and a symbol of assembly.
 _DEFINED = re.compile(r"^(?:[^\s#*/].*?\b|\s*\.global )(vmcu_\w+)(?:\(|\[| =|$)", re.M)
 _WORD = re.compile(r"\bvmcu_\w+")
+# Change what runs layers and loads models. Kernels are the same without, and compiled once for all.
+_BESIDE_KERNELS = frozenset(
+    f"-DVMCU_{name}"
+    for name in (
+        *("STREAMS", "EXTERNAL_WEIGHTS", "PROFILE", "HOOKS", "POOL_GUARD"),
+        *("CONTAINER_SIGNED", "CONTAINER_REPLAY", "ONLINE_PLANNER"),
+    )
+)
 
 
 class Tools(Protocol):
@@ -35,13 +43,12 @@ class Target(Protocol):
 
     def __hash__(self) -> int: ...
     @property
-    def name(self) -> str: ...
-    @property
     def toolchain(self) -> Tools: ...
     @property
     def container(self) -> bool: ...
     @property
     def all_flags(self) -> tuple[str, ...]: ...
+    def without(self, flags: Collection[str]) -> Target: ...
     def gcc(self, arguments: Sequence[str], folder: Path) -> None: ...
 
 
@@ -107,8 +114,10 @@ def _compiled(target: Target, sources: Iterable[Path]) -> list[Path]:
 @functools.cache
 def _object(target: Target, source: Path) -> Path:
     runtime = paths.runtime()
-    # The name, since a target may add flags of its own to every call of the compiler.
-    flags = (target.name, target.toolchain.prefix, *target.all_flags)
+    if runtime / "kernels" in source.parents:
+        target = target.without(_BESIDE_KERNELS)
+    # The class, since it may add flags of its own to every call of the compiler.
+    flags = (type(target).__name__, target.toolchain.prefix, *target.all_flags)
     digest = hashlib.sha256("\0".join((*flags, str(source))).encode())
     digest.update(_digest(runtime) + source.read_bytes())
     made = _store() / digest.hexdigest()[:32] / f"{source.stem}.o"

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -192,6 +192,10 @@ class CompiledRunner(ABC):
         """The target with those flags that are wanted."""
         defines = tuple(define for define, needed in wanted.items() if needed)
         return replace(self, flags=(*self.flags, *defines)) if defines else self
+
+    def without(self: RunnerT, flags: Collection[str]) -> RunnerT:
+        """The target without those of its flags."""
+        return replace(self, flags=tuple(flag for flag in self.flags if flag not in flags))
 
     def loading(self: RunnerT) -> RunnerT:
         """The target that loads models from containers."""
