@@ -41,7 +41,7 @@ ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
-    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
+    *("-std=c99", "-O2", "-g1", "-Wall", "-Wextra", "-Werror"),
     *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
 
