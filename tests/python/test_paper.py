@@ -50,7 +50,7 @@ def test_the_page_of_papers_has_the_figures_of_the_tables() -> None:
     results = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
     papers = (run.ROOT / "doc" / "papers.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in papers.splitlines() if run.command("") in line]
-    for claim, _, here, where, _ in rows:
+    for claim, here, _, where, _ in rows:
         name = where.partition(run.command(""))[2].rstrip("`")
         block = results.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
         for number in re.findall(r"[\d,]*\d[.,]\d+", here):
