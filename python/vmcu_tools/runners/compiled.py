@@ -218,7 +218,9 @@ class CompiledRunner(ABC):
         write(files, folder)
         model = [folder / file for file in files if file.endswith(".c")]
         loaded = ["-DIMAGE_CONTAINER"] if self.container else []
+        # -g: with what is in a context, for wear/traces.py.
         defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}", *loaded]
+        defines.append("-g")
         parts = [IMAGE / "main.c", *self.sources(), *model]
         if values is not None:
             defines.append(f"-DIMAGE_VALUES={values}")
