@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -250,10 +250,11 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
 }
 
 
-def random_layers(kind: str, count: int, seed: int) -> Graph:
-    """`count` independent layers of one kind in one graph, so that one image runs them all."""
+def random_layers(kinds: str | Sequence[str], count: int, seed: int) -> Graph:
+    """`count` independent layers of each kind in one graph, so that one image runs them all."""
     builder = Builder(np.random.default_rng(seed))
-    outputs = [LAYERS[kind](builder).name for _ in range(count)]
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    outputs = [LAYERS[kind](builder).name for kind in kinds for _ in range(count)]
     return builder.graph(outputs)
 
 

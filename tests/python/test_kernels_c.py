@@ -36,8 +36,26 @@ from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners import compiled
 
 HOST, M55 = "host:sanitize", "qemu:m55"
-BATCH = 80
+# Layers of a kind that one image takes, and their inputs: it has 255 at most.
+BATCH, INPUTS = 60, 4
 BOARD_CASES = max(60, CASES // 20)
+
+
+def groups() -> list[tuple[str, ...]]:
+    """Kinds of layers that one image takes together."""
+    found: list[list[str]] = []
+    left = 0
+    for kind in LAYERS:
+        inputs = -(-len(random_layers(kind, 40, seed=3).inputs) // 40)
+        if inputs > left:
+            found.append([])
+            left = INPUTS
+        found[-1].append(kind)
+        left -= inputs
+    return [tuple(kinds) for kinds in found]
+
+
+OF_KINDS = pytest.mark.parametrize("kinds", groups(), ids="+".join)
 
 
 def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndarray]]) -> None:
@@ -51,7 +69,7 @@ def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndar
 
 
 def batches(cases: int) -> list[tuple[int, int]]:
-    """As many layers as one image takes: (seed, count)."""
+    """As many layers of a kind as one image takes: (seed, count)."""
     return [(seed, min(BATCH, cases - at)) for seed, at in enumerate(range(0, cases, BATCH))]
 
 
@@ -61,21 +79,21 @@ def laid_out(graph: Graph, target: str) -> Graph:
     return replace(graph, target=getattr(machine, "family", None) or graph.target)
 
 
-def expect_random_layers(kind: str, batch: tuple[int, int], target: str) -> None:
-    graph = laid_out(random_layers(kind, batch[1], seed=100 + batch[0]), target)
+def expect_random_layers(kinds: tuple[str, ...], batch: tuple[int, int], target: str) -> None:
+    graph = laid_out(random_layers(kinds, batch[1], seed=100 + batch[0]), target)
     expect_reference(disjoint(graph), target, [random_inputs(graph, batch[0])])
 
 
 @pytest.mark.parametrize("batch", batches(CASES), ids=str)
-@pytest.mark.parametrize("kind", LAYERS)
-def test_host(kind: str, batch: tuple[int, int]) -> None:
-    expect_random_layers(kind, batch, HOST)
+@OF_KINDS
+def test_host(kinds: tuple[str, ...], batch: tuple[int, int]) -> None:
+    expect_random_layers(kinds, batch, HOST)
 
 
 @pytest.mark.parametrize("batch", batches(BOARD_CASES), ids=str)
-@pytest.mark.parametrize("kind", LAYERS)
-def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
-    expect_random_layers(kind, batch, "qemu:m4")
+@OF_KINDS
+def test_qemu_m4(kinds: tuple[str, ...], batch: tuple[int, int]) -> None:
+    expect_random_layers(kinds, batch, "qemu:m4")
 
 
 # qemu:m7 and qemu:m33 run what qemu:m4 runs.
@@ -86,9 +104,9 @@ SAME = [pytest.param(board, 20, marks=pytest.mark.slow) for board in ("qemu:m7",
     ("board", "cases"),
     [("qemu:m0", 20), ("qemu:m3", 40), ("qemu:rv32", 30), (M55, 60), *SAME],
 )
-@pytest.mark.parametrize("kind", LAYERS)
-def test_board(kind: str, board: str, cases: int) -> None:
-    expect_random_layers(kind, (1, cases), board)
+@OF_KINDS
+def test_board(kinds: tuple[str, ...], board: str, cases: int) -> None:
+    expect_random_layers(kinds, (1, cases), board)
 
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
@@ -181,10 +199,10 @@ def test_accumulators_wrap(kind: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m4", "qemu:rv32", M55])
-@pytest.mark.parametrize("kind", LAYERS)
-def test_output_on_top_of_input(kind: str, target: str) -> None:
+@OF_KINDS
+def test_output_on_top_of_input(kinds: tuple[str, ...], target: str) -> None:
     """The kernels keep to the order of access that the planner relies on."""
-    graph = laid_out(random_layers(kind, 40, seed=3), target)
+    graph = laid_out(random_layers(kinds, 40, seed=3), target)
     expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
 
 
@@ -210,7 +228,7 @@ def test_one_byte_nearer_is_too_near(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", [HOST, M55])
-@pytest.mark.parametrize("kind", LAYERS)
-def test_input_around_the_pools_end(kind: str, target: str) -> None:
-    graph = laid_out(with_copies(random_layers(kind, 30, seed=4)), target)
+@OF_KINDS
+def test_input_around_the_pools_end(kinds: tuple[str, ...], target: str) -> None:
+    graph = laid_out(with_copies(random_layers(kinds, 30, seed=4)), target)
     expect_reference(wrapped(graph, seed=4), target, [random_inputs(graph, 0)])
