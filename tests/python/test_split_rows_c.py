@@ -39,7 +39,7 @@ def pair(seed: int, window: Window, kind: str) -> Graph:
 )
 def test_windows_over_rows_that_are_split(kind: str, taps: int, stride: int) -> None:
     split = 0
-    for number, (pad, tile) in enumerate(itertools.product((0, taps // 2), (16, 32))):
+    for number, (pad, tile) in enumerate(((0, 32), (taps // 2, 16))):
         window = Window((taps, taps), (stride, stride), pad=(pad,) * 4)
         plan = whole_network(pair(number, window, kind), tile, True)
         rings = [place.ring for place in plan.placements.values()]
