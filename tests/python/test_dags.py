@@ -23,6 +23,7 @@ from vmcu_tools.planner.registry import make_plan
 from scripts import script
 
 COUNT = 30
+SEEDS = range(0, COUNT, 2)
 # For the default planner: of a few sizes, and large ones that take it long.
 SOME = [0, 5, 12, 17, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (22, 26, 29))]
 MODEL_NAMES = [
@@ -70,22 +71,22 @@ def test_nothing_is_fragmented() -> None:
     """MODeL's measure is the peak of whole tensors in the best order; with overlap the bound is
     lower still, and nearly always reached."""
     gaps = []
-    for seed in range(COUNT):
+    for seed in SEEDS:
         assert 20 <= len(dag(seed).tensors) <= 64
         plan = single_plan(seed)
         assert plan.pool_bytes <= best_peak(seed), seed
         gaps.append(gap(plan) / plan.pool_bytes)
-    assert sum(share == 0 for share in gaps) >= 0.8 * COUNT
+    assert sum(share == 0 for share in gaps) >= 0.8 * len(gaps)
     assert max(gaps) < 0.1
 
 
 def test_order_and_placement_save_where_order_matters() -> None:
     saved = []
-    for seed in range(COUNT):
+    for seed in SEEDS:
         if best_peak(seed) < live_peak(dag(seed)):
             greedy = tflm.original(dag(seed)).pool_bytes
             saved.append(1 - single_plan(seed).pool_bytes / greedy)
-    assert len(saved) >= COUNT / 2
+    assert len(saved) >= len(SEEDS) / 2
     assert sum(saved) / len(saved) >= 0.2
 
 

@@ -183,5 +183,5 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     assert main(["run", model, "--input", "elsewhere"]) == 1
-    assert "0 inputs given" in capsys.readouterr().err
+    assert "elsewhere: no such file" in capsys.readouterr().err
     assert main(["verify", model, "--on", "host", "--external-input", "-n", "1"]) == 0

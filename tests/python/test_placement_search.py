@@ -318,10 +318,14 @@ def many(count: int, lifetime: float) -> Instance:
 def test_the_clock_is_kept_however_many_buffers(
     monkeypatch: pytest.MonkeyPatch, lifetime: float, seconds: float, most: float
 ) -> None:
-    """In seconds of this process, so that other load does not count."""
+    """In seconds of this process, so that other load does not count; what a search does before it
+    looks at the clock, in those that one placement takes on this computer."""
     monkeypatch.setattr(time, "monotonic", time.process_time)
     problem = many(60_000, lifetime)
-    with at_most(1.1 * seconds + 1):
+    start = time.process_time()
+    best_fit(problem.buffers)
+    once = time.process_time() - start
+    with at_most(1.1 * seconds + 5 * once):
         placement = place(problem, seconds=seconds, workers=1)
     assert check(problem, placement.offsets) == placement.height < most * placement.bound
 
