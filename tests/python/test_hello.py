@@ -96,7 +96,12 @@ def linked(board: QemuRunner, level: str, generated: Path, folder: Path) -> Path
 
 # prj.conf compiles for size, with one requantiser; cores with an FPU keep the bound at -O2 too.
 @pytest.mark.parametrize(
-    ("name", "level"), [("qemu:m3", "-Os"), ("qemu:m4", "-Os"), ("qemu:m4", "-O2")]
+    ("name", "level"),
+    [
+        ("qemu:m3", "-Os"),
+        pytest.param("qemu:m4", "-Os", marks=pytest.mark.slow),
+        ("qemu:m4", "-O2"),
+    ],
 )
 def test_the_library_is_small(generated: Path, name: str, level: str, tmp_path: Path) -> None:
     if shutil.which(ARM.prefix + "gcc") is None:
