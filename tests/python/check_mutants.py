@@ -69,6 +69,15 @@ DIRECTED = (
     (r"(\.scale = )\w+", r"\1 0.5f"),
     (r"(\.zero_point = )[^,]+", r"\1 77"),
     (r"(\.rows = )\d+", r"\1 99"),
+    (r"(\.height = )\d+", r"\1 77"),
+    (r"(\.tensor = )\d+", r"\1 0"),
+    (r"(\.tensor = )\d+", r"\1 99"),
+    (r"(_layer_inputs\[\] = \{\n\t)\d+", r"\1 1"),
+    (r"(_schedule\[\] = \{\n\t)\d+", r"\1 60"),
+    (r"(\.(?:streamed|elsewhere) = )\w+", r"\1 5"),
+    (r"(\.tensor_count = )\d+", r"\1 1"),
+    (r"(0x\w+, 0x\w+, )0x\w+(?=, 0x)", r"\1 0x123"),
+    (r"(\.inputs = &)\w+", r"\1model_layers"),
     (r"(\.base = )\d+", r"\1 99996"),
     (r"(\.columns = )\d+", r"\1 1"),
     (r"(\.kernel = )\w+", r"\1vmcu_reshape"),
@@ -111,7 +120,8 @@ def moved(one: Plan) -> Iterator[Files]:
     """What stages keep in the pool, each where something else is, or next to it."""
     text = tables(one)[f"{MODEL_NAME}.c"]
     places = {int(place) for place in re.findall(r"\.(?:progress|scratch) = (\d+)", text)}
-    for place in sorted({p + step for p in places for step in (-4, 0, 1, 2, 4, 8)}):
+    near = {place + step for place in places for step in (-4, 0, 1, 2, 4, 8)}
+    for place in sorted(near | {one.pool_bytes - 4}):
         if place >= 0:
             yield from edited(r"\.(progress|scratch) = \d+", rf".\1 = {place}", one)
 
@@ -230,6 +240,7 @@ def aimed(one: Plan) -> Iterator[tuple[Files, Plan]]:
     ways += [pooled(one), across(one)] if one.regions else []
     if one.rotation is not None:
         ways.append(edited(r"(\.step = )\d+", rf"\1 {one.rotation.step + one.pool_bytes}", one))
+        ways.append(iter([with_pool(tables(one), one.ram_bytes - 4)]))
     for files in itertools.chain(*ways, phased(one), split(one), moved(one), overtaken(one)):
         yield files, one
 
@@ -248,7 +259,7 @@ def mutants() -> Iterator[tuple[Files, Plan]]:
         yield files, variables
     for files in endless(computed):
         yield files, computed
-    few = (*range(ONE_POOL, ONE_POOL + 3), *range(6))
+    few = (*range(ONE_POOL, ONE_POOL + 3), *range(5), 9)
     for number in few:
         yield from aimed(plan(number))
     rng = np.random.default_rng(int(os.environ.get("VMCU_SEED", "1")))
