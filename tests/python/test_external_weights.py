@@ -140,7 +140,7 @@ def test_faults(tmp_path: Path) -> None:
     write(emit(plan, "net").all_files, tmp_path)
     target = device.host(("-DVMCU_EXTERNAL_WEIGHTS",), False)
     program = tmp_path / "program"
-    files = (SOURCE, tmp_path / "net.c", target.archive())
+    files = (SOURCE, tmp_path / "net.c", target.archive((SOURCE, tmp_path / "net.c")))
     options = ('-DMODEL_HEADER="net.h"', f"-I{tmp_path}", "-pthread")
     target.gcc([*options, *map(str, files), "-o", str(program)], tmp_path)
     done = subprocess.run([program, tmp_path / "net.weights.bin"], capture_output=True, check=False)

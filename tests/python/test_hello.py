@@ -52,7 +52,8 @@ def test_prints_what_the_sample_expects(generated: Path) -> None:
         pytest.skip("not installed: gcc")
     host = runners.get("host")
     program = generated / "hello"
-    sources = [HELLO / "src" / "main.c", generated / "hello.c", host.archive()]
+    sources = [HELLO / "src" / "main.c", generated / "hello.c"]
+    sources.append(host.archive(sources))
     flags = ["-Wconversion", f"-I{generated}"]
     host.gcc([*flags, *map(str, sources), "-o", str(program)], generated)
     done = subprocess.run([program], check=True, capture_output=True, text=True)

@@ -64,7 +64,8 @@ def run_here(application: Path, name: str, model: Path, folder: Path, hop: int =
     host = runners.get("host:sanitize").suited(compile_model(model, CompileOptions(hop=hop)))
     words = ["build", str(model), "-o", str(folder), "--name", name]
     assert main([*words, "--hop", str(hop)] if hop else words) == 0
-    sources = [application / "src" / "main.c", folder / f"{name}.c", host.archive()]
+    sources = [application / "src" / "main.c", folder / f"{name}.c"]
+    sources.append(host.archive(sources))
     flags = ["-Wconversion", f"-I{folder}", "-o", str(folder / "program")]
     host.gcc([*map(str, sources), *flags], folder)
     done = subprocess.run([folder / "program"], check=True, capture_output=True, text=True)
