@@ -227,6 +227,7 @@ def test_members_that_tables_leave_out_are_zero() -> None:
 
 @pytest.mark.usefixtures("kernels_run_once")
 def test_each_check_has_a_mutant_that_only_it_catches() -> None:
+    """It proves a thousand damaged tables, which takes long."""
     known = checks()
     wanting = {one for one in known.values() if not any(text in one.text for text in STAY)}
     for files, one in mutants():

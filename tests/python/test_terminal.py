@@ -112,7 +112,8 @@ def prepare(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
-    """By command, the piped output and that on a terminal."""
+    """By command, the piped output and that on a terminal. `bench` compiles images, which takes
+    long."""
     folder = tmp_path_factory.mktemp("terminal")
     prepare(folder)
     asked = folder / "commands.json"
