@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands on this process's own terminal at several widths: `terminal_widths.py FILE` with
-JSON of {"widths": [...], "commands": [[...], ...]}. It writes what they print into a pipe to
+"""Runs commands on this process's own terminal of a width: `terminal_widths.py FILE` with
+JSON of {"width": N, "commands": [[...], ...]}. It writes what they print into a pipe to
 stderr."""
 
 from __future__ import annotations
@@ -25,22 +25,32 @@ from vmcu_tools.wear import paper, tasks, traces
 MARK = "\f"
 
 
+def key_of(word: object) -> object:
+    """A word itself, the number of an object such as a plan, which has no hash."""
+    try:
+        hash(word)
+    except TypeError:
+        return id(word)
+    return word
+
+
 def once(module: object, name: str) -> None:
     """Keeps the results of a slow function: reports are what is looked at here."""
-    found: dict[str, object] = {}
+    found: dict[tuple[object, ...], tuple[object, ...]] = {}
     slow = getattr(module, name)
 
     @functools.wraps(slow)
     def kept(*words: object, **named: object) -> object:
-        key = repr((words, named))
+        key = tuple(key_of(word) for word in (*words, *named.items()))
         if key not in found:
-            found[key] = slow(*words, **named)
-        return found[key]
+            # The words stay, so that no other object gets the number of one of them.
+            found[key] = words, named, slow(*words, **named)
+        return found[key][-1]
 
     setattr(module, name, kept)
 
 
-def main(widths: list[int], commands: list[list[str]]) -> None:
+def main(width: int, commands: list[list[str]]) -> None:
     terminal.PIPE_COLUMNS = 1_000_000
     tasks.CNN_JOBS = 1000
     paper.dsp = functools.partial(paper.dsp, ticks=20_000)
@@ -55,13 +65,12 @@ def main(widths: list[int], commands: list[list[str]]) -> None:
         with contextlib.redirect_stdout(piped):
             cli.main(words)
         print(MARK + piped.getvalue(), end="", file=sys.stderr)
-        for width in widths:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-            print(MARK, end="")
-            cli.main(words)
-            sys.stdout.flush()
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+        print(MARK, end="")
+        cli.main(words)
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
     asked = json.loads(Path(sys.argv[1]).read_text())
-    main(asked["widths"], asked["commands"])
+    main(asked["width"], asked["commands"])

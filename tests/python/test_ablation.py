@@ -38,8 +38,8 @@ def cell(table: str, technique: str, case: str) -> str:
     ("technique", "case"),
     [
         ("execution order", "GRU, 16 steps"),
-        ("order of whole tensors", "GRU, 16 steps"),
-        ("fused stages", "GhostNet, BlazeFace"),
+        pytest.param("order of whole tensors", "GRU, 16 steps", marks=pytest.mark.slow),
+        pytest.param("fused stages", "GhostNet, BlazeFace", marks=pytest.mark.slow),
         ("in-place alias in stages", "GhostNet, BlazeFace"),
     ],
 )

@@ -20,11 +20,9 @@ from vmcu_tools.bench.boards import known
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.flash import ART
 from vmcu_tools.bench.flash import BOARDS as PARTS
-from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
-from vmcu_tools.bench.timing import TIMINGS, timing_of
+from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.cores.instructions import Instruction, Spent
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
@@ -36,8 +34,7 @@ from vmcu_tools.report.costs import print_bench
 from vmcu_tools.report.terminal import console
 from vmcu_tools.runners import RUNNERS, counting
 from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
-from vmcu_tools.runners.qemu import QemuRunner
+from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
 from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.runners.zephyr import Measured
@@ -49,120 +46,14 @@ MISSING = [
 ]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
-BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:m55")
+HELLO = str(paths.root() / "samples" / "hello" / "hello.onnx")
+ON_PICO = ["hello.onnx", "--board", "rpi_pico2"]
 SMALL = kernels.Case("small", "conv", 4, 5, 6, 3)
-
-# Two instructions before the loop, five in it, four behind it, of which one does nothing.
-COUNTED = """
-    .syntax unified
-    .thumb
-    .global counted
-    .type counted, %function
-counted:
-    push {r4, r5, lr}
-    ldr r2, =0x12345678
-1:  ldm r1, {r3, r4, r5}
-    strh r3, [r1]
-    ldrd r4, r5, [r1]
-    subs r0, #1
-    bne 1b
-    cmp r0, #1
-    it eq
-    ldreq r3, [r1]
-    pop {r4, r5, pc}
-    .size counted, . - counted
-    .pool
-"""
-# Five instructions in the loop, two behind it.
-COUNTED_RISCV = """
-    .global counted
-    .type counted, %function
-counted:
-1:  lw a2, 0(a1)
-    lhu a3, 4(a1)
-    sb a3, 8(a1)
-    addi a0, a0, -1
-    bnez a0, 1b
-    sw a0, 0(a1)
-    ret
-    .size counted, . - counted
-"""
-# The first one as far as ARMv6-M has it.
-COUNTED_V6M = """
-    .syntax unified
-    .thumb
-    .global counted
-    .type counted, %function
-counted:
-    push {r4, r5, lr}
-    ldr r2, =0x12345678
-1:  ldm r1!, {r3, r4, r5}
-    subs r1, #12
-    strh r3, [r1]
-    ldr r4, [r1]
-    muls r4, r4, r5
-    subs r0, #1
-    bne 1b
-    bl 2f
-    pop {r4, r5, pc}
-2:  bx lr
-    .size counted, . - counted
-    .pool
-"""
-MAIN = """
-#include <stdint.h>
-void counted(uint32_t rounds, uint32_t *words);
-int main(void)
-{
-	uint32_t words[3] = {0};
-
-	counted(ROUNDS, words);
-	words[0] += 1U;
-	return 0;
-}
-"""
 
 
 @pytest.fixture(scope="module")
 def small() -> BenchReport:
     return bench(make_plan(kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
-
-
-def count_assembly(
-    name: str, folder: Path, rounds: int, code: str = COUNTED
-) -> tuple[Counts, Spent | None]:
-    (folder / "counted.S").write_text(code)
-    (folder / "main.c").write_text(MAIN)
-    image = folder / "image.elf"
-    target = board(name)
-    sources = [folder / "main.c", folder / "counted.S", *target.sources()]
-    arguments = [f"-DROUNDS={rounds}", *map(str, sources), *target.link_flags()]
-    target.gcc([*arguments, "-o", str(image)], folder)
-    entry = counting.Elf(image).find("counted")
-    assert entry is not None
-    counter = CountingRunner.of(target, Markers((entry.address,)))
-    counts = counter.count(folder, lambda t: t._start(image))[1][0]
-    cycles = cycles_of(target, image, blocks_of(folder), 1)
-    return counts, None if cycles is None else cycles[0]
-
-
-@pytest.mark.parametrize("name", BOARDS)
-@pytest.mark.parametrize("rounds", [1, 10, 1000])
-def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -> None:
-    assert count_assembly(name, tmp_path, rounds)[0] == Counts(
-        calls=1,
-        instructions=2 + 5 * rounds + 4,
-        loads_ram=5 * rounds + 3,
-        loads_flash=1,
-        stores=3 + rounds,
-    )
-
-
-@pytest.mark.parametrize("rounds", [1, 1000])
-def test_riscv_counts_are_those_made_by_hand(rounds: int, tmp_path: Path) -> None:
-    found = count_assembly("qemu:rv32", tmp_path, rounds, COUNTED_RISCV)
-    expected = Counts(calls=1, instructions=5 * rounds + 2, loads_ram=2 * rounds, stores=rounds + 1)
-    assert found == (expected, None)
 
 
 def test_bench_without_cycles() -> None:
@@ -174,73 +65,17 @@ def test_bench_without_cycles() -> None:
     assert "instructions only" in report.timing
 
 
-@pytest.mark.parametrize("rounds", [1, 10, 1000])
-def test_cycles_are_those_added_up_by_hand(rounds: int, tmp_path: Path) -> None:
-    # PUSH of three; LDR, LDM of three, LDRD, LDR, POP of three, one more each than registers; a
-    # branch taken adds one and a half, at the end of each round but the last, and to return.
-    assert count_assembly("qemu:m4", tmp_path, rounds)[1] == Spent(
-        arithmetic=1 * rounds + 2,
-        loads=2 + (4 + 3) * rounds + 2 + 4,
-        stores=4 + 1 * rounds,
-        branches=1 * rounds + 1.5 * rounds,
-    )
-
-
-COUNTED_BOARDS = [
-    b.name for b in RUNNERS.values() if isinstance(b, QemuRunner) and b.pointer_bytes == 4
-]
-
-
-@pytest.mark.parametrize("rounds", [1, 1000])
-def test_cycles_of_a_cortex_m0(rounds: int, tmp_path: Path) -> None:
-    # Loads and stores take two; a branch taken adds one, BL and a POP that returns one more.
-    assert count_assembly("qemu:m0", tmp_path, rounds, COUNTED_V6M)[1] == Spent(
-        arithmetic=3 * rounds,
-        loads=2 + (4 + 2) * rounds + 5,
-        stores=4 + 2 * rounds,
-        branches=(1 + 1) * rounds - 1 + (2 + 1) + (1 + 1) + 1,
-    )
-
-
-@pytest.mark.parametrize("name", COUNTED_BOARDS)
-def test_rules_are_those_of_the_core(name: str) -> None:
-    timing = timing_of(board(name))
-    assert (timing is None) == (name in ("qemu:m55", "qemu:rv32"))
-    if timing is not None:
-        core = timing.core.replace("Cortex-M", "cortex-m").replace("+", "plus")
-        assert board(name).core == core
-
-
-def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--flash-wait", "5"]) == 1
-    assert "name one" in capsys.readouterr().err
-    assert main(["bench", "--flash-wait", "-1"]) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--board", "nucleo_l4r5zi"], "name one"),
+        (["--flash-wait", "5"], "name one"),
         (["hello.onnx", "--measure"], "add --board NAME, which"),
         (["hello.onnx", "--on", "zephyr:b"], "add --measure"),
         (["hello.onnx", "--serial", "/dev/null"], "add --measure"),
-        (
-            ["hello.onnx", "--board", "rpi_pico2", "--measure", "--flash-wait", "1"],
-            "cannot be combined with --measure",
-        ),
+        ([*ON_PICO, "--measure", "--flash-wait", "1"], "cannot be combined with --measure"),
         (["hello.onnx", "--flash-bus", "qspi:40MB/s"], "add --board NAME"),
-        (
-            [
-                "hello.onnx",
-                "--board",
-                "rpi_pico2",
-                "--flash-bus",
-                "qspi:40MB/s",
-                "--flash-wait",
-                "1",
-            ],
-            "leave out --flash-wait",
-        ),
+        ([*ON_PICO, "--flash-bus", "qspi:40MB/s", "--flash-wait", "1"], "leave out --flash-wait"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -250,34 +85,37 @@ def test_options_that_do_not_go_together(
     assert said in capsys.readouterr().err
 
 
+def benched(tmp_path: Path, *words: str) -> dict[str, Any]:
+    """The figures that `vmcu bench` writes of samples/hello."""
+    assert main(["bench", HELLO, *words, "--json", str(tmp_path / "out.json")]) == 0
+    return json.loads((tmp_path / "out.json").read_text())  # type: ignore[no-any-return]
+
+
 def test_a_board_takes_its_cycles_at_its_clock(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same as with its wait states given by hand; another clock or flash would be seen."""
-    hello, there = str(paths.root() / "samples" / "hello" / "hello.onnx"), tmp_path / "there.json"
-    assert main(["bench", hello, "--board", "nucleo_l4r5zi/stm32l4r5xx", "--json", str(there)]) == 0
+    there = benched(tmp_path, "--board", "nucleo_l4r5zi/stm32l4r5xx")
     assert "ms at 80 MHz on nucleo_l4r5zi: model, not measured" in (
         " ".join(capsys.readouterr().out.split())
     )
-    assert main(["bench", hello, "--flash-wait", "3", "--json", str(tmp_path / "here.json")]) == 0
-    board, counted = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("there", "here"))
-    assert board["cycles"] == counted["cycles"] > 0
-    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 80e3, abs=6e-4)
-    assert counted["time"] is None
+    here = benched(tmp_path, "--flash-wait", "3")
+    assert there["cycles"] == here["cycles"] > 0 and here["time"] is None
+    assert there["time"]["milliseconds"] == pytest.approx(here["cycles"] / 80e3, abs=6e-4)
 
 
 @pytest.mark.parametrize(
     "text", ["qspi", "qspi:40", "qspi:0MB/s", "qspi:4MB/s,cache", "qspi:4MB/s,way=2", ":4MB/s"]
 )
 def test_what_is_no_serial_flash(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "hello.onnx", "--board", "rpi_pico2", "--flash-bus", text]) == 2
+    assert main(["bench", *ON_PICO, "--flash-bus", text]) == 2
     assert "is no serial flash; write for example" in capsys.readouterr().err
+    assert main(["bench", "--flash-wait", "-1"]) == 2
 
 
 @pytest.mark.parametrize("size", ["16K,line=8", "64K,line=32"])
 def test_a_cache_of_serial_flash_has_an_end(size: str, capsys: pytest.CaptureFixture[str]) -> None:
-    digits = paths.root() / "samples" / "digits" / "digits.onnx"
-    words = ["bench", str(digits), "--board", "rpi_pico2", "--flash-bus"]
+    words = ["bench", HELLO, *ON_PICO[1:], "--flash-bus"]
     assert main([*words, f"qspi:40MB/s,cache={size}"]) == 0
     assert main([*words, f"qspi:40MB/s,cache={size.replace('K', '.5K')}"]) == 2
     assert "a cache has at most 2,048 lines here" in capsys.readouterr().err
@@ -286,13 +124,10 @@ def test_a_cache_of_serial_flash_has_an_end(size: str, capsys: pytest.CaptureFix
 def test_serial_flash_takes_the_time_of_its_reads(tmp_path: Path) -> None:
     """Each line that is missed is a read of its bytes and those before its data, at the bus's
     rate; a larger cache misses no more, and code reads at least its own bytes once."""
-    hello, found = str(paths.root() / "samples" / "hello" / "hello.onnx"), []
-    for number, flash in enumerate(("qspi:15MB/s,line=8", "qspi:30MB/s,line=8", "qspi:15MB/s")):
-        out = tmp_path / f"{number}.json"
-        words = ["--board", "rpi_pico2", "--flash-bus", flash, "--json", str(out)]
-        assert main(["bench", hello, *words]) == 0
-        found.append(json.loads(out.read_text()))
-    slow, fast, long = found
+    slow, fast, long = (
+        benched(tmp_path, *ON_PICO[1:], "--flash-bus", flash)
+        for flash in ("qspi:15MB/s,line=8", "qspi:30MB/s,line=8", "qspi:15MB/s")
+    )
     lines = slow["flash_bytes"] / 8
     assert lines > 100 and slow["flash_waits"] == lines * 180
     assert fast["flash_waits"] == lines * 90
@@ -304,12 +139,10 @@ def test_serial_flash_takes_the_time_of_its_reads(tmp_path: Path) -> None:
 def test_a_board_whose_flash_is_unknown_counts_no_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hello, out = str(paths.root() / "samples" / "hello" / "hello.onnx"), tmp_path / "out.json"
-    assert main(["bench", hello, "--board", "nrf52840dk", "--json", str(out)]) == 0
+    figures = benched(tmp_path, "--board", "nrf52840dk")
     assert "model, not measured; flash wait states not included" in (
         " ".join(capsys.readouterr().out.split())
     )
-    figures = json.loads(out.read_text())
     assert figures["flash_waits"] == 0
     assert figures["time"]["milliseconds"] == pytest.approx(figures["cycles"] / 64e3, abs=6e-4)
 
@@ -326,43 +159,6 @@ def test_every_part_has_the_clock_that_zephyr_runs_it_at(name: str) -> None:
         assert {int(clock) for clock in clocks} == {known()[name].megahertz}
 
 
-@pytest.mark.parametrize(
-    ("code", "cycles"),
-    [
-        ("ldr r0, [r1]", 2),
-        ("ldr r0, [r1]; ldr r2, [r3]; ldr.w r4, [r1, #8]", 4),
-        ("ldr r0, [r1]; ldr r2, [r0, #4]", 4),
-        ("ldrsb r0, [r1, r2]; ldrhne r3, [r4]", 3),
-        ("ldr r0, [r1]; str r0, [r2]; ldr r0, [r1]", 5),
-        ("strd r0, r1, [r2]; stmdb sp!, {r4, r5, r6, r7}", 8),
-        ("ldmia r0!, {r1-r4, r6}; vldr s0, [r1]; vpush {d8-d9}", 11),
-        ("vldr d0, [r1]; vdiv.f32 s0, s1, s2; vadd.f32 s0, s1, s2", 18),
-        ("smlad r0, r1, r2, r3; mla r0, r1, r2, r3; smull r0, r1, r2, r3; udivcs r0, r1, r2", 10),
-        ("vmla.f32 s0, s1, s2; vmls.f32 s0, s1, s2; vfma.f32 s0, s1, s2; vfms.f32 s0, s1, s2", 12),
-        ("vsqrt.f32 s0, s1; vmul.f32 s0, s1, s2; sdiv r0, r1, r2", 22),
-        ("bls 4; blx r3; cbz r0, 4; bic r0, r1, r2; teq r0, r1; subls r0, r1, r2", 6),
-    ],
-)
-def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
-    run = [Instruction.parse(text) for text in code.split("; ")]
-    assert TIMINGS["cortex-m4"].block(run).total == cycles
-
-
-@pytest.mark.parametrize(
-    ("code", "cycles"),
-    [
-        ("mla r0, r1, r2, r3; mls r0, r1, r2, r3; mul r0, r1, r2", 5),
-        ("smull r0, r1, r2, r3; umull r0, r1, r2, r3", 8),
-        ("smlal r0, r1, r2, r3; umlal r0, r1, r2, r3", 11),
-        ("udiv r0, r1, r2; sdiv r0, r1, r2", 14),
-    ],
-)
-def test_a_core_without_long_multiplications_takes_longer(code: str, cycles: float) -> None:
-    """Table 3-1 of the Cortex-M3's manual."""
-    run = [Instruction.parse(text) for text in code.split("; ")]
-    assert TIMINGS["cortex-m3"].block(run).total == cycles
-
-
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
     plan = make_plan(kernels.case_graph(SMALL, 0))
     slow = {
@@ -370,16 +166,10 @@ def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) 
         for waits in (0, 5, 10)
     }
     assert slow[0].flash_waits == 0 and slow[0].cycles == small.cycles
+    assert bench(plan, "small", "qemu:m4") == small
     # The image is small: a few lines of code, and each line of weights once for each pixel pair.
     assert 0 < slow[5].flash_waits < slow[10].flash_waits
     assert slow[5].cycles == small.cycles + slow[5].flash_waits
-
-
-def test_the_counted_image_is_left_where_it_is_wanted(tmp_path: Path) -> None:
-    plan = make_plan(kernels.case_graph(SMALL, 0))
-    report = bench(plan, "small", "qemu:m4", keep=tmp_path / "images")
-    elf = counting.Elf(tmp_path / "images" / "small.elf")
-    assert elf.find("vmcu_invoke") is not None and report.instructions > 0
 
 
 @pytest.mark.parametrize("options", [[], ["--hop", "4"]], ids=["a window", "a stream"])
@@ -433,17 +223,6 @@ def test_totals_are_the_sum_of_layers_and_executor() -> None:
     assert 0 < report.executor.instructions < report.instructions / 10
 
 
-def test_two_runs_are_equal(small: BenchReport) -> None:
-    again = bench(make_plan(kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
-    assert again == small
-
-
-def test_macs_and_instructions_per_mac(small: BenchReport) -> None:
-    assert small.macs == 4 * 4 * 6 * 3 * 3 * 5
-    assert small.instructions_per_mac == round(small.instructions / small.macs, 4)
-    assert small.instructions > small.macs / 4
-
-
 def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
     assert estimate(Counts(1, 1_000_000, 0, 0, 0)).microjoule == INSTRUCTION.picojoule
     assert estimate(Counts(1, 0, 600_000, 0, 400_000)).microjoule == RAM_ACCESS.picojoule
@@ -452,6 +231,8 @@ def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
     nanojoule = 1000 * estimate(Counts(1, 111_111, 0, 0, 0)).microjoule
     assert nanojoule == pytest.approx(round(nanojoule)) and nanojoule > 0
     assert all(assumption.source for assumption in small.energy.assumptions)
+    assert small.macs == 4 * 4 * 6 * 3 * 3 * 5
+    assert small.instructions_per_mac == round(small.instructions / small.macs, 4) > 0.25
 
 
 def test_wrong_outputs_are_no_benchmark() -> None:
@@ -504,15 +285,15 @@ def test_what_a_board_counts_is_told_apart(cycles: int) -> None:
         measured.measure(plan, "m", wrong)
 
 
-@pytest.mark.parametrize("case", kernels.CASES, ids=lambda case: case.name)
-def test_kernel_cases_are_what_their_names_say(case: kernels.Case) -> None:
-    graph = kernels.case_graph(case, 0)
-    op = graph.nodes[0].op
-    depth = 1 if case.kind == "depthwise" else case.inputs
-    pixels, taps = case.out_size**2, case.kernel**2
-    assert bind(graph, graph.nodes[0]).macs == pixels * taps * depth * case.outputs
-    real = op.requant.multiplier / 2.0**31 * 2.0**op.requant.shift
-    assert np.all((real >= 2.0**-12) & (real <= 2.0**-2))
+def test_kernel_cases_are_what_their_names_say() -> None:
+    for case in kernels.CASES:
+        graph = kernels.case_graph(case, 0)
+        op = graph.nodes[0].op
+        depth = 1 if case.kind == "depthwise" else case.inputs
+        pixels, taps = case.out_size**2, case.kernel**2
+        assert bind(graph, graph.nodes[0]).macs == pixels * taps * depth * case.outputs, case
+        real = op.requant.multiplier / 2.0**31 * 2.0**op.requant.shift
+        assert np.all((real >= 2.0**-12) & (real <= 2.0**-2)), case
 
 
 def test_kernels_stand_beside_their_figures() -> None:
@@ -571,7 +352,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "PMC8934428" not in text and "`vmcu help cycles.md`" in text
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_caches_of_flash_are_whole_lines(name: str) -> None:
-    one = PARTS[name].at(100.0)
-    assert one.code_bytes % one.granule == 0 == one.data_bytes % one.granule
+def test_caches_of_flash_are_whole_lines() -> None:
+    for name, part in PARTS.items():
+        one = part.at(100.0)
+        assert one.code_bytes % one.granule == 0 == one.data_bytes % one.granule, name

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel, conv, dense
 from builders.tflite_states import StatefulModel
+from drawn import CASES, seeds
 from hypothesis import Phase, example, given, reject, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -32,7 +33,7 @@ COPIED = {"reshape", "matmul", "attention", "moving_operator"}
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3, 1))
 def test_any_layer(kind: str, seed: int) -> None:
     graph = random_layers(kind, 6, seed)
     given = random_inputs(graph, seed)
@@ -145,7 +146,7 @@ class Drawn:
 
 
 # Without shrinking: each example is compiled and run.
-@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=CASES // 12, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     st.lists(LAYER, min_size=1, max_size=3),
     st.sampled_from(ENDS),
@@ -153,6 +154,9 @@ class Drawn:
     st.integers(1, 3),
 )
 @example([("conv", (3, 3), (2, 1), (1, 0))], "flat", (5, 12), 1)
+@example(
+    [(kind, (2, 2), (1, 1), (0, 0)) for kind in ("depthwise", "pool", "sum")], "whole", (5, 9), 1
+)
 @example([("pad", (1, 2), (1, 1), (0, 1)), ("mean", (2, 3), (1, 2), (0, 0))], "rows", (4, 9), 2)
 @example([("up", (1, 1), (2, 2), (0, 0)), ("transposed",) + ((1, 1),) * 3], "product", (3, 8), 1)
 def test_files_beside_onnxruntime(
@@ -204,8 +208,9 @@ def test_a_tflite_file(tmp_path: Path) -> None:
     assert outcome.passed and not outcome.judged[0].differing and len(outcome.judged) == 1
 
 
-@pytest.mark.parametrize("target", ["virtual", "host", "host+container"])
-@pytest.mark.parametrize("end", ["flat", "rows"])
+@pytest.mark.parametrize(
+    ("target", "end"), [("virtual", "flat"), ("host", "rows"), ("host+container", "rows")]
+)
 def test_vmcu_run_takes_the_array_of_the_file(
     target: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ def _good_onnx() -> bytes:
 
 GOOD = {"tflite": _good_tflite(), "onnx": _good_onnx()}
 FUZZ = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 import vmcu_tools
 from builders import onnx_models
+from builders.networks import SHARED, own
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
@@ -30,23 +29,13 @@ from vmcu_tools.planner.registry import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "benchmarks" / "models"
-# Seconds of one core for each of them; the others take longer.
-QUICK = ("ds-cnn", "mcunet-80", "mobilenetv1-0.25-96")
-SHARED = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models"))
 
 
 @pytest.fixture(scope="module")
-def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the networks of QUICK, and a small one."""
-    sys.path.insert(0, str(MODELS))
-    import build
-
+def quantised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network."""
     folder = tmp_path_factory.mktemp("nets")
-    for name in QUICK:
-        build.write(name, folder)
-    onnx_models.quantised_network(folder, "QDQ", "QInt8", True)
-    sys.path.remove(str(MODELS))
-    return folder
+    return onnx_models.quantised_network(folder, "QDQ", "QInt8", True)
 
 
 def all_channels(path: Path) -> Graph:
@@ -65,23 +54,31 @@ def fitted(path: Path, tmp_path: Path, code: int, *words: str) -> dict:
     return json.loads(file.read_text())
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_peak_is_what_build_says(nets: Path, tmp_path: Path, name: str) -> None:
-    path = nets / f"{name}.onnx"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ds-cnn",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mcunet-80", "mobilenetv1-0.25-96")
+        ),
+    ],
+)
+def test_peak_is_what_build_says(tmp_path: Path, name: str) -> None:
+    path = own(name)
     assert vmcu_tools.peak(path) == built(path, tmp_path)["pool_bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="VMCU_MODELS is not there")
 def test_peak_of_real_networks(tmp_path: Path) -> None:
     for path in sorted(SHARED.glob("mlperf-tiny-*.tflite")):
         assert peak(path) == built(path, tmp_path)["pool_bytes"], path.name
 
 
-def test_a_network_is_planned_once(
-    monkeypatch: pytest.MonkeyPatch, nets: Path, tmp_path: Path
-) -> None:
+def test_a_network_is_planned_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whatever its weights and names: a search asks again and again."""
-    graph = optimize(load(nets / "ds-cnn.onnx"))
+    graph = optimize(load(own("ds-cnn")))
     vmcu_tools.fit.peak._known.clear()
     first = peak(graph, tmp_path / "cache")
     node = graph.nodes[0]
@@ -100,8 +97,8 @@ def test_a_network_is_planned_once(
     assert peak(twin, tmp_path / "cache") == first
 
 
-def test_structure_tells_what_matters(nets: Path) -> None:
-    graph = optimize(load(nets / "quantised.onnx"))
+def test_structure_tells_what_matters(quantised: Path) -> None:
+    graph = optimize(load(quantised))
     known = structure(graph)
     for number, node in enumerate(graph.nodes):
         window = getattr(node.op, "window", None)
@@ -114,8 +111,8 @@ def test_structure_tells_what_matters(nets: Path) -> None:
     assert structure(replace(graph, outputs=graph.outputs * 2)) != known
 
 
-def test_peak_in_other_processes(nets: Path) -> None:
-    path = nets / "quantised.onnx"
+def test_peak_in_other_processes(quantised: Path) -> None:
+    path = quantised
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         assert set(pool.map(peak, [path] * 3)) == {peak(path)}
 
@@ -149,8 +146,8 @@ def test_a_scaled_network_is_the_one_that_it_stands_for(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("how", ({"size": (24, 24)}, {"width": 0.5}, {"width": 2.0}))
-def test_what_is_scaled_can_be_proven(nets: Path, how: dict) -> None:
-    graph = scaled(all_channels(nets / "quantised.onnx"), **how)
+def test_what_is_scaled_can_be_proven(quantised: Path, how: dict) -> None:
+    graph = scaled(all_channels(quantised), **how)
     assert emit(make_plan(graph), "model").files
 
 
@@ -197,10 +194,10 @@ def test_channels_stay_even() -> None:
     assert [wider(3, f) for f in (0.1, 0.5, 2)] == [1, 2, 6]
 
 
-def test_it_fits(nets: Path, tmp_path: Path, capsys) -> None:
-    found = fitted(nets / "quantised.onnx", tmp_path, 0, "--ram", "1K", "--flash", "8K")
+def test_it_fits(quantised: Path, tmp_path: Path, capsys) -> None:
+    found = fitted(quantised, tmp_path, 0, "--ram", "1K", "--flash", "8K")
     assert found["fits"] and found["ways"] == [] and found["ram_lacking"] == 0
-    figures = built(nets / "quantised.onnx", tmp_path)
+    figures = built(quantised, tmp_path)
     assert found["measured"]["pool_bytes"] == figures["pool_bytes"]
     flash = figures["weights_bytes"] + figures["tables_bytes"]
     assert found["measured"]["flash_bytes"] == flash
@@ -208,8 +205,8 @@ def test_it_fits(nets: Path, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_it_does_not_fit_and_what_helps(nets: Path, tmp_path: Path, capsys) -> None:
-    path = nets / "mobilenetv1-0.25-96.onnx"
+def test_it_does_not_fit_and_what_helps(tmp_path: Path, capsys) -> None:
+    path = own("mobilenetv1-0.25-96")
     found = fitted(path, tmp_path, 1, "--ram", "20000")
     assert found["ram_lacking"] == found["measured"]["pool_bytes"] - 20000 > 0
     assert [way["kind"] for way in found["ways"]][:2] == ["stream", "elsewhere"]
@@ -227,8 +224,8 @@ def test_it_does_not_fit_and_what_helps(nets: Path, tmp_path: Path, capsys) -> N
     assert peak(scaled(graph, (height + step, width + step))) > 20000
 
 
-def test_what_is_streamed_stays_so(nets: Path, tmp_path: Path) -> None:
-    path = nets / "quantised.onnx"
+def test_what_is_streamed_stays_so(quantised: Path, tmp_path: Path) -> None:
+    path = quantised
     found = fitted(path, tmp_path, 1, "--ram", "500", "--stream-input")
     assert {way["kind"] for way in found["ways"]} <= {"macs", "image", "width"}
     [image] = [way for way in found["ways"] if way["kind"] == "image"]
@@ -237,8 +234,8 @@ def test_what_is_streamed_stays_so(nets: Path, tmp_path: Path) -> None:
     assert plan.pool_bytes == image["measured"]["pool_bytes"] <= 500 < peak(graph)
 
 
-def test_flash_that_is_too_small(nets: Path, tmp_path: Path, capsys) -> None:
-    found = fitted(nets / "ds-cnn.onnx", tmp_path, 1, "--flash", "24K")
+def test_flash_that_is_too_small(tmp_path: Path, capsys) -> None:
+    found = fitted(own("ds-cnn"), tmp_path, 1, "--flash", "24K")
     assert found["flash_lacking"] > 0 and found["ram_lacking"] == 0
     file, int4, width = found["ways"]
     assert [way["kind"] for way in (file, int4, width)] == ["file", "int4", "width"]
@@ -246,15 +243,15 @@ def test_flash_that_is_too_small(nets: Path, tmp_path: Path, capsys) -> None:
     assert all(way["fits"] for way in found["ways"])
     for way in found["ways"]:
         assert way["measured"]["flash_bytes"] <= 24 * 1024 < found["measured"]["flash_bytes"]
-    figures = built(nets / "ds-cnn.onnx", tmp_path, *file["options"].split())
+    figures = built(own("ds-cnn"), tmp_path, *file["options"].split())
     assert file["measured"]["pool_bytes"] == figures["pool_bytes"]
     assert 0 < figures["weights"]["ram_bytes"] < figures["pool_bytes"]
     assert file["measured"]["flash_bytes"] == figures["weights_bytes"] + figures["tables_bytes"]
     assert "It fits with weights in a file" in capsys.readouterr().out
 
 
-def test_int4_weights_are_quantised_anew(nets: Path, tmp_path: Path, capsys) -> None:
-    path = nets / "ds-cnn.onnx"
+def test_int4_weights_are_quantised_anew(quantised: Path, tmp_path: Path, capsys) -> None:
+    path = own("ds-cnn")
     most = built(path, tmp_path)["pool_bytes"]
     found = fitted(path, tmp_path, 1, "--flash", "24K", "--ram", str(most))
     assert found["ways"][0]["kind"] == "int4" and found["ways"][0]["fits"]
@@ -275,8 +272,8 @@ def test_a_smaller_buffer_for_weights_fits(tmp_path: Path) -> None:
     assert 8 * 1024 < file["measured"]["pool_bytes"] <= 17 * 1024
 
 
-def test_growing(nets: Path, tmp_path: Path) -> None:
-    path = nets / "quantised.onnx"
+def test_growing(quantised: Path, tmp_path: Path) -> None:
+    path = quantised
     found = fitted(path, tmp_path, 0, "--ram", "1200", "--grow")
     kinds = {way["kind"]: way for way in found["grown"]}
     graph = all_channels(path)
@@ -290,8 +287,8 @@ def test_growing(nets: Path, tmp_path: Path) -> None:
     )
 
 
-def test_boards_and_refusals(nets: Path, tmp_path: Path, capsys) -> None:
-    path = nets / "quantised.onnx"
+def test_boards_and_refusals(quantised: Path, tmp_path: Path, capsys) -> None:
+    path = quantised
     found = fitted(path, tmp_path, 0, "--board", "nucleo_f411re", "--app-ram", "28K")
     assert found["limits"]["ram"] == 100 * 1024
     for words, said in (
@@ -303,9 +300,9 @@ def test_boards_and_refusals(nets: Path, tmp_path: Path, capsys) -> None:
         assert re.search(said, capsys.readouterr().err)
 
 
-def test_random_weights_do_not_matter(nets: Path) -> None:
+def test_random_weights_do_not_matter(quantised: Path) -> None:
     """The key leaves out weights, so plans must, too."""
-    graph = optimize(load(nets / "quantised.onnx"))
+    graph = optimize(load(quantised))
     rng = np.random.default_rng(3)
     nodes = []
     for node in graph.nodes:

@@ -8,6 +8,7 @@ import re
 import runpy
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,8 @@ def test_prints_what_the_sample_expects(generated: Path) -> None:
         pytest.skip("not installed: gcc")
     host = runners.get("host")
     program = generated / "hello"
-    sources = [HELLO / "src" / "main.c", generated / "hello.c", host.archive()]
+    sources = [HELLO / "src" / "main.c", generated / "hello.c"]
+    sources.append(host.archive(sources))
     flags = ["-Wconversion", f"-I{generated}"]
     host.gcc([*flags, *map(str, sources), "-o", str(program)], generated)
     done = subprocess.run([program], check=True, capture_output=True, text=True)
@@ -79,18 +81,11 @@ int main(void)
 def linked(board: QemuRunner, level: str, generated: Path, folder: Path) -> Path:
     """An image of the layer without printf(), the runtime compiled at an optimisation level."""
     (folder / "app.c").write_text(APPLICATION)
-    runtime = paths.runtime()
-    sources = [folder / "app.c", generated / "hello.c", *board.sources(), *runtime.glob("*.c")]
-    sources += paths.sources(runtime / "kernels")
+    board = replace(board, flags=(*board.flags, level, "-DVMCU_NO_REQUANT_FIXED"))
+    sources = [folder / "app.c", generated / "hello.c", *board.sources()]
+    linked = map(str, (*sources, board.archive(sources)))
     elf = folder / "hello.elf"
-    arguments = [
-        level,
-        "-DVMCU_NO_REQUANT_FIXED",
-        f"-I{generated}",
-        *map(str, sources),
-        *board.link_flags(),
-    ]
-    board.gcc([*arguments, "-o", str(elf)], folder)
+    board.gcc([f"-I{generated}", *linked, *board.link_flags(), "-o", str(elf)], folder)
     return elf
 
 

@@ -59,36 +59,28 @@ def test_node_that_reads_itself(tmp_path):
     assert "used before it is computed" in problem(saved(tmp_path, m, m.qdq("loop", first)))
 
 
-def test_functions_that_double_each_other(tmp_path):
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ({0: "Relu", **{n: f"f{n - 1}" for n in range(1, 60)}}, "nodes"),
+        ({0: "f1", 1: "f0"}, "circle"),
+    ],
+    ids=["doubling", "circle"],
+)
+def test_functions_that_call_another_twice(tmp_path, calls, said):
     def change(model):
         opsets = [helper.make_opsetid("", 13), helper.make_opsetid("evil", 1)]
-        for level in range(60):
-            op, domain = ("Relu", "") if level == 0 else (f"f{level - 1}", "evil")
-            nodes = [
-                helper.make_node(op, ["a"], ["b"], domain=domain),
-                helper.make_node(op, ["b"], ["c"], domain=domain),
-            ]
-            function = helper.make_function("evil", f"f{level}", ["a"], ["c"], nodes, opsets)
+        for number, op in calls.items():
+            domain = "" if op == "Relu" else "evil"
+            ends = (("a", "b"), ("b", "c"))
+            nodes = [helper.make_node(op, [x], [y], domain=domain) for x, y in ends]
+            function = helper.make_function("evil", f"f{number}", ["a"], ["c"], nodes, opsets)
             model.functions.append(function)
-        model.graph.node[0].op_type, model.graph.node[0].domain = "f59", "evil"
+        model.graph.node[0].op_type, model.graph.node[0].domain = f"f{len(calls) - 1}", "evil"
         model.opset_import.append(helper.make_opsetid("evil", 1))
 
     m = OnnxModel()
-    y = m.node("Relu", ["x"])
-    assert "nodes" in problem(saved(tmp_path, m, y, change=change))
-
-
-def test_functions_in_a_circle(tmp_path):
-    def change(model):
-        opsets = [helper.make_opsetid("", 13), helper.make_opsetid("evil", 1)]
-        for name, other in (("f", "g"), ("g", "f")):
-            nodes = [helper.make_node(other, ["a"], ["b"], domain="evil")]
-            model.functions.append(helper.make_function("evil", name, ["a"], ["b"], nodes, opsets))
-        model.graph.node[0].op_type, model.graph.node[0].domain = "f", "evil"
-        model.opset_import.append(helper.make_opsetid("evil", 1))
-
-    m = OnnxModel()
-    assert "circle" in problem(saved(tmp_path, m, m.node("Relu", ["x"]), change=change))
+    assert said in problem(saved(tmp_path, m, m.node("Relu", ["x"]), change=change))
 
 
 @pytest.mark.parametrize(("count", "said"), [(2_900, ""), (3_001, "nodes")])

@@ -39,7 +39,9 @@ def test_the_examples_are_what_the_script_makes() -> None:
     assert (labels[chosen] == made["NEW"]).sum() == made["EXAMPLES"]
 
 
-@pytest.mark.parametrize("cpu", ["", "cortex-m3", "cortex-m7"])
+@pytest.mark.parametrize(
+    "cpu", ["", pytest.param("cortex-m3", marks=pytest.mark.slow), "cortex-m7"]
+)
 def test_prints_what_the_sample_expects(cpu: str, tmp_path: Path) -> None:
     needed = ["cmake", *(["arm-none-eabi-gcc", "qemu-system-arm"] if cpu else ["gcc"])]
     if missing := [tool for tool in needed if shutil.which(tool) is None]:

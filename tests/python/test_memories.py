@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
+from drawn import seeds
 from onnx import TensorProto
 from pool_log import log_c
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
@@ -48,7 +49,7 @@ def regions(text: str) -> tuple[Region, ...]:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3, 1))
 def test_bytes_that_a_program_loads_are_those_that_c_does(kind: str, seed: int) -> None:
     graph = random_layers(kind, 1, seed=seed)
     if not issubclass(LAYER_OF[type(graph.nodes[0].op)], ProgramLayer):
@@ -71,8 +72,7 @@ def test_c_gives_the_right_bytes(number: int) -> None:
     assert right_in_c(emit(one, MODEL_NAME).files, one, one.graph)
 
 
-@pytest.mark.parametrize("target", ["virtual", "host:sanitize"])
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(("target", "streamed"), [("virtual", False), ("host:sanitize", True)])
 def test_what_fits_in_no_memory_fits_in_both(target: str, streamed: bool) -> None:
     one = compile_model(DIGITS, CompileOptions(stream_input=streamed))
     half = -(-one.pool_bytes // 16) * 8 + 256
@@ -159,7 +159,7 @@ def test_options() -> None:
     assert list(memories(str(found))) == list(found)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40, 14))
 def test_no_other_assignment_waits_less(seed: int) -> None:
     """Against all of them, each taken to fit where no piece's bound is beyond its memory."""
     graph = AnyNetwork(seed, layers=3).made

@@ -8,27 +8,21 @@ from pathlib import Path
 
 import pytest
 import vmcu_tools
-from builders.networks import OWN, network_file
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from builders.networks import network_file
 from vmcu_tools.cli import main
 
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
-MODELS = [DIGITS, *(network_file(name) for name in OWN if name in ("ds-cnn", "resnet8"))]
-OPTIONS: list[dict[str, object]] = [
-    {},
-    {"stream_input": True},
-    {"external_input": True},
-    {"tile_cost": 5},
-    {"extra_macs": 5},
+# A network, its name in C, keywords of Python and words of the command line.
+CASES = [
+    ("digits", "a", {}, []),
+    ("digits", "n" * 61, {"stream_input": True}, ["--stream-input"]),
+    ("digits", "some_name", {"tile_cost": 5}, ["--tile-cost", "5"]),
+    ("digits", "b", {"extra_macs": 5}, ["--extra-macs", "5"]),
+    ("ds-cnn", "net_2", {"external_input": True}, ["--external-input"]),
+    pytest.param(
+        "resnet8", "net", {"extra_macs": 5}, ["--extra-macs", "5"], marks=pytest.mark.slow
+    ),
 ]
-WORDS = {
-    "stream_input": ["--stream-input"],
-    "external_input": ["--external-input"],
-    "tile_cost": ["--tile-cost", "5"],
-    "extra_macs": ["--extra-macs", "5"],
-}
-NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,60}", fullmatch=True).filter(lambda n: n != "vmcu")
 
 
 def told(folder: Path, *words: object) -> dict:  # type: ignore[type-arg]
@@ -37,21 +31,11 @@ def told(folder: Path, *words: object) -> dict:  # type: ignore[type-arg]
     return json.loads(out.read_text())  # type: ignore[no-any-return]
 
 
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(model=st.sampled_from(MODELS), name=NAMES, options=st.sampled_from(OPTIONS))
+@pytest.mark.parametrize(("network", "name", "options", "words"), CASES)
 def test_flash_and_ram(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    model: Path,
-    name: str,
-    options: dict[str, object],
+    tmp_path: Path, network: str, name: str, options: dict[str, object], words: list[str]
 ) -> None:
-    words = [word for option in options for word in WORDS[option]]
+    model = DIGITS if network == "digits" else network_file(network)
     named = ["--name", name]
     built = told(tmp_path, "build", model, *named, *words)
     flash = built["weights_bytes"] + built["tables_bytes"]
@@ -66,7 +50,6 @@ def test_flash_and_ram(
     assert (figures.flash_bytes, figures.bytes) == (flash, built["pool_bytes"])
     if not options:
         assert told(tmp_path, "inspect", model, *named)["flash_bytes"] == flash
-    capsys.readouterr()
 
 
 def test_a_difference_has_the_same_figures(tmp_path: Path) -> None:

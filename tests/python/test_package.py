@@ -90,10 +90,11 @@ def test_an_installed_compiler_prints_pages(site: Path, tmp_path: Path) -> None:
     assert {path.name for path in doc.iterdir()} == set(pages)
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-def test_an_installed_compiler_verifies_on_the_host(site: Path, tmp_path: Path) -> None:
+def test_an_installed_compiler_verifies(site: Path, tmp_path: Path) -> None:
+    """Without C: the projects below compile and run it."""
     pytest.importorskip("onnxruntime")
-    command = [sys.executable, "-m", "vmcu_tools", "verify", str(DIGITS), "--on", "host", "-n", "1"]
+    verify = ["verify", str(DIGITS), "--on", "virtual", "-n", "1"]
+    command = [sys.executable, "-m", "vmcu_tools", *verify]
     assert "PASSED" in installed_run(site, command, tmp_path).stdout
 
 

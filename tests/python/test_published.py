@@ -26,6 +26,7 @@ DIGITS = ROOT / "samples" / "digits"
 # Of the table of random networks, whose row RANDOM is quickly made.
 RATIOS, RANDOM = ("least counted/estimated", "most"), 3
 MISSING = [p for p in ("qemu-system-arm", "arm-none-eabi-gcc") if shutil.which(p) is None]
+needs_qemu = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_the_page_has_the_estimates_of_now(name: str, benchmark: ModuleType) -> 
     assert rows_of("estimates")[name]["estimated cycles"] == f"{found:,}", again
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@needs_qemu
 def test_the_page_has_the_counts_of_now(benchmark: ModuleType) -> None:
     found = benchmark.estimate(DIGITS / "digits.onnx")
     again = f"{benchmark.command('estimates')} --write doc/cycles.md"
@@ -84,7 +85,7 @@ def test_commands_print_the_error_of_the_page(benchmark: ModuleType) -> None:
     assert page.count(f"needs {least:g} to {most:g} times the") == 2
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@needs_qemu
 def test_the_page_has_the_random_networks_of_now(benchmark: ModuleType) -> None:
     found = benchmark.drawn_network(RANDOM)
     again = f"{benchmark.command('random')} --write doc/cycles.md"
@@ -94,7 +95,7 @@ def test_the_page_has_the_random_networks_of_now(benchmark: ModuleType) -> None:
     )
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@needs_qemu
 @pytest.mark.parametrize(("seed", "kind"), [(4, "Recomputed"), (3, "FullyConnected")])
 def test_every_layer_is_estimated(seed: int, kind: str, benchmark: ModuleType) -> None:
     """Layers that are computed again, too, in the smallest pool that can be had."""
@@ -153,15 +154,22 @@ def test_what_does_not_fit_has_the_smallest_pool(fronts: ModuleType) -> None:
     assert found.bytes == smallest.pool_bytes and found.macs >= 1
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@needs_qemu
 def test_what_fits_runs(fronts: ModuleType) -> None:
     found = fronts.reached(fronts.Point("digits", "digits.onnx", 100_000, 1.5), DIGITS)
     assert found.differing == 0 and found.macs == 1 and found.bytes <= 100_000
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-def test_the_model_of_serial_flash_is_near_what_was_published(benchmark: ModuleType) -> None:
-    for file in benchmark.MODELS.values():
+@needs_qemu
+@pytest.mark.parametrize(
+    "more", [(), pytest.param(("kws", "ic", "vww"), marks=pytest.mark.slow)], ids=["ad", "all"]
+)
+def test_the_model_of_serial_flash_is_near_what_was_published(
+    more: tuple[str, ...], benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = {name: benchmark.MODELS[name] for name in ("ad", *more)}
+    monkeypatch.setattr(benchmark, "MODELS", models)
+    for file in models.values():
         present(SHARED / file)
     found = benchmark.serial(SHARED)
     again = f"{benchmark.command('serial')} --models DIR --write doc/cycles.md"

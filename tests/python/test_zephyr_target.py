@@ -62,9 +62,8 @@ def run(sample: Path, output: Path, *options: str) -> int:
     return main(["run", str(MODEL), "--input", str(sample), "--output", str(output), *options])
 
 
-@pytest.mark.parametrize(
-    "board", ["qemu_cortex_m3", pytest.param("qemu_mps2_m7", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["qemu_cortex_m3", "qemu_mps2_m7"])
 def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) -> None:
     there, here = tmp_path / "there.npy", tmp_path / "here.npy"
     assert run(sample, there, "--on", f"zephyr:{board}") == 0
@@ -84,6 +83,7 @@ def test_a_container_is_loaded_there(
 
 
 def test_hops_of_a_stream(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one case of this file that compiles Zephyr without `slow`."""
     words = ["verify", str(GESTURE), "--hop", "4", "-n", "9", "--on", "zephyr:qemu_cortex_m3"]
     assert main(words) == 0
     said = capsys.readouterr().out
