@@ -41,7 +41,7 @@ ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
-    *("-std=c99", "-O2", "-g1", "-Wall", "-Wextra", "-Werror"),
+    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
     *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
 
@@ -218,9 +218,7 @@ class CompiledRunner(ABC):
         write(files, folder)
         model = [folder / file for file in files if file.endswith(".c")]
         loaded = ["-DIMAGE_CONTAINER"] if self.container else []
-        # -g: with what is in a context, for wear/traces.py.
         defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}", *loaded]
-        defines.append("-g")
         parts = [IMAGE / "main.c", *self.sources(), *model]
         if values is not None:
             defines.append(f"-DIMAGE_VALUES={values}")
