@@ -4,7 +4,7 @@ time. Each table with a manifest has a test that CI runs, or a reason why it has
 
 from __future__ import annotations
 
-import ast
+import importlib
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -217,11 +217,23 @@ def test_every_table_has_a_check_or_a_reason() -> None:
 
 @pytest.mark.parametrize("test", dict.fromkeys(ELSEWHERE.values()))
 def test_checks_elsewhere_run_in_ci(test: str) -> None:
-    """They exist and are not among the slow ones, which CI leaves out."""
+    """They exist, and cases of theirs are not among the slow ones, which CI leaves out."""
     file, _, name = test.partition("::")
-    tree = ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))
-    (function,) = (f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == name)
-    assert "slow" not in " ".join(map(ast.unparse, function.decorator_list))
+    module = importlib.import_module(Path(file).stem)
+    marks = [*marks_of(module), *marks_of(getattr(module, name))]
+    assert "slow" not in {mark.name for mark in marks}
+    for mark in marks:
+        if mark.name == "parametrize":
+            assert not all(map(is_slow, mark.args[1]))
+
+
+def marks_of(marked: object) -> list[pytest.Mark]:
+    found = getattr(marked, "pytestmark", [])
+    return found if isinstance(found, list) else [found]
+
+
+def is_slow(case: object) -> bool:
+    return "slow" in {mark.name for mark in getattr(case, "marks", ())}
 
 
 def test_only_the_seconds_of_a_table_are_left_out() -> None:
