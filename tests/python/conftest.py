@@ -50,6 +50,14 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return library(tmp_path_factory.mktemp("loader"))
 
 
+@pytest.fixture(scope="session")
+def rows_loader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """`loader` of a build with VMCU_STREAMS."""
+    from online_device import STREAMS, library
+
+    return library(tmp_path_factory.mktemp("loader"), STREAMS)
+
+
 @pytest.fixture(scope="module", params=["", *PACKED], ids=lambda name: name or "words")
 def core(request: pytest.FixtureRequest) -> Iterator[Core]:
     """This computer with the kernels of each packing, one after the other."""

@@ -7,7 +7,7 @@ import ctypes
 import re
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from vmcu_tools.plan.plan import Placement, Plan, Step
 from vmcu_tools.runners.base import sample_bytes
 from vmcu_tools.runners.compiled import CompiledRunner
 from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
+from vmcu_tools.runners.host import HostRunner
 
 BUILT, GREEDY, SEGMENTS = range(3)
 ALIGN = 16
@@ -25,6 +26,9 @@ ALIGN = 16
 CONTEXT_BYTES, GUARD, GUARDED = 4096, 64, 0x5A
 DEFINES = ("-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
 OPTIONS = ("-std=gnu11", *DEFINES)
+# Few instructions of these libraries are executed, so they are compiled fast.
+FAST = ("-O1", "-g0")
+STREAMS, ROTATES = "-DVMCU_STREAMS", "-DVMCU_POOL_ROTATE"
 # Lists all kernels for the loader.
 KERNELS = paths.runtime() / "container/all.c"
 IMAGE = Path(__file__).with_name("online_image.c")
@@ -75,6 +79,12 @@ class Model(ctypes.Structure):
     )
 
 
+class AnyModel(ctypes.Structure):
+    """Room for struct vmcu_model of a build with whatever options."""
+
+    _fields_ = (("room", ctypes.c_uint64 * 32),)
+
+
 class LoadOptions(ctypes.Structure):
     _fields_ = (
         ("planner", ctypes.c_int),
@@ -110,10 +120,22 @@ def host(flags: Sequence[str], loads: bool, target: str = "host:sanitize") -> Co
     return found.loading() if loads else found
 
 
+class Everything(HostRunner):
+    """This computer with a runtime that has all options that plans of its tests need."""
+
+    def _defining(self, wanted: Mapping[str, object]) -> Everything:
+        return self
+
+
+def unchecked(*flags: str) -> CompiledRunner:
+    """This computer with the objects of a library(), without sanitizers."""
+    return Everything(**vars(host((*OPTIONS, "-fPIC", *FAST, *flags), True, "host")))
+
+
 def library(folder: Path, *flags: str) -> ctypes.CDLL:
     """The runtime in this process, with all kernels and the loader. Attributes have the names of
     the headers, which VMCU_CONFIGURED() changes."""
-    made, target = folder / "libvmcu.so", host((*OPTIONS, "-fPIC", *flags), True, "host")
+    made, target = folder / "libvmcu.so", unchecked(*flags)
     whole = ["-Wl,--whole-archive", str(target.archive()), "-Wl,--no-whole-archive"]
     target.gcc(["-shared", str(KERNELS), *whole, "-o", str(made)], folder)
     loaded = ctypes.CDLL(str(made))
@@ -131,16 +153,28 @@ def configured_names(made: Path) -> list[str]:
 
 
 def sanitized(*flags: str) -> CompiledRunner:
-    """This computer under the sanitizers, loading containers, with planners."""
-    return host((*OPTIONS, "-fno-sanitize=alignment", *flags), True)
+    """This computer under the sanitizers, loading containers, with planners and streams. Without
+    more flags it links the archive of tests/fuzz/containers.py."""
+    return Everything(**vars(host((*OPTIONS, STREAMS, *flags), True)))
 
 
 def damager(folder: Path, *flags: str) -> Path:
-    """tests/fuzz/container.c under the sanitizers, with planners."""
+    """tests/fuzz/container.c under the sanitizers, with planners and streams."""
     made, target = folder / "container", sanitized(*flags)
     sources = (paths.root() / "tests/fuzz/container.c", KERNELS, target.archive())
     target.gcc([*map(str, sources), "-o", str(made)], folder)
     return made
+
+
+def damaged(harness: Path, image: bytes, folder: Path, mutants: int, seed: int) -> int:
+    """How many mutants of a container damager() accepts; it fails where one touches what it must
+    not."""
+    file = folder / "m.vmcu"
+    file.write_bytes(image)
+    command = [str(harness), str(file), str(mutants), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return int(done.stdout.split()[0])
 
 
 def aligned(size: int) -> tuple[ctypes.Array, int]:
@@ -149,27 +183,43 @@ def aligned(size: int) -> tuple[ctypes.Array, int]:
     return block, -(-ctypes.addressof(block) // ALIGN) * ALIGN
 
 
+def load_into(
+    shared: ctypes.CDLL, model: ctypes.Structure, image: bytes, arena: int, options: LoadOptions
+) -> tuple[int, Refusal, tuple[object, ...]]:
+    """What vmcu_model_load_as() returns, what it refuses, and the memory that the model is in."""
+    refusal = Refusal()
+    room, start = aligned(len(image))
+    ctypes.memmove(start, image, len(image))
+    memory, pool = aligned(arena)
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    function = shared.vmcu_model_load_as
+    function.argtypes = (pointer, pointer, size, pointer, size, pointer, pointer)
+    how = ctypes.addressof(options), ctypes.addressof(refusal)
+    result = function(ctypes.addressof(model), start, len(image), pool, arena, *how)
+    return result, refusal, (model, room, memory)
+
+
+def load_result(
+    shared: ctypes.CDLL, image: bytes, replay: bool = False, product: int = 0, minimum: int = 0
+) -> tuple[int, str]:
+    """What vmcu_model_load_as() returns for a container of any build, and what it refuses."""
+    model, options = AnyModel(), LoadOptions(BUILT, replay, product, minimum)
+    result, refusal, _ = load_into(shared, model, image, 1 << 18, options)
+    return result, (refusal.what or b"").decode()
+
+
 def load(
     shared: ctypes.CDLL, image: bytes, planner: int, arena: int = 1 << 21, replay: bool = False
 ) -> Made:
     """Loads a container as a planner has it."""
-    refusal, model = Refusal(), Model()
-    room, start = aligned(len(image))
-    ctypes.memmove(start, image, len(image))
-    memory, pool = aligned(arena)
-    options = LoadOptions(planner, replay)
-    words = (model, start, len(image), pool, arena, options, refusal)
-    kinds = ctypes.c_void_p, ctypes.c_size_t
-    function = shared.vmcu_model_load_as
-    function.argtypes = (kinds[0], kinds[0], kinds[1], kinds[0], kinds[1], kinds[0], kinds[0])
-    plain = [ctypes.addressof(w) if isinstance(w, ctypes.Structure) else w for w in words]
-    result = function(*plain)
+    model = Model()
+    result, refusal, kept = load_into(shared, model, image, arena, LoadOptions(planner, replay))
     said = ((refusal.what or b"").decode(), refusal.index)
     if result < 0:
         return Made(result, said)
     tensors = [model.tensors[number] for number in range(model.tensor_count)]
     layers = [model.layers[number] for number in range(model.layer_count)]
-    at, kept = ctypes.addressof(model), (model, room, memory)
+    at = ctypes.addressof(model)
     return Made(result, said, model.pool_bytes, model.tail, tensors, layers, b"", at, kept)
 
 

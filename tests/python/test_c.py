@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import online_device as device
 import pytest
-from vmcu_tools import paths, quant
+from vmcu_tools import quant
 
 C_TESTS = Path(__file__).parents[1] / "c"
-GUARD = "-DVMCU_POOL_GUARD"
 # What a test needs the runtime to be built with.
 DEFINES = {
-    "test_guard": (GUARD,),
+    "test_guard": ("-DVMCU_POOL_GUARD",),
     "test_pools": ("-DVMCU_SEVERAL_POOLS",),
     "test_positions": ("-DVMCU_POOL_ROTATE",),
 }
@@ -25,13 +24,7 @@ DEFINES = {
 def build(source: Path, folder: Path, *defines: str, flags: Sequence[str] = ()) -> Path:
     """flags: of the test alone."""
     program, target = folder / source.stem, device.host(defines, False)
-    runtime = paths.runtime()
-    if GUARD in defines:
-        # No other test has such a runtime, and this one needs a part of it.
-        parts = [*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")]
-    else:
-        parts = [target.archive()]
-    files = map(str, (source, *parts))
+    files = map(str, (source, target.archive([source])))
     target.gcc(["-Wconversion", "-Wshadow", *flags, *files, "-o", str(program)], folder)
     return program
 

@@ -18,24 +18,27 @@ from builders.any_core import PACKED, Core
 from builders.containers import model_member, of_model
 from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
+from drawn import seeds
+from layer_checks import Checks
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
+from vmcu_tools.emit import structs
+from vmcu_tools.graph import Graph
 from vmcu_tools.kernels.language.packing import NIBBLES
 from vmcu_tools.kernels.targets import DEFAULT, SUFFIXES, TARGETS
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES
-from vmcu_tools.ops.values import STRUCTS, CStruct
+from vmcu_tools.ops.values import CStruct
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.compiled import CompiledRunner
 from vmcu_tools.runners.samples import make_samples
 
 ROOT = paths.runtime().parents[1]
 HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"
-HARNESS = ROOT / "tests/fuzz/container.c"
-NETWORKS, CORE_NETWORKS = 24, 3
 # Of builds with VMCU_STREAMS.
 OF_STREAMS = [symbol for symbol, kind in KERNEL_TYPES.items() if kind.streams]
 
@@ -58,67 +61,56 @@ def digits() -> bytes:
 def loaded(loader: ctypes.CDLL, image: bytes, arena: int = 1 << 20) -> tuple[int, device.Refusal]:
     """What vmcu_model_load_saying() returns and why."""
     refusal, model = device.Refusal(), ctypes.create_string_buffer(256)
-    room = ctypes.create_string_buffer(len(image) + 16)
-    start = -(-ctypes.addressof(room) // 16) * 16
+    _room, start = device.aligned(len(image))
     ctypes.memmove(start, image, len(image))
-    memory = ctypes.create_string_buffer(arena + 16)
-    pool = -(-ctypes.addressof(memory) // 16) * 16
-    load = loader.vmcu_model_load_saying
-    load.argtypes = (
-        [ctypes.c_void_p] * 2
-        + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t]
-        + [ctypes.c_void_p]
-    )
-    error = load(model, start, len(image), pool, arena, ctypes.addressof(refusal))
-    return error, refusal
+    _memory, pool = device.aligned(arena)
+    load, pointer, size = loader.vmcu_model_load_saying, ctypes.c_void_p, ctypes.c_size_t
+    load.argtypes = (pointer, pointer, size, pointer, size, pointer)
+    return load(model, start, len(image), pool, arena, ctypes.addressof(refusal)), refusal
+
+
+def expect_reference(graph: Graph, streamed: bool, target: CompiledRunner, number: int) -> None:
+    plan = make_plan(passes.optimize(graph), CompileOptions(stream_input=streamed))
+    samples = make_samples(graph, 1, 3, number)
+    for sample, outputs in zip(samples, target.run(plan, samples), strict=True):
+        values = reference.run(plan.graph, sample)
+        for port, output in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(output, values[port.tensor])
 
 
 @pytest.mark.parametrize("core", PACKED, indirect=True)
-@pytest.mark.parametrize("number", range(CORE_NETWORKS))
+@pytest.mark.parametrize("number", seeds(3, 1))
 def test_random_networks_with_the_kernels_of_a_core(core: Core, number: int) -> None:
     """Of packings that this computer does not read, in portable C under the sanitizers."""
     graph = replace(EveryNetwork(2000 + number, 3 + number).made, target=core.target)
-    plan = make_plan(passes.optimize(graph), CompileOptions(stream_input=len(graph.inputs) == 1))
-    samples = make_samples(graph, 1, 3, number)
-    found = device.sanitized(*core.flags).run(plan, samples)
-    for sample, outputs in zip(samples, found, strict=True):
-        values = reference.run(plan.graph, sample)
-        for port, output in zip(plan.graph.outputs, outputs, strict=True):
-            np.testing.assert_array_equal(output, values[port.tensor])
+    expect_reference(graph, len(graph.inputs) == 1, device.sanitized(*core.flags), number)
 
 
-@pytest.mark.parametrize("number", range(NETWORKS))
+@pytest.mark.parametrize("number", seeds(24, 8))
 def test_random_networks_give_the_bytes_of_their_meaning(number: int) -> None:
-    kind = (AnyNetwork, EveryNetwork)[number % 2]
-    graph = kind(1000 + number, 1 + number % 7).made
+    graph = (AnyNetwork, EveryNetwork)[number % 2](1000 + number, 1 + number % 7).made
     streamed = number % 3 == 0 and len(graph.inputs) == 1
-    plan = make_plan(passes.optimize(graph), CompileOptions(stream_input=streamed))
-    samples = make_samples(graph, 1, 3, number)
-    found = runners.get("host:sanitize+container").run(plan, samples)
-    for sample, outputs in zip(samples, found, strict=True):
-        values = reference.run(plan.graph, sample)
-        for port, output in zip(plan.graph.outputs, outputs, strict=True):
-            np.testing.assert_array_equal(output, values[port.tensor])
+    expect_reference(graph, streamed, device.sanitized(), number)
 
 
 @pytest.mark.parametrize(
     ("target", "kernels"),
     [
-        *(("qemu:m3+container", "dsp"), ("qemu:m4+container", "dsp")),
-        *(("qemu:m55+container", "helium"), ("qemu:m55+container", "dsp")),
-        *(("qemu:rv32+container", "rv32"), ("qemu:m0+container", "v6m")),
+        # tests/container runs on an emulated Cortex-M3, too.
+        pytest.param("qemu:m3", "dsp", marks=pytest.mark.slow),
+        *(("qemu:m4", "dsp"), ("qemu:m55", "helium"), ("qemu:m55", "dsp")),
+        *(("qemu:rv32", "rv32"), ("qemu:m0", "v6m")),
     ],
 )
-@pytest.mark.parametrize("streamed", [False, True])
-def test_boards_give_the_bytes_of_the_compiled_form(
-    target: str, kernels: str, streamed: bool
-) -> None:
-    plan = planned(DIGITS, streamed, kernels)
-    samples = make_samples(plan.graph, 3, 5, 0)
-    compiled = runners.get("host").run(planned(DIGITS, streamed), samples)
-    for wanted, found in zip(compiled, runners.get(target).run(plan, samples), strict=True):
-        for one, other in zip(wanted, found, strict=True):
-            np.testing.assert_array_equal(one, other)
+def test_boards_give_the_bytes_of_the_compiled_form(target: str, kernels: str) -> None:
+    for streamed in (False, True):
+        plan = planned(DIGITS, streamed, kernels)
+        samples = make_samples(plan.graph, 3, 5, 0)
+        compiled = runners.get("host").run(planned(DIGITS, streamed), samples)
+        results = runners.get(f"{target}+container").run(plan, samples)
+        for wanted, outputs in zip(compiled, results, strict=True):
+            for one, other in zip(wanted, outputs, strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def test_loading_costs_hardly_an_instruction_of_an_inference() -> None:
@@ -156,42 +148,14 @@ def test_a_container_with_another_weight_is_not_proven(monkeypatch: pytest.Monke
         container.build(plan, "hello")
 
 
-def test_the_kernels_are_described_as_they_are(loader: ctypes.CDLL) -> None:
-    """Names, and where pointers and numbers are in their parameters, in Python and in C."""
-
-    class Kernel(ctypes.Structure):
-        _fields_ = (
-            *(("name", ctypes.c_char_p), ("run", ctypes.c_void_p), ("check", ctypes.c_void_p)),
-            *(("bytes", ctypes.c_uint16), ("pointers", ctypes.c_uint8)),
-            *(("behind", ctypes.c_uint8), ("native", ctypes.c_uint8), ("size", ctypes.c_uint16)),
-        )
-
-    table = (ctypes.POINTER(Kernel) * 256).in_dll(loader, "vmcu_kernels")
-    found = {}
-    for entry in table:
-        if not entry:
-            break
-        found[entry.contents.name.decode()] = entry.contents
+def test_the_kernels_of_headers_are_linked(loader: ctypes.CDLL) -> None:
     headers = "".join(file.read_text() for file in (paths.runtime() / "include").rglob("*.h"))
     declared = set(re.findall(r"^void (vmcu_\w+)\(const struct vmcu_call \*call\);", headers, re.M))
     # A container's model has its input in the pool, computes nothing again and is for every core;
     # a build without VMCU_STREAMS has no state.
     others = tuple(suffix for suffix in SUFFIXES if suffix != NIBBLES.suffix)
     declared = {name for name in declared if not name.endswith(others)}
-    assert set(found) == declared - {"vmcu_fetch", "vmcu_recomputed", *OF_STREAMS}
-    for name, kernel in found.items():
-        kind = STRUCTS.get(f"{name}_params")
-        if kind is None:
-            continue
-        pointers = [member for member in kind.members.values() if member.pointer]
-        assert kernel.pointers == len(pointers), name
-        assert [member.start for member in pointers] == [4 * n for n in range(len(pointers))], name
-        # Behind the last member there may be less to read than a core of 64 bits has.
-        assert kind.size <= kernel.bytes + 7 and kernel.bytes <= kind.size + 7, name
-        first = min(
-            (m.start for m in kind.members.values() if not m.pointer), default=kernel.behind
-        )
-        assert not pointers or kernel.behind == first, name
+    assert set(Checks(loader).found) == declared - {"vmcu_fetch", "vmcu_recomputed", *OF_STREAMS}
 
 
 def test_every_truncation_and_every_flipped_bit_is_refused(loader: ctypes.CDLL) -> None:
@@ -309,25 +273,17 @@ def test_damaged_containers_touch_nothing_outside(
 ) -> None:
     """Mutants whose digest is mended, under the address sanitizer."""
     for seed, path in enumerate((DIGITS, HELLO)):
-        file = tmp_path / f"{path.stem}.vmcu"
-        file.write_bytes(container.build(planned(path, streamed, core.target), "m"))
-        command = [str(harness), str(file), "500", str(seed)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == 0, done.stderr[-2000:]
-        assert int(done.stdout.split()[0]) > 30
+        image = container.build(planned(path, streamed, core.target), "m")
+        assert device.damaged(harness, image, tmp_path, 500, seed) > 30
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", seeds(7, 3))
 def test_damaged_containers_of_all_operators_touch_nothing_outside(
     core: Core, harness: Path, tmp_path: Path, number: int
 ) -> None:
     graph = replace(EveryNetwork(70 + number, 2 + number).made, target=core.target)
     plan = make_plan(passes.optimize(graph))
-    file = tmp_path / "network.vmcu"
-    file.write_bytes(container.build(plan, "m"))
-    command = [str(harness), str(file), "150", str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+    device.damaged(harness, container.build(plan, "m"), tmp_path, 150, number)
 
 
 def test_what_a_model_has_not_is_no_table(tmp_path: Path, loader: ctypes.CDLL) -> None:
@@ -408,7 +364,11 @@ def test_a_signature_is_of_the_digest(tmp_path: Path, key: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "start"),
-    [(layout.FILE, 0), (layout.MODEL, layout.MODEL_AT), (layout.RELEASE, layout.RELEASE_AT)],
+    [
+        *((layout.FILE, 0), (layout.MODEL, layout.MODEL_AT), (layout.RELEASE, layout.RELEASE_AT)),
+        *((structs.STREAM, layout.STREAM_AT), (layout.ONLINE, layout.ONLINE_AT)),
+        *((layout.STEP, 0), (layout.DISTANCE, 0)),
+    ],
 )
 def test_the_page_has_every_member(kind: CStruct, start: int) -> None:
     lines = (ROOT / "doc/container.md").read_text().splitlines()

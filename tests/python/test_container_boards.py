@@ -15,9 +15,7 @@ from random_graphs import LAYERS, disjoint, random_layers
 from random_streams import Mixed, drawn
 from vmcu_tools import container, runners
 from vmcu_tools.container import layout, seal
-from vmcu_tools.kernels.language.packing import WORDS
 from vmcu_tools.kernels.targets import TARGETS
-from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.compiled import CompiledRunner
@@ -57,12 +55,14 @@ def mutants(image: bytes, count: int, rng: np.random.Generator) -> Iterator[byte
         yield seal.sealed(bytes(other))
 
 
-OF_BOARDS = pytest.mark.parametrize(
-    ("name", "target"), [("qemu:m55", "helium"), ("qemu:rv32", "rv32"), ("qemu:m0", "v6m")]
+BOARDS = ("qemu:m55", "helium"), ("qemu:rv32", "rv32"), ("qemu:m0", "v6m")
+
+
+# Kernels that keep state are the same C on all cores.
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [BOARDS[0], *(pytest.param(*board, marks=pytest.mark.slow) for board in BOARDS[1:])],
 )
-
-
-@OF_BOARDS
 def test_models_with_state(name: str, target: str, tmp_path: Path) -> None:
     graph, hop = drawn(Mixed, 1)
     plan = make_plan(replace(graph, target=target), CompileOptions(hop=hop))
@@ -76,22 +76,22 @@ def test_models_with_state(name: str, target: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, wanted.reshape(found.shape))
 
 
-@OF_BOARDS
+@pytest.mark.parametrize(("name", "target"), BOARDS)
 def test_damaged_containers_stay_within_the_pool(name: str, target: str, tmp_path: Path) -> None:
     board = runners.get(f"{name}+container")
     assert isinstance(board, CompiledRunner)
     # A loader that accepts too much makes kernels that never end.
     board = replace(board, seconds=SECONDS)
-    names = [s for s, kind in KERNEL_TYPES.items() if not kind.streams]
-    family = TARGETS[target]
-    packings = {WORDS, family.packing, family.int4.packing if family.int4 else WORDS}
-    names = [s for s in names if KERNEL_TYPES[s].packing in packings]
+    whole = list(images(target))
+    # Of all kernels the image links those that a mutant can name.
+    names = sorted({name for one in whole for name in container.kernels_of(one)})
     source, image = tmp_path / "kernels.c", tmp_path / "damaged.elf"
     source.write_text(container.kernels_source(names))
-    parts = map(str, (IMAGE, *board.sources(), source, board.archive()))
-    board.gcc([*parts, *board.link_flags(), "-o", str(image)], tmp_path)
+    parts = (IMAGE, *board.sources(), source)
+    files = map(str, (*parts, board.archive(parts)))
+    board.gcc([*files, *board.link_flags(), "-o", str(image)], tmp_path)
     rng = np.random.default_rng(1)
-    tried = [list(mutants(image, MUTANTS, rng)) for image in images(target)]
+    tried = [list(mutants(one, MUTANTS, rng)) for one in whole]
     data = b"".join(struct.pack("<I", len(one)) + one for group in tried for one in group)
     (tmp_path / "inputs.bin").write_bytes(data)
     board._start(image)

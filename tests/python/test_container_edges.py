@@ -54,13 +54,14 @@ def test_a_stream_that_ends_too_early_is_refused(loader: ctypes.CDLL, digits: by
 def test_a_table_may_end_where_the_container_does(
     loader: ctypes.CDLL, digits: bytes, table: layout.Table
 ) -> None:
-    """Each one, moved to the end of the container; an entry less is too few."""
+    """Each one, moved to the end of the container, or followed by anything; an entry less is too
+    few."""
     count = model_member(digits, table.count)
     start = model_member(digits, table.label)
     assert count > 0
     front = digits + bytes(-len(digits) % layout.ALIGN)
-    for entries, wanted in ((count, 0), (count - 1, -errno.EBADMSG)):
-        moved = front + digits[start : start + table.size * entries]
+    for entries, behind, wanted in ((count, 0, 0), (count, 64, 0), (count - 1, 0, -errno.EBADMSG)):
+        moved = front + digits[start : start + table.size * entries] + b"\xff" * behind
         moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
         found, refusal = loaded(loader, of_model(moved, table.label, len(front)))
         assert found == wanted

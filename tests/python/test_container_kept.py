@@ -8,22 +8,15 @@ import ctypes
 import errno
 import struct
 
-import online_device as device
 import pytest
 from builders.containers import changed, member_of, model_member
-from test_container_streams import load
+from online_device import load_result as load
 from test_windows_anew import small
 from vmcu_tools import container
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The loader of a build with VMCU_STREAMS."""
-    return device.library(tmp_path_factory.mktemp("library"), "-DVMCU_STREAMS")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +57,7 @@ def counts_of_endless(image: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_what_is_kept_up_to_the_last_that_is_right(library: ctypes.CDLL, image: bytes) -> None:
+def test_what_is_kept_up_to_the_last_that_is_right(rows_loader: ctypes.CDLL, image: bytes) -> None:
     """Rows below those of the window; a state that ends with the pool, or with the counts."""
     (at,) = stream_members(image, "state")
     pool, counts = model_member(image, "pool_bytes"), counts_of_endless(image)
@@ -78,26 +71,26 @@ def test_what_is_kept_up_to_the_last_that_is_right(library: ctypes.CDLL, image: 
         ("state_bytes", counts[1] - at - 1, "state"),
     ]
     for member, value, what in cases:
-        found = load(library, of_stream(image, member, value))
+        found = load(rows_loader, of_stream(image, member, value))
         assert found == (-errno.EBADMSG if what else 0, what), (member, value)
     for start, what in ((counts[0], ""), (counts[0] + 1, "state")):
         moved = of_stream(of_stream(image, "state", start), "state_bytes", pool - start)
-        assert load(library, moved)[1] == what, start
+        assert load(rows_loader, moved)[1] == what, start
 
 
 @pytest.mark.parametrize("member", ["calls", "again"])
-def test_nothing_behind_counts_counts(library: ctypes.CDLL, image: bytes, member: str) -> None:
+def test_nothing_behind_counts_counts(rows_loader: ctypes.CDLL, image: bytes, member: str) -> None:
     """They may end where the container does, or be followed by anything. Up to as many calls as a
     layer has; they start over in front of where they end."""
-    count = layers_of_endless(image)
+    count, wrong = layers_of_endless(image), (-errno.EBADMSG, "stream")
     (at,) = stream_members(image, member)
     numbers = image[at : at + 2 * count]
     front = image + bytes(-len(image) % layout.ALIGN)
     for behind, less in ((64, 0), (0, 0), (0, 1)):
         longer = front + numbers[: len(numbers) - less] + b"\xff" * behind
         longer = changed(longer, layout.FILE.members["size"].start, "<I", len(longer))
-        found = load(library, of_stream(longer, member, len(front)))
-        assert found == ((-errno.EBADMSG, "stream") if less else (0, "")), (behind, less)
+        found = load(rows_loader, of_stream(longer, member, len(front)))
+        assert found == (wrong if less else (0, "")), (behind, less)
     calls = struct.unpack_from(f"<{count}H", image, stream_members(image, "calls")[0])
     for number in range(count):
         rows, width, columns = struct.unpack_from(
@@ -110,4 +103,4 @@ def test_nothing_behind_counts_counts(library: ctypes.CDLL, image: bytes, member
         most = {"calls": rows * -(-width // columns), "again": calls[number] - 1}[member]
         for value in (most, most + 1):
             damaged = changed(image, at + 2 * number, "<H", value)
-            assert load(library, damaged)[0] == (0 if value == most else -errno.EBADMSG), number
+            assert load(rows_loader, damaged) == ((0, "") if value == most else wrong), number

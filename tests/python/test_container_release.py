@@ -10,6 +10,7 @@ from pathlib import Path
 import online_device as device
 import pytest
 from builders.containers import changed, of_model
+from online_device import load_result as load
 from test_windows_anew import small
 from vmcu_tools import container, frontends, passes, paths
 from vmcu_tools.cli import main
@@ -21,7 +22,6 @@ from vmcu_tools.planner.registry import make_plan
 
 HELLO = paths.root() / "samples" / "hello" / "hello.onnx"
 RELEASE = Release(7, 0x01020304)
-ARENA = 1 << 16
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +35,12 @@ def images() -> dict[str, bytes]:
     }
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return device.library(tmp_path_factory.mktemp("library"), "-DVMCU_STREAMS")
-
-
-def load(
-    library: ctypes.CDLL, image: bytes, product: int = 0, minimum: int = 0
-) -> tuple[int, str | None]:
-    """What vmcu_model_load_as() returns, and what it refuses."""
-    refusal, model = device.Refusal(), ctypes.create_string_buffer(256)
-    _room, start = device.aligned(len(image))
-    ctypes.memmove(start, image, len(image))
-    _arena, pool = device.aligned(ARENA)
-    options = device.LoadOptions(device.BUILT, False, product, minimum)
-    function = library.vmcu_model_load_as
-    pointer, size = ctypes.c_void_p, ctypes.c_size_t
-    function.argtypes = (pointer, pointer, size, pointer, size, pointer, pointer)
-    how = ctypes.addressof(options), ctypes.addressof(refusal)
-    result = function(ctypes.addressof(model), start, len(image), pool, ARENA, *how)
-    return result, refusal.what.decode() if result < 0 else None
-
-
-def stated(library: ctypes.CDLL, image: bytes) -> tuple[int, int, int]:
+def stated(rows_loader: ctypes.CDLL, image: bytes) -> tuple[int, int, int]:
     """What vmcu_container_release() returns and writes."""
     _room, start = device.aligned(len(image))
     ctypes.memmove(start, image, len(image))
     found = ctypes.c_uint32(99), ctypes.c_uint32(99)
-    function = library.vmcu_container_release
+    function = rows_loader.vmcu_container_release
     pointer = ctypes.c_void_p
     function.argtypes = (pointer, ctypes.c_size_t, pointer, pointer)
     result = function(start, len(image), *(ctypes.addressof(one) for one in found))
@@ -71,7 +49,7 @@ def stated(library: ctypes.CDLL, image: bytes) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("kind", ["plain", "online", "stream"])
 def test_a_release_is_added_to_what_is_there(
-    kind: str, images: dict[str, bytes], library: ctypes.CDLL
+    kind: str, images: dict[str, bytes], rows_loader: ctypes.CDLL
 ) -> None:
     before = images[kind]
     after = container.released(before, RELEASE)
@@ -82,9 +60,9 @@ def test_a_release_is_added_to_what_is_there(
     parts = *read.unpack(after), read.requantisers_of(after), read.distances_of(after)
     assert container.pack(*parts) == before
     assert container.released(after, RELEASE) == after
-    assert load(library, before)[0] == load(library, after)[0] == 0
-    assert stated(library, before) == (0, 0, 0)
-    assert stated(library, after) == (0, RELEASE.product, RELEASE.version)
+    assert load(rows_loader, before)[0] == load(rows_loader, after)[0] == 0
+    assert stated(rows_loader, before) == (0, 0, 0)
+    assert stated(rows_loader, after) == (0, RELEASE.product, RELEASE.version)
 
 
 @pytest.mark.parametrize("kind", ["plain", "stream"])
@@ -105,36 +83,41 @@ def test_devices_refuse_others_and_the_past(
     minimum: int,
     refused: tuple[int, str] | None,
     images: dict[str, bytes],
-    library: ctypes.CDLL,
+    rows_loader: ctypes.CDLL,
 ) -> None:
     image = container.released(images[kind], RELEASE)
-    assert load(library, image, product, minimum) == (refused or (0, None))
+    assert load(rows_loader, image, product=product, minimum=minimum) == (refused or (0, ""))
 
 
 def test_what_states_nothing_is_old_and_of_no_product(
-    images: dict[str, bytes], library: ctypes.CDLL
+    images: dict[str, bytes], rows_loader: ctypes.CDLL
 ) -> None:
-    assert load(library, images["plain"], product=7) == (-errno.ENODEV, "product")
-    assert load(library, images["plain"], minimum=1) == (-errno.EACCES, "version of the model")
+    assert load(rows_loader, images["plain"], product=7) == (-errno.ENODEV, "product")
+    assert load(rows_loader, images["plain"], minimum=1) == (
+        -errno.EACCES,
+        "version of the model",
+    )
 
 
-def test_a_release_is_part_of_the_digest(images: dict[str, bytes], library: ctypes.CDLL) -> None:
+def test_a_release_is_part_of_the_digest(
+    images: dict[str, bytes], rows_loader: ctypes.CDLL
+) -> None:
     image = container.released(images["plain"], RELEASE)
     for at in range(layout.RELEASE_AT, layout.RELEASE_END):
         other = image[:at] + bytes([image[at] ^ 1]) + image[at + 1 :]
-        assert load(library, other) == (-errno.EBADMSG, "digest")
+        assert load(rows_loader, other) == (-errno.EBADMSG, "digest")
 
 
 @pytest.mark.parametrize(("kind", "minor"), [("plain", 2), ("stream", 1)])
 def test_a_release_that_is_not_there_is_refused(
-    kind: str, minor: int, images: dict[str, bytes], library: ctypes.CDLL
+    kind: str, minor: int, images: dict[str, bytes], rows_loader: ctypes.CDLL
 ) -> None:
     """By its version the file has one, but it ends in front of it."""
     short = changed(images[kind], layout.FILE.members["minor"].start, "<H", minor)
     size = layout.RELEASE_END - 1
     short = changed(short[:size], layout.FILE.members["size"].start, "<I", size)
-    assert load(library, short) == (-errno.EBADMSG, "release")
-    assert stated(library, short)[0] == -errno.EBADMSG
+    assert load(rows_loader, short) == (-errno.EBADMSG, "release")
+    assert stated(rows_loader, short)[0] == -errno.EBADMSG
     # Its name lies behind the release, and is looked for first.
     with pytest.raises(UserError, match="outside of the file"):
         read.facts(short)

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import itertools
 import struct
+from pathlib import Path
 
 import numpy as np
 import online_device as device
@@ -26,7 +27,7 @@ ON_STACK = 0xFFFFFFFF
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return device.library(tmp_path_factory.mktemp("library"), "-DVMCU_POOL_ROTATE")
+    return device.library(tmp_path_factory.mktemp("library"), device.ROTATES)
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +49,25 @@ class Model(ctypes.Structure):
 
 
 def refused(library: ctypes.CDLL, image: bytes) -> str:
-    """What, "" for nothing; only that is used of what is made, whose model has other members."""
-    model, refusal = ctypes.create_string_buffer(256), device.Refusal()
-    room, start = device.aligned(len(image))
-    ctypes.memmove(start, image, len(image))
-    arena, pool = device.aligned(1 << 16)
-    options = device.LoadOptions(device.BUILT, True)
-    pointer, size = ctypes.c_void_p, ctypes.c_size_t
-    function = library.vmcu_model_load_as
-    function.argtypes = (pointer, pointer, size, pointer, size, pointer, pointer)
-    how = ctypes.addressof(options), ctypes.addressof(refusal)
-    result = function(ctypes.addressof(model), start, len(image), pool, 1 << 16, *how)
-    del room, arena
+    """What a load with a replay refuses, "" for nothing."""
+    result, what = device.load_result(library, image, True)
     assert result in (0, -errno.EBADMSG)
-    return (refusal.what or b"").decode()
+    return what
 
 
+@pytest.mark.parametrize("is_sanitized", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stream_input", [False, True])
 @pytest.mark.parametrize("model", [TINY, DIGITS], ids=lambda path: path.stem)
-def test_bytes_at_every_origin(library: ctypes.CDLL, model, stream_input: bool) -> None:
-    """And a replay of the calls passes."""
+def test_bytes_at_every_origin(
+    library: ctypes.CDLL, model: Path, stream_input: bool, is_sanitized: bool
+) -> None:
+    """And a replay of the calls passes. `./test slow` compiles this runtime under sanitizers, too;
+    test_rotation.py has them for the same models without a loader."""
     plan = compiled(model, stream_input)
     sample = random_inputs(plan.graph, 3)
     wanted = reference.run(plan.graph, sample)
-    results = runners.get("host:sanitize+container").run(plan, [sample] * TURNS)
+    usual, sanitized = device.unchecked(device.ROTATES), runners.get("host:sanitize+container")
+    results = (sanitized if is_sanitized else usual).run(plan, [sample] * TURNS)
     for outputs in results:
         for port, got in zip(plan.graph.outputs, outputs, strict=True):
             np.testing.assert_array_equal(got, wanted[port.tensor])

@@ -73,20 +73,6 @@ def said(loader: ctypes.CDLL, one: Changed) -> str:
     return made.refusal[0]
 
 
-@pytest.mark.parametrize(
-    "table", [t for t in layout.TABLES if t.label != "blocks"], ids=lambda t: t.label
-)
-def test_nothing_behind_a_table_counts(
-    loader: ctypes.CDLL, streamed: Changed, table: layout.Table
-) -> None:
-    start, size = (
-        model_member(streamed.image, table.label),
-        streamed.count(table.count) * table.size,
-    )
-    moved, at = streamed.at_end(streamed.image[start : start + size], 64)
-    assert said(loader, moved.model(table.label, at)) == ""
-
-
 def test_nothing_behind_a_layers_inputs_counts(loader: ctypes.CDLL, streamed: Changed) -> None:
     """Which end the container once; numbers of tensors are below their count."""
     tensors = streamed.count("tensor_count")

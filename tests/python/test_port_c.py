@@ -41,9 +41,9 @@ def test_port(name: str, tmp_path: Path) -> None:
 def self_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that loads an update and runs its vector."""
     folder = tmp_path_factory.mktemp("self_test")
-    target = device.sanitized("-DVMCU_STREAMS", *INCLUDES)
+    target = device.sanitized()
     files = (TESTS / "self_test.c", PORT / "updates/self_test.c", device.KERNELS, target.archive())
-    target.gcc([*map(str, files), "-o", str(folder / "self_test")], folder)
+    target.gcc([*INCLUDES, *map(str, files), "-o", str(folder / "self_test")], folder)
     return folder / "self_test"
 
 

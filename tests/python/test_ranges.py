@@ -205,10 +205,19 @@ BOARDS = "host:sanitize", "qemu:m3", "qemu:m4", "qemu:m55", "qemu:rv32"
 TARGETS = {name: in_ranges(name) for name in BOARDS}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+def on_boards() -> Iterator[object]:
+    """Each kind on each board. What is not a program is the same C for all cores: `./test slow` has
+    it on all boards, other runs have it on the first one."""
+    for kind, board in itertools.product(KINDS, BOARDS):
+        graph = random_layers(KINDS[kind][0], 8, 0)
+        is_program = any(isinstance(bind(graph, node), ProgramLayer) for node in graph.nodes)
+        is_slow = not is_program and board not in BOARDS[:2]
+        yield pytest.param(kind, board, marks=[pytest.mark.slow] if is_slow else [])
+
+
 @pytest.mark.parametrize("seed", range(max(1, CASES // BATCH // 4)))
-@pytest.mark.parametrize("kind", KINDS)
-def test_ranges(kind: str, seed: int, target: str) -> None:
+@pytest.mark.parametrize(("kind", "target"), [*on_boards()])
+def test_ranges(kind: str, target: str, seed: int) -> None:
     layers, form = KINDS[kind]
     graph = random_layers(layers, BATCH, 200 + seed)
     graph = replace(graph, target=TARGETS[target].family or graph.target)

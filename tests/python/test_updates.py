@@ -60,7 +60,7 @@ def test_run_gives_what_the_model_file_gives(
     ):
         np.save(given, values)
         found = []
-        for model, more in ((DIGITS, ()), (file, ()), (file, ("--on", "qemu:m3"))):
+        for model, more in ((DIGITS, ()), (file, ()), (file, ("--on", "qemu:m4"))):
             out = tmp_path / "y.npy"
             words = ("run", model, "--input", given, "--output", out, *more)
             assert vmcu(capsys, *words)[0] == 0

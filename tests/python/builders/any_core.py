@@ -361,38 +361,41 @@ class Core:
 
 
 PLAIN = Core(WORDS, DEFAULT)
+INLINE = "static inline __attribute__((always_inline))"
+MACROS = {name: f"VMCU_ANY_{name.upper()}" for name in PACKED}
+# Streams of pairs and vectors are not aligned for this computer.
+FLAGS = ("-fno-sanitize=alignment", *(f"-D{macro}" for macro in MACROS.values()))
+
+
+def _target(name: str) -> Target:
+    """The target of tests that has the kernels of a packing, and those of its 4 bits."""
+    packing, costs = PACKED[name], TARGETS[DEFAULT].costs
+    common = "Any core", f"defined({MACROS[name]})"
+    small = f"any_{name}_int4", *common
+    if packing.vector:
+        int4 = Target(*small, NIBBLE_VECTORS, costs, NIBBLE_BODIES, VECTOR_TILES)
+        parts, later = (VECTOR_BODIES, VECTOR_TILES), {}
+    else:
+        own_int4, later_int4 = any_pairs.INT4_HELPERS, any_pairs.INT4_LATER
+        int4 = Target(*small, NIBBLE_PAIRS, costs, {}, own_int4, later=later_int4)
+        parts, later = (any_pairs.OWN, any_pairs.HELPERS), any_pairs.LATER
+    return Target(f"any_{name}", *common, packing, costs, *parts, later=later, int4=int4)
 
 
 @contextmanager
 def core(name: str) -> Iterator[Core]:
-    """While it lasts, this computer has the kernels of one of PACKED, or of every core."""
+    """While it lasts, this computer has the kernels of PACKED, for tests of one of these, or of
+    every core alone. All of PACKED have one runtime, which is compiled once."""
     if name not in PACKED:
         yield PLAIN
         return
-    packing = PACKED[name]
-    family = readers(packing)[0].name
-    macro = f"VMCU_ANY_{name.upper()}"
-    own = VECTOR_BODIES if packing.vector else any_pairs.OWN
-    helpers = any_pairs.HELPERS if packing.paired else VECTOR_TILES
-    later = any_pairs.LATER if packing.paired else {}
-    costs = TARGETS[DEFAULT].costs
-    title, guard = "Any core", f"defined({macro})"
-    small = f"any_{name}_int4", title, guard
-    if packing.vector:
-        int4 = Target(*small, NIBBLE_VECTORS, costs, NIBBLE_BODIES, helpers)
-    else:
-        own_int4, later_int4 = any_pairs.INT4_HELPERS, any_pairs.INT4_LATER
-        int4 = Target(*small, NIBBLE_PAIRS, costs, {}, own_int4, later=later_int4)
-    target = Target(
-        f"any_{name}", title, guard, packing, costs, own, helpers, later=later, int4=int4
-    )
+    family = readers(PACKED[name])[0].name
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TARGETS, target.name, target)
+        for target in [_target(one) for one in PACKED]:
+            patch.setitem(TARGETS, target.name, target)
         folder = _copy()
         patch.setattr(paths, "runtime", lambda: folder)
-        # Products of pairs of damaged weights wrap, as they do in assembly.
-        wraps = ("-fwrapv",) if packing.paired else ()
-        yield Core(packing, family, (f"-D{macro}", *wraps))
+        yield Core(PACKED[name], family, FLAGS)
 
 
 def _copy() -> Path:
@@ -402,6 +405,9 @@ def _copy() -> Path:
     with tempfile.TemporaryDirectory(dir=store) as name:
         made = Path(name) / "runtime"
         shutil.copytree(paths.runtime(), made)
+        # Sanitizers take minutes to compile functions that are a part of each caller.
+        compiled = made / "compiled.h"
+        compiled.write_text(compiled.read_text().replace(INLINE, "static inline"))
         generate.write(made / "kernels" / "gen")
         for module in (descriptors, operators_h):
             (made / module.PATH).write_text(module.text())

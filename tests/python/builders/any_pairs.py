@@ -22,7 +22,7 @@ from vmcu_tools.kernels.targets.v6m import int4, strips
 SHAPES = ((4, 2), (2, 2), (1, 2), (2, 4), (1, 4))
 # WEIGHT: of tap k and channel n; BYTES: of the weights of a tap and a channel.
 BLOCK = """
-/* Blocks of `size` channels of `pixels`. */
+/* Blocks of `size` channels of `pixels`. Sums of damaged weights wrap, as they do in assembly. */
 VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, int32_t steps,
 					int8_t *out, int32_t channels, int32_t half,
 					int32_t pitch, int32_t code, int32_t pixels,
@@ -45,28 +45,28 @@ VMCU_APART const uint8_t *vmcu_paired_block(const uint8_t *w, const void *tile, 
 
 		for (int32_t i = 0; i < size * ((pixels + 1) / 2); i++) {
 			const int32_t n = i % size, pair = i / size;
-			int32_t upper = bias[n], whole = bias[n] * 65537, part = 0;
+			uint32_t upper = (uint32_t)bias[n], whole = upper * 65537U, part = 0;
 
 			for (int32_t k = 0; k < 4 * steps; k++) {
-				const int32_t weight = WEIGHT;
+				const uint32_t weight = (uint32_t)(WEIGHT);
 
 				if (pixels == 1) {
-					upper += weight * bytes[k];
+					upper += weight * (uint32_t)bytes[k];
 					continue;
 				}
-				part += weight * words[k * pixels / 2 + pair];
+				part += weight * (uint32_t)words[k * pixels / 2 + pair];
 				if (k % together == together - 1) {
 					whole += part;
-					upper += (part + 32768) >> 16;
+					upper += (uint32_t)((int32_t)(part + 32768U) >> 16);
 					part = 0;
 				}
 			}
 			if (pixels == 1) {
-				sums[n] = upper;
+				sums[n] = (int32_t)upper;
 				continue;
 			}
-			sums[n * pixels + 2 * pair] = whole - upper * 65536;
-			sums[n * pixels + 2 * pair + 1] = upper;
+			sums[n * pixels + 2 * pair] = (int32_t)(whole - upper * 65536U);
+			sums[n * pixels + 2 * pair + 1] = (int32_t)upper;
 		}
 		if (channels == 0) {
 			__builtin_memcpy(out, sums, 4U * (size_t)(size * pixels));
