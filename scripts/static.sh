@@ -59,6 +59,8 @@ all_misra() {
 cd "$ROOT" || exit 1
 enter_venv
 mkdir -p "$LOGS"
+# Before cppcheck, whose files beside the sources have no licence.
+check "reuse" reuse lint -q
 if has cppcheck; then
 	# Half of all CPU time, of one process.
 	all_misra >"$LOGS/misra" 2>&1 &
@@ -66,7 +68,6 @@ if has cppcheck; then
 fi
 check "clang-format" format
 check "codespell" spelling
-check "reuse" reuse lint -q
 # Strict: see pyproject.toml.
 check "mypy" mypy
 if has gcc; then
