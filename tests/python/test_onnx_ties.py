@@ -42,13 +42,34 @@ def tied_file(folder: Path, op: str, types: tuple[type, type], readers: int) -> 
 def test_ties_are_rounded_as_onnxruntime_does(
     tmp_path: Path, op: str, activation: type, constant: type, readers: int
 ) -> None:
-    path = tied_file(tmp_path, op, (activation, constant), readers)
+    assert_bytes_of_runtime(tied_file(tmp_path, op, (activation, constant), readers))
+
+
+@pytest.mark.parametrize("ratio", (0.5, 1, 1.5, 2))
+@pytest.mark.parametrize("op", ("Add", "Sub"))
+def test_nearly_tied_constants(tmp_path: Path, op: str, ratio: float) -> None:
+    """One a channel, a little off half a step, which a layer's bias cannot tell from it."""
+    m = OnnxModel(dtype=np.int8)
+    out = STEP * np.float32(ratio)
+    off = np.array([3.5001, -0.4997, 0.499, -2.5003, 4.75, 0, 7.0002, -9.9998], np.float32)
+    x = m.qdq("x", m.stated(STEP, 3))
+    y = m.qdq(m.node(op, [x, m.constant(off * out)]), m.stated(out, -5))
+    path = tmp_path / "nearly.onnx"
+    shape = (TensorProto.FLOAT, (1, 32, 8))
+    path.write_bytes(m.proto({"x": shape}, {y: shape}).SerializeToString())
+    assert_bytes_of_runtime(path)
+
+
+def assert_bytes_of_runtime(path: Path) -> None:
     graph = optimize(load(path))
     q = np.arange(-128, 128, dtype=np.int8)
     out = graph.outputs[0]
     found = reference.run(graph, [q.reshape(graph.tensors[graph.inputs[0].tensor].shape)])
     session = session_of(path, "ORT_ENABLE_ALL")
-    real = (q.astype(np.float32) * STEP).reshape(1, 256)
+    shape = session.get_inputs()[0].shape
+    real = (
+        (q.astype(np.float32) - graph.tensors[graph.inputs[0].tensor].zero_point) * STEP
+    ).reshape(shape)
     expected = session.run([out.name], {"x": real})[0].ravel()
     tensor = graph.tensors[out.tensor]
     steps = np.rint(expected / np.float32(tensor.scale)).astype(int) + tensor.zero_point

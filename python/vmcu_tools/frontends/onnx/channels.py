@@ -23,6 +23,10 @@ _TAP = 64
 _LEAST_FACTOR = 2.0**-16
 # Of an output's step: what a bias may be off by.
 _LOST_MOST = 0.25
+# Of an output's step: what two scales that are meant to be one differ by, over eight inputs; and in
+# units of a bias, what ONNX Runtime's float32 is off by.
+_HALF_WAY = 1e-5
+_FLOAT_ERROR = 1e-3
 _QUANTISE_CONSTANT = "put QuantizeLinear and DequantizeLinear behind the constant"
 
 
@@ -60,7 +64,7 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
         factors = np.maximum(factors, _LEAST_FACTOR)
         return DepthwiseConv2D(
             weights.astype(np.int8).reshape(1, 1, -1),
-            np.rint(steps / factors).astype(np.int32),
+            _biases(weights, factors, steps).astype(np.int32),
             Window(),
             FloatScale(factors.astype(np.float32)),
             act_min=act_min,
@@ -92,6 +96,17 @@ def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:
     fine = np.minimum(lost(_TAP), lost(INT8_MAX)) <= 2 * _LOST_MOST
     require(bool(fine.all()), "the output's scale is far below its input's", KEEP_QUANTISATION)
     return taps
+
+
+def _biases(weights: np.ndarray, factors: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """`steps` in units of `factors`, rounded. A channel whose sums would be half way between two
+    results for this alone takes the next bias, so that all of them go the way the file's go."""
+    exact = steps / factors
+    biases: np.ndarray = np.rint(exact)
+    sums = np.arange(8)[:, None] * weights + biases
+    half = (np.abs(sums * factors % 1 - 0.5) < _HALF_WAY).any(axis=0)
+    lost = exact - biases
+    return np.where(half & (np.abs(lost) > _FLOAT_ERROR), biases + np.sign(lost), biases)
 
 
 def line(op: str, values: np.ndarray, swapped: bool) -> tuple[np.ndarray, np.ndarray] | None:
