@@ -20,8 +20,10 @@ class HostRunner(CompiledRunner):
         return [IMAGE / "io_host.c"]
 
 
-# What sanitizers add is not worth optimising twice as long, and lines are all that reports name.
+# What sanitizers add is not worth optimising twice as long, and not in each caller of a function
+# that is VMCU_INLINE. Lines are all that reports name.
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g1")
+SANITIZERS += ("-Dalways_inline=unused",)
 
 HOSTS = (
     HostRunner("host", "this computer", NATIVE),
