@@ -32,8 +32,8 @@ time.tzset()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
-    if seconds := os.environ.get("VMCU_DRAW"):
-        config.pluginmanager.register(SomeSlow(float(seconds)), "some-slow")
+    if cases := os.environ.get("VMCU_DRAW"):
+        config.pluginmanager.register(SomeSlow(int(cases)), "some-slow")
 
 
 @pytest.fixture(autouse=True)

@@ -8,26 +8,22 @@ from some_slow import SomeSlow
 
 pytest_plugins = ["pytester"]
 CASES = """
-import time, pytest
+import pytest
 
-def spend():
-    end = time.process_time() + 0.05
-    while time.process_time() < end: pass
+@pytest.mark.parametrize("seed", range(12))
+def test_first(seed): pass
 
 @pytest.mark.parametrize("seed", range(8))
-def test_first(seed): spend()
+def test_second(seed): pass
 
-@pytest.mark.parametrize("seed", range(4))
-def test_second(seed): spend()
-
-@pytest.mark.parametrize("seed", range(3))
-def test_few(seed): spend()
+@pytest.mark.parametrize("seed", range(7))
+def test_few(seed): pass
 """
 
 
-def names(pytester: pytest.Pytester, seconds: float) -> list[str]:
+def names(pytester: pytest.Pytester, cases: int) -> list[str]:
     pytester.makepyfile(CASES)
-    result = pytester.inline_run("-p", "no:xdist", plugins=[SomeSlow(seconds)])
+    result = pytester.inline_run("-p", "no:xdist", plugins=[SomeSlow(cases)])
     return [
         report.nodeid.partition("::")[2]
         for report in result.getreports()
@@ -35,15 +31,10 @@ def names(pytester: pytest.Pytester, seconds: float) -> list[str]:
     ]
 
 
-def test_tests_take_turns_until_the_seconds_are_spent(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cases_of_each_test(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("some_slow.seed_of", lambda root: "a")
-    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    some = names(pytester, 0.17)
-    assert 3 <= len(some) <= 4 and some == names(pytester, 100)[: len(some)]
-    assert {name.partition("[")[0] for name in some[:2]} == {"test_first", "test_second"}
-    every = names(pytester, 100)
-    assert len(every) == 12 and not any("few" in name for name in every)
+    assert [name.partition("[")[0] for name in names(pytester, 1)] == ["test_first", "test_second"]
+    every = names(pytester, 9)
+    assert every == names(pytester, 9) and len(set(every)) == 17
     monkeypatch.setattr("some_slow.seed_of", lambda root: "b")
-    assert names(pytester, 100) != every
+    assert names(pytester, 9) != every

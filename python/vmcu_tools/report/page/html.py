@@ -52,7 +52,6 @@ class View:
     areas: tuple[Mapping[str, object], ...]
     curve: str
     peak: float | None
-    peak_up: float
     marks: tuple[Mapping[str, object], ...]
     ticks: tuple[Mapping[str, object], ...]
     key: str
@@ -151,8 +150,7 @@ def view(seen: plot.Plot, told: Sequence[Card], key: str) -> View:
         for tick in range(TICKS + 1)
     ]
     at = None if seen.peak is None else 100 * seen.peak[0] / plot.WIDTH
-    up = 0.0 if seen.peak is None else 100 * seen.peak[1] / seen.top
-    return View(tuple(areas), svg.curve_path(seen), at, up, tuple(marks), tuple(ticks), key)
+    return View(tuple(areas), svg.curve_path(seen), at, tuple(marks), tuple(ticks), key)
 
 
 def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
