@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A draw of the slow cases: VMCU_DRAW of each test that has SEVERAL. The same tree has the same draw
+"""A draw of the slow cases: VMCU_DRAW of each test that has SEVERAL, the same ones of the same tree
 on every machine."""
 
 from __future__ import annotations
