@@ -22,8 +22,8 @@ class HostRunner(CompiledRunner):
 
 # What sanitizers add is not worth optimising twice as long, and not in each caller of a function
 # that is VMCU_INLINE. Lines are all that reports name.
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g1")
-SANITIZERS += ("-Dalways_inline=unused",)
+_SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZERS = (*_SANITIZED, "-O1", "-g1", "-Dalways_inline=unused")
 
 HOSTS = (
     HostRunner("host", "this computer", NATIVE),
