@@ -66,7 +66,7 @@ def test_milliseconds_are_modelled_or_measured(page: Path) -> None:
 def test_samples_have_build_folders_of_their_own() -> None:
     boards: dict[str, set[str]] = {}
     for page in ROOT.glob("samples/*/README.md"):
-        for line in re.findall(r"^    (?:west build|cmake -S) .*", page.read_text(), re.M):
+        for line in re.findall(r"^    (?:west build|cmake -G Ninja -S) .*", page.read_text(), re.M):
             found = re.search(r"-b (\S+) -d build/(\S+)|plain -B build/(\S+)", line)
             assert found, f"{page}: {line}"
             folder = found[2] or found[3]

@@ -43,12 +43,12 @@ def test_the_examples_are_what_the_script_makes() -> None:
     "cpu", ["", pytest.param("cortex-m3", marks=pytest.mark.slow), "cortex-m7"]
 )
 def test_prints_what_the_sample_expects(cpu: str, tmp_path: Path) -> None:
-    needed = ["cmake", *(["arm-none-eabi-gcc", "qemu-system-arm"] if cpu else ["gcc"])]
+    needed = ["cmake", "ninja", *(["arm-none-eabi-gcc", "qemu-system-arm"] if cpu else ["gcc"])]
     if missing := [tool for tool in needed if shutil.which(tool) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     python = f"-DPYTHON_EXECUTABLE={sys.executable}"
     for command in (
-        ["-S", str(LEARN / "plain"), "-B", str(tmp_path), f"-DCPU={cpu}", python],
+        ["-G", "Ninja", "-S", str(LEARN / "plain"), "-B", str(tmp_path), f"-DCPU={cpu}", python],
         ["--build", str(tmp_path)],
     ):
         subprocess.run(["cmake", *command], check=True, capture_output=True)
