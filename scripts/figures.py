@@ -42,7 +42,7 @@ def rows() -> Iterator[tuple[str, str]]:
     generated = files("lib/vmcu/*/gen/*", "lib/vmcu/include/vmcu/operators.h")
     written = [path for path in files("lib/vmcu/*.[ch]") if path not in generated]
     modules = files("tests/python/test_*.py")
-    yield "lines of Python, product", lines(files("python/vmcu_tools/*.py"))
+    yield "lines of Python, product", lines(files("python/*.py"))
     yield "lines of C written by hand, product", lines(written)
     yield "lines of C generated, product", lines(generated)
     yield "lines of Python and C, tests", lines(files("tests/*.py", "tests/*.[ch]"))

@@ -23,8 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = ROOT / "tests" / "lines.csv"
-PYTHON = ROOT / "python" / "vmcu_tools"
-API = ROOT / "python" / "vmcu"
+PYTHON = [ROOT / "python" / name for name in ("vmcu_tools", "vmcu_kernelgen", "vmcu")]
 RUNTIME = ROOT / "lib" / "vmcu"
 SUFFIXES = (".py", ".c", ".h")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -74,7 +73,7 @@ def c_lines(text: str) -> Counter[str]:
 
 def packages() -> Iterator[tuple[str, list[Path]]]:
     """Each package by its path, with its files; files beside packages are in that of the folder."""
-    for base in (PYTHON, API, RUNTIME):
+    for base in (*PYTHON, RUNTIME):
         folders = sorted(one for one in base.iterdir() if one.is_dir())
         parts = [(base, base.iterdir()), *((folder, folder.rglob("*")) for folder in folders)]
         for folder, found in parts:

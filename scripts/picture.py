@@ -74,7 +74,7 @@ SHELVES = (
         "they stand on",
         (
             Box("quant, graph", ("both requantisers;", "tensors, nodes, ports")),
-            Box("cores/, kernels/", ("language/, programs/,", "a folder a target")),
+            Box("cores/, kernels/", ("language/, programs/,", "a row a target")),
             Box("ops/", ("a file an op: meaning,", "access, C parameters")),
             Box("plan/", ("rings, calls,", "rotation")),
             Box("placement/", ("buffers of anybody,", "usable alone")),

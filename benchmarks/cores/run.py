@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
+from vmcu_kernelgen.generate import choice_name  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
 from vmcu_tools.bench.kernels import CASES, Case, bench_kernels, case_graph, port  # noqa: E402
 from vmcu_tools.bench.model import POINTER_BYTES, bench, check_outputs  # noqa: E402
@@ -29,7 +30,6 @@ from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph, Node, Op, Shape, Tensor, Window  # noqa: E402
-from vmcu_tools.kernels.generate import choice_name  # noqa: E402
 from vmcu_tools.kernels.language.packing import PAIRED_SUM, PAIRED_TAPS  # noqa: E402
 from vmcu_tools.kernels.targets import TARGETS, named  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402

@@ -3,7 +3,7 @@
 
     ./test mutants [FILE...] [--count N] [--seed N] [--tests FILE...]
 
-FILE: files or folders of python/vmcu_tools and lib/vmcu; without any, those that differ from the
+FILE: files or folders of python and lib/vmcu; without any, those that differ from the
 commit before or are not committed. The test files that import FILE judge a mutant; if it survives,
 those that import its package (judges.py). A mutant is killed if a test fails, or does not end in
 time. Survivors that accepted.txt lists with a reason do not count.

@@ -84,7 +84,7 @@ class Tree:
 
     def product(self) -> list[str]:
         """Files that mutants are drawn from: Python, and C that is not generated."""
-        names = self.files("python/vmcu_tools/**/*.py") + self.files("lib/vmcu/**/*.[ch]")
+        names = self.files("python/vmcu*/**/*.py") + self.files("lib/vmcu/**/*.[ch]")
         return [name for name in names if not name.startswith(GENERATED)]
 
     def files(self, pattern: str) -> list[str]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from vmcu_kernelgen.passes import rename
 from vmcu_tools.kernels.language.access import Shape, bound_loops, is_store
 from vmcu_tools.kernels.language.expr import Expr, Int, Name, affine, evaluate, substitute
 from vmcu_tools.kernels.language.ir import Do, Program, Ram, Stmt
-from vmcu_tools.kernels.language.passes import rename
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
+from vmcu_kernelgen.assembly import SAVED
+from vmcu_kernelgen.families import families
 from vmcu_tools import paths, runners
 from vmcu_tools.bench import kernels
 from vmcu_tools.emit import emit
-from vmcu_tools.kernels.language.assembly import SAVED
-from vmcu_tools.kernels.targets import TARGETS
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.base import sample_bytes
@@ -55,8 +55,9 @@ FILES = sorted(
 FUNCTIONS = {
     suffix: [
         f.name
-        for one in (TARGETS[target], TARGETS[target].int4)
-        for functions in (one.assembly.values() if one else ())
+        for family in families()
+        if family.folder.endswith(f"/{target}")
+        for functions in family.assembly.values()
         for f in functions
     ]
     for suffix, target in (

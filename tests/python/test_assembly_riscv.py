@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
+from vmcu_kernelgen.families import rv32
+from vmcu_kernelgen.families.rv32.frame import SAVED
 from vmcu_tools import paths
-from vmcu_tools.kernels.targets import TARGETS
-from vmcu_tools.kernels.targets.rv32.frame import SAVED
 from vmcu_tools.runners.qemu import ARM, RISCV, RV32
 
 pytestmark = pytest.mark.skipif(
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 FILES = sorted((paths.runtime() / "kernels" / "gen").glob("*_rv32*.S"))
 FUNCTIONS = {
     f.name
-    for target in (TARGETS["rv32"], TARGETS["rv32"].int4)
-    for functions in (target.assembly.values() if target else ())
+    for family in (rv32.RV32, rv32.INT4)
+    for functions in family.assembly.values()
     for f in functions
 }
 OTHERS = (

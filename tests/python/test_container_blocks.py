@@ -322,7 +322,7 @@ def test_tiles_hold_what_blocks_read(target: Target) -> None:
         met = meetings(target.packing, taps, stride, first, row, pixels)
         read = 4 * (plane + int(met.words.max()) + 1)
         if target.packing.paired and taps != SQUARE_TAPS:
-            # Rows of words, see targets/rv32.
+            # Rows of words, see families/rv32.
             columns = (wide - 1) * stride + taps
             read = max(read, 4 * ((taps - 1) * columns + (pixels - 1) * stride + taps))
         assert read <= tile_bytes(taps, stride, wide, target.packing), (taps, stride, wide)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from access_relation import relation
 from distance_program import smallest_distance
+from vmcu_kernelgen.c_source import function, instruction_function
+from vmcu_kernelgen.passes import lower
 from vmcu_tools import paths
-from vmcu_tools.kernels.language.c_source import function, instruction_function
 from vmcu_tools.kernels.language.evaluate import Machine, run
-from vmcu_tools.kernels.language.passes import lower
 
 PAGE = Path(__file__).parents[2] / "doc" / "kernels.md"
 SHIFT = 9

@@ -7,10 +7,10 @@ import random
 import re
 
 import pytest
+from vmcu_kernelgen.families.dsp import DSP, INT4
+from vmcu_kernelgen.order import for_dual_issue, ordered
 from vmcu_tools.bench.timing import TIMINGS
 from vmcu_tools.cores.instructions import Instruction
-from vmcu_tools.kernels.language.order import for_dual_issue, ordered
-from vmcu_tools.kernels.targets import TARGETS
 
 M7 = TIMINGS["cortex-m7"]
 NAMES = [f"r{number}" for number in range(13)]
@@ -156,8 +156,6 @@ def test_what_is_conditional_stays_behind_its_condition() -> None:
 
 def test_each_loop_is_faster_or_as_it_was() -> None:
     """The assembly of the DSP extension: fewer cycles, the same instructions in each part."""
-    dsp = TARGETS["dsp"]
-    assert dsp.int4 is not None
-    for functions in (*dsp.assembly.values(), *dsp.int4.assembly.values()):
+    for functions in (*DSP.assembly.values(), *INT4.assembly.values()):
         for before, after in zip(functions, for_dual_issue(functions), strict=True):
             assert sorted(before.code) == sorted(after.code) and before.name == after.name

@@ -9,10 +9,11 @@ import sys
 from types import ModuleType
 
 import pytest
+from vmcu_kernelgen import generate
+from vmcu_kernelgen.families import FAMILIES
+from vmcu_kernelgen.family import portable_body
 from vmcu_tools import paths
-from vmcu_tools.kernels import generate
-from vmcu_tools.kernels.language.c_source import WIDTH
-from vmcu_tools.kernels.language.target import portable_body
+from vmcu_tools.kernels.language.instruction import WIDTH
 from vmcu_tools.kernels.programs import PROGRAMS
 from vmcu_tools.kernels.targets import PORTABLE, TARGETS
 from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
@@ -21,7 +22,7 @@ from vmcu_tools.ops import descriptors, operators_h
 FOLDER = paths.runtime() / "kernels" / "gen"
 DIGEST = """
 import hashlib
-from vmcu_tools.kernels.generate import files
+from vmcu_kernelgen.generate import files
 print(hashlib.sha256(repr(files()).encode()).hexdigest())
 """
 
@@ -31,7 +32,7 @@ def test_committed_files_are_what_is_generated() -> None:
     generated = generate.files()
     assert sorted(committed) == sorted(generated)
     for name, text in generated.items():
-        assert committed[name] == text, f"{name}: run `python -m vmcu_tools.kernels`"
+        assert committed[name] == text, f"{name}: run `python -m vmcu_kernelgen`"
 
 
 @pytest.mark.parametrize("made", [operators_h, descriptors])
@@ -64,6 +65,7 @@ def test_programs_are_declared(symbol: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_targets_header_holds_what_differs(name: str) -> None:
     target, portable = TARGETS[name], (FOLDER / "isa_portable.h").read_text()
+    family = FAMILIES[target]
     for made in (*INSTRUCTIONS.values(), *COMPOUND.values()):
         head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}("
         # Some instructions are those of other packings only.
@@ -71,9 +73,9 @@ def test_a_targets_header_holds_what_differs(name: str) -> None:
         assert portable.count(head) == common
         if target is not PORTABLE:
             own = (FOLDER / f"isa_{name}.h").read_text()
-            assert own.count(head) == (made in target.own)
-        if made in target.own:
-            assert target.body(made) != portable_body(made, target.packing)
+            assert own.count(head) == (made in family.own)
+        if made in family.own:
+            assert family.body(made) != portable_body(made, target.packing)
             assert not common or f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
 
 

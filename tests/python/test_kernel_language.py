@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_log import interpret, touched_by
 from random_graphs import LAYERS, random_inputs, random_layers
+from vmcu_kernelgen.passes import lower
 from vmcu_tools.kernels.language.builder import Builder
 from vmcu_tools.kernels.language.evaluate import Head, Machine, run
 from vmcu_tools.kernels.language.expr import (
@@ -28,7 +29,6 @@ from vmcu_tools.kernels.language.expr import (
 from vmcu_tools.kernels.language.instruction import instruction
 from vmcu_tools.kernels.language.ir import Loop, Program, Stmt, Stream, map_bodies
 from vmcu_tools.kernels.language.packing import NIBBLES, WORDS
-from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.kernels.pack import Kind, with_heads
 from vmcu_tools.kernels.programs import programs
 from vmcu_tools.ops import ProgramLayer, bind

@@ -51,7 +51,7 @@ def test_no_package_grows_in_silence() -> None:
 
 def test_each_file_of_the_product_is_counted() -> None:
     root = paths.root()
-    command = ["git", "-C", str(root), "ls-files", "python/vmcu_tools", "lib/vmcu"]
+    command = ["git", "-C", str(root), "ls-files", "python", "lib/vmcu"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     suffixes = LINES["SUFFIXES"]
     wanted = {

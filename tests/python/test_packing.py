@@ -15,13 +15,13 @@ import pytest
 from pool_log import interpret
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, disjoint, random_inputs, random_layers
+from vmcu_kernelgen import generate
 from vmcu_tools import paths, runners
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
-from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.kernels.language.packing import PAIRED_TAPS, PAIRS, Packing, in_order, paired_code
 from vmcu_tools.kernels.language.target import Target
@@ -58,7 +58,7 @@ PACKINGS = {
 def other(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
     """A target whose streams no other one reads."""
     costs, packing = TARGETS[DEFAULT].costs, PACKINGS[request.param]
-    target = Target("other", "Others", "defined(VMCU_OTHER)", packing, costs, {}, {})
+    target = Target("other", "Others", "defined(VMCU_OTHER)", packing, costs)
     monkeypatch.setitem(TARGETS, target.name, target)
     return target
 

@@ -34,7 +34,7 @@ class CompileOptions:
     model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
     (costs.trade_off). extra_macs: the part of a model's multiply-accumulates that may be computed
     twice; with `ram`, more where necessary. rotate: the pool's origin advances with each inference.
-    target: the core family for which weights are laid out, by its folder in kernels/targets; None:
+    target: the core family for which weights are laid out, by its name in kernels/targets; None:
     the default. memory: memories with a pool each, the fast ones first; a single one is the same as
     `ram`. hop: rows by which the only input's window moves between two inferences, 0: none. time:
     the axis of the file's images that is time for `hop`, "h" or "w". state: inputs that are outputs

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from vmcu_kernelgen import generate
+from vmcu_kernelgen.families import FAMILIES
+from vmcu_kernelgen.family import Family
 from vmcu_tools import paths
-from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.instruction import Instruction
 from vmcu_tools.kernels.language.packing import NIBBLE_PAIRS, NIBBLE_VECTORS, WORDS, Packing
 from vmcu_tools.kernels.targets import (
@@ -39,7 +41,7 @@ from . import any_pairs
 PACKED: dict[str, Packing] = {
     p.suffix.strip("_"): p for p in packings() if condition(p) and p.bits == 8
 }
-# Vector by vector, as targets/helium reads the stream. Addresses have four bytes, as on its cores;
+# Vector by vector, as families/helium reads the stream. Addresses have four bytes, as on its cores;
 # what stands for padding is behind them and those of rows.
 ALL_VECTORS = r"""
 VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
@@ -367,19 +369,22 @@ MACROS = {name: f"VMCU_ANY_{name.upper()}" for name in PACKED}
 FLAGS = ("-fno-sanitize=alignment", *(f"-D{macro}" for macro in MACROS.values()))
 
 
-def _target(name: str) -> Target:
-    """The target of tests that has the kernels of a packing, and those of its 4 bits."""
+def _families(name: str) -> tuple[Family, Family]:
+    """The family of tests that has the kernels of a packing, and that of its 4 bits."""
     packing, costs = PACKED[name], TARGETS[DEFAULT].costs
     common = "Any core", f"defined({MACROS[name]})"
-    small = f"any_{name}_int4", *common
+    nibbles = NIBBLE_VECTORS if packing.vector else NIBBLE_PAIRS
+    int4 = Target(f"any_{name}_int4", *common, nibbles, costs)
+    target = Target(f"any_{name}", *common, packing, costs, int4)
     if packing.vector:
-        int4 = Target(*small, NIBBLE_VECTORS, costs, NIBBLE_BODIES, VECTOR_TILES)
-        parts, later = (VECTOR_BODIES, VECTOR_TILES), {}
-    else:
-        own_int4, later_int4 = any_pairs.INT4_HELPERS, any_pairs.INT4_LATER
-        int4 = Target(*small, NIBBLE_PAIRS, costs, {}, own_int4, later=later_int4)
-        parts, later = (any_pairs.OWN, any_pairs.HELPERS), any_pairs.LATER
-    return Target(f"any_{name}", *common, packing, costs, *parts, later=later, int4=int4)
+        return (
+            Family(target, VECTOR_BODIES, VECTOR_TILES),
+            Family(int4, NIBBLE_BODIES, VECTOR_TILES),
+        )
+    return (
+        Family(target, any_pairs.OWN, any_pairs.HELPERS, later=any_pairs.LATER),
+        Family(int4, {}, any_pairs.INT4_HELPERS, later=any_pairs.INT4_LATER),
+    )
 
 
 @contextmanager
@@ -391,8 +396,10 @@ def core(name: str) -> Iterator[Core]:
         return
     family = readers(PACKED[name])[0].name
     with pytest.MonkeyPatch.context() as patch:
-        for target in [_target(one) for one in PACKED]:
-            patch.setitem(TARGETS, target.name, target)
+        for families in [_families(one) for one in PACKED]:
+            for made in families:
+                patch.setitem(FAMILIES, made.target, made)
+            patch.setitem(TARGETS, families[0].target.name, families[0].target)
         folder = _copy()
         patch.setattr(paths, "runtime", lambda: folder)
         yield Core(PACKED[name], family, FLAGS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of paired pixels in portable C: what assembly of targets/rv32 and targets/v6m computes.
+"""Kernels of paired pixels in portable C: what assembly of families/rv32 and families/v6m computes.
 
 Each function reads as many bytes of a tile and of the stream as the assembly does, so sanitizers
 see what a wrong container would make it read. Depthwise kernels compute odd rows of the output from
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vmcu_kernelgen.families import pairs
+from vmcu_kernelgen.families.rv32 import depthwise
+from vmcu_kernelgen.families.v6m import int4, strips
+from vmcu_kernelgen.family import portable_body
 from vmcu_tools.kernels.language.instruction import Instruction
 from vmcu_tools.kernels.language.packing import PAIRS
-from vmcu_tools.kernels.language.target import portable_body
-from vmcu_tools.kernels.targets import pairs
 from vmcu_tools.kernels.targets.portable.depthwise import stage
 from vmcu_tools.kernels.targets.portable.strips import all_strips
-from vmcu_tools.kernels.targets.rv32 import depthwise
-from vmcu_tools.kernels.targets.v6m import int4, strips
 
 SHAPES = ((4, 2), (2, 2), (1, 2), (2, 4), (1, 4))
 # WEIGHT: of tap k and channel n; BYTES: of the weights of a tap and a channel.
@@ -201,7 +201,7 @@ def strips_of_both() -> str:
     return f"if ((call->y & 1) != 0) {{{rv32}}} else {{{portable_body(all_strips, PAIRS)}}}"
 
 
-# See Target. The instructions that others call are first.
+# See Family. The instructions that others call are first.
 OWN: Mapping[Instruction, str] = {
     stage: portable_body(stage, PAIRS),
     **strips.OWN,

@@ -16,6 +16,9 @@ from .packing import Packing
 # The paper's intrinsics, and calls of plain C that works on scratch alone.
 FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "Broadcast", "Call")
 
+# Columns of generated C.
+WIDTH = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Instruction:

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one family of cores has of its own."""
+"""What planners and layouts of weights need to know of a family of cores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from .assembly import Function
-from .instruction import Instruction
 from .packing import WORDS, Packing
 
 
@@ -36,27 +33,15 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A family of cores. Whatever it does not have of its own is portable C.
-
-    guard: the preprocessor condition under which a core is one of them. own: the C body of those
-    instructions that it has a better one for. helpers: C that bodies use, by name; one that the
-    portable target has as well takes the place of that. assembly: functions by the file that has
-    them. dual: the condition for cores of the family that issue two instructions in a cycle, which
-    get assembly in another order (language/order.py). later: helpers that use portable ones, and
-    replace none of them. int4: the same cores for layers with weights of 4 bits, "_int4" behind its
-    name; without it, these have weights of 8.
-    """
+    """A family of cores. guard: the preprocessor condition under which a core is one of them. int4:
+    the same cores for layers with weights of 4 bits, "_int4" behind its name; without it, these
+    have weights of 8."""
 
     name: str
     title: str
     guard: str
     packing: Packing
     costs: Costs
-    own: Mapping[Instruction, str]
-    helpers: Mapping[str, str]
-    assembly: Mapping[str, Sequence[Function]] = field(default_factory=dict)
-    dual: str = ""
-    later: Mapping[str, str] = field(default_factory=dict)
     int4: Target | None = None
 
     @property
@@ -74,17 +59,3 @@ class Target:
     def is_portable(self) -> bool:
         """True if every core is one of them."""
         return self.guard == "1"
-
-    @property
-    def folder(self) -> str:
-        """Of kernels/targets."""
-        return self.name.removesuffix("_int4")
-
-    def body(self, made: Instruction) -> str:
-        """The C of an instruction."""
-        return self.own.get(made) or portable_body(made, self.packing)
-
-
-def portable_body(made: Instruction, packing: Packing) -> str:
-    """The C of an instruction that any core runs."""
-    return made.portable if isinstance(made.portable, str) else made.portable(packing)

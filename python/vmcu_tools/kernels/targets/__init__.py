@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of cores, a folder each. `portable` defines what every instruction means."""
+"""Families of cores, and in `portable` what every instruction means."""
 
 from __future__ import annotations
 
 from ...errors import Problem, UserError
 from ..language.packing import Packing
 from ..language.target import Target
-from .dsp import DSP
-from .helium import HELIUM
-from .portable import PORTABLE
-from .rv32 import RV32
-from .v6m import V6M
-from .v7m import V7M
+from .families import DSP, HELIUM, PORTABLE, RV32, V6M, V7M
 
 # Of those that read one packing, the first whose guard holds is chosen.
 TARGETS = {target.name: target for target in (HELIUM, DSP, V7M, V6M, RV32, PORTABLE)}

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....quant import wrap_int32
-from ...language.c_source import WIDTH
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction, instruction
+from ...language.instruction import WIDTH, Instruction, instruction
 from ...language.ir import APART, Ram, Stream, Tile
 from ...language.packing import WORDS, Packing, from_nibbles, packed_shifts
 from .registry import define

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder for each family of cores; `portable` has only what others replace."""
+
+from __future__ import annotations
+
+from vmcu_tools.kernels.language.packing import Packing
+from vmcu_tools.kernels.targets import families as targets
+
+from ..family import Family
+from . import dsp, helium, portable, rv32, v6m, v7m
+
+PORTABLE = portable.PORTABLE
+_ALL = [
+    *(helium.HELIUM, helium.INT4, dsp.DSP, dsp.INT4, v7m.V7M, v7m.INT4, v6m.V6M, v6m.INT4),
+    *(rv32.RV32, rv32.INT4, portable.PORTABLE, portable.INT4),
+]
+FAMILIES = {family.target: family for family in _ALL}
+
+
+def families() -> list[Family]:
+    """In the order in which a core takes the first whose guard holds. A target without a folder
+    has portable C alone."""
+    return [FAMILIES.get(target) or Family(target, {}, {}) for target in targets()]
+
+
+def readers(packing: Packing) -> list[Family]:
+    """Those whose kernels read a packing."""
+    return [family for family in families() if family.target.packing == packing]

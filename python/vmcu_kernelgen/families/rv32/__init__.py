@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RISC-V with 32 bits and a multiplier."""
+
+from __future__ import annotations
+
+from vmcu_tools.kernels.targets.families import RV32 as TARGET
+
+from ...family import Family
+from .. import pairs
+from . import blocks, dense, depthwise, eight, int4, tile
+
+assert TARGET.int4 is not None
+INT4 = Family(TARGET.int4, {}, int4.HELPERS, {"blocks": int4.FUNCTIONS})
+RV32 = Family(
+    TARGET,
+    depthwise.OWN,
+    {**pairs.HELPERS, **tile.HELPERS, **depthwise.HELPERS},
+    {
+        "blocks": [*blocks.FUNCTIONS, *eight.FUNCTIONS],
+        "dense": dense.FUNCTIONS,
+        "strips": depthwise.FUNCTIONS,
+    },
+)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARMv6-M and the baseline of ARMv8-M: 32 bits of a product, eight registers that multiply."""
+
+from __future__ import annotations
+
+from vmcu_tools.kernels.targets.families import V6M as TARGET
+
+from ...family import Family
+from .. import pairs
+from . import blocks, int4, single, strips
+
+assert TARGET.int4 is not None
+INT4 = Family(TARGET.int4, {}, int4.HELPERS, {"blocks": int4.FUNCTIONS})
+V6M = Family(
+    TARGET,
+    strips.OWN,
+    {**pairs.HELPERS, **strips.HELPERS},
+    {"strips": strips.FUNCTIONS, "blocks": [*blocks.FUNCTIONS, *single.FUNCTIONS]},
+    later={"strip_blocks": strips.RUN},
+)

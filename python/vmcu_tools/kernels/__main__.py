@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""`python -m vmcu_tools.kernels` regenerates the committed C kernels."""
-
-from ..paths import runtime
-from .generate import write
-
-for path in write(runtime() / "kernels" / "gen"):
-    print(f"wrote {path}")
