@@ -270,7 +270,7 @@ function(vmcu_add_model target)
   # Milliseconds, if the compiler knows the board.
   if(BOARD AND command STREQUAL "build" AND NOT "${options}" MATCHES "--board")
     set(board "${BOARD}${BOARD_QUALIFIERS}")
-    file(STRINGS "${VMCU_PYTHONPATH}/vmcu_tools/bench/boards.csv" known REGEX "^${board},")
+    file(STRINGS "${VMCU_PYTHONPATH}/vmcu_tools/boards/boards.csv" known REGEX "^${board},")
     if(known)
       list(APPEND options --board "${board}")
     endif()

@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-TABLE = Path(__file__).resolve().parents[1] / "python" / "vmcu_tools" / "bench" / "boards.csv"
+TABLE = Path(__file__).resolve().parents[1] / "python" / "vmcu_tools" / "boards" / "boards.csv"
 MISSING = re.compile(r"fatal error: (\S+): No such file")
 PINS = re.compile(r"\b(?:pinctrl-\w+|pinmux|psels)\s*=[^;{}]*;")
 CORE = re.compile(r"^(?:arm,)?(cortex-m\d+(?:plus)?)f?$")

@@ -15,11 +15,11 @@ PAGE, INSTALL = ROOT / "doc" / "commands.md", ROOT / "doc" / "install.md"
 MARKS = "<!-- commands -->\n", "<!-- end of commands -->"
 sys.path.insert(0, str(ROOT / "python"))
 
+from vmcu_bench.runners import RUNNERS  # noqa: E402
 from vmcu_tools import cli  # noqa: E402
 from vmcu_tools.commands.needs import NEEDS  # noqa: E402
 from vmcu_tools.commands.parser import Parser  # noqa: E402
 from vmcu_tools.planner.options import EXCLUSIONS, spelled  # noqa: E402
-from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Commands
@@ -40,10 +40,9 @@ COMMON = ("help", "quiet")
 def page() -> str:
     top = cli.parser()
     parts = [HEAD]
-    for title, members in cli.GROUPS.items():
+    for title in cli.GROUPS:
         parts.append(f"## {title}\n\n")
-        for member in members:
-            name = member.__name__.rpartition(".")[2].replace("_", "-")
+        for name in map(cli.name_of, cli.GROUPS[title]):
             parts += section(name, top.commands()[name], top.visible()[name])
     parts += exclusions()
     return "".join(parts).rstrip("\n") + "\n"

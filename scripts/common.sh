@@ -56,7 +56,7 @@ choose_toolchain() {
 				import sys
 				from pathlib import Path
 
-				from vmcu_tools.runners.workspace import toolchain_folder
+				from vmcu_bench.runners.workspace import toolchain_folder
 
 				print(toolchain_folder(Path(sys.argv[1])))
 			END

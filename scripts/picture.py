@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws doc/pictures/architecture.svg, the way of a model through the rooms of vmcu_tools:
+"""Draws doc/pictures/architecture.svg, the way of a model through the rooms of the compiler:
 
 python scripts/picture.py
 """
@@ -74,7 +74,7 @@ SHELVES = (
         "they stand on",
         (
             Box("quant, graph", ("both requantisers;", "tensors, nodes, ports")),
-            Box("cores/, kernels/", ("language/, programs/,", "a row a target")),
+            Box("boards/, kernels/", ("language/, programs/,", "a row a target")),
             Box("ops/", ("a file an op: meaning,", "access, C parameters")),
             Box("plan/", ("rings, calls,", "rotation")),
             Box("placement/", ("buffers of anybody,", "usable alone")),
@@ -86,7 +86,7 @@ SHELVES = (
             Box("runners/", ("host, boards, Zephyr:", "build, run, count")),
             Box("oracle/", ("TFLite Micro,", "ONNX Runtime")),
             Box("verify/", ("each tensor, and the", "file end to end")),
-            Box("bench/, image/", ("instructions;", "what an ELF holds")),
+            Box("cycles/, cores/, image/", ("instructions;", "what an ELF holds")),
             Box("wear/, fit/", ("where writes go in NVM;", "what fits, and what would")),
         ),
     ),

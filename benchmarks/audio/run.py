@@ -24,13 +24,13 @@ from builders.sounds import sounds, speech  # noqa: E402
 from counted import counted  # noqa: E402
 from manifests import GCC, QEMU, Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from vmcu_bench.cycles.model import board  # noqa: E402
+from vmcu_bench.runners.base import RunnerError  # noqa: E402
+from vmcu_bench.runners.qemu import QemuRunner  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
 from vmcu_tools.audio import tables_c  # noqa: E402
 from vmcu_tools.audio.front_end import FrontEnd  # noqa: E402
 from vmcu_tools.audio.settings import Settings  # noqa: E402
-from vmcu_tools.bench.model import board  # noqa: E402
-from vmcu_tools.runners.base import RunnerError  # noqa: E402
-from vmcu_tools.runners.qemu import QemuRunner  # noqa: E402
 
 HERE = Path(__file__).parent
 TARGETS = ("qemu:m3", "qemu:m4")

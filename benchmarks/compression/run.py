@@ -24,10 +24,10 @@ sys.path += [str(ROOT / "benchmarks" / "paper")]
 from counted import counted  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
-from vmcu_tools.bench.model import board  # noqa: E402
+from vmcu_bench.cycles.model import board  # noqa: E402
+from vmcu_bench.runners.base import RunnerError  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.plan.weights import layouts_of  # noqa: E402
-from vmcu_tools.runners.base import RunnerError  # noqa: E402
 
 HERE = Path(__file__).parent
 MACHINE = "qemu:m4"

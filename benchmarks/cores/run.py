@@ -22,10 +22,12 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
+from vmcu_bench.cycles.kernels import CASES, Case, bench_kernels, case_graph, port  # noqa: E402
+from vmcu_bench.cycles.model import POINTER_BYTES, bench, check_outputs  # noqa: E402
+from vmcu_bench.runners.qemu import BOARDS, QemuRunner  # noqa: E402
+from vmcu_bench.runners.samples import make_samples  # noqa: E402
 from vmcu_kernelgen.generate import choice_name  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
-from vmcu_tools.bench.kernels import CASES, Case, bench_kernels, case_graph, port  # noqa: E402
-from vmcu_tools.bench.model import POINTER_BYTES, bench, check_outputs  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
@@ -43,8 +45,6 @@ from vmcu_tools.plan.plan import Plan  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.quant import FixedPoint, FixedSum  # noqa: E402
-from vmcu_tools.runners.qemu import BOARDS, QemuRunner  # noqa: E402
-from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 LAYERS = ("1x1 48->48", "3x3 16->32", "3x3 3->16", "dw 3x3 48", "dw 5x5 48", "fc 640->128")
 # Layers whose weights may have 4 bits in flash.

@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from vmcu_tools.bench.model import board, compiler  # noqa: E402
+from vmcu_bench.cycles.model import board, compiler  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402

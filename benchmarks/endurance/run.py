@@ -8,7 +8,7 @@ emulated board, beside the same jobs where nothing moves.
 `vmcu bench --wear` looks up what a job costs besides its inference; tables.py puts them into
 doc/endurance.md.
 Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
-Every store that the emulated core makes is counted (python/vmcu_tools/runners/plugin), from the
+Every store that the emulated core makes is counted (python/vmcu_bench/runners/plugin), from the
 first job to the last: those of inferences, of the kernel and of interrupts.
 """
 
@@ -29,10 +29,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from vmcu_tools.image.elf import Elf, Symbol  # noqa: E402
-from vmcu_tools.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
-from vmcu_tools.runners.qemu import BOARDS, RAM_START  # noqa: E402
-from vmcu_tools.runners.workspace import board_module, environment  # noqa: E402
+from vmcu_bench.image.elf import Elf, Symbol  # noqa: E402
+from vmcu_bench.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
+from vmcu_bench.runners.qemu import BOARDS, RAM_START  # noqa: E402
+from vmcu_bench.runners.workspace import board_module, environment  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 

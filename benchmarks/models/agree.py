@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.oracle.ort import session_of
+from vmcu_bench.runners.borders import to_file
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
-from vmcu_tools.oracle.ort import session_of
-from vmcu_tools.runners.borders import to_file
 
 from build import samples
 

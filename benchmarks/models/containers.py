@@ -25,14 +25,15 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import put  # noqa: E402
-from vmcu_tools import container, runners  # noqa: E402
-from vmcu_tools.bench.model import bench  # noqa: E402
+from vmcu_bench import runners  # noqa: E402
+from vmcu_bench.cycles.model import bench  # noqa: E402
+from vmcu_bench.image.elf import Elf  # noqa: E402
+from vmcu_bench.runners.compiled import MODEL_NAME, CompiledRunner  # noqa: E402
+from vmcu_bench.runners.samples import make_samples  # noqa: E402
+from vmcu_tools import container  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.emit import emit  # noqa: E402
-from vmcu_tools.image.elf import Elf  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner  # noqa: E402
-from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 NAME, COMMAND = "loading", "python benchmarks/models/containers.py --write doc/container.md"
 BOARDS = ("qemu:m3", "qemu:m4")

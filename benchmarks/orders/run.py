@@ -26,14 +26,14 @@ from counted import counted  # noqa: E402
 from figures import networks, single_layers  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
-from vmcu_tools.bench.energy import estimate  # noqa: E402
-from vmcu_tools.bench.model import bench, board  # noqa: E402
+from vmcu_bench.cycles.energy import estimate  # noqa: E402
+from vmcu_bench.cycles.model import bench, board  # noqa: E402
+from vmcu_bench.runners.base import RunnerError  # noqa: E402
+from vmcu_bench.runners.samples import make_samples  # noqa: E402
 from vmcu_tools.graph import Graph, Node  # noqa: E402
 from vmcu_tools.machine import reference  # noqa: E402
 from vmcu_tools.ops.depthwise import DepthwiseConv2D  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
-from vmcu_tools.runners.base import RunnerError  # noqa: E402
-from vmcu_tools.runners.samples import make_samples  # noqa: E402
 
 HERE = Path(__file__).parent
 OTHERS = {"TinyEngine's order": "tinyengine.c", "CMSIS-NN's order": "cmsis_nn.c"}

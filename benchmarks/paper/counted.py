@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vmcu_tools.bench.model import cycles_of
-from vmcu_tools.cores.instructions import Spent
-from vmcu_tools.image.elf import Elf
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
-from vmcu_tools.runners.qemu import QemuRunner
+from vmcu_bench.cores.instructions import Spent
+from vmcu_bench.cycles.model import cycles_of
+from vmcu_bench.image.elf import Elf
+from vmcu_bench.runners.counting import CountingRunner, Markers, blocks_of
+from vmcu_bench.runners.qemu import QemuRunner
+from vmcu_tools.boards.counts import Counts
 
 
 def counted(

@@ -28,6 +28,8 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 from figures import built  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from vmcu_bench.runners.samples import make_samples  # noqa: E402
+from vmcu_bench.verify import verify  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
@@ -37,8 +39,6 @@ from vmcu_tools.plan.plan import Plan  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.stages import bands  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
-from vmcu_tools.runners.samples import make_samples  # noqa: E402
-from vmcu_tools.verify import verify  # noqa: E402
 
 FACTS = Path(__file__).with_name("fronts.csv")
 TARGET = "qemu:m4"

@@ -36,8 +36,9 @@ import numpy as np  # noqa: E402
 import random_nets  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.bench.boards import flash_of, known  # noqa: E402
-from vmcu_tools.bench.model import bench, board, emulated  # noqa: E402
+from vmcu_bench.cycles.model import bench, board, emulated  # noqa: E402
+from vmcu_bench.runners import RUNNERS  # noqa: E402
+from vmcu_tools.boards.table import flash_of, known  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
@@ -51,7 +52,6 @@ from vmcu_tools.planner.stages.fusion import front  # noqa: E402
 from vmcu_tools.report.cycles import cycles_of, printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
 from vmcu_tools.report.time import board_seconds  # noqa: E402
-from vmcu_tools.runners import RUNNERS  # noqa: E402
 
 import build  # noqa: E402
 

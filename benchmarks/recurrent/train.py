@@ -21,7 +21,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_digits
-from vmcu_tools.oracle import exact_ort
+from vmcu_bench.oracle import exact_ort
 from vmcu_tools.quantize.calibration import quantize
 
 SIZE, CLASSES, TRAINED, EPOCHS, BATCH = 24, 10, 1200, 40, 50

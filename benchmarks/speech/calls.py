@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from sound import sound, spectra
-from vmcu_tools.oracle import exact_ort
+from vmcu_bench.oracle import exact_ort
 
 Arrays = dict[str, np.ndarray]
 

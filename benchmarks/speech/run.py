@@ -25,12 +25,12 @@ from make import NETWORKS, RANDOM  # noqa: E402
 from manifests import GCC, QEMU, Behind  # noqa: E402
 from pages import Table, put  # noqa: E402
 from scores import score  # noqa: E402
-from vmcu_tools.bench import stream  # noqa: E402
+from vmcu_bench.cycles import stream  # noqa: E402
+from vmcu_bench.verify.stream import verify  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.quantize.calibration import quantize_and_judge  # noqa: E402
 from vmcu_tools.report.model import hop_of  # noqa: E402
-from vmcu_tools.verify.stream import verify  # noqa: E402
 
 NAME = "speech"
 CALLS = 100

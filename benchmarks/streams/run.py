@@ -21,11 +21,11 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import put  # noqa: E402
-from vmcu_tools.bench import model, stream  # noqa: E402
+from vmcu_bench.cycles import model, stream  # noqa: E402
+from vmcu_bench.verify.stream import verify  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.report.model import hop_of  # noqa: E402
-from vmcu_tools.verify.stream import verify  # noqa: E402
 
 NAME = "hops"
 BOARD = "qemu:m4"

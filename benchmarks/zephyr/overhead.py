@@ -26,13 +26,13 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, put  # noqa: E402
-from vmcu_tools.bench.model import bench, board, check_outputs  # noqa: E402
+from vmcu_bench.cycles.model import bench, board, check_outputs  # noqa: E402
+from vmcu_bench.runners.compiled import MODEL_NAME  # noqa: E402
+from vmcu_bench.runners.counting import CountingRunner, markers_of  # noqa: E402
+from vmcu_bench.runners.samples import make_samples  # noqa: E402
+from vmcu_bench.runners.workspace import board_module, environment  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
-from vmcu_tools.runners.compiled import MODEL_NAME  # noqa: E402
-from vmcu_tools.runners.counting import CountingRunner, markers_of  # noqa: E402
-from vmcu_tools.runners.samples import make_samples  # noqa: E402
-from vmcu_tools.runners.workspace import board_module, environment  # noqa: E402
 
 IMAGE = Path(__file__).parent / "image"
 DEFAULT_MODEL = ROOT / "samples" / "digits" / "digits.onnx"

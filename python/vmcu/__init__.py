@@ -9,4 +9,4 @@ from vmcu_tools.api import Report as Report
 from vmcu_tools.api import load as load
 from vmcu_tools.errors import PlanError as PlanError
 from vmcu_tools.errors import UserError as UserError
-from vmcu_tools.fit.peak import peak as peak
+from vmcu_tools.peaks import peak as peak

@@ -15,8 +15,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vmcu_tools.cores.dual_issue import Pipeline, Pipes, Use, use_of
-from vmcu_tools.cores.instructions import Instruction, kind_of
+from vmcu_bench.cores.dual_issue import Pipeline, Pipes, Use, use_of
+from vmcu_bench.cores.instructions import Instruction, kind_of
 
 from .assembly import Function
 

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from .api import load as load
     from .errors import PlanError as PlanError
     from .errors import UserError as UserError
-    from .fit.peak import peak as peak
+    from .peaks import peak as peak
 
 __version__ = "0.3.0"
 
-_LAZY = {"load": "api", "peak": "fit.peak", "PlanError": "errors", "UserError": "errors"}
+_LAZY = {"load": "api", "peak": "peaks", "PlanError": "errors", "UserError": "errors"}
 
 
 def __getattr__(name: str) -> object:

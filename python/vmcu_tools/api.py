@@ -9,11 +9,13 @@ import functools
 import html
 import io
 import json
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypedDict
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypedDict, Union, get_args, get_origin, get_type_hints
 
 from .commands import build, models
 from .commands.options import hop_option, model_options
@@ -95,12 +97,16 @@ class Model:
         """Plans the model and proves the plan by a replay.
 
         Raises UserError if the model has an unsupported operator, if the pool does not fit, or if
-        options cannot be combined; TypeError for an unknown option.
+        options cannot be combined; TypeError for an unknown option or a value of another type.
         """
         begun = monotonic()
-        unknown = sorted(options.keys() - PlanOptions.__annotations__.keys())
-        if unknown:
-            raise TypeError(f"plan() got an unexpected keyword argument '{unknown[0]}'")
+        kinds = get_type_hints(PlanOptions)
+        for option, value in options.items():
+            if option not in kinds:
+                raise TypeError(f"plan() got an unexpected keyword argument '{option}'")
+            if not _is(value, kinds[option]):
+                kind = PlanOptions.__annotations__[option].__forward_arg__
+                raise TypeError(f"plan(): {option} is {value!r}, not of type {kind}")
         given: dict[str, object] = {"model": self.path, "calibration": self.calibration, **options}
         memory = options.get("memory")
         if isinstance(memory, Mapping):
@@ -136,6 +142,20 @@ def _arguments(given: Mapping[str, object]) -> argparse.Namespace:
             value = _converted(option, action.type, value)
         setattr(asked, option, value)
     return asked
+
+
+def _is(value: object, kind: Any) -> bool:
+    """Whether a value is of a type of PlanOptions. A bool is no number, a text no sequence."""
+    origin, parts = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is(value, part) for part in parts)
+    if isinstance(value, bool) or kind is bool:
+        return kind is bool and isinstance(value, bool)
+    if not isinstance(value, {int: numbers.Integral, float: numbers.Real}.get(kind, origin)):
+        return False
+    if isinstance(value, Mapping):
+        return all(_is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items())
+    return not parts or (not isinstance(value, str) and all(_is(one, parts[0]) for one in value))
 
 
 def _converted(option: str, convert: Any, value: object) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
+import importlib.util
 import os
 import sys
 import time
@@ -13,26 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from . import __version__, paths
-from .commands import (
-    audio,
-    bench,
-    boards,
-    build,
-    check,
-    compare,
-    completion,
-    container,
-    fit,
-    inspect,
-    needs,
-    new,
-    old_spellings,
-    place,
-    quantize,
-    run,
-    train_head,
-    verify,
-)
+from .commands import completion, needs, old_spellings
 from .commands.options import Subparsers, quiet_option
 from .commands.parser import Parser
 from .errors import PlanError, Problem, UserError
@@ -47,15 +30,33 @@ class Command(Protocol):
     def run(self, args: argparse.Namespace) -> int: ...
 
 
-# In the order of `vmcu --help`.
-GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "Build": (build, quantize, train_head, audio, new),
-    "Run": (run, verify, bench),
-    "Check": (fit, check, inspect),
-    "Analyse": (compare, place),
-    "Manage": (container, boards),
+# Modules by the package that has them, in the order of `vmcu --help`.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Build": tuple(f"vmcu_tools.{n}" for n in ("build", "quantize", "train_head", "audio", "new")),
+    "Run": ("vmcu_bench.run", "vmcu_bench.verify", "vmcu_bench.bench"),
+    "Check": ("vmcu_bench.fit", "vmcu_tools.check", "vmcu_bench.inspect"),
+    "Analyse": ("vmcu_tools.compare", "vmcu_tools.place"),
+    "Manage": ("vmcu_tools.container", "vmcu_tools.boards"),
 }
 HELP = "help"
+
+
+def name_of(command: str) -> str:
+    """What a command of GROUPS is called by."""
+    return command.rpartition(".")[2].replace("_", "-")
+
+
+def commands_of(group: str, only: str = "") -> list[Command]:
+    """Those of a group whose package is there; only: that of this name alone."""
+    return [
+        cast(Command, importlib.import_module(".commands.".join(command.split("."))))
+        for command in GROUPS[group]
+        if only in ("", name_of(command)) and _package(command)
+    ]
+
+
+def _package(command: str) -> bool:
+    return importlib.util.find_spec(command.partition(".")[0]) is not None
 
 
 # What a command writes, by the names of its options.
@@ -84,9 +85,9 @@ class Top(Parser):
         formatter.add_text(self.description)
         (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
         listed = iter(commands._get_subactions())
-        for title, members in GROUPS.items():
+        for title in GROUPS:
             formatter.start_section(title)
-            formatter.add_arguments([next(listed) for _ in members])
+            formatter.add_arguments([next(listed) for _ in commands_of(title)])
             formatter.end_section()
         formatter.start_section("options")
         formatter.add_arguments([one for one in self._actions if one is not commands])
@@ -95,9 +96,9 @@ class Top(Parser):
         return formatter.format_help()
 
 
-def parser(prog: str = "vmcu") -> Top:
-    """All commands with their options; `action` of what is parsed does what is asked for. prog:
-    what they are called by."""
+def parser(prog: str = "vmcu", only: str = "") -> Top:
+    """Commands with their options; `action` of what is parsed does what is asked for. prog: what
+    they are called by; only: one of them, which is found without loading the others."""
     top = Top(
         prog=prog,
         description="Compiles int8 neural networks (.tflite, .onnx) to C tables that run in one "
@@ -127,7 +128,7 @@ def parser(prog: str = "vmcu") -> Top:
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
     commands = cast(Subparsers, added)
-    for command in (one for group in GROUPS.values() for one in group):
+    for command in (one for group in GROUPS for one in commands_of(group, only)):
         one = command.add(commands)
         assert isinstance(one, Parser)
         quiet_option(one)
@@ -199,7 +200,14 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
     begun = time.monotonic() if begun is None else begun
     try:
         words, notes = old_spellings.rewritten(sys.argv[1:] if argv is None else argv)
-        args = parser(prog).parse_args(words, argparse.Namespace(begun=begun))
+        named = {name_of(command): command for group in GROUPS.values() for command in group}
+        only = words[0] if words and words[0] in named else ""
+        if only and not _package(named[only]):
+            package = named[only].partition(".")[0]
+            reason = f"the command '{only}' is in the package {package}, which is not installed"
+            _complain(Problem(reason, "pip install vmcu-tools"))
+            return EXIT_PROBLEM
+        args = parser(prog, only).parse_args(words, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
     if not args.quiet:

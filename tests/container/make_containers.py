@@ -18,6 +18,7 @@ from make_vectors import array, declared, kernels_of, plans
 from random_graphs import random_inputs
 from random_networks import AnyNetwork, EveryNetwork
 from random_streams import Mixed, Temporal, plan_of
+from vmcu_bench.verify.stream import meaning, stream_of
 from vmcu_tools import container, frontends, passes, paths
 from vmcu_tools.container import layout
 from vmcu_tools.emit.model import write_tables
@@ -27,7 +28,6 @@ from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.verify.stream import meaning, stream_of
 
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
 SEED = 11

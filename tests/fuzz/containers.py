@@ -74,8 +74,8 @@ def made() -> Iterator[tuple[str, bytes]]:
 
 def harness(folder: Path) -> Path:
     """container.c with the runtime and all kernels, under the sanitizers."""
-    from vmcu_tools import runners
-    from vmcu_tools.runners.compiled import CompiledRunner
+    from vmcu_bench import runners
+    from vmcu_bench.runners.compiled import CompiledRunner
 
     image, target = folder / "container", runners.get("host:sanitize")
     assert isinstance(target, CompiledRunner)

@@ -34,7 +34,10 @@ from random_networks import AnyNetwork, EveryNetwork
 from random_onnx_operators import operator_network
 from raw_runtime import RawRuntime
 from tflite_networks import TfliteNetwork
-from vmcu_tools import frontends, oracle, passes
+from vmcu_bench import oracle
+from vmcu_bench.runners.samples import Sample, make_samples
+from vmcu_bench.verify import verify
+from vmcu_tools import frontends, passes
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
@@ -43,8 +46,6 @@ from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.runners.samples import Sample, make_samples
-from vmcu_tools.verify import verify
 
 # What draws a file, by kind, and the format it has.
 FILES: dict[str, tuple[str, Callable[[np.random.Generator], bytes]]] = {

@@ -21,12 +21,12 @@ import importers  # noqa: F401  finds vmcu_tools and the tests' builders
 import onnx
 import onnxruntime
 from float_networks import FloatNetwork
+from vmcu_bench.verify.verify import verify
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.model import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.quantize import calibration
-from vmcu_tools.verify.verify import verify
 
 
 class WrongError(Exception):

@@ -16,13 +16,13 @@ from table_mutants import Files, damage
 from test_proof import ONE_POOL, PLANS, plan
 from test_variables import listening
 from test_windows_anew import small
+from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.pools import POOL_NUMBER
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.compiled import MODEL_NAME
 
 # Fewer do not show what each check is for.
 MUTANTS = max(150, int(os.environ.get("VMCU_CASES", "150")))

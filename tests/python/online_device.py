@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from vmcu_tools import container, paths, runners
-from vmcu_tools.image.elf import Elf
+from vmcu_bench import runners
+from vmcu_bench.image.elf import Elf
+from vmcu_bench.runners.base import sample_bytes
+from vmcu_bench.runners.compiled import CompiledRunner
+from vmcu_bench.runners.counting import CountingRunner, Markers
+from vmcu_bench.runners.host import HostRunner
+from vmcu_tools import container, paths
+from vmcu_tools.boards.counts import Counts
 from vmcu_tools.plan.plan import Placement, Plan, Step
-from vmcu_tools.runners.base import sample_bytes
-from vmcu_tools.runners.compiled import CompiledRunner
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
-from vmcu_tools.runners.host import HostRunner
 
 BUILT, GREEDY, SEGMENTS = range(3)
 ALIGN = 16

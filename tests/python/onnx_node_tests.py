@@ -18,11 +18,11 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+from vmcu_bench.runners.borders import to_file
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Port
 from vmcu_tools.machine import reference
-from vmcu_tools.runners.borders import to_file
 
 OPERATORS = ("ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger")
 OPERATORS += ("QLinearConv", "QLinearMatMul", "QuantizeLinear")

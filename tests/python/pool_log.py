@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 from access_relation import Access, relation
+from vmcu_bench.runners.compiled import MODEL_NAME
+from vmcu_bench.runners.host import NATIVE, HostRunner
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Shape
 from vmcu_tools.kernels.language.evaluate import Machine, run
 from vmcu_tools.kernels.language.ir import Program
 from vmcu_tools.ops import Layer, ProgramLayer
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.host import NATIVE, HostRunner
 
 LOG_SOURCE = Path(__file__).parents[1] / "c" / "access" / "access_log.c"
 LOG_FILE = "accesses.bin"

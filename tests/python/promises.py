@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from vmcu_tools.oracle import Difference, Oracle
-from vmcu_tools.oracle.promise import FEW_VALUES
+from vmcu_bench.oracle import Difference, Oracle
+from vmcu_bench.oracle.promise import FEW_VALUES
 
 
 def assert_within(judge: Oracle, found: Difference) -> None:

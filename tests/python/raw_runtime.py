@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from vmcu_bench.oracle import exact_ort, node_differences
+from vmcu_bench.oracle.promise import Promise, promise_of
+from vmcu_bench.runners.borders import to_file
+from vmcu_bench.runners.samples import Sample
 from vmcu_tools import passes
 from vmcu_tools.frontends.onnx.importer import load_with_views
 from vmcu_tools.frontends.onnx.values import explicit
 from vmcu_tools.graph import Graph, Node, Port
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
-from vmcu_tools.oracle import exact_ort, node_differences
-from vmcu_tools.oracle.promise import Promise, promise_of
-from vmcu_tools.runners.borders import to_file
-from vmcu_tools.runners.samples import Sample
 
 # Of float results that are whole steps.
 ROUNDING = 0.01

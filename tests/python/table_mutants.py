@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from random_graphs import random_inputs
+from vmcu_bench.runners import get
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.compiled import MODEL_NAME, CompiledRunner
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners import get
-from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner
 
 Files = Mapping[str, str]
 _NUMBER = re.compile(r"(?<![\w.\"])-?(?:0x[0-9a-f]+|\d+)(?=U?[,\]})\s])")

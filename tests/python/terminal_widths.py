@@ -15,8 +15,8 @@ import sys
 import termios
 from pathlib import Path
 
+from vmcu_bench.cycles import kernels, model, stream
 from vmcu_tools import cli
-from vmcu_tools.bench import kernels, model, stream
 from vmcu_tools.commands import models
 from vmcu_tools.report import terminal
 from vmcu_tools.wear import paper, tasks, traces

@@ -15,6 +15,7 @@ from random_builder import Builder
 from random_graphs import convolution, depthwise_of
 from random_networks import two_layers
 from test_fusion import HOST, whole_network
+from vmcu_bench.runners import get
 from vmcu_tools import container, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -39,7 +40,6 @@ from vmcu_tools.planner.stages.recomputation import (
     window_of,
 )
 from vmcu_tools.quant import FixedPoint, FloatScale
-from vmcu_tools.runners import get
 
 TILES = (None, 256, 64)
 

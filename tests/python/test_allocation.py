@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
+from vmcu_bench.runners import get
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.planner.options import CompileOptions
@@ -22,7 +23,6 @@ from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.allocation import Allocator, Cuts
 from vmcu_tools.planner.stages.partition import Partitioner
-from vmcu_tools.runners import get
 
 
 def bottleneck(side: int, channels: int, wide: int, out: int, kernel: int) -> Graph:

@@ -23,7 +23,7 @@ from builders import onnx_models
 from vmcu_tools import cli
 from vmcu_tools.api import PlanOptions
 from vmcu_tools.commands import build
-from vmcu_tools.fit.peak import _known
+from vmcu_tools.peaks import _known
 from vmcu_tools.placement.complaints import Complaint, InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +76,27 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     assert keywords == options
     page = PAGE.read_text()
     assert [k for k in keywords if f"| `{k}` | `--" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind"),
+    [
+        ({"stream_input": "no"}, "bool"),
+        ({"rotate": 1}, "bool"),
+        ({"ram": 1.5}, r"Size \| None"),
+        ({"ram": True}, r"Size \| None"),
+        ({"hop": 1.0}, "int"),
+        ({"extra_macs": "3"}, "float"),
+        ({"state": "a:b"}, r"Sequence\[str\] \| None"),
+        ({"state": [1]}, r"Sequence\[str\] \| None"),
+        ({"memory": {"fast": 1.5}}, r"Mapping\[str, Size\] \| str \| None"),
+        ({"memory": {1: 64}}, r"Mapping\[str, Size\] \| str \| None"),
+    ],
+)
+def test_values_of_other_types(keywords: dict, kind: str) -> None:
+    (value,) = keywords.values()
+    with pytest.raises(TypeError, match=rf"is {re.escape(repr(value))}, not of type {kind}$"):
+        vmcu.load(DIGITS).plan(**keywords)
 
 
 def test_figures() -> None:

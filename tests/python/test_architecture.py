@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "vmcu_tools"
-ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-FILES = sorted(path.name for path in PACKAGE.glob("[a-z]*.py"))
+PYTHON = ROOT / "python"
+ROOMS = sorted(
+    {path.parent.name for path in PYTHON.glob("vmcu_tools/*/__init__.py")}
+    | {path.parent.name for path in PYTHON.glob("vmcu_bench/*/__init__.py")}
+)
+FILES = sorted(path.name for path in PYTHON.glob("vmcu_tools/[a-z]*.py"))
 
 
 @pytest.mark.parametrize("room", [*(f"{name}/" for name in ROOMS), *FILES])

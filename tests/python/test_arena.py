@@ -8,12 +8,12 @@ import ctypes
 import numpy as np
 import online_device as device
 import pytest
+from vmcu_bench.runners.samples import make_samples
 from vmcu_tools import container, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.samples import make_samples
 
 SAMPLES = paths.runtime().parents[1] / "samples"
 MODELS = ("digits/digits.onnx", "hello/hello.onnx")

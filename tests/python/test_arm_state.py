@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from vmcu_bench.runners.compiled import COMMON_FLAGS, IMAGE
+from vmcu_bench.runners.qemu import ARM, QemuRunner
 from vmcu_tools import paths
 from vmcu_tools.machine import reference
-from vmcu_tools.runners.compiled import COMMON_FLAGS, IMAGE
-from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),

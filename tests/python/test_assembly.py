@@ -17,17 +17,18 @@ from pathlib import Path
 import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
+from vmcu_bench import runners
+from vmcu_bench.cycles import kernels
+from vmcu_bench.runners.base import sample_bytes
+from vmcu_bench.runners.compiled import INPUT_FILE
+from vmcu_bench.runners.qemu import ARM, QemuRunner
+from vmcu_bench.runners.samples import make_samples
 from vmcu_kernelgen.assembly import SAVED
 from vmcu_kernelgen.families import families
-from vmcu_tools import paths, runners
-from vmcu_tools.bench import kernels
+from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.base import sample_bytes
-from vmcu_tools.runners.compiled import INPUT_FILE
-from vmcu_tools.runners.qemu import ARM, QemuRunner
-from vmcu_tools.runners.samples import make_samples
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
+from vmcu_bench.runners.qemu import ARM, RISCV, RV32
 from vmcu_kernelgen.families import rv32
 from vmcu_kernelgen.families.rv32.frame import SAVED
 from vmcu_tools import paths
-from vmcu_tools.runners.qemu import ARM, RISCV, RV32
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("riscv64-unknown-elf-gcc") and shutil.which("arm-none-eabi-gcc")),

@@ -13,13 +13,13 @@ from builders.tflite_states import StatefulModel
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_streams import check_states, vmcu
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify import stream
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify import stream
 
 SIZE = 6
 # A sigmoid's and a tangent's quantisation, which TensorFlow Lite prescribes.

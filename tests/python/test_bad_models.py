@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from builders import tflite_models
 from builders.tflite_models import TfliteModel
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_tools import frontends
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.frontends.tflite.ops import RULES
-from vmcu_tools.oracle.base import required
+from vmcu_tools.runtimes import required
 
 
 def problems_of(path) -> tuple[Problem, ...]:

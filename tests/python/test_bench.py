@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 from random_graphs import disjoint, random_layers
+from vmcu_bench.cycles import kernels, measured
+from vmcu_bench.cycles.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
+from vmcu_bench.cycles.model import BenchReport, bench, board, check_outputs
+from vmcu_bench.report.costs import print_bench
+from vmcu_bench.runners import RUNNERS, counting
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.counting import CountingRunner, Markers
+from vmcu_bench.runners.samples import make_samples
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.runners.zephyr import Measured
 from vmcu_tools import paths
-from vmcu_tools.bench import kernels, measured
-from vmcu_tools.bench.boards import known
-from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
-from vmcu_tools.bench.flash import ART
-from vmcu_tools.bench.flash import BOARDS as PARTS
-from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs
+from vmcu_tools.boards.counts import Counts
+from vmcu_tools.boards.flash import ART
+from vmcu_tools.boards.flash import BOARDS as PARTS
+from vmcu_tools.boards.table import known
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
@@ -30,14 +38,7 @@ from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.report.costs import print_bench
 from vmcu_tools.report.terminal import console
-from vmcu_tools.runners import RUNNERS, counting
-from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
-from vmcu_tools.runners.samples import make_samples
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.runners.zephyr import Measured
 
 MISSING = [
     program

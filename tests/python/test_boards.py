@@ -15,10 +15,10 @@ from types import ModuleType
 import pytest
 from builders.networks import network_file
 from rich.console import Console
-from vmcu_tools.bench.boards import CORE_FACTORS, MISSES, Board, candidates, known
-from vmcu_tools.bench.flash import BOARDS
-from vmcu_tools.bench.model import emulated
-from vmcu_tools.bench.timing import TIMINGS
+from vmcu_bench.cycles.model import emulated
+from vmcu_bench.cycles.timing import TIMINGS
+from vmcu_tools.boards.flash import BOARDS
+from vmcu_tools.boards.table import CORE_FACTORS, MISSES, Board, candidates, known
 from vmcu_tools.cli import main
 from vmcu_tools.report.boards import print_boards
 from vmcu_tools.report.cycles import cycle_seconds

@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel, float_network
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_tools import frontends
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.quantize import calibration

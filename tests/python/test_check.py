@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import onnx_models
-from vmcu_tools.bench.boards import known, of_tree
-from vmcu_tools.bench.flash import BOARDS
+from vmcu_tools.boards.flash import BOARDS
+from vmcu_tools.boards.table import known, of_tree
 from vmcu_tools.cli import main
 from vmcu_tools.report.difference import difference
 from vmcu_tools.report.sheet import Sheet, SheetLayer, of_json

@@ -23,6 +23,7 @@ from random_graphs import convolution
 from table_mutants import Files
 from test_proof import ONE_POOL, PLANS, plan
 from test_streams import plan_of
+from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
@@ -40,7 +41,6 @@ from vmcu_tools.ops.once import once
 from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.plan.pools import MOST_OF_SEVERAL, Pool
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.compiled import MODEL_NAME
 
 PROMISED = Path(__file__).parent / "checks.txt"
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below, of

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.qemu import QemuRunner
+from vmcu_tools import paths
 from vmcu_tools.kernels.language.packing import WORDS
 from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import SUFFIXES, named
-from vmcu_tools.runners.qemu import QemuRunner
 
 KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from random_graphs import LAYERS, random_inputs, random_layers
 from test_streams import vmcu
+from vmcu_bench.oracle import whole
+from vmcu_bench.verify.stream import verify
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.move import Move
-from vmcu_tools.oracle import whole
 from vmcu_tools.passes.turned import exchanged
 from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.verify.stream import verify
 
 # What works on rows and columns alike has no copies around it.
 COPIED = {"reshape", "matmul", "attention", "moving_operator"}

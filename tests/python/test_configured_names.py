@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_tools import paths
 from vmcu_tools.emit.model import emit
 from vmcu_tools.emit.output import write
 from vmcu_tools.frontends import load

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from builders.networks import SHARED, present
 from pool_log import interpret
-from vmcu_tools.bench.kernels import Case, case_graph
+from vmcu_bench.cycles.kernels import Case, case_graph
 from vmcu_tools.frontends import load
 from vmcu_tools.kernels.pack import FAST_SHIFTS
 from vmcu_tools.ops import bind

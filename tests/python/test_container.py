@@ -21,8 +21,11 @@ from builders.tflite_models import TfliteModel
 from drawn import seeds
 from layer_checks import Checks
 from random_networks import AnyNetwork, EveryNetwork
-from vmcu_tools import cli, container, frontends, passes, paths, runners
-from vmcu_tools.bench.model import bench
+from vmcu_bench import runners
+from vmcu_bench.cycles.model import bench
+from vmcu_bench.runners.compiled import CompiledRunner
+from vmcu_bench.runners.samples import make_samples
+from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.container import layout, read, seal
 from vmcu_tools.emit import structs
 from vmcu_tools.graph import Graph
@@ -34,8 +37,6 @@ from vmcu_tools.ops.values import CStruct
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.compiled import CompiledRunner
-from vmcu_tools.runners.samples import make_samples
 
 ROOT = paths.runtime().parents[1]
 HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"

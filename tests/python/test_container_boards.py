@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from random_graphs import LAYERS, disjoint, random_layers
 from random_streams import Mixed, drawn
-from vmcu_tools import container, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.compiled import CompiledRunner
+from vmcu_bench.verify.stream import meaning, stream_of
+from vmcu_tools import container
 from vmcu_tools.container import layout, seal
 from vmcu_tools.kernels.targets import TARGETS
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.compiled import CompiledRunner
-from vmcu_tools.verify.stream import meaning, stream_of
 
 IMAGE = Path(__file__).with_name("damaged_image.c")
 MUTANTS, SECONDS, HOPS = 60, 120.0, 20

@@ -12,6 +12,8 @@ import pytest
 from builders.any_core import Core
 from builders.containers import changed
 from layer_checks import Checks
+from vmcu_bench.runners import RUNNERS
+from vmcu_bench.runners.compiled import CompiledRunner
 from vmcu_tools import container, paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
@@ -21,8 +23,6 @@ from vmcu_tools.kernels.programs import programs
 from vmcu_tools.kernels.targets import TARGETS, condition, families, named, packings, readers
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES, KernelType
 from vmcu_tools.ops.values import CStruct
-from vmcu_tools.runners import RUNNERS
-from vmcu_tools.runners.compiled import CompiledRunner
 
 # Without those of builders.any_core.
 NAMES = tuple(TARGETS)

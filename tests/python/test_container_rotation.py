@@ -16,7 +16,8 @@ import pytest
 from builders.containers import model_member, of_model, of_table
 from random_graphs import random_inputs
 from test_rotation import DIGITS, TINY, compiled
-from vmcu_tools import container, runners
+from vmcu_bench import runners
+from vmcu_tools import container
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference

@@ -24,7 +24,11 @@ from test_recurring import built
 from test_streams import check_states, vmcu
 from test_variables import listening
 from test_windows_anew import several, small
-from vmcu_tools import container, paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify.container import answers, verify_stream
+from vmcu_bench.verify.stream import meaning, stream_of
+from vmcu_tools import container, paths
 from vmcu_tools.container import Opened, layout
 from vmcu_tools.container.hops import Hops
 from vmcu_tools.container.opened import open_container
@@ -37,9 +41,6 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify.container import answers, verify_stream
-from vmcu_tools.verify.stream import meaning, stream_of
 
 NETWORKS = 3
 KINDS = (Temporal, Mixed)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from vmcu_tools.bench import kernels
-from vmcu_tools.bench.model import bench
+from vmcu_bench.cycles import kernels
+from vmcu_bench.cycles.model import bench
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.planner.registry import make_plan

@@ -7,10 +7,10 @@ import random
 import re
 
 import pytest
+from vmcu_bench.cores.instructions import Instruction
+from vmcu_bench.cycles.timing import TIMINGS
 from vmcu_kernelgen.families.dsp import DSP, INT4
 from vmcu_kernelgen.order import for_dual_issue, ordered
-from vmcu_tools.bench.timing import TIMINGS
-from vmcu_tools.cores.instructions import Instruction
 
 M7 = TIMINGS["cortex-m7"]
 NAMES = [f"r{number}" for number in range(13)]

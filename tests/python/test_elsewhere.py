@@ -12,6 +12,7 @@ import pytest
 from random_builder import Builder
 from random_graphs import convolution, random_inputs
 from test_fusion import Network, bottleneck, expect_every_tensor
+from vmcu_bench.runners import get
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
@@ -24,7 +25,6 @@ from vmcu_tools.plan.plan import Plan, Step
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate as rotated
-from vmcu_tools.runners import get
 
 ELSEWHERE = CompileOptions(external_input=True)
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"

@@ -12,7 +12,8 @@ import pytest
 from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.runners.samples import bytes_of, make_samples
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
@@ -20,7 +21,6 @@ from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Node, Port, Tensor
 from vmcu_tools.ops.embedding import Embedding
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.samples import bytes_of, make_samples
 
 ROWS, DEPTH = 37, 6
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import LAYERS, Builder, disjoint, plan_at, random_layers
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_tools import paths
 from vmcu_tools.cli import main, parser
 from vmcu_tools.commands.build import command_line
 from vmcu_tools.container import layout as _layout  # noqa: F401  its structs

@@ -14,14 +14,14 @@ from builders.onnx_models import OnnxModel, conv, dense, single, unary
 from builders.onnx_options import index_of_extreme
 from builders.tflite_models import TfliteModel, depthwise
 from random_builder import Builder
+from vmcu_bench.oracle import whole
+from vmcu_bench.oracle.compare import node_differences
+from vmcu_bench.runners import borders, compiled
+from vmcu_bench.verify import end_to_end, verify
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.ops.requantize import Requantize
-from vmcu_tools.oracle import whole
-from vmcu_tools.oracle.compare import node_differences
-from vmcu_tools.runners import borders, compiled
-from vmcu_tools.verify import end_to_end, verify
 
 FLOAT = onnx.TensorProto.FLOAT
 IMAGE = (1, 3, 6, 7)

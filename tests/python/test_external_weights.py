@@ -16,7 +16,8 @@ import vmcu
 from builders.networks import network_file, random_inputs
 from drawn import seeds
 from random_networks import wide
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write

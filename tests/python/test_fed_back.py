@@ -13,14 +13,14 @@ from builders.onnx_states import Fed, listening
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_streams import SANITIZED, check_states, vmcu
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.oracle.ort import session_of
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify import stream
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
-from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify import stream
 
 NAMES = [("state", "state_out"), ("in_cache.1", "out_cache.1"), ("h0", "hn")]
 

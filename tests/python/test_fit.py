@@ -18,12 +18,12 @@ from builders.networks import SHARED, own
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
-from vmcu_tools.fit.peak import peak, structure
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.binary import Binary
 from vmcu_tools.passes import optimize
 from vmcu_tools.passes.scaled import scaled, wider
+from vmcu_tools.peaks import peak, structure
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
@@ -79,21 +79,21 @@ def test_peak_of_real_networks(tmp_path: Path) -> None:
 def test_a_network_is_planned_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whatever its weights and names: a search asks again and again."""
     graph = optimize(load(own("ds-cnn")))
-    vmcu_tools.fit.peak._known.clear()
+    vmcu_tools.peaks._known.clear()
     first = peak(graph, tmp_path / "cache")
     node = graph.nodes[0]
     other = replace(node, name="other", op=replace(node.op, weights=-node.op.weights))
     twin = replace(graph, nodes=(other, *graph.nodes[1:]))
     with monkeypatch.context() as patch:
-        patch.setattr(vmcu_tools.fit.peak, "make_plan", None)
+        patch.setattr(vmcu_tools.peaks, "make_plan", None)
         assert peak(twin) == first
     [entry] = (tmp_path / "cache").iterdir()
     assert entry.read_text() == str(first)
     entry.write_text("12345")
-    vmcu_tools.fit.peak._known.clear()
+    vmcu_tools.peaks._known.clear()
     assert peak(twin, tmp_path / "cache") == 12345
     entry.write_text("")
-    vmcu_tools.fit.peak._known.clear()
+    vmcu_tools.peaks._known.clear()
     assert peak(twin, tmp_path / "cache") == first
 
 

@@ -12,7 +12,8 @@ import pytest
 from builders.networks import random_inputs
 from builders.onnx_models import CASES, OnnxModel, conv, dense, quantised_network, single
 from promises import assert_within
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_tools import frontends
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 

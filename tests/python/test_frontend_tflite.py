@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from builders.networks import MODELS, network_file, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_bench.verify import verify
+from vmcu_tools import frontends
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.requantize import Requantize
-from vmcu_tools.verify import verify
 
 
 def assert_equal_to_oracle(path: Path, runs: int = 2) -> Graph:

@@ -14,7 +14,8 @@ from drawn import seeds
 from joint_program import layers_one_by_one
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
-from vmcu_tools import oracle
+from vmcu_bench import oracle
+from vmcu_bench.runners import get
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph, Tensor, Window
@@ -39,7 +40,6 @@ from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
 from vmcu_tools.planner.stages.partition import Partitioner
 from vmcu_tools.quant import FixedSum
-from vmcu_tools.runners import get
 
 HOST = "host:sanitize"
 

@@ -19,8 +19,9 @@ from operators.grouped import blocked, n_bits
 from promises import assert_within
 from random_graphs import disjoint, random_inputs
 from test_container import loaded
-from vmcu_tools import container, oracle, runners
-from vmcu_tools.bench.kernels import CASES, case_graph
+from vmcu_bench import oracle, runners
+from vmcu_bench.cycles.kernels import CASES, case_graph
+from vmcu_tools import container
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.qemu import ARM, QemuRunner
+from vmcu_tools import paths
 from vmcu_tools.cli import main
-from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 HELLO = paths.root() / "samples" / "hello"
 MODEL = HELLO / "hello.onnx"

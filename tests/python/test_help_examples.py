@@ -20,9 +20,9 @@ from builders import scratch
 from vmcu_tools import cli
 
 EXAMPLES = {
-    command.__name__.rpartition(".")[2].replace("_", "-"): getattr(command, "EXAMPLES", ())
-    for group in cli.GROUPS.values()
-    for command in group
+    cli.name_of(command.__name__): getattr(command, "EXAMPLES", ())
+    for group in cli.GROUPS
+    for command in cli.commands_of(group)
 }
 COMMANDS = [(name, words) for name, examples in EXAMPLES.items() for words, _ in examples]
 # These take long, as does `vmcu fit` with little RAM; pages run their like.

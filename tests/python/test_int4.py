@@ -15,8 +15,8 @@ from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from promises import assert_within
 from random_graphs import disjoint, random_inputs
-from vmcu_tools import oracle, runners
-from vmcu_tools.bench.kernels import CASES, case_graph
+from vmcu_bench import oracle, runners
+from vmcu_bench.cycles.kernels import CASES, case_graph
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window

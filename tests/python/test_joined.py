@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from random_graphs import convolution, random_inputs
+from vmcu_bench.runners import get
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import MOST_SPLIT, Concat
 from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.runners import get
 
 SIZE = 9, 16
 SMALL = 32

@@ -23,7 +23,8 @@ from random_graphs import (
     wrapped,
 )
 from random_operators import KINDS, binary_of
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.runners import compiled
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
@@ -33,7 +34,6 @@ from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
-from vmcu_tools.runners import compiled
 
 HOST, M55 = "host:sanitize", "qemu:m55"
 # Layers of a kind that one image takes, and their inputs: it has 255 at most.

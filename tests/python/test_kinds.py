@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from builders.networks import SHARED, present
 from builders.tflite_models import TfliteModel, schema
-from vmcu_tools import cli, frontends, oracle
+from vmcu_bench import oracle
+from vmcu_tools import cli, frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 

@@ -15,6 +15,7 @@ from drawn import seeds
 from test_lstm import lstm
 from test_streams import check_states
 from test_svdf import svdf
+from vmcu_bench.verify import stream
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError
@@ -22,7 +23,6 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.layer import NEVER
 from vmcu_tools.plan import trace
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.verify import stream
 
 pytest.importorskip("tflite_micro")
 INPUTS, UNITS = 10, 7

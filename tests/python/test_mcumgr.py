@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from vmcu_bench.runners import workspace
 from vmcu_tools import paths
 from vmcu_tools.errors import UserError
-from vmcu_tools.runners import workspace
 
 smpclient = pytest.importorskip("smpclient", reason="no smpclient: pip install smpclient[serial]")
 serial = pytest.importorskip("smpclient.transport.serial", reason="no pyserial")

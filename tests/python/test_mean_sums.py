@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from test_fusion import HOST, whole_network
+from vmcu_bench.runners import get
 from vmcu_tools.graph import Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.average_pooling import AveragePool2D, AveragePool2DSumLayer
 from vmcu_tools.ops.max_pooling import MaxPool2D
-from vmcu_tools.runners import get
 
 
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (257, 1), (15, 19), (1, 255)])

@@ -19,6 +19,9 @@ from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from random_networks import AnyNetwork
 from table_mutants import right_in_c
 from test_proof import ONE_POOL, PLANS, plan
+from vmcu_bench.runners import get
+from vmcu_bench.runners.compiled import MODEL_NAME
+from vmcu_bench.runners.samples import make_samples
 from vmcu_tools.cli import main
 from vmcu_tools.commands.values import memories
 from vmcu_tools.compiler import compile_model
@@ -34,9 +37,6 @@ from vmcu_tools.planner.regions.place import of_memory
 from vmcu_tools.planner.regions.search import INPUT_NOTE
 from vmcu_tools.report.build import totals
 from vmcu_tools.report.model import report
-from vmcu_tools.runners import get
-from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.samples import make_samples
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"

@@ -17,17 +17,18 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel
 from test_variables import listening
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.fit.figures import MOST_STACK
+from vmcu_bench.image.size import size
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.runners.workspace import environment
+from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError
-from vmcu_tools.fit.figures import MOST_STACK
 from vmcu_tools.frontends import load
-from vmcu_tools.image.size import size
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.runners.workspace import environment
 
 # Only operators that equal ONNX Runtime to the bit.
 GESTURE = paths.root() / "samples" / "gesture" / "gesture.onnx"

@@ -11,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
-from vmcu_tools import oracle, paths, runners
+from vmcu_bench import oracle, runners
+from vmcu_bench.runners.qemu import ARM, QemuRunner
+from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine import reference
-from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel, depthwise
 from random_graphs import random_inputs
-from vmcu_tools import oracle
-from vmcu_tools.bench.model import bench
+from vmcu_bench import oracle
+from vmcu_bench.cycles.model import bench
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.kernels.targets import TARGETS
 from vmcu_tools.machine import reference

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.compiled import CompiledRunner
+from vmcu_tools import paths
 from vmcu_tools.emit import emit, write
 from vmcu_tools.graph import Graph, Node
 from vmcu_tools.machine import reference
@@ -20,7 +22,6 @@ from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.ops.softmax import Softmax
 from vmcu_tools.quant import FixedPoint, FloatScale, Requant
-from vmcu_tools.runners.compiled import CompiledRunner
 
 ONLY: dict[str, type] = {"FIXED": FixedPoint, "FLOAT": FloatScale}
 OTHER = {"FIXED": "FLOAT", "FLOAT": "FIXED"}

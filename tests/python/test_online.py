@@ -20,6 +20,7 @@ from builders.networks import MODELS, network_file
 from drawn import seeds
 from random_networks import AnyNetwork, EveryNetwork
 from test_baselines import recorded_head
+from vmcu_bench.runners.samples import make_samples
 from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.container import layout
@@ -33,7 +34,6 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.others import tflm
 from vmcu_tools.planner.places import online, smallest_pool
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.samples import make_samples
 
 NETWORKS, PARTS = 250, 3
 ROOT = paths.runtime().parents[1]

@@ -11,11 +11,11 @@ import pytest
 from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops
 from builders.onnx_models import OnnxModel, single
 from builders.onnx_options import INDICES, index_of_extreme
+from vmcu_bench.oracle.ort import session_of
+from vmcu_bench.runners.borders import read_input, to_file
 from vmcu_tools import frontends, passes
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.oracle.ort import session_of
-from vmcu_tools.runners.borders import read_input, to_file
 
 FLOAT = onnx.TensorProto.FLOAT
 CASES = {**onnx_models.CASES, **onnx_ops.CASES, **onnx_norms.CASES, **onnx_exports.CASES}

@@ -15,7 +15,12 @@ from builders.onnx_models import OnnxModel
 from onnx import TensorProto
 from random_onnx_operators import DRAWERS, operator_network
 from raw_runtime import RawRuntime
-from vmcu_tools import oracle, passes, paths
+from vmcu_bench import oracle
+from vmcu_bench.oracle import node_differences
+from vmcu_bench.oracle.promise import Promise
+from vmcu_bench.runners.samples import make_samples
+from vmcu_bench.verify.verify import Check, Tally, judge_sample
+from vmcu_tools import passes, paths
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.onnx.arithmetic import as_int8
 from vmcu_tools.frontends.onnx.importer import RULES
@@ -25,10 +30,6 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.layer import LAYER_OF
 from vmcu_tools.ops.table_mean import TableMean
-from vmcu_tools.oracle import node_differences
-from vmcu_tools.oracle.promise import Promise
-from vmcu_tools.runners.samples import make_samples
-from vmcu_tools.verify.verify import Check, Tally, judge_sample
 
 FLOAT = TensorProto.FLOAT
 # Names, scales and zero points of two inputs.

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_functions import BYTES, CASES
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.frontends.onnx.file import FileNode
 from vmcu_tools.frontends.onnx.functions import UNARY
 from vmcu_tools.frontends.onnx.logic import FUNCTIONS

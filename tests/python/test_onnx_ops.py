@@ -13,7 +13,7 @@ from builders import onnx_exports, onnx_norms, onnx_ops
 from builders.networks import extreme_inputs, random_inputs
 from builders.onnx_models import OnnxModel, single
 from promises import assert_within
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 
 OPSET = 17
 CASES = onnx_ops.CASES | onnx_norms.CASES | onnx_exports.CASES

@@ -14,7 +14,7 @@ from builders.networks import random_inputs
 from builders.onnx_models import OnnxModel, single, unary
 from onnx import helper
 from test_onnx_ops import FLOAT, assert_close
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.common import UnsupportedError
 from vmcu_tools.frontends.onnx import input_scales

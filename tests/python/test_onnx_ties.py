@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from builders.onnx_models import OnnxModel
 from onnx import TensorProto
+from vmcu_bench.oracle.ort import session_of
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
-from vmcu_tools.oracle.ort import session_of
 from vmcu_tools.passes import optimize
 
 # As quantize_static gives a GELU's erf and its number one: 2/255 and 1/255.

@@ -7,11 +7,11 @@ import shutil
 from types import ModuleType
 
 import pytest
-from vmcu_tools.bench import kernels
+from vmcu_bench.cycles import kernels
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.samples import make_samples
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
-from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.samples import make_samples
 
 from scripts import ROOT, script
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.compiled import IMAGE, CompiledRunner, Toolchain
+from vmcu_bench.runners.qemu import QemuRunner
+from vmcu_tools import paths
 from vmcu_tools.machine import reference
-from vmcu_tools.runners.compiled import IMAGE, CompiledRunner, Toolchain
-from vmcu_tools.runners.qemu import QemuRunner
 
 PORT = paths.runtime() / "port" / "freestanding"
 XTENSA = Toolchain("xtensa-lx106-elf-", "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf")

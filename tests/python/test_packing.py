@@ -15,8 +15,9 @@ import pytest
 from pool_log import interpret
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, disjoint, random_inputs, random_layers
+from vmcu_bench import runners
 from vmcu_kernelgen import generate
-from vmcu_tools import paths, runners
+from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError

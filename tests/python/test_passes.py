@@ -10,7 +10,8 @@ import onnx
 import pytest
 from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
 from builders.networks import MODELS, network_file, random_inputs
-from vmcu_tools import frontends, oracle, passes
+from vmcu_bench import oracle
+from vmcu_tools import frontends, passes
 from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.average_pooling import AveragePool2D

@@ -13,8 +13,8 @@ import pytest
 from builders.networks import SHARED, present
 from builders.tflite_models import TfliteModel, dense
 from random_graphs import disjoint, random_inputs
-from vmcu_tools import oracle, runners
-from vmcu_tools.bench.kernels import Case, case_graph
+from vmcu_bench import oracle, runners
+from vmcu_bench.cycles.kernels import Case, case_graph
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.kernels.targets import TARGETS

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from builders.tflite_models import TfliteModel
+from vmcu_bench.oracle import offline
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.frontends.tflite.offline import offsets_of
-from vmcu_tools.oracle import offline
 from vmcu_tools.planner.options import CompileOptions
 
 # Name, the recorded head before, and after.

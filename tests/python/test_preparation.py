@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load

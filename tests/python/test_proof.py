@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from random_networks import AnyNetwork, wide
 from table_mutants import damage, right_in_c
+from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, Problem, UserError
@@ -20,7 +21,6 @@ from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.runners.compiled import MODEL_NAME
 
 # `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
 MUTANTS = int(os.environ.get("VMCU_CASES", "100"))

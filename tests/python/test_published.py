@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from builders.networks import SHARED, present
-from vmcu_tools.bench.boards import known
+from vmcu_tools.boards.table import known
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.passes import optimize
 from vmcu_tools.planner.options import CompileOptions

@@ -14,7 +14,7 @@ from builders.onnx_models import OnnxModel, float_network
 from onnx import TensorProto, numpy_helper
 from promises import assert_within
 from random_graphs import random_inputs
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops import bind

@@ -12,10 +12,10 @@ from builders.exported_more import MORE
 from builders.exported_networks import IMAGES
 from builders.exported_sequences import SEQUENCES
 from builders.onnx_models import OnnxModel
+from vmcu_bench.verify.verify import verify
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.verify.verify import verify
 
 NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
 EXPORTERS = {"torchscript": False, "dynamo": True}

@@ -15,7 +15,10 @@ import pytest
 from drawn import CASES
 from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.runners.compiled import MODEL_NAME, CompiledRunner
+from vmcu_bench.runners.host import HostRunner
+from vmcu_bench.runners.qemu import QemuRunner
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Tensor
 from vmcu_tools.kernels.language.evaluate import run
@@ -23,9 +26,6 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, Layer, ProgramLayer, bind
 from vmcu_tools.ops.binary import Binary
 from vmcu_tools.plan.schedule import in_one_piece
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner
-from vmcu_tools.runners.host import HostRunner
-from vmcu_tools.runners.qemu import QemuRunner
 
 SOURCES = Path(__file__).parents[1] / "c" / "ranges"
 POOL_BYTES = 8192

@@ -16,10 +16,10 @@ import pytest
 from builders.onnx_recurrent import Cell
 from drawn import seeds
 from onnx import helper
+from vmcu_bench.oracle import exact_ort
 from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.frontends import load
-from vmcu_tools.oracle import exact_ort
 from vmcu_tools.passes.rewrite import same_quantisation
 from vmcu_tools.quantize.functions import take_apart
 

@@ -12,7 +12,9 @@ import pytest
 from builders.onnx_states import Recurrent
 from clobbered import expect_refused
 from test_streams import check_states, vmcu
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify import stream
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine.mcu import VirtualMcu
@@ -21,8 +23,6 @@ from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import NEVER
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify import stream
 
 FORMS = ({}, {"gated": True}, {"other": True}, {"image": True}, {"gated": True, "other": True})
 

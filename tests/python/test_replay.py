@@ -17,6 +17,7 @@ from builders.containers import of_table
 from builders.networks import MODELS, network_file
 from random_builder import Builder
 from random_networks import AnyNetwork, EveryNetwork
+from vmcu_bench.runners.samples import make_samples
 from vmcu_tools import container, passes, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.container import layout, seal
@@ -32,7 +33,6 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedPoint
-from vmcu_tools.runners.samples import make_samples
 
 DIGITS = paths.runtime().parents[1] / "samples/digits/digits.onnx"
 NETWORKS, DAMAGED, TRIES = 50, 24, 12

@@ -14,7 +14,7 @@ from onnx import TensorProto
 from random_builder import Builder
 from random_graphs import disjoint
 from test_kernels_c import expect_reference, laid_out
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends.onnx.importer import load
 from vmcu_tools.ops import bind

@@ -15,7 +15,7 @@ import pytest
 from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
 from test_proof import plan as proven_plan
-from vmcu_tools import runners
+from vmcu_bench import runners
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit

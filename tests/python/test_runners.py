@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import Builder, disjoint, random_inputs, random_layers
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_bench.runners import archive, borders, image_values
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.compiled import IMAGE, CompiledRunner
+from vmcu_bench.runners.samples import make_samples
+from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners import archive, borders, image_values
-from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.compiled import IMAGE, CompiledRunner
-from vmcu_tools.runners.samples import make_samples
 
 TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
 IMAGES = ("host", "qemu:m0", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33", "qemu:m55", "qemu:rv32")

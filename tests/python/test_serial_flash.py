@@ -8,9 +8,9 @@ import shutil
 
 import pytest
 from builders.networks import network_file
-from vmcu_tools.bench.boards import known
-from vmcu_tools.bench.flash import Flash, SerialFlash
-from vmcu_tools.bench.model import bench
+from vmcu_bench.cycles.model import bench
+from vmcu_tools.boards.flash import Flash, SerialFlash
+from vmcu_tools.boards.table import known
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.paths import root

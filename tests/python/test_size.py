@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 from random_graphs import disjoint, random_layers
-from vmcu_tools import runners
+from vmcu_bench import runners
+from vmcu_bench.image.calls import has_call_through_pointer, pushed
+from vmcu_bench.image.size import size
+from vmcu_bench.runners.compiled import CompiledRunner
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
-from vmcu_tools.image.calls import has_call_through_pointer, pushed
-from vmcu_tools.image.size import size
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.compiled import CompiledRunner
 
 pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None, reason="not installed: arm-none-eabi-gcc"

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from vmcu_bench.verify import stream
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.quantize.calibration import quantize
-from vmcu_tools.verify import stream
 
 pytest.importorskip("onnxruntime")
 ROOT = paths.root()

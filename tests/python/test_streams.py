@@ -21,7 +21,13 @@ from drawn import seeds
 from random_builder import Builder
 from random_graphs import convolution
 from random_streams import Temporal
-from vmcu_tools import cli, runners
+from vmcu_bench import runners
+from vmcu_bench.oracle import whole
+from vmcu_bench.runners.compiled import loaded_files
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify import stream
+from vmcu_bench.verify.stream import meaning, stream_of, windows
+from vmcu_tools import cli
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
@@ -31,17 +37,12 @@ from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
-from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows, macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.places.hops import in_hop
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.runners.compiled import loaded_files
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify import stream
-from vmcu_tools.verify.stream import meaning, stream_of, windows
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = 24

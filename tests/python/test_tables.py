@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from check_mutants import phased
 from test_proof import PLANS, plan
+from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_tools import paths
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
 from vmcu_tools.machine.decoded import LIMITS
 from vmcu_tools.machine.tables import NUMBERS, Address, Objects, read
-from vmcu_tools.runners.compiled import MODEL_NAME
 
 # Numbers as the emitter writes them, those at the ends of each type too.
 ARRAYS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders.networks import SHARED, present
-from vmcu_tools.bench.model import bench
+from vmcu_bench.cycles.model import bench
 from vmcu_tools.compiler import compile_model
 
 from scripts import ROOT, script

@@ -12,10 +12,11 @@ from builders.networks import random_inputs
 from builders.tflite_models import TfliteModel, weights
 from builders.tflite_ops import coin, draw, ints
 from tflite_micro import runtime
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_bench.verify.verify import Tally
+from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
-from vmcu_tools.verify.verify import Tally
 
 Case = Callable[[TfliteModel, bool], tuple[list[int], list[int]]]
 

@@ -13,7 +13,7 @@ from builders.tflite_models import TfliteModel
 from builders.tflite_tables import FUNCTIONS, fitting
 from random_builder import Builder
 from random_operators import binary_of
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.frontends.softmax import differences
 from vmcu_tools.frontends.tflite.float import table_of
 from vmcu_tools.machine import reference

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from builders.networks import random_inputs
 from builders.tflite_models import TfliteModel
-from vmcu_tools import frontends, oracle
+from vmcu_bench import oracle
+from vmcu_bench.verify.verify import Tally
+from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
-from vmcu_tools.verify.verify import Tally
 
 # Scale and zero point of input and output, checksum.
 LITERT = {

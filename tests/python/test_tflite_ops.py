@@ -17,7 +17,7 @@ from builders.tflite_options import CASES as OPTIONS
 from builders.tflite_tables import CASES as TABLES
 from builders.tflite_wide import CASES as WIDE
 from drawn import CASES as CASE_COUNT
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel
-from vmcu_tools import oracle
+from vmcu_bench import oracle
 from vmcu_tools.machine import reference
 
 BYTES = np.arange(-128, 128, dtype=np.int8)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from test_bench import MISSING
-from vmcu_tools.bench.model import board, cycles_of
-from vmcu_tools.bench.timing import TIMINGS, timing_of
-from vmcu_tools.cores.instructions import Instruction, Spent
-from vmcu_tools.runners import RUNNERS, counting
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
-from vmcu_tools.runners.qemu import QemuRunner
+from vmcu_bench.cores.instructions import Instruction, Spent
+from vmcu_bench.cycles.model import board, cycles_of
+from vmcu_bench.cycles.timing import TIMINGS, timing_of
+from vmcu_bench.runners import RUNNERS, counting
+from vmcu_bench.runners.counting import CountingRunner, Markers, blocks_of
+from vmcu_bench.runners.qemu import QemuRunner
+from vmcu_tools.boards.counts import Counts
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 

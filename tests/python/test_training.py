@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vmcu_tools import paths, runners
+from vmcu_bench import runners
+from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_training
 from vmcu_tools.emit import emit

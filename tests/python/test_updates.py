@@ -14,17 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.networks import SHARED
-from vmcu_tools import cli, container, frontends, passes, paths, runners
+from vmcu_bench import runners
+from vmcu_bench.oracle import open as open_oracle
+from vmcu_bench.runners.samples import Sample, make_samples
+from vmcu_bench.verify.container import verify
+from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.container import layout, seal
 from vmcu_tools.container import update as updates
 from vmcu_tools.container.opened import open_container
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
-from vmcu_tools.oracle import open as open_oracle
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.samples import Sample, make_samples
-from vmcu_tools.verify.container import verify
 
 ROOT = paths.runtime().parents[1]
 HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"

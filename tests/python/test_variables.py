@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.tflite_states import StatefulModel
-from vmcu_tools import cli, runners
+from vmcu_bench import runners
+from vmcu_bench.runners.borders import to_file
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify import stream
+from vmcu_bench.verify.file_runtime import FileRuntime
+from vmcu_tools import cli
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.borders import to_file
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify import stream
-from vmcu_tools.verify.file_runtime import FileRuntime
 
 KINDS = ("strided", "mixed", "flat", "deep")
 

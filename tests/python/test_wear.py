@@ -17,7 +17,7 @@ import pytest
 from builders.endurance import expect_same, plain, script
 from builders.networks import network_file
 from random_graphs import disjoint, random_layers
-from vmcu_tools.bench.model import bench
+from vmcu_bench.cycles.model import bench
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.wear import paper, pictures, pool

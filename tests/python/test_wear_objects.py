@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from builders.endurance import expect_same, plain, script
 from builders.networks import SHARED, present
+from vmcu_bench.cycles.model import board, compiler
+from vmcu_bench.image.elf import Elf
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.compiled import MODEL_NAME
+from vmcu_bench.runners.counting import CountingRunner, markers_of, trace_of
+from vmcu_bench.runners.qemu import RAM_START
+from vmcu_bench.runners.samples import make_samples
+from vmcu_bench.runners.workspace import zephyr_base
 from vmcu_tools import paths
-from vmcu_tools.bench.model import board, compiler
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
-from vmcu_tools.image.elf import Elf
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.counting import CountingRunner, markers_of, trace_of
-from vmcu_tools.runners.qemu import RAM_START
-from vmcu_tools.runners.samples import make_samples
-from vmcu_tools.runners.workspace import zephyr_base
 from vmcu_tools.wear import objects, paper, traces
 from vmcu_tools.wear.heap import Setting, simulate
 from vmcu_tools.wear.traces import Stored

@@ -21,8 +21,10 @@ from random_builder import Builder
 from random_graphs import convolution, depthwise_of
 from random_streams import Mixed
 from test_streams import SANITIZED, answers, check_hops, check_states, vmcu
-from vmcu_tools import runners
-from vmcu_tools.bench.stream import bench
+from vmcu_bench import runners
+from vmcu_bench.cycles.stream import bench
+from vmcu_bench.runners.stream import streamed
+from vmcu_bench.verify.stream import stream_of, verify
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError
@@ -39,8 +41,6 @@ from vmcu_tools.passes.turned import turned
 from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners.stream import streamed
-from vmcu_tools.verify.stream import stream_of, verify
 
 NETWORKS = 16
 

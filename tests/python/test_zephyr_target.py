@@ -17,20 +17,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from vmcu_bench.runners import get
+from vmcu_bench.runners.workspace import zephyr_base
+from vmcu_bench.runners.zephyr import INFERENCE, LAYER, OUTPUTS, ZephyrRunner, running, serial_lines
 from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
-from vmcu_tools.runners import get
-from vmcu_tools.runners.workspace import zephyr_base
-from vmcu_tools.runners.zephyr import (
-    INFERENCE,
-    LAYER,
-    OUTPUTS,
-    ZephyrRunner,
-    running,
-    serial_lines,
-)
 
 GESTURE = paths.root() / "samples" / "gesture" / "gesture.onnx"
 MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
@@ -173,7 +166,7 @@ def test_a_silent_serial_port_ends_on_time(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(serial, "Serial", Silent)
     clock = SimpleNamespace(monotonic=lambda: seconds[0])
-    monkeypatch.setattr("vmcu_tools.runners.zephyr.time", clock)
+    monkeypatch.setattr("vmcu_bench.runners.zephyr.time", clock)
     with serial_lines("tty", 3) as lines:
         assert list(lines) == []
     assert 3 <= seconds[0] < 4

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from vmcu_bench.runners.workspace import board_module, toolchain_folder
 from vmcu_tools import paths
-from vmcu_tools.runners.workspace import board_module, toolchain_folder
 
 ROOT = paths.root()
 NEW = ROOT / "boards" / "arm" / "qemu_mps2"

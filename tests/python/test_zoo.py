@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from vmcu_bench.oracle.ort import session_of
+from vmcu_bench.runners.borders import to_file
+from vmcu_bench.verify import verify
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
-from vmcu_tools.oracle.ort import session_of
-from vmcu_tools.runners.borders import to_file
-from vmcu_tools.verify import verify
 
 pytest.importorskip("onnxruntime")
 

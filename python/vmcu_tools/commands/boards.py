@@ -16,7 +16,7 @@ from .options import Subparsers, json_option
 from .parser import alike
 
 if TYPE_CHECKING:
-    from ..bench.boards import Board
+    from ..boards.table import Board
 
 TREE = "ZEPHYR_BASE"
 
@@ -51,7 +51,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bench.boards import known, of_tree
+    from ..boards.table import known, of_tree
     from ..report.boards import print_boards
     from ..report.terminal import console, write_json
 

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     check_options(args)
     if args.pareto:
         return show_front(args)
-    from ..bench.boards import CORE_FACTORS
+    from ..boards.table import CORE_FACTORS
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
     from ..report import model

@@ -195,9 +195,10 @@ def _key(args: argparse.Namespace) -> int:
 
 
 def _update(args: argparse.Namespace) -> int:
+    from vmcu_bench.runners.samples import make_samples
+
     from ..container.files import write
     from ..container.update import update
-    from ..runners.samples import make_samples
 
     target = args.output or args.file.with_suffix(".update")
     data = _stream_update(args) or update(
@@ -210,12 +211,13 @@ def _update(args: argparse.Namespace) -> int:
 
 def _stream_update(args: argparse.Namespace) -> bytes | None:
     """The update of a container with state, None for another."""
+    from vmcu_bench.verify.stream import meaning, stream_of
+
     from ..compiler import compile_model
     from ..container import facts_of
     from ..container.update import WHICH, stream_update
     from ..passes.option import HOP_OPTION
     from ..planner.options import CompileOptions
-    from ..verify.stream import meaning, stream_of
 
     hops = facts_of(args.file).hops
     if hops is None:

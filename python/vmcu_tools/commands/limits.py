@@ -11,7 +11,7 @@ from .parser import LIMITS, suggestion, titled
 from .values import byte_count
 
 if TYPE_CHECKING:
-    from ..bench.boards import Board
+    from ..boards.table import Board
 
 # What Zephyr and a small application need of a board, by default.
 APP_RAM, APP_FLASH = "16K", "48K"
@@ -19,7 +19,7 @@ APP_RAM, APP_FLASH = "16K", "48K"
 
 def known_board(text: str) -> str:
     """The full name of a board of the table, from a name with or without qualifiers."""
-    from ..bench.boards import candidates, known
+    from ..boards.table import candidates, known
 
     found = candidates(text)
     if len(found) > 1:
@@ -35,7 +35,7 @@ def known_board(text: str) -> str:
 
 def board_of(name: str) -> Board:
     """The board of that full name."""
-    from ..bench.boards import known
+    from ..boards.table import known
 
     return known()[name]
 

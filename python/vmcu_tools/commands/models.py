@@ -24,8 +24,6 @@ from ..passes.fed_back import STATE_OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.anytime import INTERRUPTED
 from ..planner.options import CompileOptions, check_exclusions
-from ..runners import RUNNERS
-from ..runners.compiled import LOADING
 
 
 def name_of(path: Path) -> str:
@@ -84,16 +82,21 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
     """What a command's arguments ask for; options that the command lacks have their default."""
     values = vars(args)
     given = {f.name: values[f.name] for f in fields(CompileOptions) if f.name in values}
-    machine = values.get("on") or ""
-    contained = values.get("format", "c") == "container" or machine.endswith(LOADING)
-    given["target"] = given.get("target") or family_of(machine)
+    machine = values.get("on")
+    loads, family = _machine_of(machine) if machine else (False, None)
+    contained = values.get("format", "c") == "container" or loads
+    given["target"] = given.get("target") or family
     return replace(CompileOptions(**given), container=contained, choices=choices)
 
 
-def family_of(machine: str) -> str | None:
-    """The target of kernels/targets whose layout suits a machine best; None for the default."""
-    found = RUNNERS.get(machine.removesuffix(LOADING))
-    return getattr(found, "family", None)
+def _machine_of(name: str) -> tuple[bool, str | None]:
+    """Whether a machine loads containers, and the target of kernels/targets whose layout suits it
+    best; None for the default."""
+    from vmcu_bench.runners import RUNNERS
+    from vmcu_bench.runners.compiled import LOADING
+
+    found = RUNNERS.get(name.removesuffix(LOADING))
+    return name.endswith(LOADING), getattr(found, "family", None)
 
 
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def check(args: Namespace) -> None:
         if words.issuperset(call) and importlib.util.find_spec(module) is None
     }
     if args.command in ("run", "verify", "bench"):
-        from ..runners import get
+        from vmcu_bench.runners import get
 
         machine = _machine(args)
         # Emulators count by a plugin, which vmcu compiles.

@@ -152,7 +152,7 @@ def _seconds(args: argparse.Namespace, usual: float) -> float:
 
 def tflite(args: argparse.Namespace) -> int:
     """A memory plan for TensorFlow Lite Micro, in the model's own file."""
-    from ..oracle import offline
+    from vmcu_bench.oracle import offline
 
     plan = offline.plan(args.problem, _seconds(args, TFLITE_SECONDS))
     args.output.write_bytes(offline.written(args.problem, plan))

@@ -16,7 +16,7 @@ from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from .parser import suggestion
 
 if TYPE_CHECKING:
-    from ..bench.flash import SerialFlash
+    from ..boards.flash import SerialFlash
 
 CONTAINER = ".vmcu"
 # What the counter has room for, of code and constants together.
@@ -93,7 +93,7 @@ def memories(text: str) -> Memories:
 
 def serial_flash(text: str) -> SerialFlash:
     """'qspi:40MB/s,cache=16K,line=8' to a serial flash; MB is a million bytes, as on datasheets."""
-    from ..bench.flash import SerialFlash
+    from ..boards.flash import SerialFlash
 
     bus, _, rest = text.partition(":")
     rate, *options = rest.split(",")

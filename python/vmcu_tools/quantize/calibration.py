@@ -21,7 +21,7 @@ from ..errors import Problem, UserError
 from ..frontends.onnx.curves import REQUANTISE
 from ..frontends.onnx.importer import RULES, load
 from ..frontends.onnx.in_float import check_float
-from ..oracle.base import one_line, required
+from ..runtimes import one_line, required
 from .alike import of_states, shared
 from .functions import take_apart
 from .int4 import OPSET as INT4_OPSET

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..oracle.base import required
+from ..runtimes import required
 from .samples import Samples
 
 _CPU = ["CPUExecutionProvider"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ..bench.boards import Board
+from ..boards.table import Board
 from .terminal import say
 from .text import table
 

@@ -10,7 +10,7 @@ from ..plan.plan import Plan
 from ..planner.stages.costs import calls_of
 
 if TYPE_CHECKING:
-    from ..bench.boards import Board
+    from ..boards.table import Board
 
 # Cycles of the executor for each call of a kernel: in a fused stage, and in a layer alone.
 FUSED_CALL, ROW_CALL = 190, 45

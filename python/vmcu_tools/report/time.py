@@ -4,8 +4,8 @@ or in a weights file."""
 
 from __future__ import annotations
 
-from ..bench.boards import CORE_FACTORS, Board, flash_of
-from ..bench.flash import SerialFlash
+from ..boards.flash import SerialFlash
+from ..boards.table import CORE_FACTORS, Board, flash_of
 from ..plan.plan import Plan
 from ..plan.weights import constant_bytes
 from ..planner.stages.costs import calls_of

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from vmcu_bench.runners.compiled import find_program
 
 from .. import paths
 from ..errors import Problem, UserError
-from ..runners.compiled import find_program
 from .tasks import (
     CYCLES,
     DEFAULT_PATTERN,

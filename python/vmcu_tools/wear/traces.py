@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from vmcu_bench.cycles.model import board, check_outputs
+from vmcu_bench.image.elf import OBJECT, Elf, Symbol
+from vmcu_bench.runners.base import RunnerError
+from vmcu_bench.runners.compiled import MODEL_NAME
+from vmcu_bench.runners.counting import ARENA, GUARD_BYTES, CountingRunner, markers_of, trace_of
+from vmcu_bench.runners.qemu import RAM_START
+from vmcu_bench.runners.samples import make_samples
 
-from ..bench.model import board, check_outputs
 from ..emit import emit
-from ..image.elf import OBJECT, Elf, Symbol
 from ..plan.plan import Plan
-from ..runners.base import RunnerError
-from ..runners.compiled import MODEL_NAME
-from ..runners.counting import ARENA, GUARD_BYTES, CountingRunner, markers_of, trace_of
-from ..runners.qemu import RAM_START
-from ..runners.samples import make_samples
 from .pool import folded
 from .tasks import TICK_CYCLES, WORD, Task
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vmcu_bench.runners.samples import random_values
 from vmcu_tools.graph import Graph
-from vmcu_tools.runners.samples import random_values
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu verify`: every byte against the runtime that the model was made for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from vmcu_tools.commands.options import (
+    OF_MACHINE,
+    RUNNABLE,
+    Subparsers,
+    hop_option,
+    model_options,
+    target_options,
+)
+from vmcu_tools.commands.parser import titled
+from vmcu_tools.commands.values import count, is_container
+from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
+
+if TYPE_CHECKING:
+    from vmcu_tools.plan.plan import Plan
+
+
+EXAMPLES = (
+    ("model.onnx", "tensor by tensor, on this computer"),
+    ("model.tflite --on qemu:m4 -n 5", "on an emulated Cortex-M4, five inputs"),
+    ("kws.vmcu", "a container, against its own tables"),
+)
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    verify = commands.add_parser(
+        "verify",
+        parents=[model_options(RUNNABLE, OF_MACHINE)],
+        help="compare a model with TFLite Micro or ONNX Runtime",
+        description="Runs random and patterned inputs and compares each tensor with the file's own "
+        "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "
+        "differs by more than `vmcu help models.md` allows. A container has no such runtime: "
+        "vmcu compares the loaded container with its tables, compiled on this computer.",
+    )
+    target_options(verify)
+    samples = titled(verify, "samples")
+    samples.add_argument(
+        "-n",
+        "--samples",
+        type=count,
+        default=20,
+        help="random inputs (default 20); with --hop, hops of one stream, each compared with the "
+        "whole window",
+    )
+    samples.add_argument(
+        "--structured",
+        type=count,
+        default=5,
+        help="constant and patterned inputs, 0-5 (default 5)",
+    )
+    samples.add_argument("--seed", type=count, default=0, help="seed of random inputs (default 0)")
+    hop_option(verify)
+    return verify
+
+
+def run(args: argparse.Namespace) -> int:
+    from vmcu_tools.report.terminal import console
+
+    from ..report.verification import print_verification
+
+    if args.samples + args.structured == 0:
+        raise UserError(
+            Problem("no input to compare", "give at least one with -n", str(args.model))
+        )
+    if is_container(args.model):
+        return _container(args)
+    from vmcu_tools.commands.models import compiled
+
+    from .. import runners
+    from ..verify.verify import verify
+
+    plan = compiled(args)
+    if plan.graph.hop:
+        return _stream(args, plan)
+    target = args.on or runners.VIRTUAL
+    outcome = verify(plan, target, args.samples, args.structured, args.seed)
+    print_verification(outcome, console())
+    return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def _stream(args: argparse.Namespace, plan: Plan) -> int:
+    from vmcu_tools.report.terminal import console
+
+    from .. import runners
+    from ..report.streams import print_verified
+    from ..verify.stream import verify
+
+    outcome = verify(plan, args.on or runners.HOST, args.samples, args.seed)
+    print_verified(outcome, console())
+    return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def _container(args: argparse.Namespace) -> int:
+    from ..verify.container import verify, verify_stream
+    from .containers import opened, target_of
+
+    container = opened(args)
+    target = target_of(args.on, container, args.model)
+    if container.outline.graph.hop:
+        results = verify_stream(container, target, args.samples, args.seed)
+    else:
+        results = verify(container, target, args.samples, args.structured, args.seed)
+    for result in results:
+        found = f"matches the reference ({result.bytes:,} bytes)"
+        if result.differing:
+            found = f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
+        print(f"output {result.name} {found}")
+    passed = bool(results) and not any(result.differing for result in results)
+    said = "PASSED" if passed else "FAILED"
+    print(f"{args.model}: {container.name} on {target.name}: {said}")
+    return EXIT_DONE if passed else EXIT_PROBLEM

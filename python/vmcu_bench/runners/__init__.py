@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a plan can be run. A new board is one more row in the file of its kind."""
+
+from __future__ import annotations
+
+from vmcu_tools.errors import Problem, UserError
+
+from .base import Runner
+from .compiled import LOADING, CompiledRunner
+from .host import HOSTS
+from .qemu import BOARDS
+from .virtual import VirtualRunner
+from .zephyr import PREFIX, ZephyrRunner
+
+__all__ = ["HOST", "RUNNERS", "VIRTUAL", "Runner", "get"]
+
+VIRTUAL, HOST = VirtualRunner.name, HOSTS[0].name
+RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOARDS)}
+
+
+def get(name: str) -> Runner:
+    """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; with LOADING
+    behind it, one that loads models from containers. UserError lists the names there are."""
+    plain = name.removesuffix(LOADING)
+    found: Runner
+    if plain.startswith(PREFIX):
+        found = ZephyrRunner(plain.removeprefix(PREFIX))
+    elif plain in RUNNERS:
+        found = RUNNERS[plain]
+    else:
+        known = ", ".join(RUNNERS)
+        raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))
+    if plain == name:
+        return found
+    if not isinstance(found, (CompiledRunner, ZephyrRunner)):
+        raise UserError(
+            Problem(f"'{plain}' does not run C and cannot load a container", "name another")
+        )
+    return found.loading()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target makes of a container, against its tables compiled in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from vmcu_tools.container import Opened
+from vmcu_tools.container.kernels import targets_of
+from vmcu_tools.graph import Graph
+from vmcu_tools.kernels.targets import named
+
+from .. import runners
+from ..runners.compiled import LOADING, CompiledRunner
+from ..runners.samples import Sample, make_samples
+from ..runners.zephyr import ZephyrRunner
+from .stream import stream_of
+
+REFERENCE = "host"
+Machine: TypeAlias = CompiledRunner | ZephyrRunner
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An output over all samples: its bytes, and how many of them differ."""
+
+    name: str
+    bytes: int
+    differing: int
+
+
+def reference(opened: Opened, target: Machine) -> Machine:
+    """What runs a container's tables compiled in: this computer, or the target itself where this
+    computer does not have the kernels."""
+    found = runners.get(REFERENCE)
+    assert isinstance(found, CompiledRunner)
+    if named(found.family) not in targets_of(opened.kernels):
+        other = runners.get(target.name.removesuffix(LOADING))
+        assert isinstance(other, (CompiledRunner, ZephyrRunner))
+        return other
+    return found
+
+
+def expected(opened: Opened, target: Machine, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """The outputs of a container's tables where they are compiled in."""
+    return reference(opened, target).run_container(opened, samples)
+
+
+def answers(opened: Opened, target: Machine, rows: np.ndarray) -> np.ndarray:
+    """expected() of a container that keeps rows: int8 (hops, bytes)."""
+    return reference(opened, target).run_container_stream(opened, rows)
+
+
+def verify(
+    opened: Opened,
+    target: Machine,
+    random: int,
+    structured: int,
+    seed: int,
+) -> list[Compared]:
+    """Each output of a container on a target that loads it, against expected()."""
+    graph = opened.outline.graph
+    samples = make_samples(graph, random, structured, seed)
+    wanted = expected(opened, target, samples)
+    found = target.run_container(opened, samples)
+    return _compared(graph, wanted, found)
+
+
+def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list[Compared]:
+    """verify() of a container that keeps rows, over so many hops of a stream."""
+    graph = opened.outline.graph
+    rows = stream_of(graph, graph.hop, hops, seed)
+    wanted = answers(opened, target, rows)
+    found = target.run_container_stream(opened, rows)
+    ends = list(itertools.accumulate(graph.tensors[p.tensor].bytes for p in graph.outputs))[:-1]
+    pair = [np.split(each, ends, axis=1) for each in (wanted, found)]
+    return _compared(graph, pair[:1], pair[1:])
+
+
+def _compared(
+    graph: Graph, wanted: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]
+) -> list[Compared]:
+    """By output, over all samples."""
+    results = []
+    for number, port in enumerate(graph.outputs):
+        pairs = [(w[number], f[number]) for w, f in zip(wanted, found, strict=True)]
+        differing = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
+        results.append(Compared(port.name, sum(one.size for one, _ in pairs), differing))
+    return results
