@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test cases that may notice a change of a file: those of test files that import it, then those
-of test files that import its package. For C, both are named here."""
+of test files that import its package. For C, both are named here, and the first are also those of
+test files that import the operator that has the file's name."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def test_files(file: str, wide: bool) -> tuple[str, ...]:
     if not file.endswith(".py"):
         within = [tests for part, tests in C_TESTS.items() if file.startswith(f"lib/vmcu/{part}")]
         names = C_TESTS[""] if wide else within[0]
-        return tuple(f"tests/python/test_{name}.py" for name in names)
+        op = f"vmcu_tools.ops.{Path(file).stem}"
+        own = () if wide else (name for name, read in imported().items() if op in read)
+        return tuple(dict.fromkeys((*own, *(f"tests/python/test_{name}.py" for name in names))))
     parts = Path(file).with_suffix("").parts[1:]
     module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     package = ".".join(parts[:-1])

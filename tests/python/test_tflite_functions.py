@@ -122,6 +122,22 @@ def test_function_equals_tflm(tmp_path, case, in_float, share):
     np.testing.assert_array_equal(computed, expected)
 
 
+@pytest.mark.parametrize("case", ["ABS", "HARD_SWISH", "LEAKY_RELU of 0.3", "QUANTIZE"])
+def test_factors_are_rounded_as_tflm_does(tmp_path, case):
+    """At 200 scales in one file: the last bit of a factor decides now and then."""
+    m, function, ends = TfliteModel(), INT8[case], ([], [])
+    for share in np.random.default_rng(1).uniform(0.02, 1, 200):
+        for end, tensors in zip(
+            ends, function.build(m, case.partition(" ")[0], share, False), strict=True
+        ):
+            end.extend(tensors)
+    judge = oracle.open(m.save(tmp_path / "m.tflite", *ends))
+    inputs = [BYTES] * len(ends[0])
+    computed, expected = reference.run(judge.graph, inputs), judge.run(inputs)
+    for port in judge.graph.outputs:
+        np.testing.assert_array_equal(computed[port.tensor], expected[port.tensor])
+
+
 @pytest.mark.parametrize("kind", TABULATED)
 def test_a_table_is_what_an_operator_with_a_constant_computes(kind: str) -> None:
     b, tables = Builder(np.random.default_rng(TABULATED.index(kind))), 0
