@@ -363,7 +363,6 @@ class Core:
 
 
 PLAIN = Core(WORDS, DEFAULT)
-INLINE = "static inline __attribute__((always_inline))"
 MACROS = {name: f"VMCU_ANY_{name.upper()}" for name in PACKED}
 # Streams of pairs and vectors are not aligned for this computer.
 FLAGS = ("-fno-sanitize=alignment", *(f"-D{macro}" for macro in MACROS.values()))
@@ -412,9 +411,6 @@ def _copy() -> Path:
     with tempfile.TemporaryDirectory(dir=store) as name:
         made = Path(name) / "runtime"
         shutil.copytree(paths.runtime(), made)
-        # Sanitizers take minutes to compile functions that are a part of each caller.
-        compiled = made / "compiled.h"
-        compiled.write_text(compiled.read_text().replace(INLINE, "static inline"))
         generate.write(made / "kernels" / "gen")
         for module in (descriptors, operators_h):
             (made / module.PATH).write_text(module.text())
