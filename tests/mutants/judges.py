@@ -16,6 +16,8 @@ from tree import ALONE, ROOT, Tree
 
 # Of `./test pytest`.
 SECONDS = ROOT / "build/test/cases/pytest.json"
+# Packages that write kernels, which one test compares with the committed ones.
+GENERATING = ("vmcu_kernelgen.", "vmcu_tools.kernels.programs.", "vmcu_tools.kernels.targets.")
 # By file or folder of lib/vmcu; the last is for all of it.
 C_TESTS = {
     "container": (
@@ -79,7 +81,8 @@ def test_files(file: str, wide: bool) -> tuple[str, ...]:
     parts = Path(file).with_suffix("").parts[1:]
     module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     package = ".".join(parts[:-1])
-    near = {name for name, read in imported().items() if module in read}
+    wanted = {module, "vmcu_kernelgen.generate"} if module.startswith(GENERATING) else {module}
+    near = {name for name, read in imported().items() if wanted & read}
     if not wide:
         return tuple(sorted(near))
     far = {

@@ -147,5 +147,7 @@ def test_importers_come_before_importers_of_the_package() -> None:
     near, far = (judges.test_files(file, wide) for wide in (False, True))
     assert "tests/python/test_distances.py" in near and "tests/python/test_fusion.py" in far
     assert not set(near) & set(far)
+    found = judges.test_files("python/vmcu_kernelgen/families/rv32/depthwise.py", False)
+    assert "tests/python/test_generated.py" in found
     found = judges.test_files("lib/vmcu/kernels/rms_norm.c", False)
     assert {"tests/python/test_rms_norm.py", "tests/python/test_kernels_c.py"} < set(found)
