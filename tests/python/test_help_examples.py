@@ -64,7 +64,7 @@ def test_every_command_has_some() -> None:
 def test_a_command_without_examples_has_help(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delattr(cli.build, "EXAMPLES")
+    monkeypatch.delattr("vmcu_tools.commands.build.EXAMPLES")
     assert cli.main(["build", "--help"]) == 0
     assert "examples" not in capsys.readouterr().out
 
