@@ -42,6 +42,12 @@ class Family:
         return self.own.get(made) or portable_body(made, self.target.packing)
 
 
+def int4_of(target: Target) -> Target:
+    """The same cores for weights of 4 bits, for which each family has code."""
+    assert target.int4 is not None
+    return target.int4
+
+
 def portable_body(made: Instruction, packing: Packing) -> str:
     """The C of an instruction that any core runs."""
     return made.portable if isinstance(made.portable, str) else made.portable(packing)

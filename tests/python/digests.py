@@ -8,7 +8,6 @@ that must leave what devices get alone has the same lines before and after.
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from builders.exported import Net, static
 from builders.exported_more import MORE
 from builders.exported_networks import IMAGES
 from builders.exported_sequences import SEQUENCES
+from builders.networks import SHARED
 from builders.tflite_models import TfliteModel
 from random_graphs import random_layers
 from random_streams import Mixed, Temporal, drawn
@@ -32,7 +32,6 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = Path(os.environ.get("VMCU_MODELS", ROOT / "../shared/models"))
 USUAL = CompileOptions()
 KINDS = ("conv2d", "depthwise", "int4", "add", "concat", "matmul")
 
@@ -40,12 +39,12 @@ KINDS = ("conv2d", "depthwise", "int4", "add", "concat", "matmul")
 def files() -> Iterator[tuple[Path, CompileOptions]]:
     """Real networks, and the same on each target, in little RAM and hop by hop."""
     samples = sorted(ROOT.glob("samples/*/*.onnx"))
-    yield from ((file, USUAL) for file in [*samples, *sorted(MODELS.glob("*.tflite"))])
+    yield from ((file, USUAL) for file in [*samples, *sorted(SHARED.glob("*.tflite"))])
     digits, keyword = ROOT / "samples/digits/digits.onnx", ROOT / "samples/keyword/keyword.onnx"
     yield from ((digits, CompileOptions(target=target)) for target in TARGETS)
     yield keyword, CompileOptions(hop=1)
-    yield MODELS / "mlperf-tiny-kws.tflite", CompileOptions(hop=1)
-    yield MODELS / "mlperf-tiny-kws.tflite", CompileOptions(target="helium", stream_input="rows")
+    yield SHARED / "mlperf-tiny-kws.tflite", CompileOptions(hop=1)
+    yield SHARED / "mlperf-tiny-kws.tflite", CompileOptions(target="helium", stream_input="rows")
     yield digits, CompileOptions(rotate=True)
 
 

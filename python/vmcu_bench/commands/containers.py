@@ -14,7 +14,7 @@ from vmcu_tools.kernels.targets import named
 from vmcu_tools.planner.options import spelled
 
 from .. import runners
-from ..runners import RUNNERS
+from ..runners import RUNNERS, family_of
 from ..runners.compiled import LOADING, CompiledRunner
 from ..runners.zephyr import ZephyrRunner
 
@@ -56,9 +56,7 @@ def target_of(name: str | None, container: Opened, path: Path) -> CompiledRunner
     if isinstance(found, CompiledRunner) and named(found.family) not in targets:
         cores = " or ".join(one.label for one in targets)
         reason = f"{plain} cannot run this container, which is for {cores or 'no known core'}"
-        machines = [
-            name for name, one in RUNNERS.items() if named(getattr(one, "family", None)) in targets
-        ]
+        machines = [one for one in RUNNERS if named(family_of(one)) in targets]
         hint = " or ".join(f"--on {one}" for one in machines) or "build it for one --target"
         raise UserError(Problem(reason, hint, str(path)))
     return found

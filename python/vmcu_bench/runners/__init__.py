@@ -12,10 +12,15 @@ from .qemu import BOARDS
 from .virtual import VirtualRunner
 from .zephyr import PREFIX, ZephyrRunner
 
-__all__ = ["HOST", "RUNNERS", "VIRTUAL", "Runner", "get"]
+__all__ = ["HOST", "RUNNERS", "VIRTUAL", "Runner", "family_of", "get"]
 
 VIRTUAL, HOST = VirtualRunner.name, HOSTS[0].name
 RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOARDS)}
+
+
+def family_of(name: str) -> str | None:
+    """The target of kernels/targets whose layout suits a machine best; None for the default."""
+    return getattr(RUNNERS.get(name.removesuffix(LOADING)), "family", None)
 
 
 def get(name: str) -> Runner:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from vmcu_tools.kernels import targets
 from vmcu_tools.kernels.language.packing import Packing
-from vmcu_tools.kernels.targets import families as targets
+from vmcu_tools.kernels.language.target import Target
 
 from ..family import Family
 from . import dsp, helium, portable, rv32, v6m, v7m
@@ -18,11 +19,15 @@ FAMILIES = {family.target: family for family in _ALL}
 
 
 def families() -> list[Family]:
-    """In the order in which a core takes the first whose guard holds. A target without a folder
-    has portable C alone."""
-    return [FAMILIES.get(target) or Family(target, {}, {}) for target in targets()]
+    """In the order in which a core takes the first whose guard holds."""
+    return [*map(family_of, targets.families())]
 
 
 def readers(packing: Packing) -> list[Family]:
     """Those whose kernels read a packing."""
-    return [family for family in families() if family.target.packing == packing]
+    return [*map(family_of, targets.readers(packing))]
+
+
+def family_of(target: Target) -> Family:
+    """What a target has of its own; one without a folder has portable C alone."""
+    return FAMILIES.get(target) or Family(target, {}, {})

@@ -14,7 +14,7 @@ from vmcu_tools.kernels.targets.portable import (
     tile,
 )
 
-from ..family import Family
+from ..family import Family, int4_of
 
 HELPERS = {
     **tile.HELPERS,
@@ -25,6 +25,5 @@ HELPERS = {
     **places.HELPERS,
     **pooling.HELPERS,
 }
-assert TARGET.int4 is not None
-INT4 = Family(TARGET.int4, {}, HELPERS)
+INT4 = Family(int4_of(TARGET), {}, HELPERS)
 PORTABLE = Family(TARGET, {}, HELPERS)

@@ -90,13 +90,11 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
 
 
 def _machine_of(name: str) -> tuple[bool, str | None]:
-    """Whether a machine loads containers, and the target of kernels/targets whose layout suits it
-    best; None for the default."""
-    from vmcu_bench.runners import RUNNERS
+    """Whether a machine loads containers, and the target whose layout suits it best."""
+    from vmcu_bench.runners import family_of
     from vmcu_bench.runners.compiled import LOADING
 
-    found = RUNNERS.get(name.removesuffix(LOADING))
-    return name.endswith(LOADING), getattr(found, "family", None)
+    return name.endswith(LOADING), family_of(name)
 
 
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:

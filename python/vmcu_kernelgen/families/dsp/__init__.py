@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from vmcu_tools.kernels.targets.families import DSP as TARGET
 
-from ...family import Family
+from ...family import Family, int4_of
 from . import blocks, dense, grouped, int4, places, pooling, products, strips, sums, tile, widen
 
 # Compilers do not say for which Cortex-M they compile.
 DUAL = "defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7)"
-assert TARGET.int4 is not None
 INT4 = Family(
-    TARGET.int4,
+    int4_of(TARGET),
     {**int4.OWN, **grouped.OWN},
     {**int4.HELPERS, **grouped.HELPERS},
     {"blocks": int4.RUNS, "dense": int4.FUNCTIONS, "grouped": grouped.FUNCTIONS},

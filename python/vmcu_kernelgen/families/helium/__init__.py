@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from vmcu_tools.kernels.targets.families import HELIUM as TARGET
 
-from ...family import Family
+from ...family import Family, int4_of
 from . import blocks, dense, exact, grouped, int4, pixels, pooling, sums, tile, vectors, windows
 
-assert TARGET.int4 is not None
 INT4 = Family(
-    TARGET.int4,
+    int4_of(TARGET),
     {**int4.OWN, **grouped.OWN},
     int4.HELPERS,
     {"blocks": [*int4.FUNCTIONS, *int4.DENSE]},

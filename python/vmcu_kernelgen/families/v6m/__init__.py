@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from vmcu_tools.kernels.targets.families import V6M as TARGET
 
-from ...family import Family
+from ...family import Family, int4_of
 from .. import pairs
 from . import blocks, int4, single, strips
 
-assert TARGET.int4 is not None
-INT4 = Family(TARGET.int4, {}, int4.HELPERS, {"blocks": int4.FUNCTIONS})
+INT4 = Family(int4_of(TARGET), {}, int4.HELPERS, {"blocks": int4.FUNCTIONS})
 V6M = Family(
     TARGET,
     strips.OWN,

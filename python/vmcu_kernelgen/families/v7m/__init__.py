@@ -14,7 +14,7 @@ from vmcu_tools.kernels.language.target import Target
 from vmcu_tools.kernels.targets.families import V7M as TARGET
 from vmcu_tools.kernels.targets.portable.blocks import SUMS, Shape
 
-from ...family import Family
+from ...family import Family, int4_of
 from ..thumb import STREAM, Registers, T, prototypes, sums_functions
 
 Four = Callable[[Shape], list[str]]
@@ -83,7 +83,7 @@ def upper_first(place: int, half: int) -> tuple[int, int]:
     return place % half, 4 if place < half else 0
 
 
-def family_of(target: Target, code: Four) -> Family:
+def summed(target: Target, code: Four) -> Family:
     """Of a packing whose blocks add up four taps by `code`."""
     packing = target.packing
     functions = sums_functions(code, packing.lanes, packing)
@@ -103,5 +103,4 @@ def family_of(target: Target, code: Four) -> Family:
     )
 
 
-assert TARGET.int4 is not None
-V7M, INT4 = family_of(TARGET, four), family_of(TARGET.int4, four_of_nibbles)
+V7M, INT4 = summed(TARGET, four), summed(int4_of(TARGET), four_of_nibbles)
