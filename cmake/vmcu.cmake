@@ -145,7 +145,7 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
+#                  [RAM <bytes>] [MEMORY <name>=<bytes>,...]
 #                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
 #                  [ROTATE] [EXTERNAL_WEIGHTS <rate>,...] [ARGS <argument>...])
 #   vmcu_add_model(<target> NAME <name> MODEL <file> TRAIN_CLASSES <count> [RAM <bytes>]
@@ -156,7 +156,6 @@ endfunction()
 # RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
 # MEMORY       Pools in several memories, the fast ones first, such as dtcm=64K,sram=320K; Zephyr:
 #              CONFIG_VMCU_SEVERAL_POOLS=y.
-# PLANNER      See `vmcu build --help`.
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
 # INPUT_ELSEWHERE
 #              The input is read where vmcu_set_input() says, and no part of the pool.
@@ -177,7 +176,7 @@ endfunction()
 #              unless there is a --target or a --format.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  set(values NAME MODEL RAM MEMORY PLANNER HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS)
+  set(values NAME MODEL RAM MEMORY HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS)
   cmake_parse_arguments(arg "${flags}" "${values}" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
@@ -214,9 +213,6 @@ function(vmcu_add_model target)
         "vmcu_add_model(${target} NAME ${arg_NAME} MEMORY): set CONFIG_VMCU_SEVERAL_POOLS=y in prj.conf"
       )
     endif()
-  endif()
-  if(arg_PLANNER)
-    list(APPEND options --planner "${arg_PLANNER}")
   endif()
 
   if(arg_STREAM_INPUT)

@@ -9,6 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import vmcu
+from vmcu_lab.planners import plan_of
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import PLANNERS
+from vmcu_tools.report.model import report as figures
+from vmcu_tools.report.page.files import svg_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "doc" / "pictures" / "gallery"
@@ -65,11 +71,19 @@ PLANS = {
 def drawn(name: str) -> tuple[str, str]:
     """The picture of a plan, and its lines of the page."""
     path, asked, what = PLANS[name]
-    report = vmcu.load(path).plan(**asked).report()
     words = " ".join(f"{option}={value!r}" for option, value in asked.items()) or "default options"
-    title = f"{path.stem}, {words}: {report.bytes:,} bytes"
+    if planner := asked.get("planner"):
+        # Those of `vmcu compare`.
+        own = planner in PLANNERS
+        options = CompileOptions(planner=planner)
+        plan = compile_model(path, options) if own else plan_of(planner, path)
+        size, picture = plan.pool_bytes, svg_picture(plan, figures(plan, path.stem, 0, 0)).decode()
+    else:
+        report = vmcu.load(path).plan(**asked).report()
+        size, picture = report.bytes, report.svg()
+    title = f"{path.stem}, {words}: {size:,} bytes"
     text = f"## {title}\n\n{what}\n\n![The pool of {title}](pictures/gallery/{name}.svg)\n\n"
-    return report.svg(), text
+    return picture, text
 
 
 def inserted(page: str, texts: list[str]) -> str:

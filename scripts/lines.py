@@ -23,7 +23,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = ROOT / "tests" / "lines.csv"
-PYTHON = [ROOT / "python" / name for name in ("vmcu_tools", "vmcu_bench", "vmcu_kernelgen", "vmcu")]
+PYTHON = [
+    ROOT / "python" / name
+    for name in ("vmcu_tools", "vmcu_bench", "vmcu_lab", "vmcu_kernelgen", "vmcu")
+]
 RUNTIME = ROOT / "lib" / "vmcu"
 SUFFIXES = (".py", ".c", ".h")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

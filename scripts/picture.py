@@ -77,7 +77,7 @@ SHELVES = (
             Box("boards/, kernels/", ("language/, programs/,", "a row a target")),
             Box("ops/", ("a file an op: meaning,", "access, C parameters")),
             Box("plan/", ("rings, calls,", "rotation")),
-            Box("placement/", ("buffers of anybody,", "usable alone")),
+            Box("ordering/", ("the order of", "anybody's tasks")),
         ),
     ),
     (
@@ -87,7 +87,7 @@ SHELVES = (
             Box("oracle/", ("TFLite Micro,", "ONNX Runtime")),
             Box("verify/", ("each tensor, and the", "file end to end")),
             Box("cycles/, cores/, image/", ("instructions;", "what an ELF holds")),
-            Box("wear/, fit/", ("where writes go in NVM;", "what fits, and what would")),
+            Box("fit/", ("what fits,", "and what would")),
         ),
     ),
     (
@@ -98,6 +98,14 @@ SHELVES = (
             Box("quantize/", ("float .onnx to int8",)),
             Box("audio/", ("from sound to features,", "as the device has them")),
             Box("compiler, api", ("file to Plan to report,", "for whoever imports it")),
+        ),
+    ),
+    (
+        "and beside them",
+        (
+            Box("placement/", ("buffers and graphs", "of anybody")),
+            Box("planners/", ("of other tools,", "to compare")),
+            Box("wear/", ("where writes go", "in NVM")),
         ),
     ),
 )

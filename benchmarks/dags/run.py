@@ -25,10 +25,10 @@ from builders.dags import long_graph  # noqa: E402
 from clocks import cpu_clock  # noqa: E402
 from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.placement import graphs  # noqa: E402
-from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
-from vmcu_tools.placement.ordering import best_order  # noqa: E402
-from vmcu_tools.placement.tasks import GraphTask, TaskGraph  # noqa: E402
+from vmcu_lab.placement import graphs  # noqa: E402
+from vmcu_lab.placement.graph_files import NamedGraph  # noqa: E402
+from vmcu_tools.ordering import best_order  # noqa: E402
+from vmcu_tools.ordering.tasks import GraphTask, TaskGraph  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 COLUMNS = ("nodes", "graphs", "file order", "eager", "beam of 300", "this order", "bound",

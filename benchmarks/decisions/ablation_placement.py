@@ -27,7 +27,7 @@ import known  # noqa: E402
 from builders.dags import long_graph  # noqa: E402
 from clocks import cpu_clock  # noqa: E402
 from pages import Table  # noqa: E402
-from vmcu_tools.placement import (  # noqa: E402
+from vmcu_lab.placement import (  # noqa: E402
     Buffer,
     Gap,
     Instance,
@@ -35,11 +35,11 @@ from vmcu_tools.placement import (  # noqa: E402
     graphs,
     place,
 )
-from vmcu_tools.placement.graph_files import NamedGraph, NamedTensor  # noqa: E402
-from vmcu_tools.placement.memories import MemoryBank, place_in  # noqa: E402
-from vmcu_tools.placement.ordering import best_order  # noqa: E402
-from vmcu_tools.placement.params import DEFAULT_PLACEMENT  # noqa: E402
-from vmcu_tools.placement.spilling import Prices, need_of, solve_within  # noqa: E402
+from vmcu_lab.placement.graph_files import NamedGraph, NamedTensor  # noqa: E402
+from vmcu_lab.placement.memories import MemoryBank, place_in  # noqa: E402
+from vmcu_lab.placement.params import DEFAULT_PLACEMENT  # noqa: E402
+from vmcu_lab.placement.spilling import Prices, need_of, solve_within  # noqa: E402
+from vmcu_tools.ordering import best_order  # noqa: E402
 
 from scripts import script  # noqa: E402
 

@@ -32,10 +32,10 @@ from pages import Table, show_of_models  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
+from vmcu_tools.ordering.direction import Direction  # noqa: E402
+from vmcu_tools.ordering.sweep import Sweep  # noqa: E402
+from vmcu_tools.ordering.tasks import usage  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
-from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
-from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
-from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.params import SearchParams  # noqa: E402
 from vmcu_tools.planner.places import smallest_pool  # noqa: E402

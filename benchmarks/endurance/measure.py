@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_bench.cycles.model import board, compiler  # noqa: E402
+from vmcu_lab.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
+from vmcu_lab.report.wear import object_figures  # noqa: E402
+from vmcu_lab.wear import objects, paper, pool, traces  # noqa: E402
+from vmcu_lab.wear.heap import Setting  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
-from vmcu_tools.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
-from vmcu_tools.report.wear import object_figures  # noqa: E402
-from vmcu_tools.wear import objects, paper, pool, traces  # noqa: E402
-from vmcu_tools.wear.heap import Setting  # noqa: E402
 
 FIGURES = Path(__file__).parent / "figures.json"
 MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))

@@ -4,7 +4,7 @@ emulated board, beside the same jobs where nothing moves.
 
     python benchmarks/endurance/run.py [--jobs 10000] [--board mps2/an385] [--write]
 
---write puts the board's figures into python/vmcu_tools/wear/supervised.json, where
+--write puts the board's figures into python/vmcu_lab/wear/supervised.json, where
 `vmcu bench --wear` looks up what a job costs besides its inference; tables.py puts them into
 doc/endurance.md.
 Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
@@ -33,8 +33,8 @@ from vmcu_bench.image.elf import Elf, Symbol  # noqa: E402
 from vmcu_bench.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
 from vmcu_bench.runners.qemu import BOARDS, RAM_START  # noqa: E402
 from vmcu_bench.runners.workspace import board_module, environment  # noqa: E402
-from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
-from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
+from vmcu_lab.wear.objects import SUPERVISED, PerJob  # noqa: E402
+from vmcu_lab.wear.traces import Stored, variables  # noqa: E402
 
 APPLICATION = Path(__file__).parent
 # Zephyr's boards, and the emulated ones that they are.

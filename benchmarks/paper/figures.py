@@ -13,13 +13,14 @@ from pathlib import Path
 from bottlenecks import IMAGENET, TABLE_2, VWW, Module, Pointwise, modules, pointwise_layers
 from manifests import Behind, hashes
 from pages import Table
+from vmcu_lab.planners import BASELINES, plan_by, plan_of
+from vmcu_lab.planners.tinyengine import scratch_bytes
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.others.tinyengine import scratch_bytes
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.report.runs import RAM
 
@@ -49,10 +50,7 @@ class Footprints:
 
     @staticmethod
     def of(graph: Graph) -> Footprints:
-        tinyengine = make_plan(
-            graph, CompileOptions(planner="tinyengine", original=True)
-        ).pool_bytes
-        hmcos = make_plan(graph, CompileOptions(planner="hmcos", original=True)).pool_bytes
+        tinyengine, hmcos = (plan_by(name, graph).pool_bytes for name in ("tinyengine", "hmcos"))
         plan = make_plan(graph)
         tensors = tinyengine - scratch_bytes(graph)
         return Footprints(tensors, tinyengine, hmcos, plan.pool_bytes, plan.macs_extra)
@@ -94,15 +92,15 @@ def planned(title: str, paths: Sequence[Path], *notes: str) -> Table:
     rows = []
     for path in paths:
         pools = [
-            compile_model(path, CompileOptions(planner=name, original=True)).pool_bytes
-            for name in PLANNERS
+            *(compile_model(path, CompileOptions(planner=name)).pool_bytes for name in PLANNERS),
+            *(plan_of(name, path).pool_bytes for name in BASELINES),
         ]
         try:
             streamed = f"{compile_model(path, CompileOptions(stream_input=True)).pool_bytes:,}"
         except UserError:
             streamed = "-"
         rows.append((path.stem, f"{pools[0]:,}", streamed, *(f"{pool:,}" for pool in pools[1:])))
-    names = list(PLANNERS)
+    names = [*PLANNERS, *BASELINES]
     columns = ("model", names[0], "input streamed", *names[1:])
     behind = Behind(hashes(paths), kinds=dict.fromkeys(columns[1:], RAM))
     return Table(title, columns, tuple(rows), notes, behind)

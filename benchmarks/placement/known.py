@@ -22,7 +22,7 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_tools.placement import Buffer, Instance, place  # noqa: E402
+from vmcu_lab.placement import Buffer, Instance, place  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 CAPACITY = 1 << 22

@@ -18,9 +18,9 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
 from pages import Table, put  # noqa: E402
-from vmcu_tools.placement import SECONDS, Instance, files, place  # noqa: E402
-from vmcu_tools.placement.workers import cores  # noqa: E402
-from vmcu_tools.planner.others import tflm  # noqa: E402
+from vmcu_lab.placement import SECONDS, Instance, files, place  # noqa: E402
+from vmcu_lab.placement.workers import cores  # noqa: E402
+from vmcu_lab.planners import tflm  # noqa: E402
 from vmcu_tools.planner.places.lifetimes import Lifetime  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 

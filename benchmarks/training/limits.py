@@ -21,12 +21,12 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
 from pages import Table, put  # noqa: E402
-from vmcu_tools.placement import InputError, checker, graphs  # noqa: E402
-from vmcu_tools.placement.graph_files import NamedGraph  # noqa: E402
-from vmcu_tools.placement.ordering import best_order  # noqa: E402
-from vmcu_tools.placement.spilling import Prices, need_of, solve_within  # noqa: E402
+from vmcu_lab.placement import InputError, checker, graphs  # noqa: E402
+from vmcu_lab.placement.graph_files import NamedGraph  # noqa: E402
+from vmcu_lab.placement.spilling import Prices, need_of, solve_within  # noqa: E402
+from vmcu_lab.report.limited_plans import limited_figures  # noqa: E402
+from vmcu_tools.ordering import best_order  # noqa: E402
 from vmcu_tools.plan.pools import Region  # noqa: E402
-from vmcu_tools.report.limited_plans import limited_figures  # noqa: E402
 
 COLUMNS = (
     *("step, limited", "smallest peak", "limit", "of the peak", "copied"),

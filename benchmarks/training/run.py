@@ -21,9 +21,9 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
 from pages import Table, put  # noqa: E402
-from vmcu_tools.placement import caching_allocator, graphs, place  # noqa: E402
-from vmcu_tools.placement.caching_allocator import Replay  # noqa: E402
-from vmcu_tools.placement.tasks import usage  # noqa: E402
+from vmcu_lab.placement import caching_allocator, graphs, place  # noqa: E402
+from vmcu_lab.placement.caching_allocator import Replay  # noqa: E402
+from vmcu_tools.ordering.tasks import usage  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 STEPS, FIGURES = "training", "training-figures"

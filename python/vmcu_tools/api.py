@@ -58,7 +58,6 @@ class PlanOptions(TypedDict, total=False):
     tile_cost: float | None
     rotate: bool
     external_weights: str | None
-    planner: str
     target: str | None
     plan_seconds: float | None
 

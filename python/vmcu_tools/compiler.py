@@ -26,9 +26,9 @@ from .passes.turned import with_time
 from .plan.chunks import WeightStore
 from .plan.plan import Plan
 from .plan.weights import chunk_bytes
-from .planner.options import DEFAULT_PLANNER, CompileOptions, check_exclusions
+from .planner.options import CompileOptions, check_exclusions
 from .planner.read_ahead import stage_limit, with_reads
-from .planner.registry import DEFAULTS, PLANNERS, make_plan
+from .planner.registry import DEFAULTS, make_plan
 from .planner.rotate import rotate
 from .training import Training
 
@@ -41,19 +41,11 @@ def compile_model(
     begun: when options.plan_seconds began, of time.monotonic(); None: now.
     Raises UserError for anything the user has to change: the file, an op, the limit, options.
     """
-    if options.planner not in PLANNERS:
-        known = ", ".join(PLANNERS)
-        reason = f"there is no planner '{options.planner}'"
-        raise UserError(Problem(reason, f"choose one of: {known}"))
     check_exclusions(options.given(), path)
     graph = _prepared(path, options)
     if len(options.memory) == 1:
         options = replace(options, ram=options.memory[0].capacity, memory=())
     if graph.states:
-        if options.planner != DEFAULT_PLANNER:
-            reason = f"the model keeps state, which planner '{options.planner}' does not support"
-            hint = f"leave out --planner {options.planner}"
-            raise UserError(Problem(reason, hint, str(path)))
         # Without an input there is no plan either, and moving() says so.
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
@@ -143,26 +135,21 @@ def compile_training(
 
 
 def _prepared(path: Path, options: CompileOptions) -> Graph:
-    """The graph of a file after the passes, as its planner gets it."""
-    planner = PLANNERS[options.planner]
+    """The graph of a file after the passes, as planners get it."""
     graph = fed_back(load(path), options.state)
     if graph.carries and not goes_on(graph):
         graph = load(path, unrolled=True)
     graph = replace(graph, target=named(options.target).name)
-    if planner.as_written:
-        return graph
-    # What is constant in a first call is not in the next.
-    whole = planner.original is not None or bool(graph.states)
     if graph.recurs:
         graph = optimized(_with_one_input(graph))
     else:
-        graph = optimize(graph, all_channels=whole)
+        # What is constant in a first call is not in the next.
+        graph = optimize(graph, all_channels=bool(graph.states))
         if graph.states:
             graph = _with_one_input(graph) if recurs(graph) else prepared(graph)
     if options.hop:
         graph = with_time(graph, options.hop, options.time)
-    # Other tools' planners count the file's layers.
-    return graph if planner.original else convolve_one_channel(graph, bool(options.hop))
+    return convolve_one_channel(graph, bool(options.hop))
 
 
 def rows_of_call(path: Path, state: Sequence[str] | None) -> int:

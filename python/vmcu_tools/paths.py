@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 from .errors import Problem, UserError
 
@@ -49,3 +51,9 @@ def import_modules(package: str) -> None:
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module.name != "__main__":
             importlib.import_module(f"{package}.{module.name}")
+
+
+def optional(module: str) -> Any:
+    """A module of a package that stands on this one; None where that is not installed."""
+    there = importlib.util.find_spec(module.partition(".")[0])
+    return importlib.import_module(module) if there else None

@@ -10,10 +10,10 @@ from pathlib import Path
 import mutate
 import numpy as np
 from vmcu_bench.runners.borders import read_input
-from vmcu_tools import placement
+from vmcu_lab import placement
+from vmcu_lab.placement import files
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Port, Tensor
-from vmcu_tools.placement import files
 
 SHAPE = (3, 5, 4)
 PORTS = tuple(

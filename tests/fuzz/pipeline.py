@@ -92,7 +92,7 @@ class Way:
             tile_cost=self.tile_cost,
             extra_macs=self.extra_macs,
         )
-        given = graph if PLANNERS[self.planner].as_written else passes.optimize(graph)
+        given = passes.optimize(graph)
         plan = make_plan(given, replace(options, planner=self.planner))
         if self.divided:
             size = plan.pool_bytes * 3 // 4 + 8

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import pulp
 from access_relation import Access
-from vmcu_tools.placement.highs import quieten
+from vmcu_lab.placement.highs import quieten
 
 
 @dataclass(frozen=True)

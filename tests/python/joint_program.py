@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vmcu_lab.placement.graph_files import GraphBuffer
+from vmcu_lab.placement.program import Dataflow, Overlap, Proof
 from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
-from vmcu_tools.placement.graph_files import GraphBuffer
-from vmcu_tools.placement.program import Dataflow, Overlap, Proof
 from vmcu_tools.plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
 from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Layout

@@ -16,10 +16,10 @@ import termios
 from pathlib import Path
 
 from vmcu_bench.cycles import kernels, model, stream
+from vmcu_lab.wear import paper, tasks, traces
 from vmcu_tools import cli
 from vmcu_tools.commands import models
 from vmcu_tools.report import terminal
-from vmcu_tools.wear import paper, tasks, traces
 
 # In front of the output of a command.
 MARK = "\f"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders.networks import SHARED, present
 from test_tables_again import block_of, lines
-from vmcu_tools.placement.params import DEFAULT_PLACEMENT
+from vmcu_lab.placement.params import DEFAULT_PLACEMENT
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 
 from scripts import script

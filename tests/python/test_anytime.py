@@ -26,7 +26,7 @@ from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import anytime
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.registry import PLANNERS, Planner, make_plan
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 GRAPH = Dag(3, 24).graph()
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
@@ -94,7 +94,7 @@ def test_an_interruption_without_a_limit_is_one(monkeypatch: pytest.MonkeyPatch)
     def interrupted(graph: Graph, options: CompileOptions) -> Plan:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(PLANNERS, "vmcu", Planner(interrupted, streams=True))
+    monkeypatch.setitem(PLANNERS, "vmcu", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make_plan(GRAPH)
 

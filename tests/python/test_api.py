@@ -20,11 +20,11 @@ import pytest
 import vmcu
 import vmcu_tools
 from builders import onnx_models
+from vmcu_lab.placement.complaints import Complaint, InputError
 from vmcu_tools import cli
 from vmcu_tools.api import PlanOptions
 from vmcu_tools.commands import build
 from vmcu_tools.peaks import _known
-from vmcu_tools.placement.complaints import Complaint, InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
@@ -37,7 +37,7 @@ ASKED = [
     ({"ram": 4000, "target": "portable"}, ("--ram", "4000", "--target", "portable")),
     ({"stream_input": True}, ("--stream-input",)),
     ({"external_input": True}, ("--external-input",)),
-    ({"planner": "single", "rotate": True}, ("--planner", "single", "--rotate")),
+    ({"rotate": True}, ("--rotate",)),
     ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
     ({"hop": 1}, ("--hop", "1")),
@@ -147,7 +147,6 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
         ({"ram": 0}, "ram: '0' is not a size"),
         ({"ram": 10}, "does not fit"),
         ({"hop": -1}, "hop: '-1' is not a count"),
-        ({"planner": "none"}, "planner: there is no 'none'"),
         ({"target": "none"}, "target: there is no target 'none'"),
         ({"extra_macs": -1}, "extra_macs: '-1' is not a percentage"),
         ({"memory": {"a b": 1}}, "is not a memory"),
@@ -179,8 +178,6 @@ def test_the_package_has_what_the_compiler_has() -> None:
 
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     code = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
-    # The default planner searches long before it gives up.
-    code = code.replace("ram=1000", 'ram=1000, planner="single"')
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     printed = io.StringIO()
     here = Path.cwd()

@@ -13,8 +13,11 @@ PYTHON = ROOT / "python"
 ROOMS = sorted(
     {path.parent.name for path in PYTHON.glob("vmcu_tools/*/__init__.py")}
     | {path.parent.name for path in PYTHON.glob("vmcu_bench/*/__init__.py")}
+    | {path.parent.name for path in PYTHON.glob("vmcu_lab/*/__init__.py")}
 )
-FILES = sorted(path.name for path in PYTHON.glob("vmcu_tools/[a-z]*.py"))
+FILES = sorted(
+    path.name for package in ("tools", "lab") for path in PYTHON.glob(f"vmcu_{package}/[a-z]*.py")
+)
 
 
 @pytest.mark.parametrize("room", [*(f"{name}/" for name in ROOMS), *FILES])

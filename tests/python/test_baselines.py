@@ -14,22 +14,19 @@ import numpy as np
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, network_file
+from vmcu_lab.planners import BASELINES, plan_by, plan_of, tinyengine
 from vmcu_tools.cli import main
-from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.add import Add
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.others import tinyengine
-from vmcu_tools.planner.registry import PLANNERS, make_plan
+from vmcu_tools.planner.registry import PLANNERS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module, modules
-from vmcu_tools.planner.options import CompileOptions
 
-FOREIGN = [name for name, planner in PLANNERS.items() if planner.original]
 # TinyEngine's own code generator, commit 47bb283: peakmem of GeneralMemoryScheduler.
 TINYENGINE = {"mcunet-vww-5fps": 93_992, "mcunet-imagenet-320kb": 266_344}
 
@@ -50,35 +47,12 @@ def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:
 def test_tflm_head_is_the_recorded_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path = network_file(name)
     head = recorded_head(path, capfd)
-    assert compile_model(path, CompileOptions(planner="tflm", original=True)).pool_bytes == head
-
-
-@pytest.mark.parametrize(
-    ("planner", "name", "least", "most"),
-    [
-        ("tflm", "mlperf-tiny-resnet8", 49_152, 49_152 + 1024),
-        ("tinyengine", "mcunet-vww-5fps", 93_992, 93_992),
-        ("hmcos", "mlperf-tiny-resnet8", 49_152, 49_152 + 1024),
-    ],
-)
-def test_what_is_emitted_counts_its_kernels_scratch(
-    planner: str, name: str, least: int, most: int
-) -> None:
-    assert (
-        least
-        <= compile_model(network_file(name), CompileOptions(planner=planner)).pool_bytes
-        <= most
-    )
+    assert plan_of("tflm", path).pool_bytes == head
 
 
 @pytest.mark.parametrize("name", TINYENGINE)
 def test_tinyengine_counts_what_its_own_tool_counts(name: str) -> None:
-    assert (
-        compile_model(
-            network_file(name), CompileOptions(planner="tinyengine", original=True)
-        ).pool_bytes
-        == TINYENGINE[name]
-    )
+    assert plan_of("tinyengine", network_file(name)).pool_bytes == TINYENGINE[name]
 
 
 def sizes(module: Module) -> tuple[int, int, int, int, int]:
@@ -98,11 +72,9 @@ def sizes(module: Module) -> tuple[int, int, int, int, int]:
 def test_modules_need_what_the_papers_formulas_say(module: Module) -> None:
     a, b, c, d, r = sizes(module)
     graph = module.graph()
-    counted = make_plan(graph, CompileOptions(planner="tinyengine", original=True)).pool_bytes
+    counted = plan_by("tinyengine", graph).pool_bytes
     assert counted - tinyengine.scratch_bytes(graph) == max(a + b, r + b, r + c + d)
-    assert make_plan(graph, CompileOptions(planner="hmcos", original=True)).pool_bytes == max(
-        a + b, r + b + c, r + c + d
-    )
+    assert plan_by("hmcos", graph).pool_bytes == max(a + b, r + b + c, r + c + d)
 
 
 def least_peak(graph: Graph, done: frozenset[int] = frozenset()) -> int:
@@ -131,22 +103,18 @@ def least_peak(graph: Graph, done: frozenset[int] = frozenset()) -> int:
 @pytest.mark.parametrize("seed", range(12))
 def test_hmcos_has_the_peak_of_the_best_order(seed: int) -> None:
     graph = Dag(seed, 9, width=3).graph()
-    plan = make_plan(graph, CompileOptions(planner="hmcos", original=True))
+    plan = plan_by("hmcos", graph)
     assert plan.pool_bytes == least_peak(graph)
 
 
-@pytest.mark.parametrize("planner", FOREIGN)
+@pytest.mark.parametrize("planner", BASELINES)
 @pytest.mark.parametrize("seed", range(6))
 def test_originals_compute_what_the_graph_means(planner: str, seed: int) -> None:
     dag = Dag(seed, 20)
     graph, sample = dag.graph(), dag.sample()
     meaning = reference.run(graph, sample)
     flat = [values.reshape(1, 1, -1) for values in sample]
-    for name, values in (
-        VirtualMcu(make_plan(graph, CompileOptions(planner=planner, original=True)))
-        .run(flat)
-        .items()
-    ):
+    for name, values in VirtualMcu(plan_by(planner, graph)).run(flat).items():
         np.testing.assert_array_equal(values.ravel(), meaning[name].ravel())
 
 
@@ -162,12 +130,12 @@ def overlapping(plan: Plan) -> set[frozenset[str]]:
     }
 
 
-@pytest.mark.parametrize("planner", FOREIGN)
+@pytest.mark.parametrize("planner", BASELINES)
 def test_originals_share_bytes_in_place_only_and_nowhere_else(planner: str) -> None:
     """A tensor moved onto another one is rejected."""
     rejected = 0
     for seed in range(4):
-        plan = make_plan(Dag(seed, 20).graph(), CompileOptions(planner=planner, original=True))
+        plan = plan_by(planner, Dag(seed, 20).graph())
         in_place = overlapping(plan)
         for pair in in_place:
             one, other = (plan.placements[name] for name in pair)
@@ -188,7 +156,7 @@ def test_originals_share_bytes_in_place_only_and_nowhere_else(planner: str) -> N
 @pytest.mark.parametrize("shift", [-2, -1, 1, 2])
 def test_depthwise_in_place_is_exactly_in_place(shift: int) -> None:
     module = next(module for module in modules() if module.name == "S5")
-    plan = make_plan(module.graph(), CompileOptions(planner="tinyengine", original=True))
+    plan = plan_by("tinyengine", module.graph())
     placement = plan.placements["filtered"]
     assert placement.base == plan.placements["expanded"].base
     moved = replace(placement, base=placement.base + shift)
@@ -208,7 +176,7 @@ def test_compare_lists_every_planner(
     figures = tmp_path / "figures.json"
     assert main(["compare", str(network_file(name)), "--json", str(figures)]) == 0
     rows = {row["planner"]: row for row in json.loads(figures.read_text())["planners"]}
-    assert list(rows) == list(PLANNERS)
+    assert list(rows) == [*PLANNERS, *BASELINES]
     assert rows["tflm"]["pool_bytes"] == rows["hmcos"]["pool_bytes"] == 49_152
     printed = capsys.readouterr().out
     for row in rows.values():

@@ -10,13 +10,13 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vmcu_tools.placement import Buffer, Instance, check, place
-from vmcu_tools.placement.best_fit import best_fit
-from vmcu_tools.placement.blocks import SIZE_BIASES, Builder, blocks_of
-from vmcu_tools.placement.ejection import Ejection
-from vmcu_tools.placement.geometry import Geometry
-from vmcu_tools.placement.params import DEFAULT_PLACEMENT
-from vmcu_tools.placement.portfolio import height_of
+from vmcu_lab.placement import Buffer, Instance, check, place
+from vmcu_lab.placement.best_fit import best_fit
+from vmcu_lab.placement.blocks import SIZE_BIASES, Builder, blocks_of
+from vmcu_lab.placement.ejection import Ejection
+from vmcu_lab.placement.geometry import Geometry
+from vmcu_lab.placement.params import DEFAULT_PLACEMENT
+from vmcu_lab.placement.portfolio import height_of
 
 from scripts import ROOT, script
 

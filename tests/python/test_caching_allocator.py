@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from vmcu_tools.placement.caching_allocator import CachingAllocator, replay
-from vmcu_tools.placement.problem import Buffer, Instance
+from vmcu_lab.placement.caching_allocator import CachingAllocator, replay
+from vmcu_lab.placement.problem import Buffer, Instance
 
 KB, MB = 1 << 10, 1 << 20
 

@@ -11,11 +11,11 @@ from builders.dags import Dag
 from builders.networks import MODELS, OWN, network_file
 from joint_program import layers_one_by_one
 from seconds import at_most
+from vmcu_lab.planners import hmcos, tflm
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.others import hmcos, tflm
 from vmcu_tools.planner.places.lifetimes import lifetimes
 from vmcu_tools.planner.places.order import reordered, whole_cost
 from vmcu_tools.planner.registry import make_plan
@@ -84,7 +84,7 @@ def test_order_and_placement_save_where_order_matters() -> None:
     saved = []
     for seed in SEEDS:
         if best_peak(seed) < live_peak(dag(seed)):
-            greedy = tflm.original(dag(seed)).pool_bytes
+            greedy = tflm.plan(dag(seed)).pool_bytes
             saved.append(1 - single_plan(seed).pool_bytes / greedy)
     assert len(saved) >= len(SEEDS) / 2
     assert sum(saved) / len(saved) >= 0.2

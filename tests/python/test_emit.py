@@ -60,7 +60,7 @@ def test_text_holds_no_path() -> None:
         [],
         ["--stream-input", "--rotate", "--tile-cost", "7.1%"],
         ["--ram", "4K", "--extra-macs", "10", "--name", "other"],
-        ["--planner", "single", "--input-layout", "nhwc"],
+        ["--input-layout", "nhwc"],
     ],
 )
 def test_the_command_in_a_file_makes_it_again(tmp_path: Path, options: list[str]) -> None:

@@ -18,7 +18,6 @@ TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
 PAIRS = [(one.option, other) for one in EXCLUSIONS for other in one.reasons]
 # A value of each option that is not its default, in Python and as words of the command line.
 VALUES = {
-    "planner": ("tflm", ["tflm"]),
     "ram": (4096, ["4K"]),
     "plan_seconds": (5.0, ["5"]),
     "stream_input": (True, []),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmcu_tools import placement
-from vmcu_tools.placement import InputError, graphs
+from vmcu_lab import placement
+from vmcu_lab.placement import InputError, graphs
 
 SCHEMA = json.loads((Path(placement.__file__).parent / "graph.schema.json").read_text())
 GRAPH = {

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from test_place_graph import PINNED, UNITS, graph_of, random_graph, solved
+from vmcu_lab.placement import Buffer, Instance, check, checker, graphs, program
+from vmcu_lab.placement.complaints import InputError
 from vmcu_tools.cli import main
-from vmcu_tools.placement import Buffer, Instance, check, checker, graphs, program
-from vmcu_tools.placement.complaints import InputError
-from vmcu_tools.placement.tasks import lifetimes, usage
+from vmcu_tools.ordering.tasks import lifetimes, usage
 
 
 def callable_solver(name: str) -> str:

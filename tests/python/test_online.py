@@ -21,6 +21,7 @@ from drawn import seeds
 from random_networks import AnyNetwork, EveryNetwork
 from test_baselines import recorded_head
 from vmcu_bench.runners.samples import make_samples
+from vmcu_lab.planners import tflm
 from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.container import layout
@@ -31,7 +32,6 @@ from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.others import tflm
 from vmcu_tools.planner.places import online, smallest_pool
 from vmcu_tools.planner.registry import make_plan
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from drawn import seeds
-from vmcu_tools.placement import PlacementParams
-from vmcu_tools.placement.ordering import Ordering, best_order
-from vmcu_tools.placement.ordering.bounds import least_peak
-from vmcu_tools.placement.ordering.direction import Direction
-from vmcu_tools.placement.ordering.search import OrderSearch
-from vmcu_tools.placement.ordering.sweep import Sweep
-from vmcu_tools.placement.ordering.windows import Smoother
-from vmcu_tools.placement.tasks import CycleError, GraphTask, TaskGraph, usage
+from vmcu_lab.placement import PlacementParams
+from vmcu_tools.ordering import Ordering, best_order
+from vmcu_tools.ordering.bounds import least_peak
+from vmcu_tools.ordering.direction import Direction
+from vmcu_tools.ordering.search import OrderSearch
+from vmcu_tools.ordering.sweep import Sweep
+from vmcu_tools.ordering.tasks import CycleError, GraphTask, TaskGraph, usage
+from vmcu_tools.ordering.windows import Smoother
 
 TINY = 1000
 # Here a task that was ready before must not count as one that another one leads to.

@@ -17,20 +17,11 @@ from typing import Any
 import pytest
 from builders.dags import long_graph
 from test_ordering import best_of_all
+from vmcu_lab.placement import Buffer, Gap, Instance, check, checker, files, graphs, place
+from vmcu_lab.placement import __file__ as package
+from vmcu_lab.placement.portfolio import height_of
+from vmcu_lab.placement.skyline import skyline_fits
 from vmcu_tools.cli import main
-from vmcu_tools.placement import (
-    Buffer,
-    Gap,
-    Instance,
-    check,
-    checker,
-    files,
-    graphs,
-    place,
-)
-from vmcu_tools.placement import __file__ as package
-from vmcu_tools.placement.portfolio import height_of
-from vmcu_tools.placement.skyline import skyline_fits
 
 Edges = list[tuple[str, str, int]]
 

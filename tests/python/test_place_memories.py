@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_placement import brute_force
+from vmcu_lab.placement import Buffer, Instance
+from vmcu_lab.placement.checker import WrongPlanError, rows_of
+from vmcu_lab.placement.checker import check_memories as check
+from vmcu_lab.placement.memories import MemoryBank, bound_of, place_in
 from vmcu_tools.cli import main
-from vmcu_tools.placement import Buffer, Instance
-from vmcu_tools.placement.checker import WrongPlanError, rows_of
-from vmcu_tools.placement.checker import check_memories as check
-from vmcu_tools.placement.memories import MemoryBank, bound_of, place_in
 
 CHECKER = Path(sys.modules[check.__module__].__file__ or "")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vmcu_lab.placement import Buffer, Gap, files
 from vmcu_tools.cli import main
-from vmcu_tools.placement import Buffer, Gap, files
 
 Rows = list[tuple[int, int, int]]  # lower, upper, size
 

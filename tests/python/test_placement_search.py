@@ -21,8 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seconds import at_most
-from vmcu_tools.cli import main
-from vmcu_tools.placement import (
+from vmcu_lab.placement import (
     Buffer,
     InputError,
     Instance,
@@ -32,11 +31,12 @@ from vmcu_tools.placement import (
     files,
     place,
 )
-from vmcu_tools.placement.best_fit import best_fit
-from vmcu_tools.placement.bounds import lower_bound
-from vmcu_tools.placement.geometry import Geometry
-from vmcu_tools.placement.portfolio import components_of, luby
-from vmcu_tools.placement.search import VALLEYS, LimitError, Search
+from vmcu_lab.placement.best_fit import best_fit
+from vmcu_lab.placement.bounds import lower_bound
+from vmcu_lab.placement.geometry import Geometry
+from vmcu_lab.placement.portfolio import components_of, luby
+from vmcu_lab.placement.search import VALLEYS, LimitError, Search
+from vmcu_tools.cli import main
 
 from scripts import script
 
@@ -199,7 +199,7 @@ def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
     path.write_text("\n".join(["id,lower,upper,size", *lines]))
     script = (
         "import sys; from pathlib import Path\n"
-        "from vmcu_tools.placement import files, place\n"
+        "from vmcu_lab.placement import files, place\n"
         "p = place(files.read(Path(sys.argv[1])), workers=int(sys.argv[2]))\n"
         "assert p.is_optimal; print(sorted(p.offsets.items()))\n"
     )
@@ -371,7 +371,7 @@ def test_an_interrupted_search_keeps_its_best(tmp_path: Path) -> None:
     # It says so on a terminal only: what stands for it tells when the search is under way.
     script = (
         "import sys\n"
-        "from vmcu_tools.placement import workers\n"
+        "from vmcu_lab.placement import workers\n"
         "solve = workers.Workers.solve\n"
         "def told(*args):\n"
         "    print('searching', flush=True)\n"

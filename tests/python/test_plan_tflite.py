@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from builders.tflite_models import TfliteModel
-from vmcu_bench.oracle import offline
+from vmcu_lab import offline
+from vmcu_lab.planners import plan_of
 from vmcu_tools.cli import main
-from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.frontends.tflite.offline import offsets_of
-from vmcu_tools.planner.options import CompileOptions
 
 # Name, the recorded head before, and after.
 HEADS = [
@@ -83,8 +82,8 @@ def test_the_plan_is_honoured_where_the_file_is_read(tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro")
     assert main(["place", str(path), "--output", str(out)]) == 0
     assert offsets_of(path) == {} and set(offsets_of(out)) >= set(load(out).tensors)
-    assert compile_model(path, CompileOptions(planner="tflm", original=True)).pool_bytes == 73_728
-    planned = compile_model(out, CompileOptions(planner="tflm", original=True))
+    assert plan_of("tflm", path).pool_bytes == 73_728
+    planned = plan_of("tflm", out)
     assert planned.pool_bytes == 55_296
     assert {p.tensor: p.base for p in planned.placements.values()} == {
         name: offset for name, offset in offsets_of(out).items() if name in planned.placements

@@ -16,6 +16,7 @@ from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
 from test_proof import plan as proven_plan
 from vmcu_bench import runners
+from vmcu_lab.wear.pool import rotated_writes, writes_of_inference
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -28,7 +29,6 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.rotate import rotate
-from vmcu_tools.wear.pool import rotated_writes, writes_of_inference
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests" / "runtime" / "tiny.onnx"

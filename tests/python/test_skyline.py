@@ -9,10 +9,10 @@ import time
 from types import ModuleType
 
 import pytest
-from vmcu_tools.placement import Buffer, Instance, check
-from vmcu_tools.placement.best_fit import best_fit
-from vmcu_tools.placement.portfolio import height_of
-from vmcu_tools.placement.skyline import SKYLINE_WEIGHTS, Skyline, Valleys, skyline_fits
+from vmcu_lab.placement import Buffer, Instance, check
+from vmcu_lab.placement.best_fit import best_fit
+from vmcu_lab.placement.portfolio import height_of
+from vmcu_lab.placement.skyline import SKYLINE_WEIGHTS, Skyline, Valleys, skyline_fits
 
 from scripts import script
 

@@ -67,7 +67,7 @@ def test_an_old_option_has_a_note(
         ("help bild", "unknown command 'bild'. hint: did you mean 'build'?"),
         ("zzz", "unknown command 'zzz'. hint: `vmcu --help` lists them"),
         ("build x --streem-input", "unknown option '--streem-input'. hint: did you mean '--stream"),
-        ("build x --planner tflmm", "'tflmm' is not one of vmcu, single, "),
+        ("build x --format cc", "'cc' is not one of c, container"),
         ("build x y", "unexpected argument 'y'"),
         ("check x --tolerance rom=1", "there is no metric 'rom', choose from ram, flash, "),
         ("check x --tolerance rom=1", "did you mean 'ram'?"),

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 from test_place_graph import UNITS, graph_of, random_graph
+from vmcu_lab.placement import Allocation, InputError, Instance, checker, graphs, spilling
+from vmcu_lab.placement.graph_files import NamedGraph
+from vmcu_lab.placement.params import PlacementParams
+from vmcu_lab.placement.spilling import Prices, exact, need_of, solve_within
+from vmcu_lab.placement.spilling.actions import peak, price, stays
+from vmcu_lab.report.limited_plans import limited_figures
 from vmcu_tools.cli import main
-from vmcu_tools.placement import Allocation, InputError, Instance, checker, graphs, spilling
-from vmcu_tools.placement.graph_files import NamedGraph
-from vmcu_tools.placement.params import PlacementParams
-from vmcu_tools.placement.spilling import Prices, exact, need_of, solve_within
-from vmcu_tools.placement.spilling.actions import peak, price, stays
 from vmcu_tools.plan.pools import Region
-from vmcu_tools.report.limited_plans import limited_figures
 
 Content = tuple[int, ...]
 Memory = frozenset[tuple[int, Content]]

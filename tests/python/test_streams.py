@@ -285,7 +285,6 @@ def test_sequences_in_one_dimension(
 
 
 BESIDE = (
-    ("--planner", "single"),
     ("--stream-input",),
     ("--external-input",),
     ("--rotate",),

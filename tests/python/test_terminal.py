@@ -103,7 +103,7 @@ def prepare(folder: Path) -> None:
     onnx.save(m.proto(*kinds), folder / "float.onnx")
     np.savez(folder / "data.npz", x=rng.normal(size=(4, *shape[1:])).astype(np.float32))
     assert main(["build", GESTURE, "--format", "container", "-o", str(folder)]) == 0
-    for words in (["digits.json"], ["before.json", "--planner", "single"]):
+    for words in (["digits.json"], ["before.json", "--target", "portable"]):
         assert main(["build", DIGITS, "--json", str(folder / words[0]), *words[1:]]) == 0
     figures = json.loads((folder / "before.json").read_text())
     (folder / "before.json").write_text(json.dumps(figures | {"model": "digits"}))

@@ -112,7 +112,6 @@ def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture
             ["build", path, "--rotate"],
             "a model that keeps state cannot be combined with --rotate",
         ),
-        (["build", path, "--planner", "tflm"], "keeps state cannot be combined with --planner"),
         (["compare", path], "the model keeps state, which planner"),
     ):
         assert cli.main([str(word) for word in words]) == 1

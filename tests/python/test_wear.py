@@ -18,11 +18,11 @@ from builders.endurance import expect_same, plain, script
 from builders.networks import network_file
 from random_graphs import disjoint, random_layers
 from vmcu_bench.cycles.model import bench
+from vmcu_lab.wear import paper, pictures, pool
+from vmcu_lab.wear.heap import Setting, arguments, simulate
+from vmcu_lab.wear.tasks import CNN, CYCLES, DSP, THRESHOLDS, WORD
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.wear import paper, pictures, pool
-from vmcu_tools.wear.heap import Setting, arguments, simulate
-from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, THRESHOLDS, WORD
 
 EMULATOR = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("qemu-system-arm", "arm-none-eabi-gcc")),

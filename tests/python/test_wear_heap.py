@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_endurance import ALIGN, CIRCULAR, HEAP, Cells, setting_of
+from vmcu_lab.wear import paper
+from vmcu_lab.wear.heap import Setting, simulate
+from vmcu_lab.wear.tasks import CNN, DSP, HEADER_BYTES, WORD
 from vmcu_tools.errors import UserError
-from vmcu_tools.wear import paper
-from vmcu_tools.wear.heap import Setting, simulate
-from vmcu_tools.wear.tasks import CNN, DSP, HEADER_BYTES, WORD
 
 
 @pytest.mark.parametrize("reading", paper.READINGS)

@@ -22,14 +22,14 @@ from vmcu_bench.runners.counting import CountingRunner, markers_of, trace_of
 from vmcu_bench.runners.qemu import RAM_START
 from vmcu_bench.runners.samples import make_samples
 from vmcu_bench.runners.workspace import zephyr_base
+from vmcu_lab.wear import objects, paper, traces
+from vmcu_lab.wear.heap import Setting, simulate
+from vmcu_lab.wear.traces import Stored
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.wear import objects, paper, traces
-from vmcu_tools.wear.heap import Setting, simulate
-from vmcu_tools.wear.traces import Stored
 
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
 CELLS = objects.Cells(100_000_000, 1.0)

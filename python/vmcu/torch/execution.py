@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
-from vmcu_tools.placement.graphs import GraphPlan
+from vmcu_lab.placement.graphs import GraphPlan
 
 from .graph import StepGraph
 from .refusals import one_error, refuse

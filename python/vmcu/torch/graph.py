@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A traced step in the graph format of vmcu_tools.placement.graphs.
+"""A traced step in the graph format of vmcu_lab.placement.graphs.
 
 Input: TracedStep. Output: StepGraph. A tensor of the graph is one piece of memory: views and
 results of in-place operators are names of the tensor that they use, and are no tensors themselves.

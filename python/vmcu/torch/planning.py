@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from vmcu_tools.placement import caching_allocator, graphs
-from vmcu_tools.placement.graph_files import NamedGraph
-from vmcu_tools.placement.graphs import GraphPlan
-from vmcu_tools.placement.tasks import usage
+from vmcu_lab.placement import caching_allocator, graphs
+from vmcu_lab.placement.graph_files import NamedGraph
+from vmcu_lab.placement.graphs import GraphPlan
+from vmcu_tools.ordering.tasks import usage
 
 from .execution import Execution, GradientHook, outside_bytes
 from .graph import StepGraph, step_graph

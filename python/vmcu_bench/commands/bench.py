@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vmcu_tools.commands import wear
 from vmcu_tools.commands.limits import board_of, known_board
 from vmcu_tools.commands.options import (
     OF_MACHINE,
@@ -24,10 +23,10 @@ from vmcu_tools.commands.options import (
     serial_flash_option,
 )
 from vmcu_tools.commands.parser import MACHINE, OUTPUT, WEAR, titled
-from vmcu_tools.commands.values import count, is_container, machine
-from vmcu_tools.commands.wear import DEFAULT
+from vmcu_tools.commands.values import COUNTED_ON, count, is_container, machine
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
+from vmcu_tools.paths import optional
 
 if TYPE_CHECKING:
     from vmcu_tools.boards.flash import Flash
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from ..cycles.model import BenchReport
     from ..cycles.stream import StreamBench
 
+# The options of --wear, which is there if its package is.
+wear = optional("vmcu_lab.commands.wear")
 # What the machines of a Zephyr workspace begin with.
 ZEPHYR = "zephyr:"
 EXAMPLES = (
@@ -101,13 +102,14 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         metavar="DIR",
         help="leave the counted image in DIR, with its input and run.sh, which runs it",
     )
-    titled(bench, WEAR).add_argument(
-        "--wear",
-        action="store_true",
-        help="print where writes go in a memory that wears out, and how long it lasts: of an "
-        "inference, or, without MODEL, of the stacks in the paper on task stack migration",
-    )
-    wear.options(bench)
+    if wear:
+        titled(bench, WEAR).add_argument(
+            "--wear",
+            action="store_true",
+            help="print where writes go in a memory that wears out, and how long it lasts: of an "
+            "inference, or, without MODEL, of the stacks in the paper on task stack migration",
+        )
+        wear.options(bench)
     hop_option(bench)
     calibration_options(bench)
     json_option(bench)
@@ -121,11 +123,11 @@ def run(args: argparse.Namespace) -> int:
     from ..report import costs
     from ..report.streams import print_hops
 
-    if args.wear:
+    if wear and args.wear:
         return _wear(args)
     _check(args)
     if args.model is None:
-        results = kernels.bench_kernels(args.on or DEFAULT, args.planner, args.target)
+        results = kernels.bench_kernels(args.on or COUNTED_ON, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
     elif moves(args):
@@ -156,7 +158,8 @@ def _wear(args: argparse.Namespace) -> int:
     refuse_with(others, "{} cannot be combined with --wear", "leave out one of the two", args.model)
     streaming = ("hop", "state", "time")
     left = {name: value for name, value in vars(args).items() if name not in streaming}
-    return wear.run(argparse.Namespace(**left | {"on": args.on or DEFAULT}))
+    found: int = wear.run(argparse.Namespace(**left | {"on": args.on or COUNTED_ON}))
+    return found
 
 
 def moves(args: argparse.Namespace) -> bool:
@@ -174,10 +177,11 @@ def moves(args: argparse.Namespace) -> bool:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError where options do not go together."""
-    unused = argparse.ArgumentParser()
-    wear.options(unused)
-    of_wear = changed(args, vars(unused.parse_args([])))
-    refuse_with(of_wear, "{} requires --wear", "add --wear, or leave it out", args.model)
+    if wear:
+        unused = argparse.ArgumentParser()
+        wear.options(unused)
+        of_wear = changed(args, vars(unused.parse_args([])))
+        refuse_with(of_wear, "{} requires --wear", "add --wear, or leave it out", args.model)
     of_a_model = (args.flash_wait, args.flash_bus, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
         raise UserError(
@@ -217,7 +221,7 @@ def _stream(args: argparse.Namespace) -> StreamBench:
     refuse_with(others, "--hop cannot be combined with {}", "leave out one of the two", args.model)
     if is_container(args.model):
         return _stream_of_container(args)
-    return bench(compiled(args), name_of(args.model), args.on or DEFAULT, keep=args.keep)
+    return bench(compiled(args), name_of(args.model), args.on or COUNTED_ON, keep=args.keep)
 
 
 def _stream_of_container(args: argparse.Namespace) -> StreamBench:
@@ -228,7 +232,7 @@ def _stream_of_container(args: argparse.Namespace) -> StreamBench:
     from .containers import target_of
 
     container, name = open_container(args.model), name_of(args.model)
-    target = target_of(args.on or DEFAULT, container, args.model).name
+    target = target_of(args.on or COUNTED_ON, container, args.model).name
     return bench_stream(container, name, target, args.keep)
 
 
@@ -257,7 +261,7 @@ def _report(args: argparse.Namespace) -> BenchReport:
     board = None if args.board is None else _board(args.board, args.flash_bus is not None)
     part = None if board is None else BOARDS.get(board.name)
     # Plans are made for the machine that counts.
-    args.on = target = args.on or (DEFAULT if board is None else model.emulated(board.cpu))
+    args.on = target = args.on or (COUNTED_ON if board is None else model.emulated(board.cpu))
     flash = None if board is None else flash_of(board, args.flash_bus)
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)

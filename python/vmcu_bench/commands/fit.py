@@ -21,7 +21,6 @@ from vmcu_tools.commands.parser import LIMITS, titled
 from vmcu_tools.commands.values import byte_count
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
-from vmcu_tools.planner.options import DEFAULT_PLANNER
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits
@@ -92,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for what other plans are not made with."""
     others = {
-        "--planner": args.planner != DEFAULT_PLANNER,
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
         "--external-weights": args.external_weights is not None,

@@ -16,7 +16,7 @@ from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.grouped import COARSE, GroupedDense
-from vmcu_tools.planner.options import DEFAULT_PLANNER, CompileOptions
+from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.progress import bar
 from vmcu_tools.quant import INT8_MAX, FixedPoint, FloatScale
@@ -112,7 +112,6 @@ class KernelBench:
 
 def bench_kernels(
     on: str,
-    planner: str = DEFAULT_PLANNER,
     target: str | None = None,
     cases: tuple[Case, ...] = CASES,
 ) -> list[KernelBench]:
@@ -122,9 +121,7 @@ def bench_kernels(
     target = target or board(on).family
     results = []
     for number, case in enumerate(bar(cases, f"kernels on {on}")):
-        plan = make_plan(
-            replace(case_graph(case, seed=number), target=target), CompileOptions(planner=planner)
-        )
+        plan = make_plan(replace(case_graph(case, seed=number), target=target), CompileOptions())
         result = bench(plan, case.name, on)
         cycles = (case.peer_cycles, case.goal) if is_m4 else (None, None)
         results.append(KernelBench(case.name, case.peer.get(on), *cycles, result))

@@ -9,8 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from ..errors import Problem, UserError, pip_line
-from .values import is_container
-from .wear import DEFAULT
+from .values import COUNTED_ON, is_container
 
 # Words of a call (see _words), the extra of pyproject.toml that it needs, and the packages of that
 # extra by the names that Python imports.
@@ -38,7 +37,7 @@ def _words(args: Namespace) -> set[str]:
 def _machine(args: Namespace) -> str:
     """The machine that `vmcu run`, `verify` or `bench` runs a model on."""
     if args.command == "bench":
-        usual = "host" if args.wear and args.model is None else DEFAULT
+        usual = "host" if getattr(args, "wear", False) and args.model is None else COUNTED_ON
         return str(args.on or (f"zephyr:{args.board}" if args.measure else usual))
     usual = "host" if is_container(args.model) else "virtual"
     if args.command == "verify" and not (args.on or usual == "host" or shutil.which("gcc")):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Problem, UserError
-from ..planner.options import DEFAULT_PLANNER, SUMMARIES, spelled
+from ..planner.options import spelled
 from ..quantize.ranges import METHODS
 from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
 from .values import (
@@ -131,13 +131,6 @@ def planner_options(target: str = "dsp") -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     plan = titled(parser, PLAN)
     # `vmcu build` writes them in this order into the files that it emits.
-    plan.add_argument(
-        "--planner",
-        choices=SUMMARIES,
-        default=DEFAULT_PLANNER,
-        help="; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
-        + f" (default {DEFAULT_PLANNER})",
-    )
     plan.add_argument(
         "--target",
         type=target_name,

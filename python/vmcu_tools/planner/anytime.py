@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from .. import progress
+from ..child import end, start
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
-from ..placement.child import end, start
 from ..plan.plan import Plan
+from . import single
 from .options import CompileOptions
-from .others import single
 from .places import smallest_pool
 from .stages import fusion
 

@@ -13,23 +13,15 @@ from ..plan.pools import Region
 from .params import DEFAULT_PARAMS, SearchParams
 
 DEFAULT_PLANNER = "vmcu"
-# The planners of registry.py, for who chooses one.
-SUMMARIES = {
-    "vmcu": "stages, order, directions and overlap for the smallest pool",
-    "single": "overlap in the file's order",
-    "tflm": "TensorFlow Lite Micro's greedy arena",
-    "tinyengine": "TinyEngine's first fit, depthwise in place",
-    "hmcos": "HMCOS's order, whole tensors",
-}
 
 
 @dataclass(frozen=True)
 class CompileOptions:
     """The options of `vmcu build` for a plan, by their names there, and what else a plan is for.
 
-    planner: one of SUMMARIES. ram: bytes that the pool may have, None for the smallest pool.
-    plan_seconds: time after which the best plan so
-    far is returned, None: the planner ends by itself. stream_input: the caller pushes the only
+    planner: one of registry.PLANNERS. ram: bytes that the pool may have, None for the smallest
+    pool. plan_seconds: time after which the best plan so far is returned, None: the planner ends by
+    itself. stream_input: the caller pushes the only
     input row by row. external_input: the input is outside the pool. tile_cost: the part of a
     model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
     (costs.trade_off). extra_macs: the part of a model's multiply-accumulates that may be computed
@@ -43,9 +35,8 @@ class CompileOptions:
     online: whole layers, which a device can place anew. external_weights: the memory from which the
     constants of stages are read into RAM, None: they are in flash.
 
-    container: the plan is for a container. original: of a planner that comes from elsewhere, the
-    plan as that tool makes and counts it, which is to be compared and cannot be emitted. choices:
-    the plan lists what else the search has found. params: of the search.
+    container: the plan is for a container. choices: the plan lists what else the search has found.
+    params: of the search.
     """
 
     planner: str = DEFAULT_PLANNER
@@ -64,7 +55,6 @@ class CompileOptions:
     online: bool = False
     external_weights: WeightStore | None = None
     container: bool = False
-    original: bool = False
     choices: bool = False
     params: SearchParams = DEFAULT_PARAMS
 
@@ -95,7 +85,6 @@ EXCLUSIONS = (
     Exclusion(
         "hop",
         {
-            "planner": "it has a plan of its own",
             "stream_input": "the model already reads rows",
             "external_input": "its rows arrive one by one",
             "rotate": "the state must stay at one address",
@@ -109,7 +98,6 @@ EXCLUSIONS = (
     Exclusion(
         "memory",
         {
-            "planner": "only the default planner supports several pools",
             "ram": "each memory has its own limit",
             "rotate": "only one pool can rotate",
             "external_input": "the input is in one of the memories",
@@ -118,20 +106,17 @@ EXCLUSIONS = (
     ),
     Exclusion(
         "external_weights",
-        dict.fromkeys(("stream_input", "hop", "online", "pareto"), _READS)
-        | {"planner": "only the default planner supports external weights"},
+        dict.fromkeys(("stream_input", "hop", "online", "pareto"), _READS),
     ),
     Exclusion("external_input", {"stream_input": "pushed rows are in the pool"}),
     Exclusion(
         "online",
-        dict.fromkeys(
-            ("planner", "stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL
-        )
+        dict.fromkeys(("stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL)
         | {"plan_seconds": _ONE_POOL},
     ),
     Exclusion(
         "pareto",
-        dict.fromkeys(("ram", "planner", "memory", "rotate", "plan_seconds", "output"), _NO_PLAN),
+        dict.fromkeys(("ram", "memory", "rotate", "plan_seconds", "output"), _NO_PLAN),
     ),
 )
 

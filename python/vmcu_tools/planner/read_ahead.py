@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ..errors import Problem, UserError
 from ..graph import Graph
-from ..placement import Buffer, Instance, place
 from ..plan.chunks import Chunk, ExternalWeights, WeightStore
 from ..plan.plan import Plan
 from ..plan.weights import ALIGN, chunk_bytes, layouts_of
@@ -17,7 +16,10 @@ from ..plan.weights import ALIGN, chunk_bytes, layouts_of
 # Stages that a read can start ahead of its own. More hide latency where short stages follow each
 # other, and queue more reads.
 MOST_AHEAD = 3
-PLACE_SECONDS = 10.0
+# First and last stage of a read's bytes in the buffer, and how many they are.
+Span = tuple[int, int, int]
+# Orders in which they are placed, one after the other.
+TRIES = 200
 
 
 def stage_limit(graph: Graph, store: WeightStore) -> int:
@@ -61,22 +63,57 @@ def _placed(sizes: Sequence[int], ahead: int, ram: int) -> tuple[Chunk, ...] | N
     # Reads start in the order of stages.
     for stage in range(len(sizes) - 2, -1, -1):
         starts[stage] = min(starts[stage], starts[stage + 1])
-    buffers = tuple(
-        Buffer(str(stage), starts[stage], stage + 1, size, ALIGN)
-        for stage, size in enumerate(sizes)
-        if size
-    )
-    found = place(Instance(buffers), capacity=ram, seconds=PLACE_SECONDS, workers=1)
-    if found.height > ram:
+    spans = [(starts[stage], stage, size) for stage, size in enumerate(sizes) if size]
+    height, places = _lowest(spans)
+    if height > ram:
         return None
     chunks: list[Chunk] = []
     offset = 0
-    for buffer in buffers:
-        stage = int(buffer.id)
-        to = found.offsets[buffer.id]
-        chunks.append(Chunk(stage, offset, buffer.size, to, buffer.lower))
-        offset += buffer.size
+    for (start, stage, size), to in zip(spans, places, strict=True):
+        chunks.append(Chunk(stage, offset, size, to, start))
+        offset += size
     return tuple(chunks)
+
+
+def _lowest(spans: Sequence[Span]) -> tuple[int, list[int]]:
+    """The fewest bytes found, and the offset of each. The largest is placed first; then, again and
+    again, what was highest, before all others."""
+    most = max(
+        sum(size for first, last, size in spans if first <= at <= last) for _, at, _ in spans
+    )
+    order = sorted(range(len(spans)), key=lambda number: (-spans[number][2], number))
+    best: tuple[int, list[int]] | None = None
+    for _ in range(TRIES):
+        places = _places(spans, order)
+        tops = [to + size for (_, _, size), to in zip(spans, places, strict=True)]
+        height = max(tops)
+        if best is None or height < best[0]:
+            best = height, places
+        if height <= most:
+            break
+        highest = tops.index(height)
+        order = [highest, *(number for number in order if number != highest)]
+    assert best is not None
+    return best
+
+
+def _places(spans: Sequence[Span], order: Sequence[int]) -> list[int]:
+    """Offsets: each in turn at the lowest that is free while it is read and used."""
+    found: dict[int, int] = {}
+    for number in order:
+        first, last, size = spans[number]
+        beside = sorted(
+            (found[other], found[other] + spans[other][2])
+            for other in found
+            if spans[other][0] <= last and first <= spans[other][1]
+        )
+        at = 0
+        for start, stop in beside:
+            if start - at >= size:
+                break
+            at = max(at, -(-stop // ALIGN) * ALIGN)
+        found[number] = at
+    return [found[number] for number in range(len(spans))]
 
 
 def _start(sizes: Sequence[int], stage: int, ahead: int, ram: int) -> int:

@@ -4,45 +4,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from .. import collector
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
-from . import anytime
+from . import anytime, single
 from .options import CompileOptions
-from .others import hmcos, single, tflm, tinyengine
 from .places import online
 from .places.updated import at_one_address
 from .places.widen import widened
 from .stages import fusion, unbounded
 
-
-@dataclass(frozen=True)
-class Planner:
-    """`plan`: from a graph and what is asked for. `streams`: can do without a whole input.
-    `as_written`: plans the graph as the file has it, Pad and Reshape nodes included. `original`:
-    for a planner that comes from elsewhere, the plan as it is there, for that tool's kernels and
-    in that tool's count."""
-
-    plan: Callable[[Graph, CompileOptions], Plan]
-    original: Callable[[Graph, CompileOptions], Plan] | None = None
-    as_written: bool = False
-    streams: bool = False
-
-
-# What each is, is said in options.py.
-PLANNERS = {
-    "vmcu": Planner(fusion.plan, streams=True),
-    "single": Planner(lambda g, _: single.plan(g)),
-    "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
-    "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
-    "hmcos": Planner(
-        lambda g, o: hmcos.plan(g, o.params), lambda g, o: hmcos.original(g, o.params)
-    ),
+# Stages, order, directions and overlap for the smallest pool; overlap in the file's order.
+PLANNERS: Mapping[str, Callable[[Graph, CompileOptions], Plan]] = {
+    "vmcu": fusion.plan,
+    "single": lambda graph, _: single.plan(graph),
 }
 DEFAULTS = CompileOptions()
 
@@ -61,17 +41,14 @@ def make_plan(
     needs more than the bytes allowed, PlanError if the planner is wrong.
     """
     start = time.monotonic()
-    chosen = PLANNERS[options.planner]
     if graph.states and not options.hop:
         reason = f"the model keeps state from call to call ('{graph.states[0]}')"
         remedy = "use `vmcu build`, `vmcu run`, `vmcu verify` or `vmcu bench`"
         raise UserError(Problem(reason, remedy, graph.origin))
-    if options.stream_input:
-        _check_stream(options.planner, graph)
-    if options.external_input:
-        _check_elsewhere(options.planner, graph)
-    foreign = options.original and chosen.original is not None
-    planned_by = (chosen.original if options.original else None) or chosen.plan
+    if options.stream_input and len(graph.inputs) != 1:
+        reason = f"the model has {len(graph.inputs)} inputs; --stream-input needs a single one"
+        raise UserError(Problem(reason, "leave out --stream-input", graph.origin))
+    planned_by = PLANNERS[options.planner]
     if options.memory:
         from .regions import search
 
@@ -89,7 +66,7 @@ def make_plan(
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
     plan = at_one_address(plan)
-    if not (options.online or options.hop or foreign):
+    if not (options.online or options.hop):
         plan = widened(plan)
     plan = replace(plan, solve_seconds=time.monotonic() - start)
     if prove:
@@ -100,9 +77,8 @@ def make_plan(
         rows = "" if options.hop or options.stream_input else ", stream the input (--stream-input)"
         raise UserError(
             Problem(
-                f"does not fit: the smallest pool that planner '{options.planner}' found is "
-                f"{plan.pool_bytes} bytes, with {plan.macs_extra} extra MACs; {ram} are "
-                "allowed",
+                f"does not fit: the smallest pool found is {plan.pool_bytes} bytes, with "
+                f"{plan.macs_extra} extra MACs; {ram} are allowed",
                 f"allow more with --ram{rows}, or make the widest layers smaller"
                 f"{pareto if planned_by is fusion.plan else ''}",
                 graph.origin,
@@ -113,30 +89,3 @@ def make_plan(
 
 def _online(graph: Graph, _: CompileOptions) -> Plan:
     return online.plan(graph)
-
-
-def _check_elsewhere(planner: str, graph: Graph) -> None:
-    if not PLANNERS[planner].streams:
-        raise UserError(_holds(planner, "they cannot be external", "--external-input", graph))
-
-
-def _holds(planner: str, so: str, option: str, graph: Graph) -> Problem:
-    able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
-    return Problem(
-        f"planner '{planner}' keeps inputs whole in the pool, so {so}",
-        f"leave out {option} or use --planner {able}",
-        graph.origin,
-    )
-
-
-def _check_stream(planner: str, graph: Graph) -> None:
-    if not PLANNERS[planner].streams:
-        raise UserError(_holds(planner, "they cannot be streamed", "--stream-input", graph))
-    if len(graph.inputs) != 1:
-        raise UserError(
-            Problem(
-                f"the model has {len(graph.inputs)} inputs; --stream-input needs a single one",
-                "leave out --stream-input",
-                graph.origin,
-            )
-        )

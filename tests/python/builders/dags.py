@@ -8,11 +8,11 @@ import random
 from typing import Any
 
 import numpy as np
+from vmcu_lab.placement import graphs
 from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
-from vmcu_tools.placement import graphs
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 SIDE = 4

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The execution order whose worst step needs the fewest bytes.
 
-The search is that of placement/ordering, for graphs of anybody; here is what a step of this
+The search is that of ordering/, for graphs of anybody; here is what a step of this
 library needs: the bound that Piece.bound gives it, overlap with dying inputs included, so the order
 is chosen for the memory model it is then placed in. A chain has one order and is returned at once.
 """
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from ...graph import Graph, Node
 from ...ops import bind
-from ...placement.ordering import best_order
-from ...placement.tasks import GraphTask, TaskGraph
+from ...ordering import best_order
+from ...ordering.tasks import GraphTask, TaskGraph
 from ...plan.plan import Plan, pool_scratch
 from ..params import DEFAULT_PARAMS, SearchParams
 from .overlap import clearance

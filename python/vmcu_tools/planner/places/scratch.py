@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ...graph import Graph, Node
-from ...ops import bind
-from ...plan.plan import SCRATCH_ALIGN, Step, pool_scratch
+from ...plan.plan import SCRATCH_ALIGN
 
 
 def first_gap(taken: Sequence[tuple[int, int]], pool: int, size: int) -> int | None:
@@ -23,9 +21,3 @@ def first_gap(taken: Sequence[tuple[int, int]], pool: int, size: int) -> int | N
             return at
         at = max(at, -(-stop // SCRATCH_ALIGN) * SCRATCH_ALIGN)
     return at if pool - at >= size else None
-
-
-def step_of(graph: Graph, node: Node, offsets: Mapping[str, int]) -> Step:
-    """The step of a node whose scratch, if any, is at the offset given for its output."""
-    size = pool_scratch(bind(graph, node))
-    return Step(node, offsets[node.outputs[0]], size) if size else Step(node)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from ...paths import optional
 from ...plan.plan import Plan
-from ..comparison import beside
 from ..model import ModelReport
 from . import html, picture, raster, svg
 from .lives import lives_of
@@ -12,8 +12,9 @@ from .plot import whole
 
 
 def page(plan: Plan, report: ModelReport) -> bytes:
-    """The page, with other planners beside this plan's."""
-    return html.render(plan, report, beside(plan)).encode()
+    """The page, with other planners beside this plan's where their package is installed."""
+    comparison = optional("vmcu_lab.report.comparison")
+    return html.render(plan, report, comparison and comparison.beside(plan)).encode()
 
 
 def svg_picture(plan: Plan, report: ModelReport) -> bytes:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jinja2
 
 from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ..build import facts
-from ..comparison import Comparison
 from ..model import ModelReport
 from . import plot, svg
 from .cards import Card, cards
@@ -57,8 +57,8 @@ class View:
     key: str
 
 
-def render(plan: Plan, report: ModelReport, compared: Comparison | None = None) -> str:
-    """The page."""
+def render(plan: Plan, report: ModelReport, compared: Any = None) -> str:
+    """The page. compared: a Comparison of vmcu_lab, or None."""
     found = lives_of(plan)
     names = names_of(plan)
     peak = peak_of(found, names)

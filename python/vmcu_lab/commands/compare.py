@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu compare`: planners side by side on one model, or what changed between two."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from vmcu_tools.commands.options import (
+    Subparsers,
+    calibration_options,
+    changed,
+    hop_option,
+    json_option,
+    planner_options,
+    refuse_with,
+)
+from vmcu_tools.commands.parser import OUTPUT, titled
+from vmcu_tools.commands.sheets import REPORT, WHAT
+from vmcu_tools.commands.values import is_container
+from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.exits import EXIT_DONE
+
+EXAMPLES = (
+    ("model.onnx", "beside other tools' planners"),
+    ("before.tflite after.tflite", "which layers grew"),
+    ("before.json after.vmcu", "a report and a container"),
+)
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    compare = commands.add_parser(
+        "compare",
+        parents=[planner_options()],
+        help="compare planners on a model, or two models",
+        description="With one model: plan it with every planner. With two files: print which "
+        "figures and layers changed. Both models are planned with the same options; containers and "
+        "reports are read as they are.",
+    )
+    compare.add_argument("model", type=Path, metavar="A", help=WHAT)
+    compare.add_argument("after", type=Path, metavar="B", nargs="?", help="file to compare A with")
+    add_options(compare)
+    return compare
+
+
+def add_options(compare: argparse.ArgumentParser) -> None:
+    """Those but the planner's."""
+    titled(compare, OUTPUT).add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the difference of two files"
+    )
+    calibration_options(compare)
+    hop_option(compare)
+    json_option(compare)
+
+
+def run(args: argparse.Namespace) -> int:
+    return planners(args) if args.after is None else differences(args)
+
+
+def planners(args: argparse.Namespace) -> int:
+    """One model with every planner."""
+    from vmcu_tools.commands.models import quantised
+    from vmcu_tools.compiler import compile_model
+    from vmcu_tools.planner.options import CompileOptions
+    from vmcu_tools.planner.registry import PLANNERS
+    from vmcu_tools.report.terminal import console, write_json
+
+    from ..planners import BASELINES, plan_of
+    from ..report.comparison import comparison, print_comparison
+
+    _check_single(args)
+    # Those that come from elsewhere as they are there, for their own kernels.
+    model = quantised(args)
+    plans = {name: compile_model(model, CompileOptions(planner=name)) for name in PLANNERS}
+    plans |= {name: plan_of(name, model) for name in BASELINES}
+    outcome = comparison(args.model.stem, plans)
+    print_comparison(outcome, console())
+    write_json(asdict(outcome), args.json)
+    return EXIT_DONE
+
+
+def _check_single(args: argparse.Namespace) -> None:
+    """Raises UserError for options that only a comparison of two files has."""
+    usual = vars(planner_options().parse_args([])) | {"hop": 0, "time": None, "state": None}
+    usual["markdown"] = None
+    reason = "{} requires two files"
+    remedy = "leave it out, or name a second file"
+    refuse_with(changed(args, usual), reason, remedy, args.model)
+    if args.model.suffix == REPORT or is_container(args.model):
+        reason = "planners cannot be compared on a report or a container"
+        raise UserError(Problem(reason, "name a model, or a second file", str(args.model)))
+
+
+def differences(args: argparse.Namespace) -> int:
+    """What changed from one file to another."""
+    from vmcu_tools.commands.sheets import sheet
+    from vmcu_tools.report.difference import difference, markdown, print_difference
+    from vmcu_tools.report.terminal import console, write_json
+
+    found = difference(sheet(args, args.model), sheet(args, args.after))
+    print_difference(found, console())
+    write_json(asdict(found), args.json)
+    if args.markdown:
+        args.markdown.write_text(markdown(found, f"{found.before} to {found.after}"))
+    return EXIT_DONE

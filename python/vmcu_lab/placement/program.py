@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order and offsets of a graph in one integer program: MODeL (arXiv:2210.12924, section 4).
+
+Input: a Dataflow and a sufficient height. Output: Proof. Complexity: exponential; the program has
+four conditions for each pair of tensors, and one for each step in which both may exist.
+
+Variables C and P say in which step a tensor is made and in which it is kept; a and b which of two
+that exist together is above the other. Of the paper's reductions all that change no optimum are
+here: spans, useful and necessary lifetimes (appendix A.1), precedence (A.2), and the pyramid of
+preplaced tensors as far as those at its bottom exist all the time. One node runs at each step, so
+spans count all that come before and behind, not the longest path to them. It is an option because
+the search for an order, and then for offsets, is faster; what it finds, this proves on its own.
+
+Needs pulp, and highspy for HiGHS; the rest of the package needs neither.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import lcm
+from typing import Any
+
+from vmcu_tools.child import end, start
+from vmcu_tools.ordering.bounds import ancestors
+from vmcu_tools.ordering.tasks import TaskGraph
+
+from .complaints import InputError, refuse
+from .graph_files import GraphBuffer, NamedGraph
+from .highs import quieten
+
+SOLVERS = ("highs", "cbc")
+# Conditions are written for each pair of tensors at each step: more of them take longer to write
+# down than a search takes.
+MOST_CONDITIONS = 400_000
+# Of the time for a solver in a process of its own, the part that the solver is told.
+HANDED_OVER = 0.8
+# By how much a solver may miss an integer or a condition.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The edges `source` and `target`, by index, may share bytes: a node makes the second of the
+    first, which dies in it, at least `below` bytes below it or `above` bytes above it (negative),
+    if the node runs in the given direction."""
+
+    source: int
+    target: int
+    below: int
+    above: int
+    is_descending: bool
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """Nodes with what takes bytes. `order`: of the nodes, if it is given; `overlaps`: a third
+    relation beside the paper's above and below, of edges whose node has a direction."""
+
+    tasks: TaskGraph
+    edges: tuple[GraphBuffer, ...]
+    order: tuple[int, ...] | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    origin: str = ""
+
+
+def dataflow_of(graph: NamedGraph) -> Dataflow:
+    """The dataflow of a graph, edges of no bytes left out."""
+    edges = tuple(edge for edge in graph.buffers if edge.size)
+    return Dataflow(graph.tasks, edges, graph.order, (), graph.origin)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a solver found: nodes in order, offsets by number of edge, nodes that descend; None if
+    nothing is lower than what was known; no order and offsets take fewer bytes than the bound."""
+
+    order: tuple[int, ...] | None
+    offsets: dict[int, int]
+    bound: int
+    descending: frozenset[int] = frozenset()
+
+
+class Spans:
+    """When nodes can run and edges can, or must, exist: ranges of steps, by node and by edge."""
+
+    def __init__(self, flow: Dataflow):
+        self.nodes, self.edges = len(flow.tasks.tasks), flow.edges
+        self.before = ancestors(flow.tasks)
+        first = self.before.sum(1).tolist()
+        last = [self.nodes - 1 - behind for behind in self.before.sum(0).tolist()]
+        if flow.order is not None:
+            first = last = [flow.order.index(node) for node in range(self.nodes)]
+        self.first, self.last = first, last
+        self.useful = [self._useful(edge) for edge in self.edges]
+        self.needed = [self._needed(edge) for edge in self.edges]
+
+    def _useful(self, edge: GraphBuffer) -> range:
+        """Outside, an edge never exists (equation 11)."""
+        start = 0 if edge.source < 0 else self.first[edge.source]
+        if edge.is_kept:
+            return range(start, self.nodes)
+        ends = [self.last[sink] for sink in edge.sinks] or [self.last[edge.source]]
+        return range(start, max(ends) + 1)
+
+    def _needed(self, edge: GraphBuffer) -> range:
+        """In these steps an edge is kept, whatever the order (equation 12)."""
+        start = 0 if edge.source < 0 else self.last[edge.source] + 1
+        stops = [self.first[sink] + 1 for sink in edge.sinks]
+        return range(start, max(self.nodes if edge.is_kept else max(stops, default=start), start))
+
+    def are_disjoint(self, one: int, other: int) -> bool:
+        """Whether two edges never exist together."""
+        a, b = self.useful[one], self.useful[other]
+        if a.stop <= b.start or b.stop <= a.start:
+            return True
+        first, second = self.edges[one], self.edges[other]
+        return self._precedes(first, second) or self._precedes(second, first)
+
+    def _precedes(self, one: GraphBuffer, other: GraphBuffer) -> bool:
+        """Whether all readers of one run before the maker of the other (appendix A.2)."""
+        if one.is_kept or other.source < 0:
+            return False
+        ends = one.sinks or (one.source,)
+        return all(bool(self.before[other.source, end]) for end in ends)
+
+
+def pyramid(flow: Dataflow, spans: Spans) -> dict[int, int]:
+    """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
+    ends where any of these may begin."""
+    edges = flow.edges
+    if flow.overlaps or any(edge.offset is not None for edge in edges):
+        return {}
+    found: dict[int, int] = {}
+    top = 0
+    left = sorted(range(len(edges)), key=lambda e: -edges[e].alignment)
+    going = True
+    while going:
+        going = False
+        for edge in left:
+            others = [spans.useful[other] for other in left if other != edge]
+            lives = spans.needed[edge]
+            covers = all(lives.start <= o.start and o.stop <= lives.stop for o in others)
+            unit = lcm(*(edges[other].alignment for other in left if other != edge))
+            if covers and (top + edges[edge].size) % unit == 0:
+                found[edge], top, going = top, top + edges[edge].size, True
+                left.remove(edge)
+                break
+    return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to solve: as Program has it, and the solver's name."""
+
+    graph: NamedGraph
+    most: int
+    solver: str
+
+
+class Program:
+    """The program of a dataflow: nothing takes more than `most` bytes."""
+
+    def __init__(self, flow: Dataflow, most: int):
+        import pulp
+
+        self.pulp = pulp
+        self.flow, self.most = flow, most
+        self.edges, self.spans = flow.edges, Spans(flow)
+        pairs = combinations(range(len(self.edges)), 2)
+        self.pairs = [pair for pair in pairs if not self.spans.are_disjoint(*pair)]
+        conditions = sum(len(self.common_steps(*pair)) for pair in self.pairs)
+        if conditions > MOST_CONDITIONS:
+            raise refuse(
+                flow.origin,
+                f"the integer program has {conditions:,} conditions for pairs of tensors, more "
+                f"than {MOST_CONDITIONS:,}",
+                "leave out --solver",
+            )
+        self.ilp = self.pulp.LpProblem("joint", self.pulp.LpMinimize)
+        self.pool = self.ilp.add_variable("pool", 0, most, self.pulp.LpInteger)
+        self.ilp += self.pool
+        self.runs = [self._runs(node) for node in range(self.spans.nodes)]
+        self.kept = [self._kept(number) for number in range(len(self.edges))]
+        self._schedule()
+        self.bottom = pyramid(flow, self.spans)
+        self.base = [self._base(number) for number in range(len(self.edges))]
+        overlaps: dict[tuple[int, ...], list[Overlap]] = {}
+        for overlap in flow.overlaps:
+            pair = tuple(sorted((overlap.source, overlap.target)))
+            overlaps.setdefault(pair, []).append(overlap)
+        nodes = sorted({self.edges[overlap.target].source for overlap in flow.overlaps})
+        self.descends = {node: self.binary(f"d{node}") for node in nodes}
+        for one, other in self.pairs:
+            self._separate(one, other, overlaps.get((one, other), []))
+
+    def common_steps(self, one: int, other: int) -> range:
+        """The steps in which two edges may exist together."""
+        a, b = self.spans.useful[one], self.spans.useful[other]
+        return range(max(a.start, b.start), min(a.stop, b.stop))
+
+    def binary(self, name: str) -> Any:
+        """A new variable of 0 or 1."""
+        return self.ilp.add_variable(name, cat=self.pulp.LpBinary)
+
+    def _runs(self, node: int) -> list[Any]:
+        """C by step, zero outside the node's span (equation 10); all outputs share it."""
+        first, last = self.spans.first[node], self.spans.last[node]
+        if first == last:
+            return [int(step == first) for step in range(self.spans.nodes)]
+        return [
+            self.binary(f"C{node}_{step}") if first <= step <= last else 0
+            for step in range(self.spans.nodes)
+        ]
+
+    def _kept(self, number: int) -> list[Any]:
+        """P by step: zero where the edge is of no use, one where it is needed."""
+        useful, needed = self.spans.useful[number], self.spans.needed[number]
+        start = useful.start if self.edges[number].source < 0 else useful.start + 1
+        return [
+            1 if step in needed
+            else self.binary(f"P{number}_{step}") if step in useful and step >= start
+            else 0
+            for step in range(self.spans.nodes)
+        ]  # fmt: skip
+
+    def live(self, number: int, step: int) -> Any:
+        """One where an edge exists at a step."""
+        source = self.edges[number].source
+        return self.kept[number][step] + (self.runs[source][step] if source >= 0 else 0)
+
+    def _schedule(self) -> None:
+        """Equations 1 to 5, one node a step, and what runs after what."""
+        total, steps = self.pulp.lpSum, range(self.spans.nodes)
+        for runs in self.runs:
+            self.add(total(runs) == 1)
+        for step in steps:
+            self.add(total(runs[step] for runs in self.runs) == 1)
+        for node, others in enumerate(self.flow.tasks.predecessors):
+            for other in others:
+                for step in range(self.spans.first[node], self.spans.last[node] + 1):
+                    done = total(self.runs[other][:step])
+                    self.add(total(self.runs[node][: step + 1]) <= done)
+        for number, edge in enumerate(self.edges):
+            kept = self.kept[number]
+            for step in steps:
+                self.add(self.live(number, step) <= 1)
+                if step:
+                    self.add(kept[step] <= self.live(number, step - 1))
+                    if edge.is_kept:
+                        self.add(kept[step] >= self.live(number, step - 1))
+                for sink in edge.sinks:
+                    self.add(self.runs[sink][step] <= kept[step])
+        for step in steps if not self.flow.overlaps else ():
+            alive = (edge.size * self.live(n, step) for n, edge in enumerate(self.edges))
+            self.add(total(alive) <= self.pool)
+
+    def add(self, condition: Any) -> None:
+        """Adds a condition, unless it has no variable and holds."""
+        if condition is not True:
+            self.ilp += condition
+
+    def _base(self, number: int) -> Any:
+        """Equation 8, and what is known of an edge's address."""
+        edge = self.edges[number]
+        at = self.bottom.get(number, edge.offset)
+        if at is not None:
+            self.add(at + edge.size <= self.pool)
+            return at
+        units = (self.most - edge.size) // edge.alignment
+        base = edge.alignment * self.ilp.add_variable(
+            f"A{number}", 0, max(units, 0), self.pulp.LpInteger
+        )
+        self.add(base + edge.size <= self.pool)
+        return base
+
+    def _separate(self, one: int, other: int, overlaps: Sequence[Overlap]) -> None:
+        """Equations 6 and 7, with the overlaps of the two edges."""
+        below, above = self.binary(f"a{one}_{other}"), self.binary(f"b{one}_{other}")
+        first, second, most = self.base[one], self.base[other], self.most
+        ways = [below, above]
+        for number, overlap in enumerate(overlaps):
+            ways += self._overlap(f"{one}_{other}_{number}", overlap)
+        self.add(self.pulp.lpSum(ways) <= 1)
+        self.add(first + self.edges[one].size - second <= most * (1 - below))
+        self.add(second + self.edges[other].size - first <= most * (1 - above))
+        for step in self.common_steps(one, other):
+            both = self.live(one, step) + self.live(other, step)
+            self.add(self.pulp.lpSum(ways) >= both - 1)
+
+    def _overlap(self, label: str, overlap: Overlap) -> list[Any]:
+        """Two variables: the target lies far enough below the source, or above it."""
+        if self.edges[overlap.source].is_kept:
+            return []
+        node = self.edges[overlap.target].source
+        distance = self.base[overlap.source] - self.base[overlap.target]
+        low, high = self.binary(f"o{label}b"), self.binary(f"o{label}a")
+        self.add(distance >= overlap.below - 2 * self.most * (1 - low))
+        self.add(distance <= overlap.above + 2 * self.most * (1 - high))
+        descends = self.descends[node]
+        for way in (low, high):
+            self.add(way <= (descends if overlap.is_descending else 1 - descends))
+            for step in range(self.spans.nodes - 1):
+                # Only if the source is not preserved after the step that reads it.
+                kept = self.kept[overlap.source][step + 1]
+                self.add(way <= 2 - self.runs[node][step] - kept)
+        return [low, high]
+
+    def solve(self, solver: str, seconds: float) -> Proof:
+        """What is found in so many seconds."""
+        pulp = self.pulp
+        if solver == "highs":
+            quieten()
+        self.ilp.solve(engine(pulp, solver)(msg=False, threads=1, timeLimit=seconds))
+        if self.ilp.sol_status == pulp.LpSolutionInfeasible:
+            # Nothing takes `most` bytes or fewer.
+            return Proof(None, {}, self.most + 1)
+        bound = self.least(solver)
+        solved = self.ilp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+        # pulp also calls the relaxation feasible with which a solver ends that is out of time.
+        if not solved or not self.ilp.valid(TOLERANCE):
+            return Proof(None, {}, bound)
+
+        def value(what: Any) -> int:
+            found: int = round(pulp.value(what))
+            return found
+
+        steps = [
+            next(step for step, run in enumerate(runs) if value(run) == 1) for runs in self.runs
+        ]
+        order = tuple(sorted(range(len(steps)), key=steps.__getitem__))
+        offsets = {
+            edge.number: value(base) for edge, base in zip(self.edges, self.base, strict=True)
+        }
+        # A direction that nothing depends on may have no value.
+        descending = frozenset(
+            node for node, way in self.descends.items() if round(pulp.value(way) or 0) == 1
+        )
+        return Proof(order, offsets, bound, descending)
+
+    def least(self, solver: str) -> int:
+        """The bound that the solver has proven, in bytes."""
+        if self.ilp.sol_status == self.pulp.LpSolutionOptimal:
+            found: int = round(self.pulp.value(self.pool))
+            return found
+        if solver != "highs":
+            return 0
+        proven = self.ilp.solverModel.getInfo().mip_dual_bound
+        # A little below: it is a sum of floating point numbers.
+        return max(int(-(-(proven - 1e-4) // 1)), 0) if abs(proven) < 1e18 else 0
+
+
+def solve_within(job: Job, seconds: float) -> Proof | None:
+    """What a solver finds in so many seconds, None for nothing. It runs in a process of its own,
+    which is ended then: CBC may look at its own time limit only after minutes.
+
+    Raises InputError as Program does.
+    """
+    process = start(__name__)
+    answer = b""
+    try:
+        answer, _ = process.communicate(pickle.dumps((job, seconds)), seconds)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        end(process)
+        process.communicate()
+    found: Proof | InputError | None = pickle.loads(answer) if answer else None
+    if isinstance(found, InputError):
+        raise found
+    nothing = found is not None and found.order is None and found.bound <= 0
+    return None if nothing else found
+
+
+def serve() -> None:
+    """What the process of a solver does: a pickle comes in, one goes out."""
+    begun = time.monotonic()
+    job, seconds = pickle.load(sys.stdin.buffer)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
+        # What a solver prints is no answer.
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        found: Proof | InputError
+        try:
+            program = Program(dataflow_of(job.graph), job.most)
+            # A part of the time is for handing over what is found.
+            left = max(HANDED_OVER * seconds - (time.monotonic() - begun), 1.0)
+            found = program.solve(job.solver, left)
+        except InputError as error:
+            found = error
+        pickle.dump(found, answer)
+
+
+def engine(pulp: Any, solver: str) -> Any:
+    """pulp's class of a solver."""
+    return pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
+
+
+def require(solver: str, graph: NamedGraph) -> None:
+    """InputError unless a solver can be called."""
+    import pulp
+
+    if not engine(pulp, solver)(msg=False).available():
+        raise refuse(graph.origin, f"{solver} cannot be called", "pip install pulp[cbc] highspy")

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of placements, comparisons and wear."""
