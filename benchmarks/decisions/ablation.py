@@ -52,7 +52,6 @@ IMAGENET, VWW, CUT = "mcunet-imagenet-320kb", "mlperf-tiny-vww", "mobilenetv2-0.
 # What each technique is without.
 OFF: dict[str, dict[str, object]] = {
     "execution order": {"reorder": False},
-    "order of whole tensors": {"whole_tensor_order": False},
     "fused stages": {"longest_stage": 1},
     "tiles smaller than a row": {"tiles": TILES[:1]},
     "a tile for each layer": {"tile_per_layer": False},
@@ -62,7 +61,6 @@ OFF: dict[str, dict[str, object]] = {
     "descending layers": {"descending": False},
     "trade-off with cycles": {"trade_off": False},
     "lower bounds": {"lower_bounds": False},
-    "equal stages": {"equal_stages": False},
     "low limits first": {"low_limits_first": False},
     "skip placeable layers": {"skip_placeable": False},
     "ejection search": {"ejection": False},

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "doc" / "endurance.md"
 FIGURES = Path(__file__).parent / "figures.json"
-SUPERVISED = ROOT / "python" / "vmcu_tools" / "wear" / "supervised.json"
+SUPERVISED = ROOT / "python" / "vmcu_lab" / "wear" / "supervised.json"
 WAYS = {"no migration": "stays", "no stride": "no stride", "paper": "paper's", "walk": "walk"}
 
 Rows = Sequence[Sequence[str]]

@@ -18,7 +18,6 @@ from vmcu_tools.plan.schedule import ONE_COLUMN, READY, STREAMED, Call, Stage
 from vmcu_tools.plan.trace import Trace, trace_of
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.order import reordered
-from vmcu_tools.planner.stages.equal_stages import StageFacts
 from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
 from vmcu_tools.quant import FixedSum
 
@@ -175,9 +174,7 @@ def floors_of(partitioner: Partitioner, cut: Cut) -> tuple[list[int], int]:
     for room in (limit - besides for limit in (0, peak // 2, peak, UNLIMITED)):
         # Those of a stage alone: of no other is anything known.
         least, brief = (
-            partitioner.floors.floor(
-                cut.first, shape.layers, shape.taken, StageFacts(), room, short
-            )
+            partitioner.floors.floor(cut.first, shape.layers, shape.taken, room, short)
             for short in (False, True)
         )
         assert brief <= least and (brief > room) == (least > room)

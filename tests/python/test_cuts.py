@@ -32,7 +32,6 @@ from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.sequential import SequentialPlacement
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.cheapest import EXCESS_COST, Cheapest
-from vmcu_tools.planner.stages.equal_stages import facts_of
 from vmcu_tools.planner.stages.footprint import Option
 from vmcu_tools.planner.stages.lower_bounds import LowerBounds
 from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
@@ -96,39 +95,12 @@ def chain(side: int, channels: int, kernel: int) -> Graph:
     return b.graph([x.name])
 
 
-def searched(graph: Graph) -> list[tuple[int, int, dict]]:
-    """What a search finds, and what it has done for that."""
-    found = []
-    for streamed in ways_to_feed(graph):
-        partitioner = Partitioner(graph, streamed)
-        least = partitioner.least_peak(TILES, partitioner.least_peak(TILES[:1], UNLIMITED))
-        least = partitioner.least_by_tile_per_layer(least) if least < UNLIMITED else least
-        found.append((least, partitioner.work, partitioner.traced))
-    return found
-
-
-@pytest.mark.slow
-def test_what_is_known_of_stages_that_are_alike_changes_nothing() -> None:
-    """Neither what is found nor when searches end."""
-    graphs = [graph for seed in SEEDS[::3] for graph in variants(seed)]
-    graphs += [chain(*of) for of in itertools.product((12, 16), (8, 24), (3, 5))]
-    alone = []
-    for graph in graphs:
-        facts_of.cache_clear()
-        alone.append(searched(graph))
-    facts_of.cache_clear()
-    assert [searched(graph) for graph in graphs] == alone
-    assert facts_of.cache_info().hits > facts_of.cache_info().misses > 100
-    assert [searched(graph) for graph in reversed(graphs)] == alone[::-1]
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) -> None:
     graph = network(seed)
     used = Partitioner(graph, False)
     used.least_peak(TILES, used.least_peak(TILES[:1], UNLIMITED))
     for cut, option in used.traced.items():
-        facts_of.cache_clear()
         alone = Partitioner(graph, False).known(cut, UNLIMITED)
         assert alone == option
 

@@ -142,8 +142,6 @@ def test_what_cannot_be_elsewhere() -> None:
     twice = builder.node(Concat(2, (None, None)), [x, x], (4, 4, 4))
     with pytest.raises(UserError, match="is also an output"):
         make_plan(builder.graph([twice.name, x.name]), ELSEWHERE)
-    with pytest.raises(UserError, match=r"(?s)keeps inputs whole.*--external-input"):
-        make_plan(Network(0).made, replace(ELSEWHERE, planner="single"))
 
 
 def test_an_input_with_two_readers_is_fetched_for_each() -> None:

@@ -113,9 +113,7 @@ def test_the_same_plan_each_time() -> None:
     assert emit(first, "m").files == emit(second, "m").files
 
 
-@pytest.mark.parametrize(
-    "rest", [{"planner": "single"}, {"ram": 4096}, {"rotate": True}, {"plan_seconds": 3.0}]
-)
+@pytest.mark.parametrize("rest", [{"ram": 4096}, {"rotate": True}, {"plan_seconds": 3.0}])
 def test_what_does_not_go_with_memories(rest: dict) -> None:
     with pytest.raises(UserError, match="--memory cannot be combined with --"):
         compile_model(DIGITS, CompileOptions(memory=regions("a=2K,b=1K"), **rest))

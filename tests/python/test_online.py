@@ -8,7 +8,6 @@ import errno
 import functools
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,12 @@ import online_device as device
 import pytest
 from builders.containers import member_of
 from builders.damages import OF_PLANNERS
+from builders.greedy_plans import greedy_plan
 from builders.networks import MODELS, network_file
 from drawn import seeds
 from random_networks import AnyNetwork, EveryNetwork
 from test_baselines import recorded_head
 from vmcu_bench.runners.samples import make_samples
-from vmcu_lab.planners import tflm
 from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.container import layout
@@ -71,7 +70,7 @@ def test_plans_are_those_of_this_computer_and_proven(loader: ctypes.CDLL, part: 
     for number in range(part, NETWORKS, PARTS):
         plan = planned(network(number))
         image = container.of_tables(write_tables(plan, "m").files, "m", container.online_of(plan))
-        greedy = tflm.plan(plan.graph)
+        greedy = greedy_plan(plan.graph)
         for planner in (device.GREEDY, device.SEGMENTS):
             loaded = device.load(loader, image, planner)
             assert loaded.result >= 0, (number, loaded.refusal)
@@ -107,7 +106,7 @@ def test_boards_plan_the_same_within_what_it_may_cost(
     plan, sample, outputs = meant(path)
     made, counts = device.on_board("qemu:m4", plan, planner, sample, tmp_path, 1 << 20)
     found = device.plan_of(made, plan)
-    greedy = tflm.plan(replace(plan.graph, offline={}))
+    greedy = greedy_plan(plan.graph)
     wanted = online.segments(plan.graph) if planner == device.SEGMENTS else greedy
     assert wanted is not None and made.result == 0
     assert where(found) == where(wanted)
@@ -129,7 +128,7 @@ def test_greedy_plans_are_as_large_as_the_recorded_one(
     """TensorFlow Lite Micro's own planner, for the nodes as the file has them."""
     path = network_file(name)
     head = recorded_head(path, capfd)
-    plan = online.in_file_order(tflm.plan(replace(frontends.load(path), offline={})))
+    plan = online.in_file_order(greedy_plan(frontends.load(path)))
     tables = write_tables(plan, "m").files
     made = device.load(loader, container.of_tables(tables, "m", container.online_of(plan)), 1)
     assert made.result == 0
@@ -140,7 +139,7 @@ def test_segments_need_no_more_than_the_worst_layer() -> None:
     plan = digits()
     found = online.segments(plan.graph)
     assert found is not None and found.pool_bytes == smallest_pool.least(found)
-    assert found.pool_bytes < tflm.plan(plan.graph).pool_bytes
+    assert found.pool_bytes < greedy_plan(plan.graph).pool_bytes
 
 
 @pytest.mark.parametrize("number", range(len(OF_PLANNERS)))

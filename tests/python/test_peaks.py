@@ -11,7 +11,6 @@ import pytest
 from random_networks import AnyNetwork
 from vmcu_tools.planner.places.in_place import traced
 from vmcu_tools.planner.places.layout import Cut
-from vmcu_tools.planner.stages.equal_stages import StageFacts
 from vmcu_tools.planner.stages.footprint import Footprints
 
 TILES = (None, 64, 8)
@@ -63,6 +62,6 @@ def test_a_stage_takes_what_a_shorter_one_takes_before_its_output(seed: int) -> 
                 if longer not in peaks or not needs.is_prefix(cut):
                     continue
                 those = needs.binder.stage(longer)
-                sure = needs.floors.is_sure(those, number, cut.first, StageFacts())
+                sure = needs.floors.is_called_fully(those, number, cut.first)
                 if sure and those[number] is layers[number]:
                     assert peaks[longer].bytes >= peak.before_output, (cut, longer)

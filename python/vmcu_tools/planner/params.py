@@ -21,9 +21,6 @@ class SearchParams:
     """Search the execution order with the smallest peak; off: the file's order."""
     order_work: int = 3_000_000
     """Moves that a search for an order may weigh; about a million take a second."""
-    whole_tensor_order: bool = True
-    """If stages have no placement without a gap, also place layers one by one in the order with the
-    fewest live bytes of whole tensors."""
 
     longest_stage: int = 96
     """Layers of a fused stage, at most; 1: layers one by one."""
@@ -40,8 +37,6 @@ class SearchParams:
 
     lower_bounds: bool = True
     """Reject stages by a lower bound before their schedule is traced."""
-    equal_stages: bool = True
-    """Reuse the footprint of a stage for all that are equal, of this and of other graphs."""
     skip_placeable: bool = True
     """Do not extend a stage by a layer that fits by itself, unless nothing else is found."""
 

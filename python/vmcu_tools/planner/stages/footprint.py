@@ -18,7 +18,6 @@ from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import LAYOUTS_KEPT, pieces_of
 from .costs import calls_of, extra_cost
-from .equal_stages import StageFacts, Tokens, Wiring, facts_of, wiring_of
 from .lower_bounds import LowerBounds
 from .peaks import Peaks
 
@@ -41,7 +40,6 @@ class Surroundings:
     """Of the stages that nodes form in whatever tiles. besides: bytes of tensors that outlive them
     untouched; dying: tensors that nobody reads later."""
 
-    wiring: Wiring
     besides: int
     dying: frozenset[str]
 
@@ -92,7 +90,7 @@ class Footprints:
     ):
         self.graph, self.streamed, self.params, self.brief = graph, streamed, params, brief
         self.count = len(graph.nodes)
-        self.binder, self.tokens = Binder(graph, params.in_place_alias), Tokens(graph)
+        self.binder = Binder(graph, params.in_place_alias)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
@@ -177,25 +175,22 @@ class Footprints:
         if self.floor.setdefault(shape, 0) > limit:
             return None
         around = self.surroundings(cut)
-        facts = self.facts(around, shape)
         if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
-            floor = self._prefix_peak_above(cut, shape, facts, room) or self.floors.floor(
-                cut.first, layers, taken, facts, room, self.brief
+            floor = self._prefix_peak_above(cut, shape, room) or self.floors.floor(
+                cut.first, layers, taken, room, self.brief
             )
             self.floor[shape] = around.besides + floor
             if self.floor[shape] > limit:
                 return None
-        if facts.peak is None:
-            facts.peak = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
-        # As much as if nothing were known of others: when a search ends must not depend on them.
-        self.work += len(shape.layers) * (facts.peak.calls + TRACE_WORK)
-        self.held[shape] = around.besides + facts.peak.bytes
+        peak = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
+        self.work += len(shape.layers) * (peak.calls + TRACE_WORK)
+        self.held[shape] = around.besides + peak.bytes
         if self.is_prefix(cut):
             known = self.prefix_peaks.setdefault((cut.first, cut.tile, cut.direct), [])
-            known.append((len(shape.layers) - 1, shape.layers[-1], facts.peak.before_output))
+            known.append((len(shape.layers) - 1, shape.layers[-1], peak.before_output))
         return self.held[shape]
 
     def is_prefix(self, cut: Cut) -> bool:
@@ -208,14 +203,14 @@ class Footprints:
             and all(0 <= self.last[name] < cut.stop for name in self.touched(cut) - {out})
         )
 
-    def _prefix_peak_above(self, cut: Cut, shape: Shape, facts: StageFacts, room: int) -> int:
+    def _prefix_peak_above(self, cut: Cut, shape: Shape, room: int) -> int:
         """Bytes above `room` of a traced stage that this one begins with, without its output: a
         lower bound. 0 if there is none."""
         for number, layer, least in self.prefix_peaks.get((cut.first, cut.tile, cut.direct), ()):
             if least <= room or cut.larger or number >= len(shape.layers) - 1:
                 continue
-            if shape.layers[number] is layer and self.floors.is_sure(
-                shape.layers, number, cut.first, facts
+            if shape.layers[number] is layer and self.floors.is_called_fully(
+                shape.layers, number, cut.first
             ):
                 return least
         return 0
@@ -232,19 +227,9 @@ class Footprints:
         """What a stage's nodes are in the midst of."""
         key = cut.first, cut.stop
         if key not in self.around:
-            nodes = self.graph.nodes[cut.first : cut.stop]
-            source = None if self.source is None else self.source.name
-            wiring = wiring_of(self.graph, nodes, self.last, cut.stop, source)
             dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-            self.around[key] = Surroundings(wiring, self.besides(cut), dying)
+            self.around[key] = Surroundings(self.besides(cut), dying)
         return self.around[key]
-
-    def facts(self, around: Surroundings, shape: Shape) -> StageFacts:
-        """What is known of stages that are alike."""
-        if not self.params.equal_stages:
-            return StageFacts()
-        layers = tuple(map(self.tokens.of, shape.layers))
-        return facts_of(around.wiring, shape.taken, self.graph.hop > 0, layers)
 
     def known_floor(self, shape: Shape) -> int:
         """Bytes that tensors are known to take at least in a stage, exactly so if it is traced."""

@@ -18,7 +18,7 @@ from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ..options import CompileOptions
 from ..places.layout import Layout
-from ..places.order import Ordered, reordered, whole_cost
+from ..places.order import Ordered, reordered
 from ..places.smallest_pool import packed, place, walked
 from . import bands
 from .costs import bytes_of_trade_off, extra_cost, trade_off
@@ -199,22 +199,7 @@ def smallest(variant: Variant, options: CompileOptions) -> Plan:
     )
     if options.choices:
         plan = replace(plan, choices=tuple(partitioner.front(least)))
-    has_gap = plan.pool_bytes > max(least, *partitioner.single)
-    if has_gap and options.params.whole_tensor_order and not options.stream_input:
-        other = plan_of_layers(partitioner.graph, options, plan.pool_bytes)
-        plan = min(plan, other or plan, key=lambda plan: plan.pool_bytes)
     return plan
-
-
-def plan_of_layers(graph: Graph, options: CompileOptions, below: int) -> Plan | None:
-    """A plan of layers one by one in the order with the fewest live bytes of whole tensors, which
-    may have a placement without a gap where the graph's own order has none. None if the orders are
-    the same. below: as smallest_pool.packed() has it."""
-    order = reordered(graph, whole_cost, options.params)
-    if order.graph.nodes == graph.nodes:
-        return None
-    layout = Layout.singles(order.graph)
-    return order.noted(place("vmcu", layout, below))
 
 
 def plan_by_trade_off(variant: Variant) -> Plan:

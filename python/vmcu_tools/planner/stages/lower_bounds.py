@@ -22,7 +22,6 @@ from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
-from .equal_stages import StageFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,37 +107,21 @@ class LowerBounds:
         first: int,
         layers: Sequence[Layer[Any]],
         taken: int,
-        facts: StageFacts,
         limit: int,
         brief: bool = False,
     ) -> int:
         """Bytes that tensors which it touches take at least in a stage of these layers, the first
         of which is node `first`; more than `limit` if that is found to be so. taken: columns of the
-        streamed input that it takes at a time; facts: of such stages; brief: how much more does not
-        matter."""
-        fresh = None
-        for number in range(len(layers) - 1):
-            if number == len(facts.alive):
-                fresh = fresh or self._alive(first, layers, taken, number)
-                facts.alive.append(next(fresh))
-            if facts.alive[number] > limit and self.is_sure(layers, number, first, facts):
-                return facts.alive[number]
-        if facts.floor is None:
-            found = 0
-            for least in self._at_the_end(first, layers, taken):
-                found = max(found, least)
-                if brief and found > limit:
-                    return found
-            facts.floor = found
-        return facts.floor
-
-    def is_sure(
-        self, layers: Sequence[Layer[Any]], number: int, first: int, facts: StageFacts
-    ) -> bool:
-        """True if a layer of a stage is sure to make all of its calls."""
-        if number not in facts.sure:
-            facts.sure[number] = self._whole(layers, number, first)
-        return facts.sure[number]
+        streamed input that it takes at a time; brief: how much more does not matter."""
+        for number, alive in enumerate(self._alive(first, layers, taken)):
+            if alive > limit and self.is_called_fully(layers, number, first):
+                return alive
+        floor = 0
+        for least in self._at_the_end(first, layers, taken):
+            floor = max(floor, least)
+            if brief and floor > limit:
+                break
+        return floor
 
     def _at_the_end(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
         """Bytes at least while the last layer of a stage works, and then while those do that no
@@ -163,10 +146,8 @@ class LowerBounds:
             if not 0 <= self.lives[name][1] < stop:
                 kept += self.tensors[name].bytes
 
-    def _alive(
-        self, first: int, layers: Sequence[Layer[Any]], taken: int, start: int
-    ) -> Iterator[int]:
-        """Bytes at least while each layer of a stage from `start` on but the last works."""
+    def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
+        """Bytes at least while each layer of a stage but the last works."""
         stop, known = first + len(layers), self.prefixes
         staying = [name for name in _read(layers) if self.lives[name][1] >= stop]
         for number, layer in enumerate(layers[:-1]):
@@ -177,12 +158,10 @@ class LowerBounds:
                 known[key] = Prefix(alive, frozenset(suffix.demands))
             prefix = known[key]
             known = prefix.behind
-            if number < start:
-                continue
             unread = (self._size(name) for name in staying if name not in prefix.reads)
             yield prefix.alive + sum(unread)
 
-    def _whole(self, layers: Sequence[Layer[Any]], number: int, first: int) -> bool:
+    def is_called_fully(self, layers: Sequence[Layer[Any]], number: int, first: int) -> bool:
         """True if a layer of a stage is sure to make all of its calls: its output is kept, or some
         other layer that does wants them all."""
         stop = first + len(layers)
