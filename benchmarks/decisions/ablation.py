@@ -14,7 +14,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
-from vmcu_tools.planner.params import DEFAULT_PARAMS, TILES, SearchParams  # noqa: E402
+from vmcu_tools.planner.params import ALL_TILES, TILES, SearchParams  # noqa: E402
 from vmcu_tools.planner.registry import DEFAULTS, make_plan  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
@@ -44,6 +44,8 @@ EXTRA_MACS = 0.2
 # After so many seconds of CPU time, a plan is given up.
 MOST_SECONDS = 120
 
+# The smallest pool whatever tiles cost.
+ANY_TILES = SearchParams(trade_off=False, tiles=ALL_TILES)
 LIMITS = "ablation-limits"
 # Techniques that count where a limit on RAM or multiply-accumulates is hard to meet.
 WITHIN = ("smaller stages for room", "search of bands", "recomputation")
@@ -97,7 +99,7 @@ def cases(models: Path, folder: str) -> dict[str, Case]:
         found[f"{len(real)} real networks"] = Case(partial(read, real))
         found[f"{len(real)} real networks, streamed"] = Case(partial(read, real), streamed)
     found[f"{len(OWN)} own networks"] = Case(partial(read, built(OWN, folder)))
-    wide = CompileOptions(extra_macs=EXTRA_MACS)
+    wide = CompileOptions(extra_macs=100 * EXTRA_MACS)
     found[f"{MODULES} modules, +{EXTRA_MACS:.0%} MACs"] = Case(
         lambda: [module.graph() for module in modules()[2 : 2 + MODULES]], wide
     )
@@ -122,11 +124,11 @@ class Figures:
     macs: int = 0
 
 
-def figures(case: Case, params: SearchParams) -> Figures:
-    """The sums of a case's graphs, found in a process of its own."""
+def figures(case: Case, off: Mapping[str, object]) -> Figures:
+    """The sums of a case's graphs without techniques, found in a process of its own."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=plan_into, args=(theirs, case, params))
+    process = context.Process(target=plan_into, args=(theirs, case, off))
     process.start()
     theirs.close()
     try:
@@ -137,7 +139,7 @@ def figures(case: Case, params: SearchParams) -> Figures:
         process.join()
 
 
-def plan_into(answer, case: Case, params: SearchParams) -> None:  # type: ignore[no-untyped-def]
+def plan_into(answer, case: Case, off: Mapping[str, object]) -> None:  # type: ignore[no-untyped-def]
     """Sends the figures of a case; dies where they take too long."""
     import resource
 
@@ -147,6 +149,7 @@ def plan_into(answer, case: Case, params: SearchParams) -> None:  # type: ignore
     start, pools, macs = time.process_time(), [], 0
     try:
         for graph in graphs:
+            params = replace(case.options.params, **off)  # type: ignore[arg-type]
             wanted = replace(case.options, params=params)
             plan = make_plan(graph, wanted, prove=False)
             pools.append(plan.pool_bytes)
@@ -171,10 +174,7 @@ def measured(models: Path) -> dict[str, dict[str, Figures]]:
     with tempfile.TemporaryDirectory() as folder:
         found = cases(models, folder)
         return {
-            off: {
-                name: figures(case, replace(DEFAULT_PARAMS, **OFF.get(off, {})))  # type: ignore[arg-type]
-                for name, case in found.items()
-            }
+            off: {name: figures(case, OFF.get(off, {})) for name, case in found.items()}
             for off in ("", *OFF)
         }
 
@@ -200,7 +200,7 @@ def limited(models: Path, folder: str) -> dict[str, Case]:
     found = {f"{CUT}, 7,887 bytes": Case(partial(read, built((CUT,), folder)), within)}
     for name, asked in (
         (IMAGENET, CompileOptions(stream_input=True, ram=47_000)),
-        (VWW, CompileOptions(stream_input=True, tile_cost=9.0, extra_macs=0.1)),
+        (VWW, CompileOptions(stream_input=True, params=ANY_TILES, extra_macs=10)),
     ):
         file = models / f"{name}.tflite"
         limit = "+10% MACs" if asked.ram is None else f"{asked.ram:,} bytes"
@@ -220,8 +220,7 @@ def within_limits(models: Path) -> Table:
         found = limited(models, folder)
         rows = []
         for off in ("", *WITHIN):
-            params = replace(DEFAULT_PARAMS, **OFF.get(off, {}))  # type: ignore[arg-type]
-            cells = (figures(case, params) for case in found.values())
+            cells = (figures(case, OFF.get(off, {})) for case in found.values())
             rows.append((f"without {off}" if off else "all techniques", *map(told, cells)))
     files = [models / f"{name}.tflite" for name in (IMAGENET, VWW)]
     behind = Behind(hashes([f for f in files if f.exists()]), kinds=dict.fromkeys(found, RAM))

@@ -37,7 +37,7 @@ from vmcu_tools.ordering.sweep import Sweep  # noqa: E402
 from vmcu_tools.ordering.tasks import usage  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
-from vmcu_tools.planner.params import SearchParams  # noqa: E402
+from vmcu_tools.planner.params import ALL_TILES, DEFAULT_PARAMS, SearchParams  # noqa: E402
 from vmcu_tools.planner.places import smallest_pool  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
@@ -51,8 +51,8 @@ from vmcu_tools.report.runs import RAM  # noqa: E402
 
 BUILD = ROOT / "benchmarks" / "models" / "build.py"
 NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
-# `--tile-cost 900`: whatever tiles save the most.
-ANY_TILES = 9.0
+# The smallest pool whatever tiles cost.
+ANY_TILES = SearchParams(trade_off=False, tiles=ALL_TILES)
 DAGS, SHORT, LONG = 40, 16, 48
 BEAM = 3
 
@@ -65,8 +65,8 @@ def networks() -> Iterator[Graph]:
             yield replace(optimize(load(Path(folder) / f"{name}.onnx")), name=name)
 
 
-def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) -> int:
-    return make_plan(graph, CompileOptions(planner=planner, tile_cost=tile_cost)).pool_bytes
+def pool(graph: Graph, planner: str = "vmcu", params: SearchParams = DEFAULT_PARAMS) -> int:
+    return make_plan(graph, CompileOptions(planner=planner, params=params)).pool_bytes
 
 
 def in_rows(graph: Graph) -> int:
@@ -82,7 +82,7 @@ def tiles() -> Table:
         (
             graph.name,
             *(f"{size:,}" for size in (pool(graph, "single"), in_rows(graph))),
-            *(f"{pool(graph, tile_cost=cost):,}" for cost in (None, ANY_TILES)),
+            *(f"{pool(graph, params=params):,}" for params in (DEFAULT_PARAMS, ANY_TILES)),
         )
         for graph in networks()
     ]

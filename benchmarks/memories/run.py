@@ -17,11 +17,11 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
 from vmcu_bench.cycles.model import bench  # noqa: E402
-from vmcu_tools.commands.values import memories  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.report.model import memories as accessed  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
+from vmcu_tools.values import memories  # noqa: E402
 
 TARGET = "qemu:m4"
 

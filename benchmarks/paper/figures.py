@@ -21,6 +21,7 @@ from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import ALL_TILES, SearchParams
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.report.runs import RAM
 
@@ -33,8 +34,8 @@ LARGEST = Pointwise(80, 16, 16)
 MOST_TIMES = 8
 
 
-# `--tile-cost 900`: whatever tiles save the most, single columns included.
-ANY_TILES = 9.0
+# The smallest pool whatever tiles cost, single columns included.
+ANY_TILES = SearchParams(trade_off=False, tiles=ALL_TILES)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]
     for module, found in figures.items():
         by_te.append(less(found.vmcu, found.tinyengine))
         by_hm.append(less(found.vmcu, found.hmcos))
-        pool = make_plan(module.graph(), CompileOptions(tile_cost=ANY_TILES)).pool_bytes
+        pool = make_plan(module.graph(), CompileOptions(params=ANY_TILES)).pool_bytes
         tiled.append(less(pool, found.tinyengine))
         others = (found.tinyengine, found.tensors, found.hmcos, module.line_bytes())
         rows.append(
@@ -173,14 +174,14 @@ def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]
         for name in ("tinyengine", "hmcos", "vmcu")
     }
     notes = (
-        f"Less than TinyEngine by {span(by_te)} %, with --tile-cost 900 by {span(tiled)} %, the "
+        f"Less than TinyEngine by {span(by_te)} %, with tiles of any cost by {span(tiled)} %, the "
         f"paper {claims[0]} %; less than HMCOS by {span(by_hm)} %, the paper {claims[1]} %.",
         f"Worst module: TinyEngine {worst['tinyengine']:,}, HMCOS {worst['hmcos']:,}, vmcu "
         f"{worst['vmcu']:,}. {claims[2]}",
     )
     title = f"Inverted bottlenecks of {network} (figure {figure})"
     sizes = ("vmcu", "TinyEngine", "TinyEngine's tensors", "HMCOS", "k rows, est.")
-    spending = ("with --tile-cost 900", "then less than TinyEngine")
+    spending = ("with tiles of any cost", "then less than TinyEngine")
     less_than = ("less than TinyEngine", "than HMCOS")
     columns = ("module", sizes[0], "extra MACs", *sizes[1:], *less_than, *spending)
     behind = Behind(hashes([TABLE_2]), kinds=dict.fromkeys((*sizes, spending[0]), RAM))
@@ -229,10 +230,10 @@ def larger(
         row = (module.name, f"{budget:,}", f"{start}", *shown)
         rows.append((*row, f"{most}", f"{spent[-1]:.2f}", extra))
     note = (
-        f"Ratios {span(ratios, 2)} by default, {span(spent, 2)} with --ram and --tile-cost 900; "
+        f"Ratios {span(ratios, 2)} by default, {span(spent, 2)} with --ram and tiles of any cost; "
         f"the paper has {claim}. The bytes allowed are TinyEngine's for the original module."
     )
-    spending = ("with --ram and --tile-cost 900", "ratio", "extra MACs")
+    spending = ("with --ram and tiles of any cost", "ratio", "extra MACs")
     columns = ("module", "bytes allowed", f"{unit}, original", "largest", "ratio", *spending)
     return Table(title, columns, tuple(rows), (note,), Behind(hashes([TABLE_2])))
 
@@ -241,7 +242,7 @@ def cheapest(graph: Graph, ram: int) -> Plan | None:
     """What fits into so many bytes with whatever tiles, and multiply-accumulates done twice as far
     as it takes; None if nothing does."""
     try:
-        return make_plan(graph, CompileOptions(ram=ram, tile_cost=ANY_TILES))
+        return make_plan(graph, CompileOptions(ram=ram, params=ANY_TILES))
     except UserError:
         return None
 

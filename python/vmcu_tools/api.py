@@ -9,57 +9,27 @@ import functools
 import html
 import io
 import json
-import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import monotonic
-from types import UnionType
-from typing import TYPE_CHECKING, Any, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Any, Concatenate, ParamSpec
 
-from .commands import build, models
-from .commands.options import hop_option, model_options
-from .commands.values import c_name
+from . import model_file
 from .emit import Emitted, emit, write
 from .errors import Problem, UserError
 from .frontends import format_of
 from .plan.plan import Plan
+from .planner.options import CompileOptions
+from .planner.options import PlanOptions as PlanOptions
 from .report import model as figures
 from .report.build import print_report
 from .report.model import ModelReport, StepReport
 from .report.page import files
 from .report.terminal import PIPE_COLUMNS, Terminal
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .values import c_name
 
 URI = "data:image/svg+xml;base64,"
-# Bytes, or text as on the command line: "64K".
-Size = int | str
-
-
-class PlanOptions(TypedDict, total=False):
-    """The options of `vmcu build`, by the same names; `vmcu build --help` explains them.
-
-    ram: bytes or text such as "64K". external_input: the model reads its input at an address
-    outside the pool. hop: rows; time: "h" or "w". state: ["IN:OUT"] or ["none"]. memory: text as on
-    the command line, or a mapping: {"dtcm": "64K", "sram": "320K"}. extra_macs, tile_cost: percent.
-    external_weights: text as on the command line. plan_seconds: seconds, from the call on.
-    """
-
-    ram: Size | None
-    stream_input: bool
-    external_input: bool
-    hop: int
-    time: str | None
-    state: Sequence[str] | None
-    memory: Mapping[str, Size] | str | None
-    extra_macs: float
-    tile_cost: float | None
-    rotate: bool
-    external_weights: str | None
-    target: str | None
-    plan_seconds: float | None
+Keywords = ParamSpec("Keywords")
 
 
 def load(
@@ -74,8 +44,34 @@ def load(
     """
     file = Path(path)
     format_of(file)
-    called = models.name_of(file) if name is None else _converted("name", c_name, name)
+    called = model_file.name_of(file) if name is None else _c_name(name)
     return Model(file, called, None if calibration is None else Path(calibration))
+
+
+def _c_name(name: str) -> str:
+    try:
+        return c_name(name)
+    except argparse.ArgumentTypeError as error:
+        raise UserError(Problem(f"name: {error}")) from None
+
+
+def _keywords_of(
+    options: Callable[Keywords, PlanOptions],
+) -> Callable[
+    [Callable[[Model, PlanOptions], ModelPlan]], Callable[Concatenate[Model, Keywords], ModelPlan]
+]:
+    """Gives a method the keywords of a dataclass, which it gets as one value."""
+
+    def decorated(
+        method: Callable[[Model, PlanOptions], ModelPlan],
+    ) -> Callable[Concatenate[Model, Keywords], ModelPlan]:
+        def called(model: Model, /, *args: Keywords.args, **named: Keywords.kwargs) -> ModelPlan:
+            return method(model, options(*args, **named))
+
+        functools.update_wrapper(called, method)
+        return called
+
+    return decorated
 
 
 @dataclass(frozen=True)
@@ -89,80 +85,22 @@ class Model:
     @functools.cached_property
     def _int8(self) -> Path:
         """The int8 file. Quantises a float model once for all plans."""
-        given = {"model": self.path, "calibration": self.calibration}
-        return models.quantised(_arguments(given))
+        return model_file.quantised(self.path, self.calibration)
 
-    def plan(self, **options: Unpack[PlanOptions]) -> ModelPlan:
-        """Plans the model and proves the plan by a replay.
+    @_keywords_of(PlanOptions)
+    def plan(self, options: PlanOptions) -> ModelPlan:
+        """Plans the model and proves the plan by a replay. Keywords: the fields of PlanOptions.
 
         Raises UserError if the model has an unsupported operator, if the pool does not fit, or if
         options cannot be combined; TypeError for an unknown option or a value of another type.
         """
-        begun = monotonic()
-        kinds = get_type_hints(PlanOptions)
-        for option, value in options.items():
-            if option not in kinds:
-                raise TypeError(f"plan() got an unexpected keyword argument '{option}'")
-            if not _is(value, kinds[option]):
-                kind = PlanOptions.__annotations__[option].__forward_arg__
-                raise TypeError(f"plan(): {option} is {value!r}, not of type {kind}")
-        given: dict[str, object] = {"model": self.path, "calibration": self.calibration, **options}
-        memory = options.get("memory")
-        if isinstance(memory, Mapping):
-            given["memory"] = ",".join(f"{one}={size}" for one, size in memory.items())
-        if (state := options.get("state")) is not None:
-            # As the parser has it.
-            given["state"] = list(state)
-        for count in ("hop", "extra_macs"):
-            given[count] = given.get(count) or None
-        asked = _arguments(given)
-        int8 = argparse.Namespace(**{**vars(asked), "model": self._int8, "calibration": None})
-        plan = models.planned(int8, begun, choices=True)
-        emitted = emit(plan, self.name, build.command_line(asked, self.name))
+        asked = model_file.checked(self.path, CompileOptions(**vars(options), choices=True))
+        words = [*asked.words()]
+        if self.calibration is not None:
+            words += ["--calibration", model_file.relative(self.calibration, self.path)]
+        plan = model_file.planned(self._int8, asked)
+        emitted = emit(plan, self.name, model_file.command_line(self.path, self.name, words))
         return ModelPlan(self.name, plan, emitted)
-
-
-def _arguments(given: Mapping[str, object]) -> argparse.Namespace:
-    """The parsed arguments of the equivalent `vmcu build` call."""
-    parser = argparse.ArgumentParser(parents=[model_options()], add_help=False)
-    hop_option(parser)
-    asked = parser.parse_args(["model"])
-    asked.model = given["model"]
-    known = {action.dest: action for action in parser._actions}
-    for option, value in given.items():
-        action = known[option]
-        if value is None or option == "model":
-            continue
-        if action.choices is not None and value not in action.choices:
-            choices = ", ".join(action.choices)
-            reason = f"{option}: there is no '{value}'"
-            raise UserError(Problem(reason, f"choose one of: {choices}"))
-        if callable(action.type) and not isinstance(value, Path):
-            value = _converted(option, action.type, value)
-        setattr(asked, option, value)
-    return asked
-
-
-def _is(value: object, kind: Any) -> bool:
-    """Whether a value is of a type of PlanOptions. A bool is no number, a text no sequence."""
-    origin, parts = get_origin(kind) or kind, get_args(kind)
-    if origin in (Union, UnionType):
-        return any(_is(value, part) for part in parts)
-    if isinstance(value, bool) or kind is bool:
-        return kind is bool and isinstance(value, bool)
-    if not isinstance(value, {int: numbers.Integral, float: numbers.Real}.get(kind, origin)):
-        return False
-    if isinstance(value, Mapping):
-        return all(_is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items())
-    return not parts or (not isinstance(value, str) and all(_is(one, parts[0]) for one in value))
-
-
-def _converted(option: str, convert: Any, value: object) -> Any:
-    """Converts a value as the command line does. Raises UserError for an invalid value."""
-    try:
-        return convert(str(value))
-    except (argparse.ArgumentTypeError, ValueError) as error:
-        raise UserError(Problem(f"{option}: {error}")) from None
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -194,10 +193,8 @@ def _complain(*problems: Problem) -> None:
         print(f"error: {problem}", file=sys.stderr)
 
 
-def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None = None) -> int:
-    """Runs one command; returns its exit code. Problems go to stderr, one message. begun: when the
-    command began, of time.monotonic(), now if None."""
-    begun = time.monotonic() if begun is None else begun
+def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
+    """Runs one command; returns its exit code. Problems go to stderr, one message."""
     try:
         words, notes = old_spellings.rewritten(sys.argv[1:] if argv is None else argv)
         named = {name_of(command): command for group in GROUPS.values() for command in group}
@@ -207,7 +204,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
             reason = f"the command '{only}' is in the package {package}, which is not installed"
             _complain(Problem(reason, "pip install vmcu-tools"))
             return EXIT_PROBLEM
-        args = parser(prog, only).parse_args(words, argparse.Namespace(begun=begun))
+        args = parser(prog, only).parse_args(words)
     except SystemExit as stop:
         return int(stop.code or 0)
     if not args.quiet:

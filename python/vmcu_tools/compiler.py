@@ -33,12 +33,9 @@ from .planner.rotate import rotate
 from .training import Training
 
 
-def compile_model(
-    path: Path, options: CompileOptions = DEFAULTS, begun: float | None = None
-) -> Plan:
+def compile_model(path: Path, options: CompileOptions = DEFAULTS) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
-    begun: when options.plan_seconds began, of time.monotonic(); None: now.
     Raises UserError for anything the user has to change: the file, an op, the limit, options.
     """
     check_exclusions(options.given(), path)
@@ -50,16 +47,14 @@ def compile_model(
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
     if options.external_weights is None:
-        return _planned(graph, options, begun)
+        return _planned(graph, options)
     if options.container:
         reason = "a container has its weights in the same file"
         raise UserError(Problem(reason, "leave out --external-weights", str(path)))
-    return _read_ahead(graph, options, options.external_weights, begun)
+    return _read_ahead(graph, options, options.external_weights)
 
 
-def _read_ahead(
-    graph: Graph, options: CompileOptions, store: WeightStore, begun: float | None
-) -> Plan:
+def _read_ahead(graph: Graph, options: CompileOptions, store: WeightStore) -> Plan:
     """The plan of a graph whose constants are in a file; its buffer counts in options.ram."""
     limit = stage_limit(graph, store)
     whole = graph
@@ -72,7 +67,7 @@ def _read_ahead(
         notes += [f"Split layers by output channels for the weights buffer: {more:,} more layers."]
 
     def planned(ram: int | None) -> Plan:
-        plan = _planned(graph, replace(options, params=params, ram=ram), begun)
+        plan = _planned(graph, replace(options, params=params, ram=ram))
         return with_reads(replace(plan, notes=(*plan.notes, *notes)), store)
 
     plan = planned(options.ram)
@@ -92,9 +87,9 @@ def _read_ahead(
     raise UserError(Problem(reason, hint, graph.origin))
 
 
-def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan:
+def _planned(graph: Graph, options: CompileOptions) -> Plan:
     """The plan of a graph, with a pool that rotates if that is asked for."""
-    plan = make_plan(graph, options, prove=False, begun=begun)
+    plan = make_plan(graph, options, prove=False)
     if not options.rotate:
         return plan
     found = rotate(plan)
@@ -104,7 +99,7 @@ def _planned(graph: Graph, options: CompileOptions, begun: float | None) -> Plan
     less = replace(options, ram=max(ram - (found.ram_bytes - found.pool_bytes), 1))
     # If there is no such plan, rotate() says by how much this one is too large.
     with contextlib.suppress(UserError):
-        plan = make_plan(graph, less, prove=False, begun=begun)
+        plan = make_plan(graph, less, prove=False)
     return rotate(plan, ram)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import warnings
 from types import FrameType
 
@@ -29,7 +28,6 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
     becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
-    begun = time.monotonic()
     if not sys.warnoptions:
         # Those of libraries are for who calls them.
         warnings.simplefilter("ignore")
@@ -49,7 +47,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
 
             argcomplete.autocomplete(cli.parser())
         with collector.seldom():
-            code = cli.main(argv, prog, begun)
+            code = cli.main(argv, prog)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+# How alike a word and a suggestion are at least, of difflib.
+LIKENESS = 0.6
 # Files that a command made on its way, by path, and those of the user that they were made of.
 _MADE: dict[str, str] = {}
 
@@ -77,3 +81,15 @@ def _told(problem: Problem) -> Problem:
 
 class PlanError(Exception):
     """The proof rejects a plan. This is a defect of a planner, not of the user's model."""
+
+
+def alike(word: str, known: Iterable[str]) -> str:
+    """Those of `known` that `word` may stand for: 'a', 'b' or 'c'. Empty where none does."""
+    found = [f"'{one}'" for one in difflib.get_close_matches(word, sorted(known), 3, LIKENESS)]
+    return " or ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+
+
+def suggestion(word: str, known: Iterable[str], listed: str) -> str:
+    """What an error says behind an unknown word; `listed`: the command that lists those known."""
+    near = alike(word, known)
+    return f". hint: did you mean {near}?" if near else f". hint: `{listed}` lists them"

@@ -44,6 +44,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import ALL_TILES, DEFAULT_PARAMS, SearchParams
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.planner.rotate import rotate
 
@@ -81,7 +82,7 @@ class Way:
 
     planner: str
     stream_input: bool = False
-    tile_cost: float | None = None
+    any_tiles: bool = False
     extra_macs: float = 0.0
     rotated: bool = False
     divided: bool = False
@@ -89,7 +90,9 @@ class Way:
     def plan(self, graph: Graph) -> Plan:
         options = CompileOptions(
             stream_input=self.stream_input,
-            tile_cost=self.tile_cost,
+            params=SearchParams(trade_off=False, tiles=ALL_TILES)
+            if self.any_tiles
+            else DEFAULT_PARAMS,
             extra_macs=self.extra_macs,
         )
         given = passes.optimize(graph)
@@ -110,10 +113,10 @@ def some_ways(rng: np.random.Generator, inputs: int) -> list[Way]:
             ways.append(Way(list(PLANNERS)[int(rng.integers(len(PLANNERS)))], rotated=rotated))
             continue
         streamed = inputs == 1 and bool(rng.random() < 0.5)
-        tile_cost = (None, 0.0, 0.3, 100.0)[int(rng.integers(4))]
-        extra = (0.0, 0.0, 0.5, 10.0)[int(rng.integers(4))]
+        any_tiles = bool(rng.integers(4) > 1)
+        extra = (0.0, 0.0, 50.0, 1000.0)[int(rng.integers(4))]
         divided = not rotated and bool(rng.random() < 0.4)
-        ways.append(Way("vmcu", streamed, tile_cost, extra, rotated, divided))
+        ways.append(Way("vmcu", streamed, any_tiles, extra, rotated, divided))
     return ways
 
 

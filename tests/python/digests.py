@@ -32,7 +32,7 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
-USUAL = CompileOptions()
+USUAL = CompileOptions(state=())
 KINDS = ("conv2d", "depthwise", "int4", "add", "concat", "matmul")
 
 
@@ -41,11 +41,11 @@ def files() -> Iterator[tuple[Path, CompileOptions]]:
     samples = sorted(ROOT.glob("samples/*/*.onnx"))
     yield from ((file, USUAL) for file in [*samples, *sorted(SHARED.glob("*.tflite"))])
     digits, keyword = ROOT / "samples/digits/digits.onnx", ROOT / "samples/keyword/keyword.onnx"
-    yield from ((digits, CompileOptions(target=target)) for target in TARGETS)
-    yield keyword, CompileOptions(hop=1)
-    yield SHARED / "mlperf-tiny-kws.tflite", CompileOptions(hop=1)
-    yield SHARED / "mlperf-tiny-kws.tflite", CompileOptions(target="helium", stream_input="rows")
-    yield digits, CompileOptions(rotate=True)
+    yield from ((digits, replace(USUAL, target=target)) for target in TARGETS)
+    yield keyword, replace(USUAL, hop=1)
+    yield SHARED / "mlperf-tiny-kws.tflite", replace(USUAL, hop=1)
+    yield SHARED / "mlperf-tiny-kws.tflite", replace(USUAL, target="helium", stream_input=True)
+    yield digits, replace(USUAL, rotate=True)
 
 
 def drawn_files(folder: Path) -> Iterator[tuple[Path, CompileOptions]]:

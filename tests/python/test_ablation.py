@@ -45,8 +45,8 @@ def cell(table: str, technique: str, case: str) -> str:
 )
 def test_cells_of_the_page_are_computed_again(technique: str, case: str, tmp_path: Path) -> None:
     found = ablation.cases(Path("nowhere"), str(tmp_path))[case]
-    usual = ablation.figures(found, DEFAULT_PARAMS)
-    without = ablation.figures(found, replace(DEFAULT_PARAMS, **ablation.OFF[technique]))
+    usual = ablation.figures(found, {})
+    without = ablation.figures(found, ablation.OFF[technique])
     assert ablation.change(without, usual) == cell("planner/ablation", technique, case)
 
 
@@ -54,8 +54,7 @@ def test_cells_of_the_page_are_computed_again(technique: str, case: str, tmp_pat
 def test_a_limit_is_met_as_on_the_page(technique: str, tmp_path: Path) -> None:
     present(SHARED / f"{ablation.VWW}.tflite")
     case, found = list(ablation.limited(SHARED, str(tmp_path)).items())[-1]
-    params = replace(DEFAULT_PARAMS, **ablation.OFF.get(technique, {}))
-    figures = ablation.figures(found, params)
+    figures = ablation.figures(found, ablation.OFF.get(technique, {}))
     assert ablation.told(figures) == cell("fusion/ablation-limits", technique, case)
 
 

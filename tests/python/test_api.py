@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,13 @@ from vmcu_tools import cli
 from vmcu_tools.api import PlanOptions
 from vmcu_tools.commands import build
 from vmcu_tools.peaks import _known
+from vmcu_tools.plan.pools import Region
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
 TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
 PAGE = ROOT / "doc" / "python.md"
+SEVERAL = r"Mapping\[str, int \| str\] \| tuple\[Region, \.\.\.\] \| str \| None"
 # Asked for by a keyword, and by words of the command line.
 ASKED = [
     ({}, ()),
@@ -38,11 +41,15 @@ ASKED = [
     ({"stream_input": True}, ("--stream-input",)),
     ({"external_input": True}, ("--external-input",)),
     ({"rotate": True}, ("--rotate",)),
-    ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
+    ({"extra_macs": 8, "effort": "quick"}, ("--extra-macs", "8", "--effort", "quick")),
+    (
+        {"extra_macs": np.float64(0.5), "ram": np.int64(4096)},
+        ("--extra-macs", "0.5", "--ram", "4K"),
+    ),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
     ({"hop": 1}, ("--hop", "1")),
     ({"hop": 1, "time": "w"}, ("--hop", "1", "--time", "w")),
-    ({"state": ["none"], "plan_seconds": 60}, ("--state", "none", "--plan-seconds", "60")),
+    ({"state": ["none"]}, ("--state", "none")),
     ({"state": ("none",)}, ("--state", "none")),
 ]
 
@@ -72,7 +79,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
     others |= {"product", "model_version", "all", "board", "flash_bus", "least_hidden", "report"}
     options = {action.dest for action in parser._actions} - others
-    keywords = set(PlanOptions.__annotations__)
+    keywords = {field.name for field in fields(PlanOptions)}
     assert keywords == options
     page = PAGE.read_text()
     assert [k for k in keywords if f"| `{k}` | `--" not in page] == []
@@ -83,20 +90,52 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     [
         ({"stream_input": "no"}, "bool"),
         ({"rotate": 1}, "bool"),
-        ({"ram": 1.5}, r"Size \| None"),
-        ({"ram": True}, r"Size \| None"),
+        ({"ram": 1.5}, r"int \| str \| None"),
+        ({"ram": True}, r"int \| str \| None"),
+        ({"ram": b"64K"}, r"int \| str \| None"),
+        ({"ram": [4096]}, r"int \| str \| None"),
+        ({"hop": "1"}, "int"),
+        ({"hop": None}, "int"),
+        ({"time": 1}, r"str \| None"),
+        ({"effort": None}, "str"),
+        ({"effort": 1}, "str"),
+        ({"target": Path("dsp")}, r"str \| None"),
+        ({"extra_macs": False}, "float"),
+        ({"external_input": None}, "bool"),
+        ({"external_weights": 8e6}, r"WeightStore \| str \| None"),
+        ({"state": {"a": "b"}}, r"Sequence\[str\] \| None"),
+        ({"memory": ["fast=2K"]}, SEVERAL),
+        ({"memory": ("fast=2K",)}, SEVERAL),
         ({"hop": 1.0}, "int"),
         ({"extra_macs": "3"}, "float"),
         ({"state": "a:b"}, r"Sequence\[str\] \| None"),
         ({"state": [1]}, r"Sequence\[str\] \| None"),
-        ({"memory": {"fast": 1.5}}, r"Mapping\[str, Size\] \| str \| None"),
-        ({"memory": {1: 64}}, r"Mapping\[str, Size\] \| str \| None"),
+        ({"memory": {"fast": 1.5}}, SEVERAL),
+        ({"memory": {1: 64}}, SEVERAL),
     ],
 )
 def test_values_of_other_types(keywords: dict, kind: str) -> None:
     (value,) = keywords.values()
     with pytest.raises(TypeError, match=rf"is {re.escape(repr(value))}, not of type {kind}$"):
         vmcu.load(DIGITS).plan(**keywords)
+
+
+def test_unknown_keywords() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tile_cost'"):
+        vmcu.load(DIGITS).plan(tile_cost=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="positional"):
+        vmcu.load(DIGITS).plan("64K")  # type: ignore[call-arg]
+
+
+def test_options_convert_once_and_stay() -> None:
+    options = PlanOptions(ram="64K", memory={"fast": "2K"}, state=["a:b"], external_weights="8MB/s")
+    assert (options.ram, options.state) == (65536, ("a:b",))
+    assert options.memory == (Region("fast", 2048, 0.0),)
+    assert replace(options) == options and hash(replace(options)) == hash(options)
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert options.given() == {"ram", "memory", "state", "external_weights"}
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'ram'"):
+        options.ram = 1
 
 
 def test_figures() -> None:
@@ -153,6 +192,13 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
         ({"memory": "a=1K", "ram": 1000}, "--memory cannot be combined with --ram"),
         ({"stream_input": True, "external_input": True}, "cannot be combined with --stream-input"),
         ({"hop": 1, "time": "x"}, "time: there is no 'x'"),
+        (
+            {"effort": "most"},
+            "effort: there is no 'most'. hint: choose one of: quick, normal, long",
+        ),
+        ({"external_weights": "fast"}, "external_weights: 'fast' is no memory for weights"),
+        ({"memory": {}}, "memory: '' is not a memory"),
+        ({"extra_macs": float("nan")}, "extra_macs: 'nan' is not a percentage"),
         ({"hop": 1, "rotate": True}, "--hop cannot be combined with --rotate"),
     ],
 )

@@ -127,7 +127,7 @@ OPTIONS = [
     ("vmcu build model.onnx --ram 1e3", USAGE, "is not a size"),
     ("vmcu build model.onnx --ram 99999999999999999999", DONE, ""),
     ("vmcu build model.onnx --ram ٣K", (DONE, PROBLEM, USAGE), ""),
-    ("vmcu build model.onnx --plan-seconds nan", USAGE, "nan"),
+    ("vmcu build model.onnx --effort nan", USAGE, "not one of quick, normal, long"),
     ("vmcu build model.onnx --extra-macs inf", USAGE, "inf"),
     ("vmcu build model.onnx --hop 99999", PROBLEM, ""),
     ("vmcu verify model.onnx --on qemu:z80", PROBLEM, "qemu:z80"),

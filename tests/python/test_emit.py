@@ -58,7 +58,7 @@ def test_text_holds_no_path() -> None:
     "options",
     [
         [],
-        ["--stream-input", "--rotate", "--tile-cost", "7.1%"],
+        ["--stream-input", "--rotate", "--effort", "quick"],
         ["--ram", "4K", "--extra-macs", "10", "--name", "other"],
         ["--input-layout", "nhwc"],
     ],

@@ -19,11 +19,9 @@ PAIRS = [(one.option, other) for one in EXCLUSIONS for other in one.reasons]
 # A value of each option that is not its default, in Python and as words of the command line.
 VALUES = {
     "ram": (4096, ["4K"]),
-    "plan_seconds": (5.0, ["5"]),
     "stream_input": (True, []),
     "external_input": (True, []),
-    "tile_cost": (0.1, ["10"]),
-    "extra_macs": (0.1, ["10"]),
+    "extra_macs": (10.0, ["10"]),
     "rotate": (True, []),
     "memory": ((Region("a", 1024, 0.0), Region("b", 4096, 1.0)), ["a=1K,b=4K"]),
     "hop": (1, ["1"]),
@@ -64,5 +62,5 @@ def test_each_name_is_an_option() -> None:
 
 def test_options_that_go_together() -> None:
     check_exclusions({"ram", "stream_input", "extra_macs", "rotate"}, TINY)
-    check_exclusions({"hop", "ram", "plan_seconds", "state"}, TINY)
+    check_exclusions({"hop", "ram", "effort", "state"}, TINY)
     assert CompileOptions().given() == set()

@@ -32,7 +32,7 @@ from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.params import TILES
+from vmcu_tools.planner.params import ALL_TILES, TILES, SearchParams
 from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout, Memory
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
@@ -392,7 +392,7 @@ def test_bands_mean_the_same(seed: int) -> None:
 def test_bands_spare_ram_for_work_done_twice() -> None:
     graph = bottleneck()
     usual = make_plan(graph)
-    plan = make_plan(graph, CompileOptions(extra_macs=0.5))
+    plan = make_plan(graph, CompileOptions(extra_macs=50))
     assert usual.macs_extra == 0 and usual.original is None
     assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.original
     assert 0 < plan.macs_extra == bands.macs(plan.graph) - bands.macs(graph)
@@ -408,7 +408,7 @@ def test_bands_spare_ram_for_work_done_twice() -> None:
 @pytest.mark.slow
 def test_ram_takes_bands_where_nothing_else_fits() -> None:
     graph = bottleneck()
-    usual = make_plan(graph, CompileOptions(tile_cost=1.0))
+    usual = make_plan(graph, CompileOptions(params=SearchParams(trade_off=False)))
     assert make_plan(graph, CompileOptions(ram=usual.pool_bytes)).macs_extra == 0
     tight = make_plan(graph, CompileOptions(ram=usual.pool_bytes - 200))
     assert tight.macs_extra > 0 and tight.pool_bytes <= usual.pool_bytes - 200
@@ -417,14 +417,16 @@ def test_ram_takes_bands_where_nothing_else_fits() -> None:
         make_plan(graph, CompileOptions(ram=1000))
 
 
-def test_tiles_cost_no_more_than_allowed() -> None:
+def test_tiles_are_part_of_the_trade_off() -> None:
     graph = Network(5).made
-    free = make_plan(graph, CompileOptions(tile_cost=0.0))
+    free = make_plan(graph, CompileOptions(params=SearchParams(tiles=(None,))))
     for step in free.steps:
         layer = step.bind(graph)
         assert layer.columns == layer.width
     default = make_plan(graph)
-    any_price = make_plan(graph, CompileOptions(tile_cost=9.0))
+    any_price = make_plan(
+        graph, CompileOptions(params=SearchParams(trade_off=False, tiles=ALL_TILES))
+    )
     assert any_price.pool_bytes <= default.pool_bytes <= free.pool_bytes
     expect_every_tensor(any_price)
 

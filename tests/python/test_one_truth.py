@@ -16,7 +16,7 @@ DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.on
 CASES = [
     ("digits", "a", {}, []),
     ("digits", "n" * 61, {"stream_input": True}, ["--stream-input"]),
-    ("digits", "some_name", {"tile_cost": 5}, ["--tile-cost", "5"]),
+    ("digits", "some_name", {"effort": "quick"}, ["--effort", "quick"]),
     ("digits", "b", {"extra_macs": 5}, ["--extra-macs", "5"]),
     ("ds-cnn", "net_2", {"external_input": True}, ["--external-input"]),
     pytest.param(

@@ -30,6 +30,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.machine.times import FOREVER
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import ALL_TILES, SearchParams
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report import model
 from vmcu_tools.report.page import html, picture, plot, svg
@@ -45,7 +46,7 @@ MCUNET = MODELS / "mcunet-imagenet-320kb.tflite"
 WAYS = {
     "by default": CompileOptions(),
     "streamed": CompileOptions(stream_input=True),
-    "in tiles": CompileOptions(tile_cost=9.0),
+    "in tiles": CompileOptions(params=SearchParams(trade_off=False, tiles=ALL_TILES)),
 }
 
 
@@ -107,7 +108,9 @@ def test_what_is_needed_is_what_a_replay_needs(network: Path, way: str) -> None:
 
 @pytest.mark.parametrize("seed", seeds(6, 2))
 def test_what_is_needed_of_random_networks(seed: int) -> None:
-    plan = make_plan(wide(seed), CompileOptions(tile_cost=9.0))
+    plan = make_plan(
+        wide(seed), CompileOptions(params=SearchParams(trade_off=False, tiles=ALL_TILES))
+    )
     found = lives_of(plan)
     least = needed_by_replay(plan)
     assert max(least) <= replace(found, boxes=()).ledger.needed.max()

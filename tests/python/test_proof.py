@@ -19,6 +19,7 @@ from vmcu_tools.machine import decoded
 from vmcu_tools.plan.plan import Plan, pool_scratch
 from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import ALL_TILES, DEFAULT_PARAMS, SearchParams
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
 
@@ -33,6 +34,10 @@ ONE_POOL = 24
 RUN = 12
 
 
+# The smallest pool, whatever tiles cost.
+ANY_TILES = SearchParams(trade_off=False, tiles=ALL_TILES)
+
+
 @functools.cache
 def plan(number: int) -> Plan:
     """Plans of every kind: layers one by one, stages, inputs streamed or elsewhere, tiles, pools
@@ -42,13 +47,13 @@ def plan(number: int) -> Plan:
         graph = wide(seed) if number % 5 == 4 else AnyNetwork(seed, layers=7).made
         streamed = number % 3 == 1 and len(graph.inputs) == 1
         elsewhere = number % 6 == 0 and len(graph.inputs) == 1
-        tile_cost = 900.0 if number % 4 == 2 else None
+        params = ANY_TILES if number % 4 == 2 else DEFAULT_PARAMS
         try:
             options = CompileOptions(
                 ram=None,
                 stream_input=streamed,
                 external_input=elsewhere,
-                tile_cost=tile_cost,
+                params=params,
             )
             found = make_plan(graph, options)
             if number >= ONE_POOL:

@@ -36,9 +36,10 @@ ROOMS = (
         "quant",
     ),
     *("graph", "boards", "kernels", "ops", "frontends", "passes"),
-    *("plan", "ordering", "machine"),
+    *("plan", "ordering", "machine", "values"),
     *(
         "planner.params",
+        "planner.keyword",
         "planner.options",
         "planner.places",
         "planner.stages",
@@ -46,7 +47,6 @@ ROOMS = (
     ),
     *(
         "planner.single",
-        "planner.anytime",
         "planner.registry",
         "planner.rotate",
         "planner.read_ahead",
@@ -58,8 +58,8 @@ ROOMS = (
         for name in ("image", "cores", "runners", "oracle", "verify", "cycles", "fit")
     ),
     *(f"vmcu_lab.{name}" for name in ("placement", "offline", "planners", "wear")),
-    *("quantize", "audio", "report", "vmcu_bench.report", "vmcu_lab.report", "commands"),
-    *("vmcu_lab.commands", "vmcu_bench.commands", "api", "cli", "entry", "__main__"),
+    *("quantize", "audio", "report", "vmcu_bench.report", "vmcu_lab.report", "model_file", "api"),
+    *("commands", "vmcu_lab.commands", "vmcu_bench.commands", "cli", "entry", "__main__"),
     "vmcu_kernelgen",
 )
 # Other people's graphs and buffers are placed without any of the rest.

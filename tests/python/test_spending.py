@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import ALL_TILES, SearchParams
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import variants
 from vmcu_tools.planner.stages.band_search import Bands
@@ -25,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "pap
 from bottlenecks import Module
 
 MOST_ASKED = 40
+# The smallest pool, whatever tiles cost.
+ANY_TILES = SearchParams(trade_off=False, tiles=ALL_TILES)
 
 
 @dataclass
@@ -119,6 +122,6 @@ def test_more_extra_macs_never_take_more_bytes() -> None:
     graph = Module("S3", "vww", 10, 24, 144, 16, 3, (1, 1, 1), False).graph()
     pools = []
     for percent in (0, 10, 20, 50):
-        options = CompileOptions(tile_cost=9.0, extra_macs=percent / 100)
+        options = CompileOptions(params=ANY_TILES, extra_macs=percent)
         pools.append(make_plan(graph, options).pool_bytes)
     assert pools == sorted(pools, reverse=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from vmcu_tools.commands.limits import board_of, known_board
 from vmcu_tools.commands.options import (
-    OF_MACHINE,
     RUNNABLE,
     Subparsers,
     calibration_options,
@@ -23,10 +22,10 @@ from vmcu_tools.commands.options import (
     serial_flash_option,
 )
 from vmcu_tools.commands.parser import MACHINE, OUTPUT, WEAR, titled
-from vmcu_tools.commands.values import COUNTED_ON, count, is_container, machine
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.paths import optional
+from vmcu_tools.values import COUNTED_ON, count, is_container, machine
 
 if TYPE_CHECKING:
     from vmcu_tools.boards.flash import Flash
@@ -51,7 +50,7 @@ EXAMPLES = (
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     bench = commands.add_parser(
         "bench",
-        parents=[planner_options(OF_MACHINE)],
+        parents=[planner_options()],
         help="count instructions, cycles and memory writes",
         description="Runs the model on an emulated core and counts instructions, loads and stores "
         "layer by layer; cycles and milliseconds come from a model of the core (`vmcu help "

@@ -18,9 +18,9 @@ from vmcu_tools.commands.options import (
     refuse_with,
 )
 from vmcu_tools.commands.parser import LIMITS, titled
-from vmcu_tools.commands.values import byte_count
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
+from vmcu_tools.values import byte_count
 
 if TYPE_CHECKING:
     from ..fit.figures import Footprint, Limits

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vmcu_tools.commands.options import (
-    OF_MACHINE,
     RUNNABLE,
     Subparsers,
     hop_option,
@@ -19,9 +18,9 @@ from vmcu_tools.commands.options import (
     target_options,
 )
 from vmcu_tools.commands.parser import MODEL, OUTPUT, titled
-from vmcu_tools.commands.values import is_container
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
+from vmcu_tools.values import is_container
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +41,7 @@ EXAMPLES = (
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
-        parents=[model_options(RUNNABLE, OF_MACHINE)],
+        parents=[model_options(RUNNABLE)],
         help="run a model on your inputs",
         description="Prints the outputs, or writes them. A container is loaded as firmware loads "
         "it.",

@@ -7,7 +7,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from vmcu_tools.commands.options import (
-    OF_MACHINE,
     RUNNABLE,
     Subparsers,
     hop_option,
@@ -15,9 +14,9 @@ from vmcu_tools.commands.options import (
     target_options,
 )
 from vmcu_tools.commands.parser import titled
-from vmcu_tools.commands.values import count, is_container
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
+from vmcu_tools.values import count, is_container
 
 if TYPE_CHECKING:
     from vmcu_tools.plan.plan import Plan
@@ -33,7 +32,7 @@ EXAMPLES = (
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify",
-        parents=[model_options(RUNNABLE, OF_MACHINE)],
+        parents=[model_options(RUNNABLE)],
         help="compare a model with TFLite Micro or ONNX Runtime",
         description="Runs random and patterned inputs and compares each tensor with the file's own "
         "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "

@@ -18,9 +18,9 @@ from vmcu_tools.commands.options import (
 )
 from vmcu_tools.commands.parser import OUTPUT, titled
 from vmcu_tools.commands.sheets import REPORT, WHAT
-from vmcu_tools.commands.values import is_container
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
+from vmcu_tools.values import is_container
 
 EXAMPLES = (
     ("model.onnx", "beside other tools' planners"),

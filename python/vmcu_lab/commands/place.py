@@ -8,9 +8,9 @@ from pathlib import Path
 
 from vmcu_tools.commands.options import Subparsers, json_option, refuse_with
 from vmcu_tools.commands.parser import LIMITS, OUTPUT, titled
-from vmcu_tools.commands.values import banks, byte_count, real
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_INTERRUPTED
+from vmcu_tools.values import banks, byte_count, real
 
 EXAMPLES = (
     ("PROBLEM.csv", "buffers with lifetimes, at offsets"),

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vmcu_tools.commands.parser import WEAR, titled
-from vmcu_tools.commands.values import POSITIVE, count, real
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
+from vmcu_tools.values import POSITIVE, count, real
 
 if TYPE_CHECKING:
     from ..wear.pictures import Strips

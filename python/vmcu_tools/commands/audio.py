@@ -10,9 +10,9 @@ from typing import Any
 
 from ..audio.settings import Settings
 from ..exits import EXIT_DONE
+from ..values import c_name, finite
 from .options import Subparsers
 from .parser import OUTPUT, titled
-from .values import c_name, finite
 
 HELP = {
     "sample_rate": ("HZ", "samples per second"),

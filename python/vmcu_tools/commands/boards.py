@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Problem, UserError
+from ..errors import Problem, UserError, alike
 from ..exits import EXIT_DONE
 from .options import Subparsers, json_option
-from .parser import alike
 
 if TYPE_CHECKING:
     from ..boards.table import Board

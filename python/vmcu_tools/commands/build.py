@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import spelled
+from ..values import percentage
 from .limits import board_of, known_board
 from .options import (
     Subparsers,
@@ -27,7 +27,6 @@ from .options import (
     serial_flash_option,
 )
 from .parser import MACHINE, OUTPUT, PLAN, titled
-from .values import percentage
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -115,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         return show_front(args)
     from ..boards.table import CORE_FACTORS
     from ..emit import emit, write
-    from ..planner.anytime import INTERRUPTED
+    from ..planner.registry import INTERRUPTED
     from ..report import model
     from ..report.build import print_brief, print_report
     from ..report.cycles import cycle_seconds
@@ -207,13 +206,16 @@ def check_options(args: argparse.Namespace) -> None:
 
 def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:
     """Commands that a user is likely to run next, each with what it does."""
+    from .. import model_file
     from ..frontends import runtime_of
 
     options = chosen_options(args)
-    verify = shlex.join(["vmcu", "verify", _no_option(args.model), *options])
+    verify = shlex.join(["vmcu", "verify", model_file.as_argument(args.model), *options])
     steps = [(verify, f"compare each tensor with {runtime_of(args.model)}")]
     if not written:
-        build = shlex.join(["vmcu", "build", _no_option(args.model), *options, "-o", "out"])
+        build = shlex.join(
+            ["vmcu", "build", model_file.as_argument(args.model), *options, "-o", "out"]
+        )
         steps.append((build, "write the C files into the folder out"))
     elif args.format == "c" and not options:
         new = shlex.join(["west", "vmcu", "new", "app", "--model", str(args.model)])
@@ -223,33 +225,27 @@ def next_steps(args: argparse.Namespace, written: Sequence[Path]) -> list[str]:
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:
-    """What makes the same tables again, in the folder that the model is in: paths are from there,
-    so that they do not depend on where that is."""
-    words = ["vmcu", "build", _no_option(Path(args.model.name)), "--name", name]
-    return shlex.join([*words, *chosen_options(args, args.model.parent)])
+    """The command that makes the same tables again, in the folder that the model is in."""
+    from .. import model_file
+
+    return model_file.command_line(args.model, name, chosen_options(args, args.model))
 
 
-def _no_option(path: Path) -> str:
-    """A path that the parser takes as one, whatever it begins with."""
-    return f"./{path}" if str(path).startswith("-") else str(path)
-
-
-def chosen_options(args: argparse.Namespace, folder: Path | None = None) -> list[str]:
+def chosen_options(args: argparse.Namespace, model: Path | None = None) -> list[str]:
     """The options of the model and its plan that have another value than the default; paths are
-    relative to the folder, if there is one."""
-    words: list[str] = []
+    relative to the folder of `model`, if there is one."""
+    from .. import model_file
+    from .models import options_of
+
+    words = [*options_of(args).words()]
     usual = vars(model_options().parse_args(["model"]))
-    defaults = {"hop": 0, "state": None, "time": None, **usual}
-    for option, default in defaults.items():
+    for option in ("input_layout", "calibration", "calibration_method", "per_tensor"):
         value = getattr(args, option)
-        if option == "model" or value == default:
-            continue
-        if isinstance(value, list):
-            words += [word for one in value for word in (spelled(option), one)]
+        if value == usual[option]:
             continue
         words.append(spelled(option))
-        if isinstance(value, Path) and folder is not None:
-            words.append(Path(os.path.relpath(value, folder)).as_posix())
+        if isinstance(value, Path) and model is not None:
+            words.append(model_file.relative(value, model))
         elif value is not True:
             words.append(str(value))
     return words
@@ -267,7 +263,9 @@ def show_front(args: argparse.Namespace) -> int:
 
     check_options(args)
     graph = replace(optimize(load(quantised(args))), target=named(args.target).name)
-    choices = fusion.front(graph, options_of(args))
+    options = options_of(args)
+    options = replace(options, params=options.params.at(options.effort))
+    choices = fusion.front(graph, options)
     print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)
     return EXIT_DONE

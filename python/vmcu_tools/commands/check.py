@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from ..errors import Problem, UserError
+from ..errors import Problem, UserError, suggestion
 from ..exits import EXIT_DONE, EXIT_PROBLEM
+from ..values import byte_count, count, percentage
 from .limits import APP_FLASH, APP_RAM, board_options, left_on_board
 from .options import (
     Subparsers,
@@ -20,9 +21,8 @@ from .options import (
     name_option,
     refuse_with,
 )
-from .parser import LIMITS, OUTPUT, suggestion, titled
+from .parser import LIMITS, OUTPUT, titled
 from .sheets import REPORT, WHAT
-from .values import Share, byte_count, count, percentage
 
 EXAMPLES = (
     ("model.tflite --max-ram 64K --max-flash 512K", "exit 1 if it exceeds a limit"),
@@ -43,7 +43,7 @@ METRICS = {
 }
 
 
-def tolerance(text: str) -> tuple[str, Share]:
+def tolerance(text: str) -> tuple[str, float]:
     """'2' or 'ram=2%' to a metric of METRICS, or "" for all, and a part."""
     metric, equals, part = text.rpartition("=")
     if equals and metric not in METRICS:
@@ -51,7 +51,7 @@ def tolerance(text: str) -> tuple[str, Share]:
         raise argparse.ArgumentTypeError(
             f"there is no metric '{metric}', choose from {', '.join(METRICS)}{hint}"
         )
-    return metric, percentage(part)
+    return metric, percentage(part) / 100
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

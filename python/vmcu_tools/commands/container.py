@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..exits import EXIT_DONE
-from .options import Subparsers, release_options, stream_options
-from .values import count
+from ..values import count
+from .options import STREAM, Subparsers, plan_options, release_options
 
 if TYPE_CHECKING:
     from ..container.read import Facts, Side
@@ -70,7 +70,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     update.add_argument(
         "--seed", type=count, default=0, help="seed of the random input (default 0)"
     )
-    stream_options(update)
+    plan_options(update, *STREAM)
     kernels = verbs.add_parser(
         "kernels",
         help="print C that links only the kernels of containers",

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..errors import Problem, UserError
-from .parser import LIMITS, suggestion, titled
-from .values import byte_count
+from ..errors import Problem, UserError, suggestion
+from ..values import byte_count
+from .parser import LIMITS, titled
 
 if TYPE_CHECKING:
     from ..boards.table import Board

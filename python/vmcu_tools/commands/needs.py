@@ -9,7 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from ..errors import Problem, UserError, pip_line
-from .values import COUNTED_ON, is_container
+from ..values import COUNTED_ON, is_container
 
 # Words of a call (see _words), the extra of pyproject.toml that it needs, and the packages of that
 # extra by the names that Python imports.

@@ -6,26 +6,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import Problem, UserError
-from ..planner.options import spelled
+from ..planner.keyword import options_of
+from ..planner.options import PlanOptions, spelled
 from ..quantize.ranges import METHODS
-from .parser import MACHINE, MODEL, OUTPUT, PLAN, QUANTISATION, STREAMING, titled
-from .values import (
-    Memories,
-    byte_count,
-    c_name,
-    hop,
-    machine,
-    memories,
-    percentage,
-    seconds,
-    serial_flash,
-    target_name,
-    weight_store,
-    word,
-)
+from ..values import c_name, machine, serial_flash, word
+from .parser import MACHINE, MODEL, OUTPUT, QUANTISATION, titled
 
 # argparse gives it no public name.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -33,8 +21,9 @@ Action = Callable[[argparse.Namespace], int]
 
 # What commands take that run a model.
 RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
-# The default of --target where a model runs.
-OF_MACHINE = "that of --on, else dsp"
+# Options of a stream: the time axis, and which inputs are outputs of the call before.
+STREAM = ("state", "time")
+REPEATED = "state"
 
 
 def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Path | None) -> None:
@@ -125,81 +114,28 @@ def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -
     )
 
 
-def planner_options(target: str = "dsp") -> argparse.ArgumentParser:
-    """How a plan is found; a parent of the parsers of commands that make one. target: the default
-    of --target."""
+def plan_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options of PlanOptions by name."""
+    known = options_of(PlanOptions)
+    for name in names:
+        option = known[name]
+        how: dict[str, Any] = {"default": option.default, "help": option.help}
+        if option.default is False:
+            how["action"] = "store_true"
+        elif option.choices:
+            how["choices"] = option.choices
+        else:
+            how |= {"metavar": option.metavar, "type": option.read or str}
+        if name == REPEATED:
+            how["action"] = "append"
+        titled(parser, option.title).add_argument(spelled(name), **how)
+
+
+def planner_options() -> argparse.ArgumentParser:
+    """How a plan is found; a parent of the parsers of commands that make one."""
     parser = argparse.ArgumentParser(add_help=False)
-    plan = titled(parser, PLAN)
-    # `vmcu build` writes them in this order into the files that it emits.
-    plan.add_argument(
-        "--target",
-        type=target_name,
-        metavar="NAME",
-        help="core that the plan is made for: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable, "
-        "for every core; helium (Cortex-M55, M85), rv32 (RV32IM) or v6m (Cortex-M0+), for such "
-        f"cores only (default: {target}); does not choose a machine",
-    )
-    plan.add_argument(
-        "--ram",
-        type=byte_count,
-        metavar="SIZE",
-        help="find the fastest plan in SIZE bytes, for example 64K, with the buffer of "
-        "--external-weights; fail if there is none (default: find the smallest pool)",
-    )
-    plan.add_argument(
-        "--plan-seconds",
-        type=seconds,
-        metavar="S",
-        help="end the whole command after S seconds with the best plan found (default: search "
-        "until done, with the same plan on every machine)",
-    )
-    titled(parser, STREAMING).add_argument(
-        "--stream-input",
-        action="store_true",
-        help="feed the input row by row (vmcu_push_row); the pool never contains all of it",
-    )
-    plan.add_argument(
-        "--external-input",
-        action="store_true",
-        help="read the input from flash, external RAM or a camera buffer (vmcu_set_input), not "
-        "from the pool",
-    )
-    plan.add_argument(
-        "--tile-cost",
-        type=percentage,
-        metavar="PERCENT",
-        help="allow so many more cycles, estimated, for tiles smaller than a row (default: 1.5 "
-        "times the share of RAM that they save); above 100, single columns are tried, too",
-    )
-    plan.add_argument(
-        "--rotate",
-        action="store_true",
-        help="advance the origin of the pool after each inference to spread writes over all bytes; "
-        "needs a few more bytes",
-    )
-    plan.add_argument(
-        "--extra-macs",
-        type=percentage,
-        default=0.0,
-        metavar="PERCENT",
-        help="allow recomputation to save RAM (default 0; with --ram: as many as necessary)",
-    )
-    plan.add_argument(
-        "--memory",
-        type=memories,
-        default=Memories(),
-        metavar="NAME=SIZE[:CYCLES],...",
-        help="use several memories, the fast ones first, for example "
-        "dtcm=64K,sram=320K,psram=8M:10; CYCLES: wait states of an access (default 0, 1, 2, ...)",
-    )
-    plan.add_argument(
-        "--external-weights",
-        type=weight_store,
-        metavar="RATE[,latency=TIME][,ram=SIZE]",
-        help="write weights into NAME.weights.bin, which the runtime reads stage by stage into a "
-        "buffer in RAM, for example from SPI flash with 8MB/s,latency=100us,ram=20K; ram: bytes of "
-        "the buffer (default: as many as reading one stage ahead needs)",
-    )
+    names = (name for name in options_of(PlanOptions) if name not in ("hop", *STREAM))
+    plan_options(parser, *names)
     return parser
 
 
@@ -240,38 +176,12 @@ def release_options(parser: argparse.ArgumentParser) -> None:
 
 def hop_option(parser: argparse.ArgumentParser) -> None:
     """How far the window of a model moves that keeps its rows from one inference to the next."""
-    group = titled(parser, STREAMING)
-    group.add_argument(
-        "--hop",
-        type=hop,
-        default=0,
-        metavar="N",
-        help="feed N new rows a call (vmcu_push_row) along the input's H axis, and keep the rows "
-        "of each layer that the next window needs",
-    )
-    stream_options(group)
+    plan_options(parser, "hop", *STREAM)
 
 
-def stream_options(group: argparse._ActionsContainer) -> None:
-    """The time axis, and which inputs are outputs of the call before."""
-    group.add_argument(
-        "--time",
-        choices=("h", "w"),
-        help="time axis of the input for --hop; with w, a pushed row is a column of the image "
-        "(default: h, or w if H is too short for N)",
-    )
-    group.add_argument(
-        "--state",
-        action="append",
-        metavar="IN:OUT",
-        help="feed OUT back as IN on the next call (initially zero); repeatable (default: pairs "
-        "with matching names, such as state_in and state_out; none: no pairs)",
-    )
-
-
-def model_options(kinds: str = ".tflite or .onnx", target: str = "dsp") -> argparse.ArgumentParser:
+def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
     """A model, how a plan for it is found, and calibration where it is in float."""
-    model = argparse.ArgumentParser(add_help=False, parents=[planner_options(target)])
+    model = argparse.ArgumentParser(add_help=False, parents=[planner_options()])
     int8_model(model, kinds=kinds)
     border_options(model)
     calibration_options(model)

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..errors import alike, suggestion
 from ..exits import EXIT_USAGE
 
 # The titles of groups of options, in the order of --help.
@@ -17,8 +17,6 @@ QUANTISATION, MACHINE, LIMITS, OUTPUT = "quantisation", "machine", "limits", "ou
 WEAR = "wear"
 TITLES = (MODEL, MACHINE, LIMITS, WEAR, PLAN, STREAMING, QUANTISATION, OUTPUT)
 OTHER = "other options"
-# How alike a word and a suggestion are at least, of difflib.
-LIKENESS = 0.6
 EXAMPLES = "examples:\n"
 # What follows a command on its command line, and what that does.
 Examples = Sequence[tuple[str, str]]
@@ -139,15 +137,3 @@ class Parser(argparse.ArgumentParser):
         near = alike(str(value), map(str, action.choices))
         hint = f". hint: did you mean {near}?" if near else ""
         raise argparse.ArgumentError(action, f"'{value}' is not one of {choices}{hint}")
-
-
-def alike(word: str, known: Iterable[str]) -> str:
-    """Those of `known` that `word` may stand for: 'a', 'b' or 'c'. Empty where none does."""
-    found = [f"'{one}'" for one in difflib.get_close_matches(word, sorted(known), 3, LIKENESS)]
-    return " or ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
-
-
-def suggestion(word: str, known: Iterable[str], listed: str) -> str:
-    """What an error says behind an unknown word; `listed`: the command that lists those known."""
-    near = alike(word, known)
-    return f". hint: did you mean {near}?" if near else f". hint: `{listed}` lists them"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exits import EXIT_DONE
+from ..values import byte_count
 from .options import Subparsers, all_option, calibration_options, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, QUANTISATION, titled
-from .values import byte_count
 
 if TYPE_CHECKING:
     from ..quantize.widths import Int4

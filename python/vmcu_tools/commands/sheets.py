@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .values import is_container
+from ..values import is_container
 
 if TYPE_CHECKING:
     from ..report.model import ModelReport

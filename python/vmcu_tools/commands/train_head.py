@@ -10,16 +10,17 @@ from pathlib import Path
 
 from ..exits import EXIT_DONE
 from ..training import Training
+from ..values import count, learning_rate
 from .options import (
     Subparsers,
     calibration_options,
     int8_model,
     json_option,
     name_option,
+    plan_options,
     report_option,
 )
-from .parser import MODEL, OUTPUT, PLAN, titled
-from .values import byte_count, count, learning_rate, target_name
+from .parser import MODEL, OUTPUT, titled
 
 EXAMPLES = (
     ("kws.tflite", "RAM of training beside that of inference"),
@@ -65,20 +66,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         action="store_true",
         help="train only the classes that --classes adds; the weights of the others stay in flash",
     )
-    plan = titled(train, PLAN)
-    plan.add_argument(
-        "--ram",
-        type=byte_count,
-        metavar="SIZE",
-        help="find the fastest plan in SIZE bytes; fail if there is none (default: find the "
-        "smallest pool)",
-    )
-    plan.add_argument(
-        "--target",
-        type=target_name,
-        metavar="NAME",
-        help="core that the plan is made for, see `vmcu help build` (default dsp)",
-    )
+    plan_options(train, "ram", "target")
     titled(train, OUTPUT).add_argument(
         "-o",
         "--output",

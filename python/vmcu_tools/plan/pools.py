@@ -41,6 +41,9 @@ class Region:
     wait: float
     pool_bytes: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.name}={self.capacity}:{self.wait:g}"
+
 
 def pools_of(sizes: Sequence[int]) -> tuple[Pool, ...]:
     """Of pools of these sizes, in bytes, one after the other."""

@@ -3,57 +3,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..plan.chunks import WeightStore
 from ..plan.pools import Region
-from .params import DEFAULT_PARAMS, SearchParams
+from ..values import byte_count, hop, memories, percentage, target_name, weight_store
+from .keyword import Keyword, text_of
+from .params import DEFAULT_PARAMS, EFFORTS, NORMAL, SearchParams
 
 DEFAULT_PLANNER = "vmcu"
+STREAMING = "streaming"
+# Bytes, or text as on the command line: "64K".
+Size = int | str
 
 
-@dataclass(frozen=True)
-class CompileOptions:
-    """The options of `vmcu build` for a plan, by their names there, and what else a plan is for.
+@dataclass(kw_only=True, unsafe_hash=True)
+class PlanOptions:
+    """The options of a plan: keywords in Python, `--options` on the command line.
 
-    planner: one of registry.PLANNERS. ram: bytes that the pool may have, None for the smallest
-    pool. plan_seconds: time after which the best plan so far is returned, None: the planner ends by
-    itself. stream_input: the caller pushes the only
-    input row by row. external_input: the input is outside the pool. tile_cost: the part of a
-    model's cycles, by estimate, that tiles may add; None: in proportion to the RAM that they save
-    (costs.trade_off). extra_macs: the part of a model's multiply-accumulates that may be computed
-    twice; with `ram`, more where necessary. rotate: the pool's origin advances with each inference.
-    target: the core family for which weights are laid out, by its name in kernels/targets; None:
-    the default. memory: memories with a pool each, the fast ones first; a single one is the same as
-    `ram`. hop: rows by which the only input's window moves between two inferences, 0: none. time:
-    the axis of the file's images that is time for `hop`, "h" or "w". state: inputs that are outputs
-    of the call before, each "input:output"; None: those whose names say so, see passes/fed_back.py;
-    ("none",): as ().
-    online: whole layers, which a device can place anew. external_weights: the memory from which the
-    constants of stages are read into RAM, None: they are in flash.
+    Each names the type that it accepts, then the type that it has. The emitted files name those
+    that do not have their default, in this order.
+    """
 
+    hop: Keyword[int, int] = Keyword(
+        0,
+        "feed N new rows a call (vmcu_push_row) along the input's H axis, and keep the rows of "
+        "each layer that the next window needs",
+        hop,
+        "N",
+        STREAMING,
+    )
+    state: Keyword[Sequence[str] | None, Sequence[str] | None] = Keyword(
+        None,
+        "feed OUT back as IN on the next call (initially zero); repeatable (default: pairs with "
+        "matching names, such as state_in and state_out; none: no pairs)",
+        metavar="IN:OUT",
+        title=STREAMING,
+    )
+    time: Keyword[str | None, str | None] = Keyword(
+        None,
+        "time axis of the input for --hop; with w, a pushed row is a column of the image (default: "
+        "h, or w if H is too short for N)",
+        title=STREAMING,
+        choices=("h", "w"),
+    )
+    target: Keyword[str | None, str | None] = Keyword(
+        None,
+        "core that the plan is made for: dsp (Cortex-M4 and up), v7m (Cortex-M3) or portable, for "
+        "every core; helium (Cortex-M55, M85), rv32 (RV32IM) or v6m (Cortex-M0+), for such cores "
+        "only (default: that of --on, else dsp); does not choose a machine",
+        target_name,
+        "NAME",
+    )
+    ram: Keyword[Size | None, int | None] = Keyword(
+        None,
+        "find the fastest plan in SIZE bytes, for example 64K, with the buffer of "
+        "--external-weights; fail if there is none (default: find the smallest pool)",
+        byte_count,
+        "SIZE",
+    )
+    effort: Keyword[str, str] = Keyword(
+        NORMAL,
+        "how long to search for a plan: quick, normal or long; long also tries tiles of one column "
+        "(default normal)",
+        choices=tuple(EFFORTS),
+    )
+    stream_input: Keyword[bool, bool] = Keyword(
+        False,
+        "feed the input row by row (vmcu_push_row); the pool never contains all of it",
+        title=STREAMING,
+    )
+    external_input: Keyword[bool, bool] = Keyword(
+        False,
+        "read the input from flash, external RAM or a camera buffer (vmcu_set_input), not from the "
+        "pool",
+    )
+    rotate: Keyword[bool, bool] = Keyword(
+        False,
+        "advance the origin of the pool after each inference to spread writes over all bytes; "
+        "needs a few more bytes",
+    )
+    extra_macs: Keyword[float, float] = Keyword(
+        0.0,
+        "allow recomputation to save RAM (default 0; with --ram: as many as necessary)",
+        percentage,
+        "PERCENT",
+    )
+    memory: Keyword[Mapping[str, Size] | tuple[Region, ...] | str | None, tuple[Region, ...]] = (
+        Keyword(
+            (),
+            "use several memories, the fast ones first, for example "
+            "dtcm=64K,sram=320K,psram=8M:10; CYCLES: wait states of an access (default 0, 1, "
+            "2, ...)",
+            memories,
+            "NAME=SIZE[:CYCLES],...",
+        )
+    )
+    external_weights: Keyword[WeightStore | str | None, WeightStore | None] = Keyword(
+        None,
+        "write weights into NAME.weights.bin, which the runtime reads stage by stage into a buffer "
+        "in RAM, for example from SPI flash with 8MB/s,latency=100us,ram=20K; ram: bytes of the "
+        "buffer (default: as many as reading one stage ahead needs)",
+        weight_store,
+        "RATE[,latency=TIME][,ram=SIZE]",
+    )
+
+    def given(self) -> set[str]:
+        """The fields that do not have their default."""
+        return {f.name for f in fields(self) if getattr(self, f.name) != f.default}
+
+    def words(self) -> Iterator[str]:
+        """The options as words of a command line, without those that have their default."""
+        for field in fields(PlanOptions):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            for one in value if field.name == "state" else [value]:
+                yield spelled(field.name)
+                yield from [] if one is True else [text_of(one)]
+
+
+@dataclass(kw_only=True, unsafe_hash=True)
+class CompileOptions(PlanOptions):
+    """The options of a plan, and what else it is for.
+
+    planner: one of registry.PLANNERS. online: whole layers, which a device can place again.
     container: the plan is for a container. choices: the plan lists what else the search has found.
-    params: of the search.
+    params: of the search, before `effort` changes its limits.
     """
 
     planner: str = DEFAULT_PLANNER
-    ram: int | None = None
-    plan_seconds: float | None = None
-    stream_input: bool = False
-    external_input: bool = False
-    tile_cost: float | None = None
-    extra_macs: float = 0.0
-    rotate: bool = False
-    target: str | None = None
-    memory: tuple[Region, ...] = ()
-    hop: int = 0
-    time: str | None = None
-    state: Sequence[str] | None = ()
     online: bool = False
-    external_weights: WeightStore | None = None
     container: bool = False
     choices: bool = False
     params: SearchParams = DEFAULT_PARAMS
@@ -63,10 +146,6 @@ class CompileOptions:
         """Whether a layer can be part of those that recompute it (stages/recomputation.py):
         containers and rotating pools do not support it."""
         return not (self.rotate or self.container)
-
-    def given(self) -> set[str]:
-        """The fields that do not have their default."""
-        return {f.name for f in fields(self) if getattr(self, f.name) != f.default}
 
 
 @dataclass(frozen=True)
@@ -89,7 +168,6 @@ EXCLUSIONS = (
             "external_input": "its rows arrive one by one",
             "rotate": "the state must stay at one address",
             "memory": "the state must be in one pool",
-            "tile_cost": "a hop always uses the smallest pool",
             "extra_macs": "a hop computes no row twice",
             "pareto": "a stream has one plan",
             "online": "devices do not plan streams",
@@ -101,7 +179,6 @@ EXCLUSIONS = (
             "ram": "each memory has its own limit",
             "rotate": "only one pool can rotate",
             "external_input": "the input is in one of the memories",
-            "plan_seconds": "it has a search of its own",
         },
     ),
     Exclusion(
@@ -111,12 +188,11 @@ EXCLUSIONS = (
     Exclusion("external_input", {"stream_input": "pushed rows are in the pool"}),
     Exclusion(
         "online",
-        dict.fromkeys(("stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL)
-        | {"plan_seconds": _ONE_POOL},
+        dict.fromkeys(("stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL),
     ),
     Exclusion(
         "pareto",
-        dict.fromkeys(("ram", "memory", "rotate", "plan_seconds", "output"), _NO_PLAN),
+        dict.fromkeys(("ram", "memory", "rotate", "output"), _NO_PLAN),
     ),
 )
 

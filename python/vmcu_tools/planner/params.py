@@ -7,9 +7,14 @@ same graph gives the same plan on every machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
+# Also calls of single columns, which waste half and more of what kernels compute.
+ALL_TILES = (*TILES, 1)
+QUICK, NORMAL, LONG = "quick", "normal", "long"
 
 
 @dataclass(frozen=True)
@@ -100,5 +105,28 @@ class SearchParams:
     recomputation_tries: int = 3
     """The most promising pairs of layers that are looked at closely, each time."""
 
+    def at(self, effort: str) -> SearchParams:
+        """The same techniques with the limits of an effort."""
+        return replace(self, **EFFORTS[effort])
+
 
 DEFAULT_PARAMS = SearchParams()
+# Limits of the search by --effort.
+EFFORTS: Mapping[str, Mapping[str, Any]] = {
+    QUICK: {
+        "order_work": 300_000,
+        "tile_work": 1_000_000,
+        "larger_tile_work": 2_000_000,
+        "packing_insertions": 1_200,
+        "smaller_tries": 3,
+    },
+    NORMAL: {},
+    LONG: {
+        "order_work": 30_000_000,
+        "tile_work": 100_000_000,
+        "larger_tile_work": 200_000_000,
+        "packing_insertions": 120_000,
+        "smaller_tries": 24,
+        "tiles": ALL_TILES,
+    },
+}

@@ -12,19 +12,22 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
-from . import anytime, single
+from . import single
 from .options import CompileOptions
+from .params import LONG, NORMAL
 from .places import online
 from .places.updated import at_one_address
 from .places.widen import widened
 from .stages import fusion, unbounded
 
+Planner = Callable[[Graph, CompileOptions], Plan]
 # Stages, order, directions and overlap for the smallest pool; overlap in the file's order.
-PLANNERS: Mapping[str, Callable[[Graph, CompileOptions], Plan]] = {
+PLANNERS: Mapping[str, Planner] = {
     "vmcu": fusion.plan,
     "single": lambda graph, _: single.plan(graph),
 }
 DEFAULTS = CompileOptions()
+INTERRUPTED = "The search for a plan was interrupted: this is the best plan found."
 
 
 @collector.seldom()
@@ -32,13 +35,11 @@ def make_plan(
     graph: Graph,
     options: CompileOptions = DEFAULTS,
     prove: bool = True,
-    begun: float | None = None,
 ) -> Plan:
     """A plan by the planner options.planner.
 
-    prove: replay it, which whoever emits or runs it does anyway. begun: when the time that
-    options.plan_seconds allows began, of time.monotonic(), now if None. Raises UserError if it
-    needs more than the bytes allowed, PlanError if the planner is wrong.
+    prove: replay it, which whoever emits or runs it does anyway. Raises UserError if it needs more
+    than the bytes allowed, PlanError if the planner is wrong.
     """
     start = time.monotonic()
     if graph.states and not options.hop:
@@ -57,14 +58,10 @@ def make_plan(
         planned_by = _online
     if options.hop:
         planned_by = unbounded.plan
-    if options.plan_seconds is None or planned_by is not fusion.plan:
-        plan = planned_by(graph, options)
-        if planned_by is fusion.plan and options.ram is not None and plan.pool_bytes > options.ram:
-            # What is called the smallest pool has been tried.
-            plan = [plan, *fusion.below(graph, options, plan.pool_bytes)][-1]
+    if options.effort == LONG:
+        plan = _plan_long(graph, options, planned_by)
     else:
-        deadline = (start if begun is None else begun) + options.plan_seconds
-        plan = anytime.plan_within(graph, options, planned_by, deadline)
+        plan = _plan_at(graph, options, planned_by)
     plan = at_one_address(plan)
     if not (options.online or options.hop):
         plan = widened(plan)
@@ -85,6 +82,29 @@ def make_plan(
             )
         )
     return plan
+
+
+def _plan_at(graph: Graph, options: CompileOptions, planned_by: Planner) -> Plan:
+    """The plan of a planner with the limits of options.effort."""
+    options = replace(options, params=options.params.at(options.effort))
+    plan = planned_by(graph, options)
+    if planned_by is fusion.plan and options.ram is not None and plan.pool_bytes > options.ram:
+        # What is called the smallest pool has been tried.
+        plan = [plan, *fusion.below(graph, options, plan.pool_bytes)][-1]
+    return plan
+
+
+def _plan_long(graph: Graph, options: CompileOptions, planned_by: Planner) -> Plan:
+    """The plan of the long search, unless that of the normal one is better or Ctrl-C ends it."""
+    plan = _plan_at(graph, replace(options, effort=NORMAL), planned_by)
+    try:
+        longer = _plan_at(graph, options, planned_by)
+    except KeyboardInterrupt:
+        return replace(plan, notes=(*plan.notes, INTERRUPTED))
+    if options.ram is not None and plan.pool_bytes <= options.ram:
+        fits = longer.pool_bytes <= options.ram
+        return longer if fits and fusion.added_cycles(longer) <= fusion.added_cycles(plan) else plan
+    return longer if longer.pool_bytes <= plan.pool_bytes else plan
 
 
 def _online(graph: Graph, _: CompileOptions) -> Plan:

@@ -48,7 +48,7 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     of the smallest pool. Raises UserError if nothing fits."""
     order = reordered(graph)
     regions = options.memory
-    found = [*variants(order.graph, options, options.extra_macs)]
+    found = [*variants(order.graph, options, options.extra_macs / 100)]
     if options.stream_input:
         # It may be kept whole, where that costs less.
         found = [*found, *variants(order.graph, replace(options, stream_input=False), 0.0)]

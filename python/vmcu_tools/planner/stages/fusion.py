@@ -83,15 +83,15 @@ def with_whole_input(graph: Graph, options: CompileOptions, streamed: Plan) -> P
 def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
     """As plan(), in the graph's order."""
     if options.ram is None:
-        best = smallest_of(variants(graph, options, options.extra_macs), graph, options)
+        best = smallest_of(variants(graph, options, options.extra_macs / 100), graph, options)
         return with_fewer_macs(best, graph, options)
     params = options.params
-    base, most = without_extra_macs(graph, options), max(options.extra_macs, params.band_macs)
+    base, most = without_extra_macs(graph, options), max(options.extra_macs / 100, params.band_macs)
     tried = itertools.chain([base], with_extra_macs(graph, base, options, most))
     first = first_within(options.ram, tried, graph, options)
     assert first is not None, "the graph itself is a variant"
     if options.ram < first.pool_bytes < params.recomputation_reach * options.ram:
-        most = max(options.extra_macs, params.recomputation_macs)
+        most = max(options.extra_macs / 100, params.recomputation_macs)
         twice = lower_peaks(graph, base, options, most, banded=False)
         again = first_within(options.ram, twice, graph, options)
         return min(first, again or first, key=bytes_and_macs)
@@ -189,10 +189,8 @@ def smallest(variant: Variant, options: CompileOptions) -> Plan:
     if options.ram is not None:
         found = allocator.plan_within(options.ram) if options.ram > least else None
         plan = found or allocator.smallest_plan(least)
-    elif options.tile_cost is None:
-        plan = plan_by_trade_off(variant)
     else:
-        plan = allocator.smallest_plan(partitioner.within_budget(least, options.tile_cost))
+        plan = plan_by_trade_off(variant)
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
     plan = replace(
         plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if partitioner.cut_short else ()))
@@ -228,6 +226,11 @@ def extra_cycles(plan: Plan) -> int:
     return sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
 
 
+def added_cycles(plan: Plan) -> float:
+    """Cycles that stages and recomputation cost, by estimate."""
+    return extra_cycles(plan) + named(plan.graph.target).costs.mac * plan.macs_extra
+
+
 def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     """What the default planner can choose from, the fast and large before the slow and small: each
     is a limit on RAM with the plan that plan() finds for it.
@@ -261,14 +264,15 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
 
 def _choice(limit: int, best: Plan, cycles: float) -> Choice:
     """The choice of a limit with its plan; cycles: of the layers one by one, by estimate."""
-    twice = named(best.graph.target).costs.mac * best.macs_extra
     stages = sum(len(steps) > 1 for steps in best.stages)
-    return Choice(limit, (extra_cycles(best) + twice) / cycles, best.macs_extra, stages)
+    return Choice(limit, added_cycles(best) / cycles, best.macs_extra, stages)
 
 
 def limits(graph: Graph, options: CompileOptions) -> Iterator[int]:
     """The pools of the choices by estimate, before tensors have places."""
     graph = fetched(graph) if options.external_input else graph
-    base, *others = variants(graph, options, max(options.extra_macs, options.params.band_macs))
+    base, *others = variants(
+        graph, options, max(options.extra_macs / 100, options.params.band_macs)
+    )
     yield from (choice.pool_bytes for choice in base.partitioner.front(base.least))
     yield from (variant.least for variant in others)

@@ -369,21 +369,6 @@ class Partitioner(Footprints):
             limit = int(peak / (1 + self.params.trade_off_step))
         return best
 
-    def within_budget(self, least: int, tile_cost: float) -> int:
-        """The smallest peak from `least` on whose cheapest cuts cost no more than this part of the
-        model's cycles."""
-        budget = tile_cost * self.cycles
-        if self.cost(self.cheapest(least)) <= budget:
-            return least
-        low, high = least, self.peak(self.cheapest(UNLIMITED))
-        while low < high - 1:
-            cuts = self.cheapest((low + high) // 2)
-            if self.cost(cuts) <= budget:
-                high = max(self.peak(cuts), low + 1)
-            else:
-                low = (low + high) // 2
-        return high
-
 
 def count_of(cuts: Sequence[Cut]) -> int:
     """How many stages have several layers."""

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import Problem, UserError
 from ...graph import Graph
-from ...plan.schedule import ONE_COLUMN
 from ..options import CompileOptions
-from ..params import SearchParams
 from ..places.layout import Cut
 from . import bands, recomputation
 from .allocation import Allocator
@@ -166,7 +164,7 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: CompileOptions) 
     """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
     more, with what joins them."""
     better, regions = applied(graph, spent)
-    partitioner = Partitioner(better, options.stream_input, params_of(options), regions)
+    partitioner = Partitioner(better, options.stream_input, options.params, regions)
     most = int(limit * BAND_EXCESS)
     least = partitioner.least_peak(partitioner.tiles, most)
     if least >= most:
@@ -174,20 +172,12 @@ def with_bands(graph: Graph, spent: Bands, limit: int, options: CompileOptions) 
     return Variant(partitioner, least, max(bands.macs(better) - bands.macs(graph), 0))
 
 
-def params_of(options: CompileOptions) -> SearchParams:
-    """What is asked of the search."""
-    # Single columns waste half and more of what kernels compute: only for who would pay any price.
-    narrow = options.tile_cost is not None and options.tile_cost > 1
-    params = options.params
-    return replace(params, tiles=(*params.tiles, ONE_COLUMN)) if narrow else params
-
-
 def search_partition(
     graph: Graph, options: CompileOptions, known: int = UNLIMITED
 ) -> tuple[Partitioner, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
     that is reached otherwise, of no use unless there is a smaller one."""
-    partitioner = Partitioner(graph, options.stream_input, params_of(options))
+    partitioner = Partitioner(graph, options.stream_input, options.params)
     least = partitioner.least(partitioner.tiles, known)
     least = partitioner.least_by_tile_per_layer(least) if least < UNLIMITED else least
     return partitioner, check_streamable(graph, least)

@@ -11,12 +11,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..plan.chunks import WeightStore
-from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
-from .parser import suggestion
+from .errors import suggestion
+from .plan.chunks import WeightStore
+from .plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 
 if TYPE_CHECKING:
-    from ..boards.flash import SerialFlash
+    from .boards.flash import SerialFlash
 
 CONTAINER = ".vmcu"
 # What `vmcu bench` counts on.
@@ -54,13 +54,6 @@ def c_name(text: str) -> str:
     return text
 
 
-class Memories(tuple[Region, ...]):
-    """What --memory takes."""
-
-    def __str__(self) -> str:
-        return ",".join(f"{one.name}={one.capacity}:{one.wait:g}" for one in self)
-
-
 def banks(text: str) -> list[Region]:
     """'fast=64M,slow=1G:10' to memories of any size, the cheap ones first; without it, an access
     costs as much as there are memories in front."""
@@ -81,7 +74,7 @@ def banks(text: str) -> list[Region]:
     return found
 
 
-def memories(text: str) -> Memories:
+def memories(text: str) -> tuple[Region, ...]:
     """'dtcm=64K,psram=8M:10' to memories of a device."""
     found = banks(text)
     if len(found) > MOST_POOLS:
@@ -90,12 +83,12 @@ def memories(text: str) -> Memories:
     if large is not None and len(found) > 1:
         most = MOST_OF_SEVERAL // UNITS["m"]
         raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
-    return Memories(found)
+    return tuple(found)
 
 
 def serial_flash(text: str) -> SerialFlash:
     """'qspi:40MB/s,cache=16K,line=8' to a serial flash; MB is a million bytes, as on datasheets."""
-    from ..boards.flash import SerialFlash
+    from .boards.flash import SerialFlash
 
     bus, _, rest = text.partition(":")
     rate, *options = rest.split(",")
@@ -156,7 +149,7 @@ def hop(text: str) -> int:
 
 def target_name(text: str) -> str:
     """A target of kernels/targets, which are not loaded unless one is asked for."""
-    from ..kernels.targets import TARGETS
+    from .kernels.targets import TARGETS
 
     if text not in TARGETS:
         known = ", ".join(TARGETS)
@@ -203,16 +196,9 @@ def learning_rate(text: str) -> float:
     return real(text, "learning rate", POSITIVE, 1e3)
 
 
-class Share(float):
-    """A part of something, which is written in percent."""
-
-    def __str__(self) -> str:
-        return f"{100 * self:.15g}"
-
-
-def percentage(text: str) -> Share:
-    """'8' or '8%' to 0.08."""
-    return Share(real(text, "percentage", most=1e6, unit="%") / 100)
+def percentage(text: str) -> float:
+    """'8' or '8%' to 8.0."""
+    return real(text, "percentage", most=1e6, unit="%")
 
 
 def word(text: str) -> int:
