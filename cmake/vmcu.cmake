@@ -299,7 +299,7 @@ endfunction()
 #   vmcu_add_audio(<target> NAME <name> [ARGS <argument>...])
 #
 # NAME C identifier: <name>.h declares it, see vmcu/audio.h. Zephyr: CONFIG_VMCU_AUDIO=y.
-# ARGS Handed to `vmcu audio` as they are, such as --channels 32.
+# ARGS Handed to `vmcu audio` as they are, such as --set channels=32.
 function(vmcu_add_audio target)
   cmake_parse_arguments(arg "" "NAME" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)

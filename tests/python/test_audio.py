@@ -293,8 +293,8 @@ def test_a_recording_of_another_form_is_refused(form: dict[str, int], tmp_path: 
 
 
 def test_the_command_writes_tables_and_features(tmp_path: Path, capsys) -> None:
-    assert cli.main(["audio", "-o", str(tmp_path), "--name", "ears", "--log-shift", "7"]) == 0
-    assert "--log-shift 7" in (tmp_path / "ears.c").read_text()
+    assert cli.main(["audio", "-o", str(tmp_path), "--name", "ears", "--set", "log_shift=7"]) == 0
+    assert "--set log_shift=7" in (tmp_path / "ears.c").read_text()
     samples = sounds(1)["speech"]
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setnchannels(1)
@@ -305,8 +305,8 @@ def test_the_command_writes_tables_and_features(tmp_path: Path, capsys) -> None:
     found = np.load(tmp_path / "front_end.npy")
     np.testing.assert_array_equal(found, FrontEnd().process(samples))
     capsys.readouterr()
-    wrong = ["audio", "--wav", str(tmp_path / "a.wav"), "--sample-rate", "8000", "--upper-hz"]
-    assert cli.main([*wrong, "3800", "-o", str(tmp_path)]) == 1
+    wrong = ["audio", "--wav", str(tmp_path / "a.wav"), "--set", "sample_rate=8000", "--set"]
+    assert cli.main([*wrong, "upper_hz=3800", "-o", str(tmp_path)]) == 1
     assert "16 bits at 8000 Hz" in capsys.readouterr().err
     assert cli.main(["audio", "--wav", str(tmp_path / "ears.c"), "-o", str(tmp_path)]) == 1
 

@@ -51,8 +51,8 @@ def _of(kind, text):
         return None
 
 
-@pytest.mark.parametrize("option", ["--pcan-strength", "--pcan-offset", "--lower-hz"])
+@pytest.mark.parametrize("option", ["pcan_strength", "pcan_offset", "lower_hz"])
 def test_audio(tmp_path, capsys, option):
-    assert main(["audio", option, "nan", "-o", str(tmp_path)]) == 2
+    assert main(["audio", "--set", f"{option}=nan", "-o", str(tmp_path)]) == 2
     assert "'nan' is not a number" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -27,7 +27,7 @@ def samples_of(path: Path, sample_rate: int) -> np.ndarray:
             Problem(
                 f"the recording has {form[0]} channels of {form[1]} bits at {form[2]} Hz; "
                 f"the front end needs one channel of 16 bits at {sample_rate} Hz",
-                "convert it, or change --sample-rate",
+                "convert it, or change --set sample_rate",
                 str(path),
             )
         )

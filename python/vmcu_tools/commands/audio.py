@@ -4,38 +4,20 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ..audio.settings import Settings
+from ..errors import suggestion
 from ..exits import EXIT_DONE
-from ..values import c_name, finite
+from ..values import c_name, count, finite
 from .options import Subparsers
 from .parser import OUTPUT, titled
 
-HELP = {
-    "sample_rate": ("HZ", "samples per second"),
-    "window_ms": ("MS", "length of a window"),
-    "hop_ms": ("MS", "distance between windows"),
-    "channels": ("N", "features in a row"),
-    "lower_hz": ("HZ", "lowest frequency"),
-    "upper_hz": ("HZ", "highest frequency"),
-    "smoothing_bits": ("N", "fraction bits of the noise estimate"),
-    "even_smoothing": ("X", "noise smoothing of channels 0, 2, ..."),
-    "odd_smoothing": ("X", "noise smoothing of the other channels"),
-    "least_signal": ("X", "share of the signal that is always kept"),
-    "pcan": ("", "normalise the gain of each channel by its noise"),
-    "pcan_strength": ("X", "exponent of the noise in that gain"),
-    "pcan_offset": ("X", "offset added to the noise"),
-    "pcan_gain_bits": ("N", "gain bits without noise"),
-    "log": ("", "take logarithms"),
-    "log_shift": ("N", "fraction bits of a logarithm"),
-}
-
-
+SWITCH = ("off", "on")
 EXAMPLES = (
     ("-o tables", "front_end.c and front_end.h"),
+    ("--set sample_rate=8000 --set upper_hz=3800", "for sounds of 8 kHz"),
     ("--wav recording.wav -o features", "features of a recording, to train with"),
 )
 
@@ -61,23 +43,15 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="write NAME.npy, uint16 (rows, channels), the features of a recording: 16-bit "
         "samples, one channel, at the sample rate",
     )
-    front_end = titled(audio, "front end")
-    for field in fields(Settings):
-        metavar, text = HELP[field.name]
-        option = f"--{field.name.replace('_', '-')}"
-        usual: Any = field.default
-        if isinstance(usual, bool):
-            front_end.add_argument(
-                option, action=argparse.BooleanOptionalAction, default=usual, help=text
-            )
-        else:
-            front_end.add_argument(
-                option,
-                type=finite if isinstance(usual, float) else type(usual),
-                default=usual,
-                metavar=metavar,
-                help=f"{text} (default {usual:g})",
-            )
+    usual = ", ".join(f"{name}={text_of(value)}" for name, value in vars(Settings()).items())
+    audio.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"change a setting; repeatable (default: {usual}); `vmcu help audio.md` explains them",
+    )
     return audio
 
 
@@ -86,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from ..emit.names import check_name
     from ..emit.output import write
 
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    settings = Settings(**dict(args.set))
     if args.wav:
         for path in write({f"{args.name}.npy": features(settings, args.wav)}, args.output):
             print(f"wrote {path}")
@@ -103,14 +77,36 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def setting(text: str) -> tuple[str, Any]:
+    """'upper_hz=3800' or 'log=off' to a setting and its value."""
+    name, _, value = text.partition("=")
+    usual = vars(Settings()).get(name)
+    if usual is None:
+        hint = suggestion(name, vars(Settings()), "vmcu help audio")
+        raise argparse.ArgumentTypeError(f"there is no setting '{name}'{hint}")
+    if isinstance(usual, bool):
+        if value not in SWITCH:
+            raise argparse.ArgumentTypeError(f"'{value}' is not on or off")
+        return name, value == SWITCH[True]
+    if isinstance(usual, float):
+        return name, finite(value)
+    return name, count(value)
+
+
+def text_of(value: float) -> str:
+    """A value as setting() reads it."""
+    return SWITCH[value] if isinstance(value, bool) else f"{value:g}"
+
+
 def chosen(settings: Settings) -> list[str]:
     """The options that are not as usual."""
-    options = []
-    for field in fields(Settings):
-        value, name = getattr(settings, field.name), field.name.replace("_", "-")
-        if value != field.default:
-            options += [f"--no-{name}"] if value is False else [f"--{name}", f"{value:g}"]
-    return options
+    usual = vars(Settings())
+    return [
+        word
+        for name, value in vars(settings).items()
+        if value != usual[name]
+        for word in ("--set", f"{name}={text_of(value)}")
+    ]
 
 
 def features(settings: Settings, path: Path) -> bytes:

@@ -7,6 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+# Settings of `vmcu audio` that were options.
+_NUMBERS = (
+    *("sample-rate", "window-ms", "hop-ms", "channels", "lower-hz", "upper-hz", "smoothing-bits"),
+    *("even-smoothing", "odd-smoothing", "least-signal", "pcan-strength", "pcan-offset"),
+    *("pcan-gain-bits", "log-shift"),
+)
 # Old options by command, "" for all: a pattern of the value, empty if there is none, and what the
 # option is now, with {} for the value; empty if it has no effect.
 OPTIONS = (
@@ -19,6 +25,16 @@ OPTIONS = (
     ("quantize", "--layers", ".+", "--all"),
     ("inspect", "--markdown", "", "--markdown -"),
     ("", "--solver-seconds", ".+", ""),
+    ("", "--plan-seconds", ".+", ""),
+    ("", "--tile-cost", r"\d{3,}.*", "--effort long"),
+    ("", "--tile-cost", ".+", ""),
+    ("place", "--capacity", ".+", "--ram {}"),
+    ("place", "--limit", ".+", "--ram {}"),
+    ("build", "--svg", ".+", "--picture {}"),
+    ("build", "--png", ".+", "--picture {}"),
+    *(("audio", f"--{one}", ".+", f"--set {one.replace('-', '_')}={{}}") for one in _NUMBERS),
+    *(("audio", f"--{one}", "", f"--set {one}=on") for one in ("log", "pcan")),
+    *(("audio", f"--no-{one}", "", f"--set {one}=off") for one in ("log", "pcan")),
 )
 
 
