@@ -25,7 +25,7 @@ use() {
 	verify) "$vmcu" verify "$MODEL" --on virtual -n 2 ;;
 	quantize) "$vmcu" quantize "$OUT/float.onnx" --calibration "$OUT/samples.npz" -o "$OUT/int8.onnx" ;;
 	solver) "$vmcu" place --graph "$OUT/graph.json" --solver highs --seconds 2 ;;
-	png) "$vmcu" build "$MODEL" -o "$OUT/png-out" --png "$OUT/plan.png" ;;
+	png) "$vmcu" build "$MODEL" -o "$OUT/png-out" --picture "$OUT/plan.png" ;;
 	sign)
 		openssl genpkey -algorithm ed25519 -out "$OUT/key.pem"
 		"$vmcu" build "$MODEL" --format container --name digits -o "$OUT/container"

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,11 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_bench.cycles.model import board, compiler  # noqa: E402
-from vmcu_lab.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
+from vmcu_lab.commands.wear import (  # noqa: E402
+    ENDURANCE,
+    INFERENCES,
+    STACK_ALIGN,
+    paper_figures,
+    paper_runs,
+)
 from vmcu_lab.report.wear import object_figures  # noqa: E402
 from vmcu_lab.wear import objects, paper, pool, traces  # noqa: E402
 from vmcu_lab.wear.heap import Setting  # noqa: E402
-from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 
@@ -101,10 +105,7 @@ def setting(found: dict) -> Json:
 
 
 def run_paper(align: int) -> Json:
-    with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
-        file = Path(folder) / "wear.json"
-        assert vmcu(["bench", "--wear", "--align", str(align), "--json", str(file)]) == 0
-        return json.loads(file.read_text())
+    return json.loads(json.dumps(paper_figures(*paper_runs(Setting(align=align)))))
 
 
 def measure_paper() -> Json:

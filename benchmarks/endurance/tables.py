@@ -336,7 +336,7 @@ def patterns(models: dict, _: dict) -> str:
 def aligns(models: dict, _: dict) -> str:
     found = models["paper"]["by_align"]
     rows = [
-        [f"`--align {align}`", f"{one['paper']:.2f}", f"{one['walk']:.2f}"]
+        [f"{align} bytes", f"{one['paper']:.2f}", f"{one['walk']:.2f}"]
         for align, one in sorted(found.items(), key=lambda item: int(item[0]))
     ]
     return markdown(("over ideal", "paper's allocator, redrawn", "walk"), rows)

@@ -59,7 +59,7 @@ def _package(command: str) -> bool:
 
 
 # What a command writes, by the names of its options.
-_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown", "report")
+_WRITTEN = ("output", "json", "html", "picture", "junit", "markdown", "report")
 
 
 class _Print(argparse.Action):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .boards.flash import SerialFlash
 
 CONTAINER = ".vmcu"
+PICTURES = (".svg", ".png")
 # What `vmcu bench` counts on.
 COUNTED_ON = "qemu:m4"
 # What the counter has room for, of code and constants together.
@@ -45,6 +46,13 @@ def byte_count(text: str) -> int:
             f"'{text}' is {float(size):g} bytes, not a whole number; write {int(size) or 1}"
         )
     return int(size)
+
+
+def picture(text: str) -> Path:
+    """A file of a format that pictures have."""
+    if Path(text).suffix not in PICTURES:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a .svg or .png file")
+    return Path(text)
 
 
 def c_name(text: str) -> str:

@@ -76,8 +76,8 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     """But for those that say how files are laid out and calibrated, or that tests only need."""
     parser = build.add(argparse.ArgumentParser().add_subparsers())
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
-    others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
-    others |= {"product", "model_version", "all", "board", "flash_bus", "least_hidden", "report"}
+    others |= {"picture", "input_layout", "calibration", "calibration_method", "per_tensor"}
+    others |= {"product", "model_version", "all", "board", "flash_bus", "report"}
     options = {action.dest for action in parser._actions} - others
     keywords = {field.name for field in fields(PlanOptions)}
     assert keywords == options
@@ -150,7 +150,7 @@ def test_figures() -> None:
 def test_a_notebook_shows_the_picture(tmp_path: Path) -> None:
     report = vmcu.load(DIGITS).plan().report()
     svg = tmp_path / "pool.svg"
-    assert cli.main(["build", str(DIGITS), "--svg", str(svg)]) == 0
+    assert cli.main(["build", str(DIGITS), "--picture", str(svg)]) == 0
     assert report._repr_svg_() == svg.read_text()
     shown = report._repr_html_()
     ET.fromstring(shown.replace("><p>", "/><p>", 1).join(("<cell>", "</cell>")))

@@ -96,9 +96,7 @@ def test_the_report_finds_the_layer_that_suffers(tmp_path):
     assert coarse.layers[0].signal_to_noise < 3 < 7 < fine.layers[0].signal_to_noise
 
 
-@pytest.mark.parametrize(
-    "command", [["build"], ["build", "--pareto"], ["verify", "-n", "1", "--structured", "0"]]
-)
+@pytest.mark.parametrize("command", [["build"], ["build", "--pareto"], ["verify", "-n", "1"]])
 def test_calibration_in_front_of_a_command(tmp_path, capsys, model, command):
     data = save(tmp_path / "data.npz", x=drawn())
     assert main([*command, str(model), "--calibration", str(data)]) == 0

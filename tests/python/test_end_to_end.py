@@ -29,7 +29,7 @@ POINT = {"strideH": 1, "strideW": 1, "filterHeight": 1, "filterWidth": 1}
 
 
 def verified(path: Path, *words: str, on: str = "host") -> int:
-    return main(["verify", str(path), "--on", on, "-n", "3", "--structured", "1", *words])
+    return main(["verify", str(path), "--on", on, "-n", "3", *words])
 
 
 def saved(model: onnx.ModelProto, folder: Path) -> Path:
@@ -268,7 +268,7 @@ def test_what_the_optimiser_of_the_runtime_rejects(tmp_path):
 
 def test_samples_that_are_none(tmp_path, capsys):
     path = str(saved(single(OnnxModel(4), (1, 16), dense("Gemm", 16, 7)), tmp_path))
-    assert main(["verify", path, "-n", "0", "--structured", "0"]) == 1
+    assert main(["verify", path, "-n", "0"]) == 1
     assert "no input to compare" in capsys.readouterr().err
     assert main(["verify", path, "--seed", "-5"]) == 2
     assert "'-5' is not a count" in capsys.readouterr().err

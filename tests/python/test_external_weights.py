@@ -248,23 +248,6 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"8,0\d\d the buffer for weights", said)
 
 
-def test_reads_that_are_not_hidden_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["build", str(DIGITS), "-o", str(tmp_path / "out"), "--least-hidden", "90%"]
-    slow, fast = (["--external-weights", f"{rate}MB/s"] for rate in ("0.1", "8"))
-    board = ["--board", "nrf52840dk"]
-    assert main([*words, *slow, *board]) == 1
-    said = capsys.readouterr().err
-    assert re.search(r"hides \d+\.\d % of it.*Stages wait.*--least-hidden requires 90 %", said)
-    assert not (tmp_path / "out").exists()
-    assert main([*words, *fast]) == main([*words, *board]) == 1
-    assert "--least-hidden requires --external-weights and --board" in capsys.readouterr().err
-    assert main([*words, *fast, "--board", "frdm_k22f"]) == 1
-    assert "its clock is unknown" in capsys.readouterr().err
-    assert main([*words, *fast, *board]) == 0
-
-
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError, match=r"its constants have [\d,]+ bytes, the weights buffer 64"):
         compiled(DIGITS, replace(STORE, ram=64))

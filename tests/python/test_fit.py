@@ -289,11 +289,11 @@ def test_growing(quantised: Path, tmp_path: Path) -> None:
 
 def test_boards_and_refusals(quantised: Path, tmp_path: Path, capsys) -> None:
     path = quantised
-    found = fitted(path, tmp_path, 0, "--board", "nucleo_f411re", "--app-ram", "28K")
-    assert found["limits"]["ram"] == 100 * 1024
+    found = fitted(path, tmp_path, 0, "--board", "nucleo_f411re")
+    assert found["limits"]["ram"] == (128 - 16) * 1024
     for words, said in (
         ((), "give --ram, --flash or --board"),
-        (("--board", "nucleo_f411re", "--app-ram", "1M"), "leave nothing of nucleo_f411re"),
+        (("--board", "nucleo_l011k4"), "leave nothing of nucleo_l011k4"),
         (("--ram", "1K", "--rotate"), "--rotate cannot be combined with fit"),
     ):
         assert main(["fit", str(path), *words]) == 1

@@ -154,7 +154,7 @@ def test_a_board_of_a_workspace_has_its_compiler_named(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ("verify model.onnx --on qemu:m4 -n 1 --structured 0", "bench kws.tflite"),
+    ("verify model.onnx --on qemu:m4 -n 1", "bench kws.tflite"),
 )
 def test_a_hint_names_everything(line: str, folder: Path, tmp_path: Path) -> None:
     """With what it names and nothing else, the command runs."""

@@ -231,8 +231,8 @@ def page_of(plan: Plan, name: str = "net") -> str:
 def test_the_page_is_one_file_and_the_same_each_time(network: Path, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.html", "a.svg", "a.png", "b.html", "b.svg", "b.png")]
     for page, drawing, pixels in (files[:3], files[3:]):
-        words = ["--html", str(page), "--svg", str(drawing), "--png", str(pixels)]
-        assert main(["build", str(network), *words]) == 0
+        for words in (["--html", page, "--picture", drawing], ["--picture", pixels]):
+            assert main(["build", str(network), *map(str, words)]) == 0
     assert [file.read_bytes() for file in files[:3]] == [file.read_bytes() for file in files[3:]]
     text = files[0].read_text()
     assert re.findall(r"""(?:src|href)=["'](?!data:)""", text) == []
@@ -257,7 +257,7 @@ def test_hostile_names_stay_names(network: Path) -> None:
 def test_without_pillow(network: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    words = ["--png", str(tmp_path / "a.png"), "--svg", str(tmp_path / "a.svg")]
+    words = ["--picture", str(tmp_path / "a.png"), "--html", str(tmp_path / "a.html")]
     assert main(["build", str(network), *words]) == 1
     assert "pip install '.[png]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -346,7 +346,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "g.json").write_text(json.dumps(graph_of(UNITS["diamond"][0])))
-    assert main(["place", "--graph", str(tmp_path / "g.json"), "--capacity", "129"]) == 1
+    assert main(["place", "--graph", str(tmp_path / "g.json"), "--ram", "129"]) == 1
     assert "does not fit in 129 bytes: the lowest placement needs 130" in capsys.readouterr().err
 
 

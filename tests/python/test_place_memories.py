@@ -148,7 +148,7 @@ def test_the_same_outcome_each_time() -> None:
     assert (first.memory, first.offsets, first.cost) == (second.memory, second.offsets, second.cost)
 
 
-@pytest.mark.parametrize("words", [["--capacity", "4K"], ["--output", "x.csv"]])
+@pytest.mark.parametrize("words", [["--ram", "4K"], ["--output", "x.csv"]])
 def test_what_does_not_go_with_memories(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

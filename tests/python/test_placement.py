@@ -67,7 +67,7 @@ def test_height_is_that_of_brute_force(seed: int, tmp_path: Path) -> None:
 
 def test_too_little_capacity_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     problem = write(tmp_path / "p.csv", [(0, 2, 5), (1, 3, 5)])
-    assert main(["place", str(problem), "--seconds", "5", "--capacity", "9"]) == 1
+    assert main(["place", str(problem), "--seconds", "5", "--ram", "9"]) == 1
     assert "10" in capsys.readouterr().err
 
 

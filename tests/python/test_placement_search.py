@@ -290,8 +290,8 @@ def test_command_writes_figures_and_offsets(
 def test_command_says_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "p.csv"
     path.write_text(EXAMPLE)
-    assert main(["place", str(path), "--capacity", "12"]) == 0
-    assert main(["place", str(path), "--capacity", "11"]) == 1
+    assert main(["place", str(path), "--ram", "12"]) == 0
+    assert main(["place", str(path), "--ram", "11"]) == 1
     message = capsys.readouterr().err
     assert f"{path}: does not fit in 11 bytes" in message and "needs 12" in message
     assert main(["place", str(tmp_path / "none.csv")]) == 1

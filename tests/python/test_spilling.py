@@ -260,12 +260,12 @@ def chain(count: int, seed: int) -> dict[str, Any]:
 def test_plans_of_training_pass_the_checker(count: int, memories: str, tmp_path: Path) -> None:
     """From few layers, where all plans are searched, to many; copies that are cheap, dear, and
     impossible."""
-    plan = planned(tmp_path, chain(count, count), "--memory", memories, "--limit", "80%")
+    plan = planned(tmp_path, chain(count, count), "--memory", memories, "--ram", "80%")
     assert plan["cost"] > 0
     kinds = {action["do"] for action in plan["actions"]}
     assert kinds >= ({"run", "fetch"} if memories.endswith("0.05") else {"run", "repeat"})
     assert count <= 5 or not plan["optimal"]
-    again = planned(tmp_path, chain(count, count), "--memory", memories, "--limit", "80%")
+    again = planned(tmp_path, chain(count, count), "--memory", memories, "--ram", "80%")
     assert {**again, "seconds": 0} == {**plan, "seconds": 0}
 
 
@@ -339,7 +339,7 @@ def test_the_checker_finds_what_is_wrong_with_a_plan(tmp_path: Path) -> None:
     """Actions, stays, offsets and figures; a plan whose stays no longer match its actions."""
     for seed in range(3):
         graph = chain(5, seed)
-        plan = planned(tmp_path, graph, "--memory", "fast=1M,slow=1M:1", "--limit", "80%")
+        plan = planned(tmp_path, graph, "--memory", "fast=1M,slow=1M:1", "--ram", "80%")
         for turn in range(20):
             with pytest.raises((checker.WrongPlanError, KeyError)):
                 checker.graph_verdict(graph, damaged(plan, random.Random(turn)))
@@ -349,10 +349,9 @@ def test_the_checker_finds_what_is_wrong_with_a_plan(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (["--memory", "fast=30"], "at once"),
-        (["--memory", "fast=1M", "--limit", "0%"], "nothing runs in 0%"),
+        (["--memory", "fast=1M", "--ram", "0%"], "nothing runs in 0%"),
         (["--memory", "fast=1M,slow=1M:1,more=1M:2"], "3 memories"),
-        (["--limit", "1K"], "--limit requires --graph and --memory"),
-        (["--memory", "fast=1K", "--capacity", "1K"], "--capacity cannot be combined"),
+        (["--ram", "70%"], "--ram in percent requires --graph and --memory"),
         (["--memory", "fast=1K", "--only", "order"], "--only cannot be combined"),
     ],
 )
@@ -374,7 +373,7 @@ def test_a_slow_memory_that_is_too_small_is_said(
     """With what the copies would need."""
     source = tmp_path / "graph.json"
     source.write_text(json.dumps(chain(60, 60)), encoding="utf-8")
-    words = ["--memory", "fast=1M,slow=32:0.1", "--limit", "75%"]
+    words = ["--memory", "fast=1M,slow=32:0.1", "--ram", "75%"]
     assert main(["place", "--graph", str(source), *words]) == 1
     assert "bytes of slow memory" in capsys.readouterr().err
 

@@ -45,7 +45,7 @@ TABLE_5 = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what `vmcu bench --wear` writes."""
     folder = tmp_path_factory.mktemp("wear")
-    files = ["--json", str(folder / "wear.json"), "--pictures", str(folder / "pictures")]
+    files = ["--json", str(folder / "wear.json"), "--picture", str(folder / "wear.svg")]
     assert main(["bench", "--wear", *files]) == 0
     return folder
 
@@ -269,8 +269,9 @@ def test_pool_of_a_model(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_pictures_can_be_read(run: Path):
     for name in ("wear-cnn", "wear-dsp"):
-        ElementTree.parse(run / "pictures" / f"{name}.svg")
-        data = (run / "pictures" / f"{name}.png").read_bytes()
+        ElementTree.parse(run / f"{name}.svg")
+    for strips in ([("one", np.arange(5000))], [("one", np.ones(9)), ("two", np.arange(9))]):
+        data = pictures.png(strips)
         assert data.startswith(b"\x89PNG\r\n\x1a\n")
         width, height = struct.unpack(">II", data[16:24])
         start = data.index(b"IDAT") + 4
@@ -290,7 +291,7 @@ def test_a_hot_word_is_the_darkest_of_its_strip():
 
 
 def test_usage():
-    for words in ("--rate 0", "--endurance -1", "--inferences 1.5", "--align 6", "--pictures"):
+    for words in ("--rate 0", "--endurance -1", "--picture", "--picture a.pdf"):
         assert main(["bench", "--wear", *words.split()]) == 2, words
 
 

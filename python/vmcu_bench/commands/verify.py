@@ -46,14 +46,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--samples",
         type=count,
         default=20,
-        help="random inputs (default 20); with --hop, hops of one stream, each compared with the "
-        "whole window",
-    )
-    samples.add_argument(
-        "--structured",
-        type=count,
-        default=5,
-        help="constant and patterned inputs, 0-5 (default 5)",
+        metavar="N",
+        help="N random inputs and up to five patterned ones (default 20); with --hop, hops of one "
+        "stream, each compared with the whole window",
     )
     samples.add_argument("--seed", type=count, default=0, help="seed of random inputs (default 0)")
     hop_option(verify)
@@ -65,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ..report.verification import print_verification
 
-    if args.samples + args.structured == 0:
+    if args.samples == 0:
         raise UserError(
             Problem("no input to compare", "give at least one with -n", str(args.model))
         )
@@ -80,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if plan.graph.hop:
         return _stream(args, plan)
     target = args.on or runners.VIRTUAL
-    outcome = verify(plan, target, args.samples, args.structured, args.seed)
+    outcome = verify(plan, target, args.samples, args.samples, args.seed)
     print_verification(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
@@ -106,7 +101,7 @@ def _container(args: argparse.Namespace) -> int:
     if container.outline.graph.hop:
         results = verify_stream(container, target, args.samples, args.seed)
     else:
-        results = verify(container, target, args.samples, args.structured, args.seed)
+        results = verify(container, target, args.samples, args.samples, args.seed)
     for result in results:
         found = f"matches the reference ({result.bytes:,} bytes)"
         if result.differing:

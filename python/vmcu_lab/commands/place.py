@@ -71,7 +71,11 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     limits = titled(place, LIMITS)
     limits.add_argument(
-        "--capacity", type=byte_count, metavar="SIZE", help="fail above SIZE, for example 64K"
+        "--ram",
+        type=limit,
+        metavar="SIZE|PERCENT",
+        help="fail above SIZE, for example 64K; with --graph and --memory: use only so much of the "
+        "first memory, SIZE or a share of the smallest peak of an order, for example 70%%",
     )
     limits.add_argument(
         "--memory",
@@ -83,13 +87,6 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--graph, all nodes run in the first memory: tensors are copied to the second and back, "
         "and nodes run again, at the least total cost; COST: of copying a byte, in the unit of "
         "the nodes' cost",
-    )
-    limits.add_argument(
-        "--limit",
-        type=limit,
-        metavar="SIZE|PERCENT",
-        help="with --graph and --memory: use only so much of the first memory, for example 48M, or "
-        "70%% of the smallest peak of an order",
     )
     limits.add_argument(
         "--seconds",
@@ -120,8 +117,9 @@ def run(args: argparse.Namespace) -> int:
         if args.problem is not None and args.problem.suffix == TFLITE:
             _check_tflite(args)
             return tflite(args)
-        if args.limit is not None and not (args.graph and args.memory):
-            raise UserError(Problem("--limit requires --graph and --memory", "give both"))
+        if isinstance(args.ram, float) and not (args.graph and args.memory):
+            reason = "--ram in percent requires --graph and --memory"
+            raise UserError(Problem(reason, "give both, or bytes"))
         if args.memory:
             return limited(args) if args.graph else distribution(args)
         return graph(args) if args.graph else buffers(args)
@@ -133,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 def _check_tflite(args: argparse.Namespace) -> None:
     others = {
         "--only": bool(args.only),
-        "--capacity": args.capacity is not None,
+        "--ram": args.ram is not None,
         "--memory": bool(args.memory),
         "--json": args.json is not None,
     }
@@ -175,15 +173,15 @@ def buffers(args: argparse.Namespace) -> int:
 
     problem, seconds = files.read(args.problem), _seconds(args, placing.SECONDS)
     with progress.clock("placing", seconds) as watch:
-        placement = placing.place(problem, args.capacity, seconds, watch=watch, keep=True)
+        placement = placing.place(problem, args.ram, seconds, watch=watch, keep=True)
     placements.print_placement(problem, placement, console())
-    write_json(placements.figures(problem, placement, args.capacity), args.json)
+    write_json(placements.figures(problem, placement, args.ram), args.json)
     if args.output:
         files.write(problem, placement, args.output)
     if placement.is_interrupted:
         return EXIT_INTERRUPTED
-    if args.capacity is not None and placement.height > args.capacity:
-        raise placements.too_high(problem.origin, placement, args.capacity)
+    if args.ram is not None and placement.height > args.ram:
+        raise placements.too_high(problem.origin, placement, args.ram)
     return EXIT_DONE
 
 
@@ -210,7 +208,7 @@ def distribution(args: argparse.Namespace) -> int:
 
 def _refuse_with_memory(args: argparse.Namespace) -> None:
     others = {
-        "--capacity": args.capacity is not None,
+        "--ram": args.ram is not None and not args.graph,
         "--output": args.output is not None,
         "--only": bool(args.only),
         "--solver": bool(args.solver),
@@ -234,7 +232,7 @@ def limited(args: argparse.Namespace) -> int:
         reason = f"{len(args.memory)} memories: a graph is planned for one or two"
         raise UserError(Problem(reason, "name the one in which nodes run, and one for copies"))
     problem, fast = graphs.read(args.graph), args.memory[0]
-    best, bytes_ = None, fast.capacity if args.limit is None else args.limit
+    best, bytes_ = None, fast.capacity if args.ram is None else args.ram
     if isinstance(bytes_, float):
         best = best_order(problem.tasks)
         bytes_ = int(bytes_ * best.peak)
@@ -272,6 +270,6 @@ def graph(args: argparse.Namespace) -> int:
     if plan.is_unproven:
         remedy = "allow more with --seconds, or leave out --solver: the plan above was searched for"
         raise UserError(Problem(plan.proof, remedy, problem.origin))
-    if args.capacity is not None and plan.height > args.capacity:
-        raise placements.too_high(problem.origin, plan, args.capacity)
+    if args.ram is not None and plan.height > args.ram:
+        raise placements.too_high(problem.origin, plan, args.ram)
     return EXIT_DONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu bench --wear`: simulates, prints, writes figures and pictures."""
+"""`vmcu bench --wear`: simulates, prints, writes figures and heat maps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vmcu_tools.commands.options import picture_option
 from vmcu_tools.commands.parser import WEAR, titled
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.values import POSITIVE, count, real
 
 if TYPE_CHECKING:
+    from ..wear.heap import Setting
+    from ..wear.paper import Experiment
     from ..wear.pictures import Strips
 
 ENDURANCE = 100_000_000
@@ -40,14 +43,6 @@ def positive(text: str) -> float:
     return real(text, "positive number", POSITIVE)
 
 
-def alignment(text: str) -> int:
-    """Bytes between places: a power of two from 4 on."""
-    value = whole(text)
-    if value < 4 or value & (value - 1):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a power of two from 4 on")
-    return value
-
-
 def options(parser: argparse.ArgumentParser) -> None:
     """Those of --wear."""
     wear = titled(parser, WEAR)
@@ -65,24 +60,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help="inferences, or jobs, per second (default 1)",
     )
-    wear.add_argument(
-        "--inferences",
-        type=whole,
-        default=INFERENCES,
-        metavar="N",
-        help=f"inferences to simulate for the pool (default {INFERENCES:.0e})",
-    )
-    wear.add_argument(
-        "--align",
-        type=alignment,
-        metavar="BYTES",
-        help="distance between positions of a stack, and between origins of a pool built without "
-        "--rotate (default 4; 8 for a model's stack, as in CONFIG_VMCU_STACK_MIGRATION)",
-    )
     wear.add_argument("--seed", type=count, default=0, help="seed of random strides (default 0)")
-    wear.add_argument(
-        "--pictures", type=Path, metavar="DIR", help="write heat maps into DIR, .png and .svg"
-    )
+    picture_option(parser, "heat maps, NAME.svg or NAME.png, as NAME-cnn, NAME-dsp or NAME-pool")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,30 +73,44 @@ def paper_setting(args: argparse.Namespace) -> int:
     from vmcu_tools.report.terminal import console
 
     from ..report import wear as report
-    from ..wear import paper
     from ..wear.heap import Setting, seeded
-    from ..wear.tasks import CNN_JOBS, CYCLES, DEPTHS, WORD
 
-    base = seeded(Setting(align=args.align or WORD), args.seed)
-    cnn, dsp = paper.cnn(base, CNN_JOBS), paper.dsp(base)
-    figures = {
+    cnn, dsp = paper_runs(seeded(Setting(), args.seed))
+    figures = paper_figures(cnn, dsp, args.endurance, args.rate)
+    report.print_paper(cnn, dsp, args.endurance, args.rate, console())
+    _write(args, figures, {"cnn": report.strips(cnn), "dsp": report.strips(dsp)})
+    return EXIT_DONE
+
+
+def paper_runs(base: Setting) -> tuple[Experiment, Experiment]:
+    """The CNN jobs and the DSP tasks of the paper."""
+    from ..wear import paper
+    from ..wear.tasks import CNN_JOBS
+
+    return paper.cnn(base, CNN_JOBS), paper.dsp(base)
+
+
+def paper_figures(
+    cnn: Experiment, dsp: Experiment, endurance: int = ENDURANCE, rate: float = 1.0
+) -> dict[str, object]:
+    """The figures of --json in the paper's setting."""
+    from ..report import wear as report
+    from ..wear import paper
+    from ..wear.tasks import CYCLES, DEPTHS
+
+    return {
         "table5": paper.table5(),
         "worst_case_cycles": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1]),
         "worst_case_cycles_as_printed": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1], DEPTHS[-1]),
-        "cnn": report.experiment_figures(cnn, args.endurance, args.rate),
-        "dsp": report.experiment_figures(dsp, args.endurance, args.rate),
+        "cnn": report.experiment_figures(cnn, endurance, rate),
+        "dsp": report.experiment_figures(dsp, endurance, rate),
     }
-    report.print_paper(cnn, dsp, args.endurance, args.rate, console())
-    drawn = {"wear-cnn": report.strips(cnn), "wear-dsp": report.strips(dsp)}
-    _write(args, figures, drawn)
-    return EXIT_DONE
 
 
 def pool_of_model(args: argparse.Namespace) -> int:
     """The wear of all that an inference of the model writes to on a board. The virtual MCU knows
     of the pool only, so that nothing can be said there of how long the memory lasts."""
     from vmcu_tools.commands.models import compiled
-    from vmcu_tools.plan.plan import SCRATCH_ALIGN
     from vmcu_tools.report.terminal import console
 
     from ..report import wear as report
@@ -130,8 +123,7 @@ def pool_of_model(args: argparse.Namespace) -> int:
     plan = compiled(args)
     trace = None if args.on == VIRTUAL else traces.record(plan, args.on)
     writes = pool.writes_of_inference(plan) if trace is None else trace.pool
-    between = args.align if plan.rotation is None else None
-    result = pool.wear(writes, args.inferences, between or SCRATCH_ALIGN)
+    result = pool.wear(writes, INFERENCES)
     figures: dict[str, object] = {
         "target": args.on,
         "model": args.model.name,
@@ -146,11 +138,11 @@ def pool_of_model(args: argparse.Namespace) -> int:
         "writes_per_inference": result.per_inference.tolist(),
     }
     report.print_pool(args.model.name, result, console())
-    drawn: dict[str, Strips] = {"wear-pool": pool.strips(result)}
+    drawn: dict[str, Strips] = {"pool": pool.strips(result)}
     if trace is None:
         print(NO_YEARS)
     else:
-        base = seeded(Setting(align=args.align or STACK_ALIGN), args.seed)
+        base = seeded(Setting(align=STACK_ALIGN), args.seed)
         ways = paper.measured(trace.task(args.model.name), base)
         figures["stack"] = report.stack_figures(trace, ways)
         report.print_stack(trace, ways, console())
@@ -158,7 +150,7 @@ def pool_of_model(args: argparse.Namespace) -> int:
         figures |= report.object_figures(found)
         mean = float(writes.mean())
         report.print_objects(found, mean, args.endurance, args.rate, console())
-        drawn["wear-stack"] = [(name, run.writes()) for name, run in ways.items()]
+        drawn["stack"] = [(name, run.writes()) for name, run in ways.items()]
     _write(args, figures, drawn)
     return EXIT_DONE
 
@@ -170,15 +162,12 @@ def _write(args: argparse.Namespace, figures: object, drawn: Mapping[str, Strips
     from ..wear import pictures
 
     files: dict[Path, bytes] = {}
-    if args.pictures:
+    if args.picture:
         for name, strips in drawn.items():
+            path = args.picture.with_stem(f"{args.picture.stem}-{name}")
             title = f"{name}: writes by address"
-            files[args.pictures / f"{name}.svg"] = pictures.svg(title, strips).encode()
-            files[args.pictures / f"{name}.png"] = pictures.png(strips)
-        if args.pictures.exists() and not args.pictures.is_dir():
-            reason, remedy = "is not a folder", "give --pictures a folder"
-            raise UserError(Problem(reason, remedy, str(args.pictures)))
-        args.pictures.mkdir(parents=True, exist_ok=True)
+            is_png = path.suffix == ".png"
+            files[path] = pictures.png(strips) if is_png else pictures.svg(title, strips).encode()
     for path, data in files.items():
         path.write_bytes(data)
         print(f"wrote {path}")

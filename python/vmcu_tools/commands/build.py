@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import spelled
-from ..values import percentage
 from .limits import board_of, known_board
 from .options import (
     Subparsers,
@@ -22,6 +21,7 @@ from .options import (
     json_option,
     model_options,
     name_option,
+    picture_option,
     release_options,
     report_option,
     serial_flash_option,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..report.model import ModelReport
 
 FORMATS = ("c", "container")
+PNG = ".png"
 
 
 EXAMPLES = (
@@ -81,13 +82,6 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="estimate milliseconds on a board; `vmcu boards` lists those with an estimate",
     )
     serial_flash_option(build)
-    titled(build, PLAN).add_argument(
-        "--least-hidden",
-        type=percentage,
-        metavar="PERCENT",
-        help="with --external-weights and --board: fail unless computation hides so much of the "
-        "time that reads of weights take, by estimate",
-    )
     release_options(build)
     titled(build, PLAN).add_argument(
         "--pareto",
@@ -98,13 +92,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     json_option(build)
     all_option(build, "pool bytes")
     report_option(build)
-    drawn = (
-        ("--html", "a page: map of the pool, peak, layers, other planners"),
-        ("--svg", "the map of the pool as SVG"),
-        ("--png", "the map of the pool as PNG; needs Pillow"),
+    output.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page: map of the pool, peak, layers, other planners",
     )
-    for option, what in drawn:
-        output.add_argument(option, type=Path, metavar="FILE", help=f"write {what}")
+    picture_option(build, "the map of the pool, .svg or .png, which needs Pillow")
     return build
 
 
@@ -130,8 +124,6 @@ def run(args: argparse.Namespace) -> int:
     cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
     time = "" if board is None else estimated_time(plan, board, args.flash_bus)
-    if args.least_hidden is not None:
-        check_hidden(report, args.least_hidden, time, args.model)
     drawn, written = drawings(args, plan, report), []
     # First, as the folder may be the one of the other files.
     if args.output:
@@ -151,30 +143,17 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
 
 
-def check_hidden(report: ModelReport, least: float, time: str, model: Path) -> None:
-    """Raises UserError if reads of weights take longer than `least` of them allows. time: what is
-    said of the time on a board."""
-    from ..report.weights import sentences
-
-    weights = report.weights
-    assert weights is not None
-    if weights.hidden is None:
-        raise UserError(Problem(time, "name a board with an estimate", str(model)))
-    if weights.hidden < least:
-        said = " ".join(sentences(weights)).rstrip(".")
-        reason = f"{said}. --least-hidden requires {100 * least:g} %"
-        hint = "allow a larger buffer with --external-weights ...,ram=SIZE, or read faster"
-        raise UserError(Problem(reason, hint, str(model)))
-
-
 def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[tuple[Path, bytes]]:
     """The page and the pictures that are asked for, all of them before any is written."""
-    if not (args.html or args.svg or args.png):
+    if not (args.html or args.picture):
         return []
     from ..report.page import files
 
-    wanted = ((args.html, files.page), (args.svg, files.svg_picture), (args.png, files.png_picture))
-    return [(path, drawn(plan, report)) for path, drawn in wanted if path]
+    drawn = [(args.html, files.page)] if args.html else []
+    if args.picture:
+        is_png = args.picture.suffix == PNG
+        drawn.append((args.picture, files.png_picture if is_png else files.svg_picture))
+    return [(path, draw(plan, report)) for path, draw in drawn]
 
 
 def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str | bytes]:
@@ -196,9 +175,6 @@ def check_options(args: argparse.Namespace) -> None:
     if args.online and args.format != "container":
         reason = "--online requires a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
-    if args.least_hidden is not None and (args.board is None or args.external_weights is None):
-        reason = "--least-hidden requires --external-weights and --board"
-        raise UserError(Problem(reason, "add what is missing", str(args.model)))
     if args.flash_bus is not None and args.board is None:
         reason = "--flash-bus requires --board, whose clock it needs"
         raise UserError(Problem(reason, "add --board NAME", str(args.model)))

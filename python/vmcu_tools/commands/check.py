@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import Problem, UserError, suggestion
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..values import byte_count, count, percentage
-from .limits import APP_FLASH, APP_RAM, board_options, left_on_board
+from .limits import board_options, left_on_board
 from .options import (
     Subparsers,
     changed,
@@ -145,7 +145,6 @@ def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
     usual |= dict.fromkeys(
         ("state", "time", "max_ram", "max_flash", "max_cycles", "markdown", "board")
     )
-    usual |= {"app_ram": byte_count(APP_RAM), "app_flash": byte_count(APP_FLASH)}
     del usual["model"]
     reason = "{} requires a model, not a bundle of figures"
     remedy = "leave it out; limit growth with --tolerance"

@@ -7,14 +7,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError, suggestion
-from ..values import byte_count
 from .parser import LIMITS, titled
 
 if TYPE_CHECKING:
     from ..boards.table import Board
 
-# What Zephyr and a small application need of a board, by default.
-APP_RAM, APP_FLASH = "16K", "48K"
+# What Zephyr and a small application need of a board.
+APP_RAM, APP_FLASH = 16 << 10, 48 << 10
 
 
 def known_board(text: str) -> str:
@@ -42,29 +41,20 @@ def board_of(name: str) -> Board:
 
 def board_options(parser: argparse.ArgumentParser, limits: str) -> None:
     """A board as a limit; limits: the options that override it."""
-    group = titled(parser, LIMITS)
-    group.add_argument(
+    titled(parser, LIMITS).add_argument(
         "--board",
         type=known_board,
         metavar="BOARD",
-        help="limit RAM and flash to those of a board, less what the application needs; `vmcu "
-        f"boards` lists them; {limits} override it",
+        help="limit RAM and flash to those of a board, less 16 KB of RAM and 48 KB of flash for "
+        f"the application; `vmcu boards` lists them; {limits} override it",
     )
-    for option, default, what in (("ram", APP_RAM, "RAM"), ("flash", APP_FLASH, "flash")):
-        group.add_argument(
-            f"--app-{option}",
-            type=byte_count,
-            default=byte_count(default),
-            metavar="SIZE",
-            help=f"with --board: {what} of everything but the model (default {default})",
-        )
 
 
 def left_on_board(args: argparse.Namespace) -> tuple[int, int]:
     """Bytes of RAM and flash that --board leaves to the model. Raises UserError if none."""
     board = board_of(args.board)
-    left = board.ram * 1024 - args.app_ram, board.flash * 1024 - args.app_flash
+    left = board.ram * 1024 - APP_RAM, board.flash * 1024 - APP_FLASH
     if min(left) <= 0:
-        reason = f"--app-ram and --app-flash leave nothing of {args.board}"
-        raise UserError(Problem(reason, "name less", str(args.model)))
+        reason = f"the application's 16 KB of RAM and 48 KB of flash leave nothing of {args.board}"
+        raise UserError(Problem(reason, "give the limits without --board", str(args.model)))
     return left

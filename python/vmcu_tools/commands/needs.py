@@ -21,7 +21,7 @@ NEEDS = (
     (("--calibration",), "quantize", {"onnxruntime": "onnxruntime"}),
     (("place", "--solver highs"), "solver", {"pulp": "pulp", "highspy": "highspy"}),
     (("place", "--solver cbc"), "solver", {"pulp": "pulp"}),
-    (("build", "--png"), "png", {"PIL": "pillow"}),
+    (("build", "--picture .png"), "png", {"PIL": "pillow"}),
     (("container", "--key"), "sign", {"cryptography": "cryptography"}),
     (("bench", "--serial"), "serial", {"serial": "pyserial"}),
 )
@@ -31,6 +31,9 @@ def _words(args: Namespace) -> set[str]:
     """The command, the suffix of its file, and its options, each with and without its value."""
     given = {name: value for name, value in vars(args).items() if value}
     words = {f"--{name}" for name in given} | {f"--{name} {value}" for name, value in given.items()}
+    words |= {
+        f"--{name} {value.suffix}" for name, value in given.items() if isinstance(value, Path)
+    }
     return words | {args.command, Path(given.get("model") or given.get("problem") or "").suffix}
 
 

@@ -12,7 +12,7 @@ from ..errors import Problem, UserError
 from ..planner.keyword import options_of
 from ..planner.options import PlanOptions, spelled
 from ..quantize.ranges import METHODS
-from ..values import c_name, machine, serial_flash, word
+from ..values import c_name, machine, picture, serial_flash, word
 from .parser import MACHINE, MODEL, OUTPUT, QUANTISATION, titled
 
 # argparse gives it no public name.
@@ -67,6 +67,12 @@ def report_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write the report into FILE and print three lines: RAM, flash, and time with FILE",
+    )
+
+
+def picture_option(parser: argparse.ArgumentParser, what: str) -> None:
+    titled(parser, OUTPUT).add_argument(
+        "--picture", type=picture, metavar="FILE", help=f"write {what}"
     )
 
 

@@ -28,7 +28,9 @@ def png(shapes: Sequence[Shape]) -> bytes:
         import PIL.Image
         import PIL.ImageDraw
     except ImportError:
-        raise missing_package("pillow", "write a PNG file (--svg needs none)", "png") from None
+        raise missing_package(
+            "pillow", "write a PNG file (a .svg file needs none)", "png"
+        ) from None
     size = WIDE * SCALE * FINER, HIGH * SCALE * FINER
     image = PIL.Image.new("RGB", size, LIGHT["paper"])
     for shape in shapes:
