@@ -221,9 +221,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     except UserError as error:
         _complain(*error.problems)
     except PlanError as error:
-        remedy = (
-            "this is a defect of vmcu: report it with the model; until then, try another --planner"
-        )
+        remedy = "this is a defect of vmcu: report it with the model"
         file = str(getattr(args, "model", None) or "")
         _complain(Problem(f"the proof refuses the plan, nothing is written: {error}", remedy, file))
     except BrokenPipeError:
