@@ -68,7 +68,7 @@ def _keywords_of(
         def called(model: Model, /, *args: Keywords.args, **named: Keywords.kwargs) -> ModelPlan:
             return method(model, options(*args, **named))
 
-        functools.update_wrapper(called, method)
+        called.__name__, called.__doc__ = method.__name__, method.__doc__
         return called
 
     return decorated

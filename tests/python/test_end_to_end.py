@@ -29,7 +29,7 @@ POINT = {"strideH": 1, "strideW": 1, "filterHeight": 1, "filterWidth": 1}
 
 
 def verified(path: Path, *words: str, on: str = "host") -> int:
-    return main(["verify", str(path), "--on", on, "-n", "3", *words])
+    return main(["verify", str(path), "--on", on, "-n", "2", *words])
 
 
 def saved(model: onnx.ModelProto, folder: Path) -> Path:

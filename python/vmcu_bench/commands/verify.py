@@ -11,6 +11,7 @@ from vmcu_tools.commands.options import (
     Subparsers,
     hop_option,
     model_options,
+    seed_option,
     target_options,
 )
 from vmcu_tools.commands.parser import titled
@@ -50,7 +51,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="N random inputs and up to five patterned ones (default 20); with --hop, hops of one "
         "stream, each compared with the whole window",
     )
-    samples.add_argument("--seed", type=count, default=0, help="seed of random inputs (default 0)")
+    seed_option(samples, "random inputs")
     hop_option(verify)
     return verify
 

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vmcu_tools.commands.options import picture_option
+from vmcu_tools.commands.options import picture_option, seed_option
 from vmcu_tools.commands.parser import WEAR, titled
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
-from vmcu_tools.values import POSITIVE, count, real
+from vmcu_tools.values import POSITIVE, real
 
 if TYPE_CHECKING:
     from ..wear.heap import Setting
@@ -60,7 +60,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help="inferences, or jobs, per second (default 1)",
     )
-    wear.add_argument("--seed", type=count, default=0, help="seed of random strides (default 0)")
+    seed_option(wear, "random strides")
     picture_option(parser, "heat maps, NAME.svg or NAME.png, as NAME-cnn, NAME-dsp or NAME-pool")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_INTERRUPTED
+from ..planner.keyword import PLAN
 from ..planner.options import spelled
 from .limits import board_of, known_board
 from .options import (
@@ -26,7 +27,7 @@ from .options import (
     report_option,
     serial_flash_option,
 )
-from .parser import MACHINE, OUTPUT, PLAN, titled
+from .parser import MACHINE, OUTPUT, titled
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan

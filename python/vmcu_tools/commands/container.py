@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..exits import EXIT_DONE
-from ..values import count
-from .options import STREAM, Subparsers, plan_options, release_options
+from .options import STREAM, Subparsers, plan_options, release_options, seed_option
 
 if TYPE_CHECKING:
     from ..container.read import Facts, Side
@@ -67,9 +66,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     update.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="file to write (default: NAME.update)"
     )
-    update.add_argument(
-        "--seed", type=count, default=0, help="seed of the random input (default 0)"
-    )
+    seed_option(update, "the random input")
     plan_options(update, *STREAM)
     kernels = verbs.add_parser(
         "kernels",

@@ -12,7 +12,7 @@ from ..errors import Problem, UserError
 from ..planner.keyword import options_of
 from ..planner.options import PlanOptions, spelled
 from ..quantize.ranges import METHODS
-from ..values import c_name, machine, picture, serial_flash, word
+from ..values import c_name, count, machine, picture, serial_flash, word
 from .parser import MACHINE, MODEL, OUTPUT, QUANTISATION, titled
 
 # argparse gives it no public name.
@@ -154,6 +154,10 @@ def serial_flash_option(parser: argparse.ArgumentParser) -> None:
         help="with --board: code and constants are in serial flash behind a cache, for example "
         "qspi:40MB/s,cache=16K,line=8 (default: cache=16K,line=32)",
     )
+
+
+def seed_option(parser: argparse._ActionsContainer, what: str) -> None:
+    parser.add_argument("--seed", type=count, default=0, help=f"seed of {what} (default 0)")
 
 
 def name_option(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from ..errors import alike, suggestion
 from ..exits import EXIT_USAGE
+from ..planner.keyword import PLAN, STREAMING
 
 # The titles of groups of options, in the order of --help.
-MODEL, PLAN, STREAMING = "model", "plan", "streaming"
+MODEL = "model"
 QUANTISATION, MACHINE, LIMITS, OUTPUT = "quantisation", "machine", "limits", "output"
 WEAR = "wear"
 TITLES = (MODEL, MACHINE, LIMITS, WEAR, PLAN, STREAMING, QUANTISATION, OUTPUT)

@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from ..errors import Problem, UserError
 
+# Titles of groups of options in --help.
+PLAN, STREAMING = "plan", "streaming"
 Given = TypeVar("Given", contravariant=True)
 Kept = TypeVar("Kept", covariant=True)
 
@@ -30,7 +32,7 @@ class Keyword(Generic[Given, Kept]):
     help: str
     read: Callable[[str], Any] | None = None
     metavar: str | None = None
-    title: str = "plan"
+    title: str = PLAN
     choices: Collection[str] = ()
     name: str = ""
     owner: type = object

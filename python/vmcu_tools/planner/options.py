@@ -11,11 +11,10 @@ from ..errors import Problem, UserError
 from ..plan.chunks import WeightStore
 from ..plan.pools import Region
 from ..values import byte_count, hop, memories, percentage, target_name, weight_store
-from .keyword import Keyword, text_of
+from .keyword import STREAMING, Keyword, text_of
 from .params import DEFAULT_PARAMS, EFFORTS, NORMAL, SearchParams
 
 DEFAULT_PLANNER = "vmcu"
-STREAMING = "streaming"
 # Bytes, or text as on the command line: "64K".
 Size = int | str
 
