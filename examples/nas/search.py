@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import vmcu_tools
-from vmcu_tools.commands.options import byte_count
+from vmcu_tools.values import byte_count
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.average_pooling import AveragePool2D

@@ -104,7 +104,7 @@ def below(graph: Graph, options: CompileOptions, least: int) -> Iterator[Plan]:
     # A limit that is far away has everything searched that may need fewer bytes.
     limit = int(least / options.params.recomputation_reach) + 1
     for _ in range(options.params.smaller_tries):
-        found = plan(graph, replace(options, ram=min(limit, least - 1)))
+        found = plan(graph, replace(options, ram=max(min(limit, least - 1), 1)))
         if found.pool_bytes < least:
             least = found.pool_bytes
             yield found
