@@ -28,12 +28,12 @@ from vmcu_bench.runners.qemu import BOARDS, QemuRunner  # noqa: E402
 from vmcu_bench.runners.samples import make_samples  # noqa: E402
 from vmcu_kernelgen.generate import choice_name  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
-from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph, Node, Op, Shape, Tensor, Window  # noqa: E402
 from vmcu_tools.kernels.language.packing import PAIRED_SUM, PAIRED_TAPS  # noqa: E402
 from vmcu_tools.kernels.targets import TARGETS, named  # noqa: E402
+from vmcu_tools.model_file import name_of  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
 from vmcu_tools.ops.add import Add  # noqa: E402
 from vmcu_tools.ops.average_pooling import AveragePool2D  # noqa: E402

@@ -40,9 +40,9 @@ from vmcu_bench.cycles.model import bench, board, emulated  # noqa: E402
 from vmcu_bench.runners import RUNNERS  # noqa: E402
 from vmcu_tools.boards.table import flash_of, known  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
-from vmcu_tools.commands.models import name_of  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
+from vmcu_tools.model_file import name_of  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.passes.narrowed import narrowed  # noqa: E402
 from vmcu_tools.plan.chunks import WeightStore  # noqa: E402

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import vmcu_tools
-from vmcu_tools.values import byte_count
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.quant import FixedPoint
+from vmcu_tools.values import byte_count
 
 IMAGE = (32, 32, 3)
 CLASSES = 10

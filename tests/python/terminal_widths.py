@@ -17,8 +17,7 @@ from pathlib import Path
 
 from vmcu_bench.cycles import kernels, model, stream
 from vmcu_lab.wear import paper, tasks, traces
-from vmcu_tools import cli
-from vmcu_tools.commands import models
+from vmcu_tools import cli, model_file
 from vmcu_tools.report import terminal
 
 # In front of the output of a command.
@@ -59,7 +58,7 @@ def main(width: int, commands: list[list[str]]) -> None:
         once(module, name)
     for module, name in ((model, "bench"), (stream, "bench"), (traces, "record")):
         once(module, name)
-    once(models, "compile_model")
+    once(model_file, "compile_model")
     for words in commands:
         piped = io.StringIO()
         with contextlib.redirect_stdout(piped):

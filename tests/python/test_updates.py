@@ -80,7 +80,7 @@ def test_verify_compares_with_the_tables(
     file = made(DIGITS, tmp_path, stream_input=streamed)
     code, said, _ = vmcu(capsys, "verify", file, "--on", "qemu:m4", "-n", 2)
     assert code == 0 and "m4+container: PASSED" in said
-    assert "matches the reference (70 bytes)" in said
+    assert "matches the reference (40 bytes)" in said
 
 
 def test_verify_notices_another_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,7 +208,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _stream(args: argparse.Namespace) -> StreamBench:
-    from vmcu_tools.commands.models import compiled, name_of
+    from vmcu_tools.commands.models import compiled
+    from vmcu_tools.model_file import name_of
 
     from ..cycles.stream import bench
 
@@ -224,8 +225,8 @@ def _stream(args: argparse.Namespace) -> StreamBench:
 
 
 def _stream_of_container(args: argparse.Namespace) -> StreamBench:
-    from vmcu_tools.commands.models import name_of
     from vmcu_tools.container import open_container
+    from vmcu_tools.model_file import name_of
 
     from ..cycles.container import bench_stream
     from .containers import target_of
@@ -239,7 +240,8 @@ def _report(args: argparse.Namespace) -> BenchReport:
     """The report of a model on what the options name."""
     from vmcu_tools.boards.flash import ART, BOARDS
     from vmcu_tools.boards.table import flash_of
-    from vmcu_tools.commands.models import compiled, name_of
+    from vmcu_tools.commands.models import compiled
+    from vmcu_tools.model_file import name_of
 
     from ..cycles import model
 

@@ -55,8 +55,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from vmcu_tools.commands.models import compiled, name_of, quantised
+    from vmcu_tools.commands.models import compiled, quantised
     from vmcu_tools.frontends import load
+    from vmcu_tools.model_file import name_of
     from vmcu_tools.passes import optimize
     from vmcu_tools.report.terminal import console, write_json
 

@@ -74,7 +74,7 @@ def is_elf(path: Path) -> bool:
 
 def contents(args: argparse.Namespace) -> int:
     """A model file."""
-    from vmcu_tools.commands.models import name_of
+    from vmcu_tools.model_file import name_of
     from vmcu_tools.report.inspection import inspect
     from vmcu_tools.report.models import print_inspection
     from vmcu_tools.report.terminal import console, write_json

@@ -109,13 +109,14 @@ def run(args: argparse.Namespace) -> int:
         return show_front(args)
     from ..boards.table import CORE_FACTORS
     from ..emit import emit, write
+    from ..model_file import name_of
     from ..planner.registry import INTERRUPTED
     from ..report import model
     from ..report.build import print_brief, print_report
     from ..report.cycles import cycle_seconds
     from ..report.terminal import console, write_json
     from ..report.time import brief_time, estimated_time
-    from .models import compiled, name_of
+    from .models import compiled
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)

@@ -9,7 +9,6 @@ from dataclasses import fields
 from pathlib import Path
 
 from .. import model_file
-from ..model_file import name_of as name_of
 from ..ops import bias_warnings
 from ..plan.plan import Plan
 from ..planner.options import CompileOptions

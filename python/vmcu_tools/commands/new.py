@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler import compile_model, rows_of_call
     from ..emit.application import application, check_new, create
     from ..frontends import format_of, load
+    from ..model_file import name_of
     from ..planner.options import CompileOptions
-    from .models import name_of, quantised
+    from .models import quantised
 
     check_new(args.folder)
     model = quantised(args)

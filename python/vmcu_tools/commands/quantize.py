@@ -98,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
 def _int4(args: argparse.Namespace) -> Int4 | None:
     """What is asked of int4 weights; None: nothing. Raises UserError for options that exclude each
     other."""
+    from ..model_file import name_of
     from ..quantize.widths import Int4
-    from .models import name_of
 
     needs = {"--group": args.group > 0, "--flash": args.flash is not None}
     if args.weights == "int8":

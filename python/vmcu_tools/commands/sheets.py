@@ -20,8 +20,9 @@ REPORT = ".json"
 def report_of(args: argparse.Namespace) -> ModelReport:
     """The figures of the model that a command is given, planned as its options say."""
     from ..emit import emit
+    from ..model_file import name_of
     from ..report import model
-    from .models import compiled, name_of
+    from .models import compiled
 
     name = getattr(args, "name", None) or name_of(args.model)
     plan = compiled(args)

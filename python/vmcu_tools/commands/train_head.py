@@ -85,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler import compile_training
     from ..emit import emit, write
     from ..emit.trained import weights_header
+    from ..model_file import name_of
     from ..planner.options import CompileOptions
     from ..report.build import print_brief
     from ..report.terminal import console, write_json
     from ..report.time import brief_time
     from ..report.training import print_training, training_report
-    from .models import name_of, quantised
+    from .models import quantised
 
     name = args.name or name_of(args.model)
     training = Training(args.classes, args.layers, args.rate, args.new_only)
