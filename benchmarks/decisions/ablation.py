@@ -25,6 +25,10 @@ for beside in ("benchmarks/paper", "benchmarks/graphs", "tests/python"):
 
 from bottlenecks import modules  # noqa: E402
 from builders.dags import Dag  # noqa: E402
+from builders.exported import Net, static  # noqa: E402
+from builders.exported_more import MORE  # noqa: E402
+from builders.exported_networks import IMAGES  # noqa: E402
+from builders.exported_sequences import SEQUENCES  # noqa: E402
 from figures import built  # noqa: E402
 from manifests import Behind, hashes  # noqa: E402
 from networks import NETWORKS, blazeface, ghostnet  # noqa: E402
@@ -36,11 +40,17 @@ from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.params import ALL_TILES, TILES, SearchParams  # noqa: E402
 from vmcu_tools.planner.registry import DEFAULTS, make_plan  # noqa: E402
+from vmcu_tools.report.cycles import cycles_of  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 OWN = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
 MODULES, DAGS, DAG_NODES = 3, 10, 16
 EXTRA_MACS = 0.2
+# Small networks of tests/python/builders, as PyTorch exports them.
+EXPORTED = {
+    "UNet, DeepLab, MLP-Mixer": ("unet", "deeplab_argmax", "mixer"),
+    "MobileNetV3, EfficientNet": ("mobilenet_v3", "efficientnet"),
+}
 # After so many seconds of CPU time, a plan is given up.
 MOST_SECONDS = 120
 
@@ -91,6 +101,15 @@ def branchy(name: str) -> list[Graph]:
     return [NETWORKS[name]()]
 
 
+def exported(names: Sequence[str], folder: str) -> list[Path]:
+    """Small networks as PyTorch exports them and ONNX Runtime quantises them."""
+    files = []
+    for name in names:
+        files.append(Path(folder) / f"{name}.onnx")
+        static({**IMAGES, **SEQUENCES, **MORE}[name](Net(False)), files[-1])
+    return files
+
+
 def cases(models: Path, folder: str) -> dict[str, Case]:
     """By name, those that are there."""
     streamed = CompileOptions(stream_input=True)
@@ -111,15 +130,18 @@ def cases(models: Path, folder: str) -> dict[str, Case]:
     found[f"{DAGS} random graphs"] = Case(
         lambda: [Dag(seed, DAG_NODES).graph() for seed in range(DAGS)]
     )
+    for title, names in EXPORTED.items():
+        found[title] = Case(partial(read, exported(names, folder)))
     return found
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Bytes of each graph, none where there is no plan; CPU seconds and extra multiply-accumulates
-    of all."""
+    """Bytes and cycles by estimate of each graph, none where there is no plan; CPU seconds and
+    extra multiply-accumulates of all."""
 
     bytes: Sequence[int]
+    cycles: Sequence[int]
     seconds: float
     macs: int = 0
 
@@ -134,7 +156,7 @@ def figures(case: Case, off: Mapping[str, object]) -> Figures:
     try:
         return ours.recv()
     except EOFError:
-        return Figures((), MOST_SECONDS)
+        return Figures((), (), MOST_SECONDS)
     finally:
         process.join()
 
@@ -146,17 +168,18 @@ def plan_into(answer, case: Case, off: Mapping[str, object]) -> None:  # type: i
     graphs = case.graphs()
     used = int(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + MOST_SECONDS, used + MOST_SECONDS + 1))
-    start, pools, macs = time.process_time(), [], 0
+    start, pools, cycles, macs = time.process_time(), [], [], 0
     try:
         for graph in graphs:
             params = replace(case.options.params, **off)  # type: ignore[arg-type]
             wanted = replace(case.options, params=params)
             plan = make_plan(graph, wanted, prove=False)
             pools.append(plan.pool_bytes)
+            cycles.append(sum(cycles_of(plan)))
             macs += plan.macs_extra
     except UserError:
-        pools = []
-    answer.send(Figures(pools, time.process_time() - start, macs))
+        pools, cycles = [], []
+    answer.send(Figures(pools, cycles, time.process_time() - start, macs))
 
 
 def change(found: Figures, usual: Figures) -> str:
@@ -166,6 +189,18 @@ def change(found: Figures, usual: Figures) -> str:
     logs = [math.log(one / other) for one, other in zip(found.bytes, usual.bytes, strict=True)]
     percent = 100 * (math.exp(sum(logs) / len(logs)) - 1)
     return f"{percent:+.1f} %" if any(logs) else "="
+
+
+def most_cycles(found: Mapping[str, Figures], usual: Mapping[str, Figures]) -> str:
+    """The largest change of a graph's cycles, in percent."""
+    changes = [
+        100 * (one / other - 1)
+        for name, figures in found.items()
+        if figures.cycles
+        for one, other in zip(figures.cycles, usual[name].cycles, strict=True)
+    ]
+    most = max(changes, key=abs, default=0.0)
+    return f"{most:+.0f} %" if round(most) else "="
 
 
 @functools.cache
@@ -188,9 +223,10 @@ def table(models: Path) -> Table:
     for off, row in found.items():
         cells = [change(one, usual[name]) for name, one in row.items()]
         seconds = sum(one.seconds for one in row.values())
-        rows.append((f"without {off}" if off else "all techniques", *cells, f"{seconds:.1f}"))
+        name = f"without {off}" if off else "all techniques"
+        rows.append((name, *cells, most_cycles(row, usual), f"{seconds:.1f}"))
     behind = Behind(hashes(sorted(models.glob("*.tflite"))), kinds=dict.fromkeys(usual, RAM))
-    columns = ("bytes", *usual, "CPU seconds")
+    columns = ("bytes", *usual, "cycles, most", "CPU seconds")
     return Table("Pools without a technique", columns, tuple(rows), behind=behind)
 
 

@@ -38,7 +38,6 @@ def cell(table: str, technique: str, case: str) -> str:
     ("technique", "case"),
     [
         ("execution order", "GRU, 16 steps"),
-        pytest.param("order of whole tensors", "GRU, 16 steps", marks=pytest.mark.slow),
         pytest.param("fused stages", "GhostNet, BlazeFace", marks=pytest.mark.slow),
         ("in-place alias in stages", "GhostNet, BlazeFace"),
     ],
