@@ -104,7 +104,7 @@ SHELVES = (
         "and beside them",
         (
             Box("placement/", ("buffers and graphs", "of anybody")),
-            Box("planners/", ("of other tools,", "to compare")),
+            Box("planners/, distances/", ("of other tools,", "of the paper")),
             Box("wear/", ("where writes go", "in NVM")),
         ),
     ),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from access_relation import Access, relation
 from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_bench.runners.host import NATIVE, HostRunner
+from vmcu_lab.distances.relation import Access, relation
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Shape
 from vmcu_tools.kernels.language.evaluate import Machine, run

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, network_file
+from test_cuts import chain
 from vmcu_lab.planners import BASELINES, plan_by, plan_of, tinyengine
 from vmcu_tools.cli import main
 from vmcu_tools.errors import PlanError
@@ -22,11 +23,14 @@ from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.add import Add
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.registry import PLANNERS
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module, modules
 
+# Those with other tools' kernels.
+FOREIGN = [name for name in BASELINES if name != "equations"]
 # TinyEngine's own code generator, commit 47bb283: peakmem of GeneralMemoryScheduler.
 TINYENGINE = {"mcunet-vww-5fps": 93_992, "mcunet-imagenet-320kb": 266_344}
 
@@ -107,7 +111,7 @@ def test_hmcos_has_the_peak_of_the_best_order(seed: int) -> None:
     assert plan.pool_bytes == least_peak(graph)
 
 
-@pytest.mark.parametrize("planner", BASELINES)
+@pytest.mark.parametrize("planner", FOREIGN)
 @pytest.mark.parametrize("seed", range(6))
 def test_originals_compute_what_the_graph_means(planner: str, seed: int) -> None:
     dag = Dag(seed, 20)
@@ -116,6 +120,36 @@ def test_originals_compute_what_the_graph_means(planner: str, seed: int) -> None
     flat = [values.reshape(1, 1, -1) for values in sample]
     for name, values in VirtualMcu(plan_by(planner, graph)).run(flat).items():
         np.testing.assert_array_equal(values.ravel(), meaning[name].ravel())
+
+
+@pytest.mark.parametrize(("side", "kernel"), itertools.product((5, 8), (1, 3, 5)))
+def test_equations_give_the_offsets_that_are_enumerated(side: int, kernel: int) -> None:
+    """Integer programs and the order of access agree on chains, and the plan is proven."""
+    graph = chain(side, 6, kernel)
+    plan = plan_by("equations", graph)
+    single = make_plan(graph, CompileOptions(planner="single"))
+    assert plan.pool_bytes == single.pool_bytes
+    assert {n: one.base for n, one in plan.placements.items()} == {
+        n: one.base for n, one in single.placements.items()
+    }
+    assert any("Equation 2" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equations_compute_what_the_graph_means(seed: int) -> None:
+    dag = Dag(seed, 20)
+    graph, sample = dag.graph(), dag.sample()
+    meaning = reference.run(graph, sample)
+    for name, values in VirtualMcu(plan_by("equations", graph)).run(sample).items():
+        np.testing.assert_array_equal(values, meaning[name])
+
+
+def test_planners_without_their_package_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("vmcu_lab.planners.find_spec", lambda _: None)
+    assert main(["compare", str(network_file("resnet8"))]) == 0
+    assert "equations needs Python packages" in "".join(capsys.readouterr())
 
 
 def overlapping(plan: Plan) -> set[frozenset[str]]:
@@ -130,7 +164,7 @@ def overlapping(plan: Plan) -> set[frozenset[str]]:
     }
 
 
-@pytest.mark.parametrize("planner", BASELINES)
+@pytest.mark.parametrize("planner", FOREIGN)
 def test_originals_share_bytes_in_place_only_and_nowhere_else(planner: str) -> None:
     """A tensor moved onto another one is rejected."""
     rejected = 0

@@ -5,8 +5,6 @@ never give a worse answer."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,18 +72,8 @@ def test_more_tiles_never_need_more(seed: int) -> None:
         assert peaks == sorted(peaks, reverse=True)
 
 
-def variants(seed: int) -> Iterator[Graph]:
-    """A graph, and almost the same: another tensor outlives its stages."""
-    graph = network(seed)
-    yield graph
-    for node in graph.nodes[:-1]:
-        name = node.outputs[0]
-        also = replace(graph.outputs[0], name=name, tensor=name)
-        yield replace(graph, outputs=(*graph.outputs, also))
-
-
 def chain(side: int, channels: int, kernel: int) -> Graph:
-    """Three of the same, which differ from other chains in what is given alone."""
+    """Three layers of which each reads the one before."""
     b = Builder(np.random.default_rng(0))
     b.limits = dict
     x = b.input((side, side, channels))

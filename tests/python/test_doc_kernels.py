@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from access_relation import relation
-from distance_program import smallest_distance
 from vmcu_kernelgen.c_source import function, instruction_function
 from vmcu_kernelgen.passes import lower
+from vmcu_lab.distances.program import smallest_distance
+from vmcu_lab.distances.relation import relation
 from vmcu_tools import paths
 from vmcu_tools.kernels.language.evaluate import Machine, run
 

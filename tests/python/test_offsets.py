@@ -9,9 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from access_relation import relation
-from distance_program import Link, chain_distance, gemm, pulp, smallest_distance, solver
 from random_graphs import LAYERS, overlapped, random_layers
+from vmcu_lab.distances.program import (
+    Link,
+    chain_distance,
+    layer_distance,
+    pulp,
+    smallest_distance,
+    solver,
+)
+from vmcu_lab.distances.relation import Access
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Node
 from vmcu_tools.machine.mcu import VirtualMcu
@@ -20,6 +27,40 @@ from vmcu_tools.planner.places.overlap import Clearance, clearance
 
 GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
 CASES = 100
+
+
+def gemm(m: int, n: int, k: int) -> list[Access]:
+    """The paper's example (figure 3) at the grain of segments: Out[m, n] += In[m, k] W[k, n], the
+    output written when its sum is complete."""
+
+    def box(*turns: int) -> tuple[np.ndarray, np.ndarray]:
+        eye = np.eye(len(turns), dtype=int)
+        bounds = [-np.ones(len(turns), int), -np.array(turns)]
+        return np.concatenate([-eye, eye]), np.concatenate(bounds)
+
+    read_h, read_b = box(m, n, k)
+    write_h, write_b = box(m, n)
+    read = Access(
+        0,
+        True,
+        read_h,
+        read_b,
+        np.array([[1, 0, 0], [0, 0, 1]]),
+        np.zeros(2, int),
+        np.array([k, 1]),
+        (0, ~0, 1, ~0, 2),
+    )
+    write = Access(
+        "output",
+        False,
+        write_h,
+        write_b,
+        np.array([[1, 0], [0, 1]]),
+        np.zeros(2, int),
+        np.array([n, 1]),
+        (0, ~0, 1, ~1),
+    )
+    return [read, write]
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 2, 3), (3, 5, 2), (4, 3, 3), (2, 7, 7), (5, 1, 4)])
@@ -44,13 +85,8 @@ def layers(kind: str, seeds: range):
 def test_program_is_brute_force(kind: str) -> None:
     compared = 0
     for layer in layers(kind, range(CASES // 2)):
-        binding = layer.binding
-        names = binding.names(layer.ins, layer.out, layer.descending)
-        shapes = {index: binding.view(tensor) for index, tensor in enumerate(layer.ins)}
-        shapes["output"] = layer.out.shape
-        accesses = relation(binding.program, names, shapes, layer.height, layer.descending)
         for index in range(len(layer.ins)):
-            found = smallest_distance(accesses, index)
+            found = layer_distance(layer, index)
             enumerated = clearance(layer, index).below
             if found is None:
                 # Nothing is read after a write: any distance will do.
@@ -84,7 +120,7 @@ def test_either_solver_finds_it(monkeypatch: pytest.MonkeyPatch, highs: bool) ->
 
 def test_the_solver_leaves_standard_output_alone() -> None:
     """In a process of its own: HiGHS says who it is in C, once."""
-    script = "from distance_program import *; print(smallest_distance(gemm(2, 2, 3)))"
+    script = "from test_offsets import *; print(smallest_distance(gemm(2, 2, 3)))"
     command, here = [sys.executable, "-c", script], Path(__file__).parent
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
     assert done.stdout == f"{smallest_distance(gemm(2, 2, 3))}\n"

@@ -57,7 +57,7 @@ ROOMS = (
         f"vmcu_bench.{name}"
         for name in ("image", "cores", "runners", "oracle", "verify", "cycles", "fit")
     ),
-    *(f"vmcu_lab.{name}" for name in ("placement", "offline", "planners", "wear")),
+    *(f"vmcu_lab.{name}" for name in ("placement", "offline", "distances", "planners", "wear")),
     *("quantize", "audio", "report", "vmcu_bench.report", "vmcu_lab.report", "model_file", "api"),
     *("commands", "vmcu_lab.commands", "vmcu_bench.commands", "cli", "entry", "__main__"),
     "vmcu_kernelgen",

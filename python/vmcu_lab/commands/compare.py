@@ -64,18 +64,20 @@ def planners(args: argparse.Namespace) -> int:
     from vmcu_tools.compiler import compile_model
     from vmcu_tools.planner.options import CompileOptions
     from vmcu_tools.planner.registry import PLANNERS
-    from vmcu_tools.report.terminal import console, write_json
+    from vmcu_tools.report.terminal import console, say, write_json
 
-    from ..planners import BASELINES, plan_of
+    from ..planners import BASELINES, installed, plan_of
     from ..report.comparison import comparison, print_comparison
 
     _check_single(args)
     # Those that come from elsewhere as they are there, for their own kernels.
     model = quantised(args)
     plans = {name: compile_model(model, CompileOptions(planner=name)) for name in PLANNERS}
-    plans |= {name: plan_of(name, model) for name in BASELINES}
+    plans |= {name: plan_of(name, model) for name in installed()}
     outcome = comparison(args.model.stem, plans)
     print_comparison(outcome, console())
+    for name in BASELINES.keys() - plans.keys():
+        say(console(), f"{name} needs Python packages: pip install 'vmcu[solver]'")
     write_json(asdict(outcome), args.json)
     return EXIT_DONE
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planners of other tools: the plan that each makes of a model, with that tool's memory accesses
-and in that tool's count, to be compared. Such a plan can be replayed, not emitted."""
+"""Planners to compare with: those of other tools, with that tool's memory accesses and in that
+tool's count, which can be replayed, not emitted; and the vMCU paper's own."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from vmcu_tools.errors import Problem, UserError
@@ -21,18 +22,32 @@ from . import hmcos, tflm, tinyengine
 
 @dataclass(frozen=True)
 class Baseline:
-    """as_written: plans the graph as the file has it, Pad and Reshape nodes included."""
+    """as_written: plans the graph as the file has it, Pad and Reshape nodes included; package: the
+    Python package that it needs."""
 
     summary: str
     plan: Callable[[Graph], Plan]
     as_written: bool = False
+    package: str | None = None
+
+
+def _equations(graph: Graph) -> Plan:
+    from . import equations
+
+    return equations.plan(graph)
 
 
 BASELINES = {
     "tflm": Baseline("TensorFlow Lite Micro's greedy arena", tflm.plan, as_written=True),
     "tinyengine": Baseline("TinyEngine's first fit, depthwise in place", tinyengine.plan),
     "hmcos": Baseline("HMCOS's order, whole tensors", hmcos.plan),
+    "equations": Baseline("integer programs of the vMCU paper", _equations, package="pulp"),
 }
+
+
+def installed() -> list[str]:
+    """The names of the planners whose packages are installed."""
+    return [n for n, one in BASELINES.items() if one.package is None or find_spec(one.package)]
 
 
 def plan_by(name: str, graph: Graph, prove: bool = True) -> Plan:

@@ -17,7 +17,7 @@ from vmcu_tools.report.page.lives import lives_of
 from vmcu_tools.report.terminal import say
 from vmcu_tools.report.text import table
 
-from ..planners import BASELINES, plan_of
+from ..planners import installed, plan_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def beside(plan: Plan) -> Comparison | None:
         return None
     single = make_plan(graph, CompileOptions(planner="single"), prove=False)
     plans = {DEFAULT_PLANNER: plan, "single": single}
-    for name in BASELINES:
+    for name in installed():
         with contextlib.suppress(UserError):
             plans[name] = plan_of(name, Path(graph.origin), prove=False)
     return comparison(graph.name, plans)

@@ -9,18 +9,24 @@ upwards from the bound that the live tensors of the worst step set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..graph import Graph
 from ..plan.plan import Plan
-from .places.pieces import pieces_of
+from .places.pieces import Piece, pieces_of
 from .places.sequential import SequentialPlacement, plan_of, sizes_from
 
 
 def plan(graph: Graph) -> Plan:
     """The smallest circular pool found; its bases are proven by the caller's replay."""
-    pieces = pieces_of(graph, both_ways=False)
+    return plan_of_pieces("single", graph, pieces_of(graph, both_ways=False))
+
+
+def plan_of_pieces(name: str, graph: Graph, pieces: Sequence[Piece]) -> Plan:
+    """The smallest circular pool found for pieces; `name`: the planner's."""
     bound = max(piece.bound() for piece in pieces)
     for size in sizes_from(bound):
         search = SequentialPlacement(pieces, size, wraps=True)
         if search.run():
-            return plan_of("single", graph, search, bound)
+            return plan_of(name, graph, search, bound)
     raise AssertionError("sizes_from() does not end")

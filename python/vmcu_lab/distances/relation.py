@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from vmcu_kernelgen.passes import rename
 from vmcu_tools.kernels.language.access import Shape, bound_loops, is_store
 from vmcu_tools.kernels.language.expr import Expr, Int, Name, affine, evaluate, substitute
 from vmcu_tools.kernels.language.ir import Do, Program, Ram, Stmt
 
 
 @dataclass(frozen=True)
-class Span:
+class CountedLoop:
     """A loop in normal form: `counter` over 0 .. turns - 1; the program's variable `var` is
     start + step * counter."""
 
@@ -33,11 +32,12 @@ class Span:
 @dataclass(frozen=True)
 class Site:
     """A memory access in the program: the loops around it, and its place among the statements of
-    each of them, outermost first. `reads` or writes."""
+    each of them, outermost first. `reads` or writes. `names`: values of parameters and spans."""
 
     ram: Ram
+    names: Mapping[str, int]
     reads: bool
-    spans: tuple[Span, ...]
+    spans: tuple[CountedLoop, ...]
     places: tuple[int, ...]
 
 
@@ -49,7 +49,7 @@ def sites(program: Program, names: Mapping[str, int]) -> Iterator[Site]:
 def _sites(
     body: tuple[Stmt, ...],
     names: dict[str, int],
-    spans: tuple[Span, ...],
+    spans: tuple[CountedLoop, ...],
     places: tuple[int, ...],
 ) -> Iterator[Site]:
     place = 0
@@ -57,24 +57,15 @@ def _sites(
         if isinstance(stmt, Do):
             for operand in stmt.operands:
                 if isinstance(operand, Ram):
-                    yield Site(operand, not is_store(stmt), spans, (*places, place))
-        for var, start, step, turns, inner in _loops(stmt, names):
+                    yield Site(operand, names, not is_store(stmt), spans, (*places, place))
+        for var, start, step, turns, inner, widths in bound_loops(stmt, names):
             counter = f"{var}.{len(spans)}"
-            span = Span(counter, var, start, step, turns)
+            span = CountedLoop(counter, var, start, step, turns)
             if turns > 0:
-                yield from _sites(inner, names, (*spans, span), (*places, place))
+                values = {name: width for name, width in widths.items() if isinstance(width, int)}
+                yield from _sites(inner, names | values, (*spans, span), (*places, place))
             place += 1
         place += 1
-
-
-def _loops(
-    stmt: Stmt, names: Mapping[str, int]
-) -> list[tuple[str, int, int, int, tuple[Stmt, ...]]]:
-    """The loops a statement amounts to: (variable, start, step, turns, body)."""
-    return [
-        (var, start, step, turns, rename(body, span) if span else body)
-        for var, start, step, turns, body, span in bound_loops(stmt, names)
-    ]
 
 
 @dataclass(frozen=True)
@@ -116,18 +107,18 @@ def relation(
         height, width, channels = shapes[site.ram.tensor]
         mapping = np.array([width * channels, channels, 1])
         row = Int(rows - 1) - Name("y") if descending else Name("y")
-        found.append(_access(site, names, (height, width, channels), mapping, rows, row))
+        found.append(_access(site, (height, width, channels), mapping, rows, row))
     return found
 
 
 def _access(
     site: Site,
-    names: Mapping[str, int],
     shape: Shape,
     mapping: np.ndarray,
     rows: int,
     row: Expr,
 ) -> Access:
+    names = site.names
     counters = ["y", *(span.counter for span in site.spans)]
     turns = [rows, *(span.turns for span in site.spans)]
     values: dict[str, Expr] = {

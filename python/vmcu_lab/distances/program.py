@@ -8,19 +8,21 @@ written must lie below the byte read: the distance has to exceed
     s.t. H_in i + B_in < 0,  H_out j + B_out < 0,  j before i.
 
 "Before" is lexicographic, so it is a union of polyhedra, one for each depth at which j and i may
-part; each is a small integer program. `overlap.clearance` enumerates the same distances and is what
-planners call; this is the formulation that tests check it against.
+part; each is a small integer program. `planner/places/overlap.py` enumerates the same distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pulp
-from access_relation import Access
-from vmcu_lab.placement.highs import quieten
+from vmcu_tools.graph import Shape
+from vmcu_tools.ops import ProgramLayer
+
+from ..placement.highs import quieten
+from .relation import Access, relation
 
 
 @dataclass(frozen=True)
@@ -108,38 +110,14 @@ def smallest_distance(accesses: Sequence[Access], tensor: int = 0) -> int | None
     return max(distances) + 1 if distances else None
 
 
-def gemm(m: int, n: int, k: int) -> list[Access]:
-    """The paper's example (figure 3) at the grain of segments: Out[m, n] += In[m, k] W[k, n], the
-    output written when its sum is complete."""
-
-    def box(*turns: int) -> tuple[np.ndarray, np.ndarray]:
-        eye = np.eye(len(turns), dtype=int)
-        bounds = [-np.ones(len(turns), int), -np.array(turns)]
-        return np.concatenate([-eye, eye]), np.concatenate(bounds)
-
-    read_h, read_b = box(m, n, k)
-    write_h, write_b = box(m, n)
-    read = Access(
-        0,
-        True,
-        read_h,
-        read_b,
-        np.array([[1, 0, 0], [0, 0, 1]]),
-        np.zeros(2, int),
-        np.array([k, 1]),
-        (0, ~0, 1, ~0, 2),
-    )
-    write = Access(
-        "output",
-        False,
-        write_h,
-        write_b,
-        np.array([[1, 0], [0, 1]]),
-        np.zeros(2, int),
-        np.array([n, 1]),
-        (0, ~0, 1, ~1),
-    )
-    return [read, write]
+def layer_distance(layer: ProgramLayer[Any], index: int) -> int | None:
+    """The smallest safe b_in - b_out for input `index` of a layer, in bytes; None: any is safe."""
+    binding = layer.binding
+    shapes: dict[int | str, Shape] = {n: binding.view(t) for n, t in enumerate(layer.ins)}
+    shapes["output"] = layer.out.shape
+    names = binding.names(layer.ins, layer.out, layer.descending)
+    accesses = relation(binding.program, names, shapes, layer.height, layer.descending)
+    return smallest_distance(accesses, index)
 
 
 @dataclass(frozen=True)
