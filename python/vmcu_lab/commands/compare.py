@@ -72,7 +72,9 @@ def planners(args: argparse.Namespace) -> int:
     _check_single(args)
     # Those that come from elsewhere as they are there, for their own kernels.
     model = quantised(args)
-    plans = {name: compile_model(model, CompileOptions(planner=name)) for name in PLANNERS}
+    plans = {
+        name: compile_model(model, CompileOptions(planner=name, state=())) for name in PLANNERS
+    }
     plans |= {name: plan_of(name, model) for name in installed()}
     outcome = comparison(args.model.stem, plans)
     print_comparison(outcome, console())

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     name = args.name or name_of(args.model)
     training = Training(args.classes, args.layers, args.rate, args.new_only)
-    options = CompileOptions(ram=args.ram, target=args.target)
+    options = CompileOptions(ram=args.ram, target=args.target, state=())
     found = compile_training(quantised(args), training, options)
     command = command_line(args, name)
     emitted = emit(found.plan, name, command)

@@ -18,7 +18,6 @@ from ..errors import Problem, UserError, stands_for
 from ..frontends.onnx.importer import load
 from ..ops import bind
 from ..ops.layer import ProgramLayer
-from ..planner.options import CompileOptions
 from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
 from .int4_scales import Int4Scales
 from .judge import compare, decibel
@@ -121,7 +120,7 @@ class _Forms:
     def flash(self, groups: Mapping[str, int]) -> int:
         """Bytes of weights and tables, as `vmcu build` has them."""
         onnx.save(self.model(groups), self.file)
-        return emit(compile_model(self.file, CompileOptions(state=None)), self.name).flash_bytes
+        return emit(compile_model(self.file), self.name).flash_bytes
 
     def constant_bytes(self, groups: Mapping[str, int]) -> dict[str, int]:
         """By layer, bytes of its constants in flash. Raises UserError where a form of weights is

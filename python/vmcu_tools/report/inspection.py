@@ -19,7 +19,6 @@ from ..frontends.tflite import fold as tflite_fold
 from ..frontends.tflite import importer as tflite
 from ..graph import Graph, Port
 from ..ops import bind
-from ..planner.options import CompileOptions
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def inspect(path: Path, name: str) -> Inspection:
 
 def _flash_bytes(path: Path, name: str) -> int | None:
     try:
-        return emit(compile_model(path, CompileOptions(state=None)), name).flash_bytes
+        return emit(compile_model(path), name).flash_bytes
     except UserError:
         return None
 
