@@ -13,7 +13,7 @@
 /** Part of each caller, also where a build optimises for size: instructions are code of a loop. */
 #define VMCU_INLINE static inline __attribute__((always_inline))
 
-/** Compiled for size: what takes little of any network's time. */
+/** Compiled for size: code with a small share of any network's time. */
 #define VMCU_SMALL __attribute__((cold))
 
 /** A function of its own in each file that calls it, never part of a caller. */

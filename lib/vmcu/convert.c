@@ -32,7 +32,7 @@ static int8_t *byte_at(const struct border *b, uint32_t i)
 }
 
 /** The element of the file that is byte @a i in memory. */
-static uint32_t place(const struct border *b, uint32_t i)
+static uint32_t element_at(const struct border *b, uint32_t i)
 {
 	const uint32_t pixels = (uint32_t)b->tensor->height * b->tensor->width;
 
@@ -42,13 +42,13 @@ static uint32_t place(const struct border *b, uint32_t i)
 	return i % b->tensor->channels * pixels + i / b->tensor->channels;
 }
 
-static uint32_t count(const struct border *b)
+static uint32_t count_elements(const struct border *b)
 {
 	return (uint32_t)b->tensor->height * b->tensor->width * b->tensor->channels;
 }
 
-static struct border border(const struct vmcu_context *ctx, const struct vmcu_io *io,
-			    struct vmcu_pool pool)
+static struct border make_border(const struct vmcu_context *ctx, const struct vmcu_io *io,
+				 struct vmcu_pool pool)
 {
 	const struct vmcu_tensor *tensor = &ctx->model->tensors[io->tensor];
 
@@ -71,7 +71,7 @@ static int input_border(const struct vmcu_context *ctx, unsigned int index, cons
 	    (ctx->model->inputs[index].flags & VMCU_IO_WIDE) != 0U) {
 		return -ENOTSUP;
 	}
-	*b = border(ctx, &ctx->model->inputs[index], ctx->pool);
+	*b = make_border(ctx, &ctx->model->inputs[index], ctx->pool);
 	return 0;
 }
 
@@ -85,12 +85,12 @@ static int output_border(const struct vmcu_context *ctx, unsigned int index, con
 	if ((ctx->model->outputs[index].flags & VMCU_IO_WIDE) != 0U) {
 		return -ENOTSUP;
 	}
-	*b = border(ctx, &ctx->model->outputs[index], vmcu_pool_of_outputs(ctx));
+	*b = make_border(ctx, &ctx->model->outputs[index], vmcu_pool_of_outputs(ctx));
 	return 0;
 }
 
 /** x to the nearest integer; ties away from zero, or else to even. */
-static int32_t rounded(float x, bool away)
+static int32_t round_half(float x, bool away)
 {
 	int32_t whole = (int32_t)x;
 	const float rest = x - (float)whole;
@@ -105,19 +105,19 @@ static int32_t rounded(float x, bool away)
 	return whole;
 }
 
-static int8_t quantised(const struct vmcu_io *io, float value)
+static int8_t quantise_value(const struct vmcu_io *io, float value)
 {
 	float x = value / io->scale;
 	int32_t q;
 
-	/* Written so that what is no number is cut as well. */
+	/* Written so that NaN is clamped as well. */
 	if (!(x > -LIMIT)) {
 		x = -LIMIT;
 	}
 	if (x > LIMIT) {
 		x = LIMIT;
 	}
-	q = rounded(x, (io->flags & VMCU_IO_HALF_AWAY) != 0U) + io->zero_point;
+	q = round_half(x, (io->flags & VMCU_IO_HALF_AWAY) != 0U) + io->zero_point;
 	return (int8_t)((q < INT8_MIN) ? INT8_MIN : (q > INT8_MAX) ? INT8_MAX : q);
 }
 
@@ -126,8 +126,8 @@ int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const flo
 	struct border b;
 	const int err = input_border(ctx, index, values, &b);
 
-	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		*byte_at(&b, i) = quantised(b.io, values[place(&b, i)]);
+	for (uint32_t i = 0; err == 0 && i < count_elements(&b); i++) {
+		*byte_at(&b, i) = quantise_value(b.io, values[element_at(&b, i)]);
 	}
 	return err;
 }
@@ -137,8 +137,8 @@ int vmcu_set_uint8(const struct vmcu_context *ctx, unsigned int index, const uin
 	struct border b;
 	const int err = input_border(ctx, index, values, &b);
 
-	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		*byte_at(&b, i) = (int8_t)(values[place(&b, i)] + INT8_MIN);
+	for (uint32_t i = 0; err == 0 && i < count_elements(&b); i++) {
+		*byte_at(&b, i) = (int8_t)(values[element_at(&b, i)] + INT8_MIN);
 	}
 	return err;
 }
@@ -148,8 +148,9 @@ int vmcu_get_float(const struct vmcu_context *ctx, unsigned int index, float *va
 	struct border b;
 	const int err = output_border(ctx, index, values, &b);
 
-	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		values[place(&b, i)] = (float)(*byte_at(&b, i) - b.io->zero_point) * b.io->scale;
+	for (uint32_t i = 0; err == 0 && i < count_elements(&b); i++) {
+		values[element_at(&b, i)] =
+			(float)(*byte_at(&b, i) - b.io->zero_point) * b.io->scale;
 	}
 	return err;
 }
@@ -159,8 +160,8 @@ int vmcu_get_uint8(const struct vmcu_context *ctx, unsigned int index, uint8_t *
 	struct border b;
 	const int err = output_border(ctx, index, values, &b);
 
-	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		values[place(&b, i)] = (uint8_t)(*byte_at(&b, i) - INT8_MIN);
+	for (uint32_t i = 0; err == 0 && i < count_elements(&b); i++) {
+		values[element_at(&b, i)] = (uint8_t)(*byte_at(&b, i) - INT8_MIN);
 	}
 	return err;
 }

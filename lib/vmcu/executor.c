@@ -25,7 +25,7 @@ static bool is_model(const struct vmcu_model *model)
 }
 
 /** Begins with a context that is bound to a model and its pool. */
-static void start_over(struct vmcu_context *ctx, size_t size)
+static void reset_context(struct vmcu_context *ctx, size_t size)
 {
 	vmcu_rotation_init(ctx);
 	for (uint16_t i = 0; i < VMCU_POSITIONS; i++) {
@@ -40,8 +40,8 @@ static void start_over(struct vmcu_context *ctx, size_t size)
 	vmcu_guard_init(ctx, size);
 }
 
-/** Forgets what a context was bound to; 0 if it may be bound to a model. */
-static int unbind(struct vmcu_context *ctx, const struct vmcu_model *model)
+/** Unbinds a context; 0 if it may be bound to a model. */
+static int unbind_context(struct vmcu_context *ctx, const struct vmcu_model *model)
 {
 	if (ctx == NULL) {
 		return -EINVAL;
@@ -54,14 +54,14 @@ static int unbind(struct vmcu_context *ctx, const struct vmcu_model *model)
 int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
 		    const struct vmcu_memory *pools, size_t count)
 {
-	int err = unbind(ctx, model);
+	int err = unbind_context(ctx, model);
 	size_t size = 0U;
 
 	if (err == 0) {
 		err = vmcu_pools_bind(ctx, model, pools, count);
 	}
 	if (err == 0) {
-		start_over(ctx, 0U);
+		reset_context(ctx, 0U);
 	}
 	for (size_t i = 0; pools != NULL && i < count; i++) {
 		size += pools[i].size;
@@ -79,13 +79,13 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 #else
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
-	int err = unbind(ctx, model);
+	int err = unbind_context(ctx, model);
 
 	if (err == 0) {
 		err = vmcu_pool_bind(ctx, model, pool, size);
 	}
 	if (err == 0) {
-		start_over(ctx, size);
+		reset_context(ctx, size);
 	}
 	vmcu_hook_init(model, size, err);
 	return err;
@@ -113,109 +113,6 @@ int vmcu_cancel(struct vmcu_context *ctx)
 	return 0;
 }
 
-static const struct vmcu_tensor *input_tensor(const struct vmcu_context *ctx, unsigned int index)
-{
-	if (ctx == NULL || ctx->model == NULL || index >= ctx->model->input_count) {
-		return NULL;
-	}
-	return &ctx->model->tensors[ctx->model->inputs[index].tensor];
-}
-
-static const struct vmcu_tensor *output_tensor(const struct vmcu_context *ctx, unsigned int index)
-{
-	if (ctx == NULL || ctx->model == NULL || index >= ctx->model->output_count) {
-		return NULL;
-	}
-	return &ctx->model->tensors[ctx->model->outputs[index].tensor];
-}
-
-/** Bytes of so many rows. */
-static size_t bytes_of(const struct vmcu_tensor *t, uint16_t rows)
-{
-	return (size_t)rows * t->width * t->channels;
-}
-
-VMCU_SMALL int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
-{
-	const struct vmcu_tensor *t = input_tensor(ctx, index);
-
-	if (t == NULL || !vmcu_holds_input(ctx->model) || !vmcu_in_one_piece(ctx, t)) {
-		return NULL;
-	}
-	return vmcu_row(&ctx->pool, t, 0);
-}
-
-int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y)
-{
-	const struct vmcu_tensor *t = input_tensor(ctx, index);
-
-	if (t == NULL || !vmcu_holds_input(ctx->model) || y >= t->height) {
-		return NULL;
-	}
-	return vmcu_row(&ctx->pool, t, y);
-}
-
-int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input)
-{
-	if (ctx == NULL || ctx->model == NULL || input == NULL) {
-		return -EINVAL;
-	}
-	if (!ctx->model->elsewhere) {
-		return -ENOTSUP;
-	}
-	ctx->input = input;
-	return 0;
-}
-
-size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
-{
-	const struct vmcu_tensor *t = input_tensor(ctx, index);
-
-	if (t == NULL) {
-		return 0U;
-	}
-	return bytes_of(t, vmcu_is_stream(ctx->model) ? 1U : t->height);
-}
-
-size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index)
-{
-	const struct vmcu_tensor *t = input_tensor(ctx, index);
-
-	return (t == NULL) ? 0U : bytes_of(t, 1U);
-}
-
-static const int8_t *output_row(const struct vmcu_context *ctx, const struct vmcu_tensor *t,
-				unsigned int y)
-{
-	const struct vmcu_pool pool = vmcu_pool_of_outputs(ctx);
-
-	return vmcu_row(&pool, t, y);
-}
-
-VMCU_SMALL const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
-{
-	const struct vmcu_tensor *t = output_tensor(ctx, index);
-
-	return (t == NULL || !vmcu_in_one_piece(ctx, t)) ? NULL : output_row(ctx, t, 0U);
-}
-
-const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index, unsigned int y)
-{
-	const struct vmcu_tensor *t = output_tensor(ctx, index);
-
-	if (t == NULL || y >= vmcu_rows_of_output(ctx->model, t)) {
-		return NULL;
-	}
-	return output_row(ctx, t, y);
-}
-
-size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
-{
-	const struct vmcu_tensor *t = output_tensor(ctx, index);
-
-	return (t == NULL) ? 0U : bytes_of(t, vmcu_rows_of_output(ctx->model, t));
-}
-
 /** Computes all rows of a layer on its own, in its direction; it may be cancelled unless @a whole.
  */
 static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer, bool whole)
@@ -240,21 +137,21 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 }
 
 /** An inference begins. */
-static int begin(struct vmcu_context *ctx)
+static int begin_inference(struct vmcu_context *ctx)
 {
 	vmcu_hook_begin(ctx);
 	return vmcu_guard_begin(ctx);
 }
 
 /** Stage @a number is over. */
-static int stage_over(struct vmcu_context *ctx, uint16_t number)
+static int end_stage(struct vmcu_context *ctx, uint16_t number)
 {
 	vmcu_hook_stage_end(ctx, number);
 	return vmcu_guard_stage(ctx, number);
 }
 
 /** The next row is the first of another input; of a stream it is the next one whatever happens. */
-static void over(struct vmcu_context *ctx)
+static void reset_position(struct vmcu_context *ctx)
 {
 	struct vmcu_position *at = vmcu_position(ctx);
 
@@ -279,7 +176,7 @@ static int keep_states(struct vmcu_context *ctx, int err)
 	     i++) {
 		vmcu_hook_stage_begin(ctx, i);
 		run_layer(ctx, &model->layers[model->stages[i].first], true);
-		err = stage_over(ctx, i);
+		err = end_stage(ctx, i);
 	}
 	if (!keeps && vmcu_first_keeping(model) < model->stage_count && vmcu_stage_first_hop(ctx)) {
 		vmcu_position(ctx)->rows = 0U;
@@ -300,15 +197,16 @@ static int keep_states(struct vmcu_context *ctx, int err)
  * Stages that follow a cancelled one begin and stop at once: that costs fewer instructions, where
  * nobody cancels, than asking each of them.
  *
- * @param err What went wrong before, 0 for nothing.
+ * @param err The error before, 0 for none.
  */
-VMCU_SMALL static int finish(struct vmcu_context *ctx, uint16_t number, int err)
+VMCU_SMALL static int finish_inference(struct vmcu_context *ctx, uint16_t number, int err)
 {
 	const uint16_t end = vmcu_first_keeping(ctx->model);
 
 	for (; err == 0 && number < end; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
+		VMCU_ASSERT(stage->first + stage->count <= ctx->model->layer_count);
 		err = vmcu_weights_wait(ctx, number);
 		if (err != 0) {
 			break;
@@ -322,11 +220,11 @@ VMCU_SMALL static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 			vmcu_stage_start(ctx, stage);
 			(void)vmcu_stage_run(ctx, stage, &at, NULL);
 		}
-		err = stage_over(ctx, number);
+		err = end_stage(ctx, number);
 	}
 	vmcu_weights_end(ctx);
 	err = keep_states(ctx, err);
-	over(ctx);
+	reset_position(ctx);
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
@@ -347,13 +245,13 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	if (ctx->model->elsewhere && ctx->input == NULL) {
 		return -EINVAL;
 	}
-	return finish(ctx, 0U, begin(ctx));
+	return finish_inference(ctx, 0U, begin_inference(ctx));
 }
 
 /** Copies a row to its place; false if it was the last. */
 static bool keep_row(struct vmcu_context *ctx, const int8_t *row)
 {
-	const struct vmcu_tensor *in = input_tensor(ctx, 0U);
+	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
 	uint16_t *rows = &vmcu_position(ctx)->rows;
 
 	__builtin_memcpy(vmcu_row(&ctx->pool, in, *rows), row, vmcu_row_size(ctx, 0U));
@@ -362,7 +260,7 @@ static bool keep_row(struct vmcu_context *ctx, const int8_t *row)
 }
 
 /** True if a row is the first of an inference, or of a hop. */
-static bool begins(const struct vmcu_context *ctx, const struct vmcu_position *at)
+static bool begins_inference(const struct vmcu_context *ctx, const struct vmcu_position *at)
 {
 	const bool hop = at->entry == 0U || at->time == VMCU_INTERRUPTED;
 
@@ -375,8 +273,8 @@ static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 	const struct vmcu_stage *stage = &ctx->model->stages[0];
 	struct vmcu_position *at = vmcu_position(ctx);
 
-	if (begins(ctx, at)) {
-		const int err = begin(ctx);
+	if (begins_inference(ctx, at)) {
+		const int err = begin_inference(ctx);
 
 		if (err != 0) {
 			return err;
@@ -390,7 +288,7 @@ static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 	if (!vmcu_stage_run(ctx, stage, at, row) && !ctx->cancelled) {
 		return 1;
 	}
-	return stage_over(ctx, 0U);
+	return end_stage(ctx, 0U);
 }
 
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
@@ -404,10 +302,10 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
 	if (ctx->model->streamed) {
 		const int err = stream_row(ctx, row);
 
-		return (err > 0) ? err : finish(ctx, 1U, err);
+		return (err > 0) ? err : finish_inference(ctx, 1U, err);
 	}
 	if (keep_row(ctx, row) && !ctx->cancelled) {
 		return 1;
 	}
-	return finish(ctx, 0U, begin(ctx));
+	return finish_inference(ctx, 0U, begin_inference(ctx));
 }

@@ -93,13 +93,13 @@ static uint32_t held_from(const struct vmcu_pool *pool, const struct vmcu_tensor
 	return (into < t->ring) ? t->ring - into : 0U;
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static uint32_t larger_of(uint32_t a, uint32_t b)
 {
 	return (a > b) ? a : b;
 }
 
 /** Poisons all bytes of the pool that no tensor which is live in front of layer @a next holds. */
-static void poison(const struct vmcu_context *ctx, uint16_t next)
+static void poison_dead(const struct vmcu_context *ctx, uint16_t next)
 {
 	const struct vmcu_model *model = ctx->model;
 	const struct vmcu_pool *pool = &ctx->pool;
@@ -116,7 +116,7 @@ static void poison(const struct vmcu_context *ctx, uint16_t next)
 			if (!is_live(model, i, next)) {
 				continue;
 			}
-			held = larger(held, held_from(pool, t, at));
+			held = larger_of(held, held_from(pool, t, at));
 			end = (t->base > at && t->base < end) ? t->base : end;
 		}
 		if (held == 0U) {
@@ -135,7 +135,7 @@ int vmcu_guard_begin(struct vmcu_context *ctx)
 		return err;
 	}
 	write_canary(ctx->pool.start + ctx->pool.size);
-	poison(ctx, 0U);
+	poison_dead(ctx, 0U);
 	return 0;
 }
 
@@ -148,7 +148,7 @@ int vmcu_guard_stage(struct vmcu_context *ctx, uint16_t number)
 		err = check_at(ctx, (int32_t)ctx->pool.size, number);
 	}
 	if (err == 0) {
-		poison(ctx, (uint16_t)(stage->first + stage->count));
+		poison_dead(ctx, (uint16_t)(stage->first + stage->count));
 	}
 	return err;
 }

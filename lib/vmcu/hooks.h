@@ -4,9 +4,9 @@
 
 /**
  * @file
- * @brief What may happen around an inference besides the inference: logs, traces, times, checks.
+ * @brief Hooks around an inference: logs, traces, times, checks.
  *
- * The executor calls these at fixed places and knows nothing of who listens. All of them are empty
+ * The executor calls these at fixed places and does not know the listeners. All of them are empty
  * and leave no instruction unless the build defines VMCU_HOOKS (a port has the functions),
  * VMCU_PROFILE (it also times single calls of kernels) or VMCU_POOL_GUARD (guard.c).
  */
@@ -28,7 +28,7 @@ void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err);
 /** An inference begins. */
 void vmcu_hook_begin(const struct vmcu_context *ctx);
 
-/** It is over; @a err is what the caller gets. */
+/** It is over; the caller gets @a err. */
 void vmcu_hook_end(const struct vmcu_context *ctx, int err);
 
 /** Stage @a number begins. */
@@ -101,14 +101,14 @@ static inline void vmcu_hook_call(const struct vmcu_context *ctx, const struct v
 void vmcu_guard_init(struct vmcu_context *ctx, size_t size);
 
 /**
- * @brief Checks the canaries and poisons what holds no input.
+ * @brief Checks the canaries and poisons all bytes but the inputs'.
  *
  * @retval -EFAULT Somebody has written outside the pool.
  */
 int vmcu_guard_begin(struct vmcu_context *ctx);
 
 /**
- * @brief Checks the canaries behind a stage and poisons what no later one reads.
+ * @brief Checks the canaries behind a stage and poisons the bytes that no later stage reads.
  *
  * @retval -EFAULT The stage has written outside the pool.
  */

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * @brief What a context takes of the bytes that it is given: one pool, or, where the build defines
- * VMCU_SEVERAL_POOLS, one for each memory that the model was built with.
+ * @brief Binds the bytes of a context: one pool, or, where the build defines VMCU_SEVERAL_POOLS,
+ * one for each memory that the model was built with.
  *
  * A circle is the plan's: surplus bytes would move every row behind the wrap.
  */

@@ -30,7 +30,7 @@ static inline void vmcu_turn(struct vmcu_pool *pool, uint32_t offset)
 	pool->cut = pool->size - offset;
 }
 
-/** What an inference at the pool's origin keeps from row to row. */
+/** The position of an inference at the pool's origin, from row to row. */
 static inline struct vmcu_position *vmcu_position(struct vmcu_context *ctx)
 {
 	return &ctx->positions[ctx->pool.cut / VMCU_ORIGIN_STEP % VMCU_POSITIONS];

@@ -28,20 +28,21 @@ VMCU_SMALL void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_sta
 	}
 }
 
-/** A row that the caller delivers: what is left of row @a y, from column @a x on; NULL: nothing. */
-struct feed {
+/** A row that the caller delivers: the rest of row @a y, from column @a x on; NULL: none. */
+struct pending_row {
 	const int8_t *row;
 	uint16_t y;
 	uint16_t x;
 };
 
-static uint16_t smaller(uint16_t a, uint16_t b)
+static uint16_t smaller_of(uint16_t a, uint16_t b)
 {
 	return (a < b) ? a : b;
 }
 
-/** vmcu_unsplit() as a call. */
-VMCU_CALLED uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
+/** Calls vmcu_unsplit(), whose code is in this file once. */
+VMCU_CALLED uint16_t count_unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x,
+				   uint16_t columns)
 {
 	return (uint16_t)vmcu_unsplit(t, y, x, columns);
 }
@@ -52,11 +53,12 @@ VMCU_CALLED uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns
 	uint8_t splits = call->layer->splits >> 1;
 
 	if ((call->layer->splits & 1U) != 0U) {
-		columns = unsplit(vmcu_call_output(call), call->y, call->x, columns);
+		columns = count_unsplit(vmcu_call_output(call), call->y, call->x, columns);
 	}
 	for (uint16_t i = 0; splits != 0U; i++, splits >>= 1) {
 		if ((splits & 1U) != 0U) {
-			columns = unsplit(vmcu_call_input(call, i), call->y, call->x, columns);
+			columns =
+				count_unsplit(vmcu_call_input(call, i), call->y, call->x, columns);
 		}
 	}
 	return columns;
@@ -72,7 +74,7 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 
 	call->y = (uint16_t)(number / across);
 	call->x = (uint16_t)((number - call->y * across) * layer->columns);
-	left = smaller(layer->columns, (uint16_t)(layer->width - call->x));
+	left = smaller_of(layer->columns, (uint16_t)(layer->width - call->x));
 	if (layer->splits == 0U) {
 		call->columns = left;
 		vmcu_hook_call(ctx, call);
@@ -87,40 +89,43 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 }
 
 /** Takes the next columns of the input from the caller's row. */
-VMCU_CALLED void take(const struct vmcu_context *ctx, struct feed *feed, uint16_t most)
+VMCU_CALLED void take_columns(const struct vmcu_context *ctx, struct pending_row *pending,
+			      uint16_t most)
 {
 	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
-	uint16_t columns = smaller(most, (uint16_t)(in->width - feed->x));
+	uint16_t columns = smaller_of(most, (uint16_t)(in->width - pending->x));
 
 	while (columns != 0U) {
-		const uint16_t part = unsplit(in, feed->y, feed->x, columns);
+		const uint16_t part = count_unsplit(in, pending->y, pending->x, columns);
 
-		__builtin_memcpy(vmcu_pixel(&ctx->pool, in, feed->y, feed->x),
-				 &feed->row[(uint32_t)feed->x * in->channels],
+		__builtin_memcpy(vmcu_pixel(&ctx->pool, in, pending->y, pending->x),
+				 &pending->row[(uint32_t)pending->x * in->channels],
 				 (size_t)part * in->channels);
-		feed->x = (uint16_t)(feed->x + part);
+		pending->x = (uint16_t)(pending->x + part);
 		columns = (uint16_t)(columns - part);
 	}
-	if (feed->x == in->width) {
-		feed->row = NULL;
-		feed->y = vmcu_row_behind(ctx->model, feed->y);
+	if (pending->x == in->width) {
+		pending->row = NULL;
+		pending->y = vmcu_row_behind(ctx->model, pending->y);
 	}
 }
 
 /** True in front of a call that needs a row that is not there, or of one that was cancelled. */
-static inline bool stops(const struct vmcu_context *ctx, const struct feed *feed, uint8_t number)
+static inline bool must_stop(const struct vmcu_context *ctx, const struct pending_row *pending,
+			     uint8_t number)
 {
 #if defined(VMCU_STREAMS)
 	/* Of a stream every row counts, those of a cancelled hop too. */
-	return feed->row == NULL && (ctx->cancelled || number == VMCU_TAKE);
+	return pending->row == NULL && (ctx->cancelled || number == VMCU_TAKE);
 #else
-	return ctx->cancelled || (number == VMCU_TAKE && feed->row == NULL);
+	return ctx->cancelled || (number == VMCU_TAKE && pending->row == NULL);
 #endif
 }
 
 /** Goes through a part from an entry on; the one that it stops short of, or the part's length. */
-VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
-			    const struct vmcu_part *part, uint16_t entry, struct feed *feed)
+VMCU_CALLED uint16_t follow_part(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+				 const struct vmcu_part *part, uint16_t entry,
+				 struct pending_row *pending)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule =
@@ -139,13 +144,14 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 	for (; entry < part->length; entry++) {
 		const uint8_t number = schedule[entry];
 
-		if (stops(ctx, feed, number)) {
+		if (must_stop(ctx, pending, number)) {
 			break;
 		}
 		if (number == VMCU_TAKE) {
-			take(ctx, feed, stage->taken);
+			take_columns(ctx, pending, stage->taken);
 			continue;
 		}
+		VMCU_ASSERT(number < stage->count);
 		call.layer = &layers[number];
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
 		call_next(ctx, &call, &progress[number]);
@@ -169,21 +175,21 @@ static bool run_hop(const struct vmcu_context *ctx, const struct vmcu_stage *sta
 		    struct vmcu_position *at, const int8_t *row)
 {
 	const struct vmcu_part *parts = vmcu_at(vmcu_base(ctx->model), stage->parts);
-	struct feed feed = {.row = row, .y = at->rows};
+	struct pending_row pending = {.row = row, .y = at->rows};
 	bool done;
 
 	do {
 		const struct vmcu_part *part = &parts[at->part];
 
-		at->entry = follow(ctx, stage, part, at->entry, &feed);
+		at->entry = follow_part(ctx, stage, part, at->entry, &pending);
 		done = at->entry == part->length;
 		if (done) {
 			at->part = 1U;
 			at->entry = 0U;
 		}
 		/* A row that is left: the hop was a cancelled one, too late for an answer. */
-	} while (done && feed.row != NULL);
-	at->rows = feed.y;
+	} while (done && pending.row != NULL);
+	at->rows = pending.y;
 	return done;
 }
 #endif
@@ -197,7 +203,7 @@ VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu
 	}
 #endif
 	const struct vmcu_part *parts = vmcu_at(vmcu_base(ctx->model), stage->parts);
-	struct feed feed = {.row = row, .y = at->rows};
+	struct pending_row pending = {.row = row, .y = at->rows};
 	uint16_t entry = at->entry;
 	uint16_t time = at->time;
 
@@ -205,10 +211,10 @@ VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu
 		const struct vmcu_part *part = &parts[number];
 
 		for (; time < part->times; time++) {
-			entry = follow(ctx, stage, part, entry, &feed);
+			entry = follow_part(ctx, stage, part, entry, &pending);
 			if (entry < part->length) {
 				*at = (struct vmcu_position){
-					.rows = feed.y,
+					.rows = pending.y,
 					.part = number,
 					.time = time,
 					.entry = entry,

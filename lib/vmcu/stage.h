@@ -43,10 +43,10 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
  * @brief Computes a stage up to where it wants more of the input than there is, or to its end; of a
  * stream to the end of a hop.
  *
- * Stops short where the inference is cancelled, though not in front of a row that is still to be
- * taken: what a hop that was cancelled has left undone is done when the next row comes. What
- * changes with each call of a kernel is on the stack or in the pool, which move where memory wears
- * out; @a at is written once.
+ * Stops early where the inference is cancelled, though not in front of a row that is still to be
+ * read: the rest of a cancelled hop is computed when the next row arrives. Data that changes with
+ * each call of a kernel is on the stack or in the pool, which move where memory wears out; @a at is
+ * written once.
  *
  * @param at  Where to begin, and where the stage waits if it stops short.
  * @param row The input's next, or NULL.

@@ -17,7 +17,7 @@
 
 #if defined(VMCU_STREAMS)
 
-/* "vmS" and the version of what follows. */
+/* "vmS" and the version of the format. */
 #define STATE_MAGIC 0x01536d76U
 
 /** In front of the bytes of the pool. */
@@ -35,7 +35,7 @@ static bool keeps_state(const struct vmcu_context *ctx)
 }
 
 /** FNV-1a, going on from @a sum. */
-static uint32_t summed(uint32_t sum, const void *data, size_t size)
+static uint32_t add_to_sum(uint32_t sum, const void *data, size_t size)
 {
 	const uint8_t *bytes = data;
 
@@ -45,7 +45,7 @@ static uint32_t summed(uint32_t sum, const void *data, size_t size)
 	return sum;
 }
 
-/** Where in the pool what it keeps is. */
+/** Address of the state in the pool. */
 static uint8_t *state_of(const struct vmcu_context *ctx)
 {
 	return (uint8_t *)ctx->pool.start + ctx->model->stream->state;
@@ -59,7 +59,7 @@ static struct head head_of(const struct vmcu_context *ctx, const struct vmcu_pos
 		.magic = STATE_MAGIC,
 		.model = ctx->model->stream->model,
 		.bytes = size,
-		.sum = summed(summed(2166136261U, at, sizeof(*at)), bytes, size),
+		.sum = add_to_sum(add_to_sum(2166136261U, at, sizeof(*at)), bytes, size),
 		.at = *at,
 	};
 
@@ -80,8 +80,8 @@ size_t vmcu_state_size(const struct vmcu_context *ctx)
 	return keeps_state(ctx) ? sizeof(struct head) + ctx->model->stream->state_bytes : 0U;
 }
 
-/** What save and restore refuse alike. */
-static int refused(const struct vmcu_context *ctx, const void *state)
+/** The checks that save and restore share. */
+static int check_call(const struct vmcu_context *ctx, const void *state)
 {
 	if (ctx == NULL || ctx->model == NULL || state == NULL) {
 		return -EINVAL;
@@ -91,7 +91,7 @@ static int refused(const struct vmcu_context *ctx, const void *state)
 
 int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size)
 {
-	const int err = refused(ctx, state);
+	const int err = check_call(ctx, state);
 
 	if (err != 0) {
 		return err;
@@ -107,7 +107,9 @@ int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size)
 	return 0;
 }
 
-/** True if a stream that was saved with such bytes can have been there, whoever made its sum. */
+/**
+ * True if a stream that was saved with such bytes can have been there, even if the sum is forged.
+ */
 static bool is_place(const struct vmcu_model *model, const struct vmcu_position *at,
 		     const uint8_t *bytes)
 {
@@ -136,7 +138,7 @@ int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
 	const uint8_t *const bytes = (const uint8_t *)state + sizeof(struct head);
 	struct head head;
 	struct head wanted;
-	int err = refused(ctx, state);
+	int err = check_call(ctx, state);
 
 	if (err != 0) {
 		return err;

@@ -38,7 +38,7 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader)
 }
 
 /** Starts the next read. */
-static int start(struct vmcu_context *ctx)
+static int start_read(struct vmcu_context *ctx)
 {
 	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_started];
 	const int err = ctx->reader->start(ctx->reader->user, chunk->offset,
@@ -51,7 +51,7 @@ static int start(struct vmcu_context *ctx)
 }
 
 /** Waits for the oldest read. */
-static int wait(struct vmcu_context *ctx)
+static int wait_read(struct vmcu_context *ctx)
 {
 	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_ended];
 	const int got = ctx->reader->wait(ctx->reader->user);
@@ -84,11 +84,11 @@ int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
 	}
 	while (err == 0 && ctx->reads_started < count &&
 	       chunks[ctx->reads_started].start <= number) {
-		err = start(ctx);
+		err = start_read(ctx);
 	}
 	while (err == 0 && ctx->reads_ended < ctx->reads_started &&
 	       chunks[ctx->reads_ended].stage <= number) {
-		err = wait(ctx);
+		err = wait_read(ctx);
 	}
 	return err;
 }
@@ -96,7 +96,7 @@ int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
 void vmcu_weights_end(struct vmcu_context *ctx)
 {
 	while (ctx->reads_ended < ctx->reads_started) {
-		(void)wait(ctx);
+		(void)wait_read(ctx);
 	}
 	ctx->reads_started = 0U;
 	ctx->reads_ended = 0U;

@@ -17,7 +17,7 @@ from vmcu_tools.kernels.language.instruction import WIDTH
 from .c_source import HEADER
 
 WORD = 4
-# What a function of the procedure call standard (AAPCS) must preserve.
+# Registers that a function of the procedure call standard (AAPCS) must preserve.
 SAVED = (*(f"r{number}" for number in range(4, 12)), "lr")
 # Stack frames are for debuggers only: exceptions of C++ do not pass through C.
 FRAMES = "\t.cfi_sections .debug_frame\n"
@@ -32,8 +32,8 @@ END = """
 
 @dataclass(frozen=True)
 class Function:
-    """summary: what callers must know. slots: names of words on the stack by their offset from
-    SP. thumb: of Arm, in that state."""
+    """summary: for callers. slots: names of words on the stack by their offset from SP. thumb: of
+    Arm, in that state."""
 
     name: str
     summary: str
@@ -99,7 +99,7 @@ def release(words: int) -> list[str]:
 
 
 def leave(names: Sequence[str] = SAVED) -> str:
-    """Restores what save() has pushed, and returns."""
+    """Restores the registers that save() has pushed, and returns."""
     return f"pop {registers((*names[:-1], 'pc'))}"
 
 

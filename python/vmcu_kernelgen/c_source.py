@@ -46,7 +46,7 @@ def _row(tensor: int | str) -> str:
 
 
 def argument(operand: Operand) -> str:
-    """How an operand is passed."""
+    """Returns an operand as an argument."""
     match operand:
         case Registers(name, _):
             return name
@@ -218,7 +218,7 @@ def points(body: tuple[Stmt, ...]) -> list[str]:
 
 
 def in_c(stmt: Stmt) -> Stmt:
-    """What stands for it."""
+    """Returns the statement that stands for it."""
     return getattr(stmt, "by", None) or stmt
 
 

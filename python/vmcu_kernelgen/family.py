@@ -33,7 +33,7 @@ class Family:
 
     @property
     def folder(self) -> str:
-        """What it is written in."""
+        """Returns the folder of its source."""
         shared = "kernels/targets", "vmcu_kernelgen/families"
         return f"{shared[not self.target.is_portable]}/{self.target.name.removesuffix('_int4')}"
 

@@ -50,7 +50,7 @@ def replaced(family: Family) -> list[str]:
 
 
 def facts(packing: Packing) -> list[str]:
-    """What C that all targets share needs to know of a packing. The headers of a target and of
+    """Lists a packing's constants for C that all targets share. The headers of a target and of
     portable C both say it."""
     return [
         f"#define VMCU_LANES           {packing.lanes}",
@@ -61,7 +61,7 @@ def facts(packing: Packing) -> list[str]:
 
 
 def target_header(family: Family) -> str:
-    """What a target has of its own, then everything else as portable C."""
+    """Writes a target's own code, then everything else as portable C."""
     parts = ["", *facts(family.target.packing)]
     parts += [*(f"#define {own(name)}" for name in replaced(family)), ""]
     parts += [text.strip("\n") + "\n" for text in family.helpers.values()]
@@ -80,7 +80,7 @@ def unless_own(name: str, text: str) -> str:
 
 
 def helpers_header() -> str:
-    """What bodies use, but for those helpers of which a target has defined its own."""
+    """Writes the helpers of bodies, but for those that a target has defined itself."""
     parts = ["", *(unless_own(name, text) for name, text in PORTABLE.helpers.items())]
     return header("helpers", PORTABLE.folder, "What instructions use", [*parts, *INCLUDES, ""])
 
@@ -148,7 +148,7 @@ def chosen(family: Family) -> str:
 
 
 def orders(family: Family, functions: Sequence[Function]) -> list[tuple[str, str, list[Function]]]:
-    """Assembly functions in each order that cores of a family have them in: what ends the file's
+    """Assembly functions in each order that cores of a family have them in: the end of the file's
     name, the condition for it, the functions."""
     guard = chosen(family)
     if not family.dual:
@@ -195,7 +195,7 @@ def files() -> dict[str, str]:
 
 
 def write(folder: Path) -> list[Path]:
-    """Writes what is not already there, byte for byte; returns the changed files."""
+    """Writes the files that differ, byte for byte; returns the changed files."""
     folder.mkdir(parents=True, exist_ok=True)
     changed = []
     for name, text in files().items():

@@ -20,7 +20,7 @@ from vmcu_bench.cores.instructions import Instruction, kind_of
 
 from .assembly import Function
 
-# What other instructions stay in front of or behind: whatever changes where code goes on, and SP.
+# Instructions that others stay in front of or behind: branches, and changes of SP.
 FIXED = re.compile(r"(b|bl|bx|blx|b[a-z][a-z]|cbn?z|tb[bh]|adr|push|pop|svc)(\.[nw])?$")
 FIELDS = ("bic", "bfi", "bfc")
 IF_THEN = re.compile(r"it((?:t|e)*)$")
@@ -70,14 +70,14 @@ def faster(lines: Sequence[str]) -> list[str]:
 
 
 def cycles_of(uses: Sequence[Use], order: Sequence[int]) -> int:
-    """Of some turns of a loop with the instructions in an order."""
+    """Counts the cycles of some turns of a loop with the instructions in an order."""
     pipeline = Pipeline(PIPES)
     return sum(pipeline.issue(uses[number]) for _ in range(TURNS) for number in order)
 
 
 def dependences(lines: Sequence[str], uses: Sequence[Use]) -> list[list[int]]:
-    """By instruction, those behind it that must stay there: they read what it writes, write what it
-    reads or writes, or one of both stores where the other may load or store."""
+    """Lists by instruction those behind it that must stay there: they read its results, write its
+    operands or results, or one of both stores where the other may load or store."""
     reads = [use.reads | use.early | use.late for use in uses]
     writes = [{*use.writes, use.updated} - {""} for use in uses]
     stores = [bool(kind_of(Instruction.parse(line)).stores) for line in lines]
@@ -106,7 +106,7 @@ class Partial:
     done: int = 0
 
     def then(self, number: int, use: Use) -> Partial:
-        """With one more instruction."""
+        """Returns the order with one more instruction."""
         pipeline = self.pipeline.copy()
         pipeline.issue(use)
         return Partial(pipeline, (*self.order, number), self.done | 1 << number)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a program between its text in Python and its text in C.
+"""The passes of a program between its text in Python and its text in C.
 
-`tails` turns tiles into a loop of full tiles and, for what is left, loops of narrower ones;
-`unroll` copies the bodies of loops that ask for it and adds the loop for the rest; `simplify` drops
-loops that run exactly once.
-Expressions are simplified as they are built (expr.py).
+`tails` turns tiles into a loop of full tiles and, for the rest, loops of narrower ones; `unroll`
+copies the bodies of loops that ask for it and adds the loop for the rest; `simplify` drops loops
+that run exactly once. Expressions are simplified as they are built (expr.py).
 """
 
 from __future__ import annotations
@@ -136,14 +135,14 @@ def simplify(body: Body) -> Body:
 
 
 def constant_turns(loop: Loop) -> int | None:
-    """How often a loop runs, if that does not depend on parameters."""
+    """Counts the turns of a loop, if that does not depend on parameters."""
     if loop.start is None or names_in(loop.start) | names_in(loop.stop):
         return None
     return max(0, evaluate(loop.stop, {}) - evaluate(loop.start, {})) // loop.step
 
 
 def lower(program: Program) -> Program:
-    """All passes, in the order that lets each see what the one before left."""
+    """Runs all passes, in the order that lets each see the result of the one before."""
     body = program.body
     for step in (tails, unroll, simplify):
         body = step(body)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-/* From bins to channels, and what is done to these. */
+/* From bins to channels, and the steps on the channels. */
 
 #include "stages.h"
 
@@ -129,7 +129,7 @@ void vmcu_audio_normalise(const struct vmcu_audio *audio, const uint32_t *noise,
 }
 
 /* The natural logarithm times 2^log_shift, by straight lines; x is 2 or more. */
-static uint32_t logarithm(const struct vmcu_audio *audio, uint32_t x)
+static uint32_t compute_log(const struct vmcu_audio *audio, uint32_t x)
 {
 	unsigned int whole = vmcu_audio_bits(x) - 1U;
 	uint32_t above = x - (1U << whole);
@@ -155,7 +155,7 @@ void vmcu_audio_scale(const struct vmcu_audio *audio, const uint32_t *signal, ui
 		if (audio->is_log) {
 			value = (audio->correction < 0) ? value >> -audio->correction
 							: value << audio->correction;
-			value = (value > 1U) ? logarithm(audio, value) : 0U;
+			value = (value > 1U) ? compute_log(audio, value) : 0U;
 		}
 		features[n] = (uint16_t)((value < UINT16_MAX) ? value : UINT16_MAX);
 	}

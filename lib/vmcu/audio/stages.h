@@ -35,7 +35,7 @@ void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x
 void vmcu_audio_filter(const struct vmcu_audio *audio, const struct vmcu_complex *bins,
 		       unsigned int shift, uint32_t *signal);
 
-/** Takes what was there before from what is there now, and learns. */
+/** Subtracts the noise from the signal, and updates the estimate of the noise. */
 void vmcu_audio_quiet(const struct vmcu_audio *audio, uint32_t *noise, uint32_t *signal);
 
 /** Per-channel amplitude normalisation by the noise. */

@@ -20,15 +20,15 @@
 #define PART_2 (INT16_MAX / 2)
 #define PART_4 (INT16_MAX / 4)
 
-static inline int32_t rounded(int32_t x)
+static inline int32_t round_q15(int32_t x)
 {
 	return (int16_t)((x + (1 << 14)) >> 15);
 }
 
 /* x / 2 or x / 4, which is a product with PART_2 or PART_4. */
-static inline int32_t part(int16_t x, int32_t of)
+static inline int32_t scale_sample(int16_t x, int32_t of)
 {
-	return rounded(x * of);
+	return round_q15(x * of);
 }
 
 /* Which pair of samples the transform wants at place n. */
@@ -81,36 +81,36 @@ struct wide {
 	int32_t im;
 };
 
-static inline struct wide times(struct wide x, struct vmcu_complex turn)
+static inline struct wide multiply(struct wide x, struct vmcu_complex turn)
 {
-	return (struct wide){rounded(x.re * turn.re - x.im * turn.im),
-			     rounded(x.re * turn.im + x.im * turn.re)};
+	return (struct wide){round_q15(x.re * turn.re - x.im * turn.im),
+			     round_q15(x.re * turn.im + x.im * turn.re)};
 }
 
 static inline struct wide part_of(struct vmcu_complex x, int32_t of)
 {
-	return (struct wide){part(x.re, of), part(x.im, of)};
+	return (struct wide){scale_sample(x.re, of), scale_sample(x.im, of)};
 }
 
-static inline struct wide sum(struct wide x, struct wide y)
+static inline struct wide add_complex(struct wide x, struct wide y)
 {
 	return (struct wide){x.re + y.re, x.im + y.im};
 }
 
-static inline struct wide difference(struct wide x, struct wide y)
+static inline struct wide subtract_complex(struct wide x, struct wide y)
 {
 	return (struct wide){x.re - y.re, x.im - y.im};
 }
 
 /* Sums wrap where they leave 16 bits. */
-static inline struct wide wrapped(struct wide x)
+static inline struct wide wrap_to_16(struct wide x)
 {
 	return (struct wide){(int16_t)x.re, (int16_t)x.im};
 }
 
 #if !defined(VMCU_AUDIO_CMSIS_DSP)
 
-static inline struct vmcu_complex narrow(struct wide x)
+static inline struct vmcu_complex narrow_to_16(struct wide x)
 {
 	return (struct vmcu_complex){(int16_t)x.re, (int16_t)x.im};
 }
@@ -120,10 +120,10 @@ static void by_twos(struct vmcu_complex *x, uint32_t points, struct vmcu_complex
 {
 	for (uint32_t n = 0; n < points; n += 2U) {
 		struct wide even = part_of(x[n], PART_2);
-		struct wide odd = times(part_of(x[n + 1U], PART_2), one);
+		struct wide odd = multiply(part_of(x[n + 1U], PART_2), one);
 
-		x[n] = narrow(sum(even, odd));
-		x[n + 1U] = narrow(difference(even, odd));
+		x[n] = narrow_to_16(add_complex(even, odd));
+		x[n + 1U] = narrow_to_16(subtract_complex(even, odd));
 	}
 }
 
@@ -133,24 +133,24 @@ static void by_fours(struct vmcu_complex *x, uint32_t width, uint32_t stride,
 {
 	for (uint32_t n = 0; n < width; n++, x++) {
 		struct wide a = part_of(x[0], PART_4);
-		struct wide b = times(part_of(x[width], PART_4), twiddles[n * stride]);
-		struct wide c = times(part_of(x[2U * width], PART_4), twiddles[2U * n * stride]);
-		struct wide d = times(part_of(x[3U * width], PART_4), twiddles[3U * n * stride]);
-		struct wide even = sum(a, c), level = difference(a, c);
-		struct wide odd = sum(b, d), tilt = difference(b, d);
+		struct wide b = multiply(part_of(x[width], PART_4), twiddles[n * stride]);
+		struct wide c = multiply(part_of(x[2U * width], PART_4), twiddles[2U * n * stride]);
+		struct wide d = multiply(part_of(x[3U * width], PART_4), twiddles[3U * n * stride]);
+		struct wide even = add_complex(a, c), level = subtract_complex(a, c);
+		struct wide odd = add_complex(b, d), tilt = subtract_complex(b, d);
 		struct wide turned = {tilt.im, -tilt.re};
 
-		x[0] = narrow(sum(even, odd));
-		x[width] = narrow(sum(level, turned));
-		x[2U * width] = narrow(difference(even, odd));
-		x[3U * width] = narrow(difference(level, turned));
+		x[0] = narrow_to_16(add_complex(even, odd));
+		x[width] = narrow_to_16(add_complex(level, turned));
+		x[2U * width] = narrow_to_16(subtract_complex(even, odd));
+		x[3U * width] = narrow_to_16(subtract_complex(level, turned));
 	}
 }
 
 #endif /* !VMCU_AUDIO_CMSIS_DSP */
 
 /* The transform of `points` pairs is two of real numbers, each the mirror image of itself. */
-static void apart(struct vmcu_complex *x, uint32_t points, const struct vmcu_complex *halves)
+static void split_real(struct vmcu_complex *x, uint32_t points, const struct vmcu_complex *halves)
 {
 	struct wide ends = part_of(x[0], PART_2);
 
@@ -160,12 +160,13 @@ static void apart(struct vmcu_complex *x, uint32_t points, const struct vmcu_com
 		struct vmcu_complex *low = x + n, *high = x + points - n;
 		struct vmcu_complex mirrored = {high->re, (int16_t)-high->im};
 		struct wide here = part_of(*low, PART_2), there = part_of(mirrored, PART_2);
-		struct wide same = wrapped(sum(here, there));
-		struct wide odd = times(wrapped(difference(here, there)), halves[n - 1U]);
-		struct wide more = sum(same, odd), less = difference(same, odd);
+		struct wide same = wrap_to_16(add_complex(here, there));
+		struct wide odd =
+			multiply(wrap_to_16(subtract_complex(here, there)), halves[n - 1U]);
+		struct wide more = add_complex(same, odd), less = subtract_complex(same, odd);
 
 		*low = (struct vmcu_complex){(int16_t)(more.re >> 1), (int16_t)(more.im >> 1)};
-		/* Where both are the same bin this is what stays. */
+		/* Where both are the same bin, this value stays. */
 		*high = (struct vmcu_complex){(int16_t)(less.re >> 1), (int16_t)(-less.im >> 1)};
 	}
 }
@@ -174,7 +175,7 @@ void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x
 {
 #if defined(VMCU_AUDIO_CMSIS_DSP)
 	arm_cfft_q15(audio->fft, (q15_t *)x, 0U, 1U);
-	apart(x, audio->points, audio->halves);
+	split_real(x, audio->points, audio->halves);
 #else
 	uint32_t points = audio->points, width = 1;
 
@@ -187,6 +188,6 @@ void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x
 			by_fours(x + n, width, points / (4U * width), audio->twiddles);
 		}
 	}
-	apart(x, points, audio->halves);
+	split_real(x, points, audio->halves);
 #endif
 }

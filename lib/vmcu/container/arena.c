@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What is taken of an arena's end, and what is left in front of it.
+ * @brief Allocates from an arena's end, and counts the bytes left in front of it.
  */
 
 #include <errno.h>

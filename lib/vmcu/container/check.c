@@ -53,7 +53,7 @@ VMCU_SMALL bool vmcu_check_inputs(const struct vmcu_check *c, uint32_t count)
 	return c->layer->input_count == count;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t smaller_of(uint32_t a, uint32_t b)
 {
 	return (a < b) ? a : b;
 }
@@ -66,7 +66,7 @@ static bool in_one_piece(const struct vmcu_tensor *t, uint32_t y, uint32_t x, ui
 }
 
 /** Of a call's columns, those in front of the first split of the rings that may split them. */
-static uint32_t unsplit(const struct vmcu_check *c, uint32_t y, uint32_t x, uint32_t columns)
+static uint32_t count_unsplit(const struct vmcu_check *c, uint32_t y, uint32_t x, uint32_t columns)
 {
 	for (uint32_t i = 0; i < 8U; i++) {
 		const struct vmcu_tensor *t = vmcu_check_output(c);
@@ -83,7 +83,7 @@ static uint32_t unsplit(const struct vmcu_check *c, uint32_t y, uint32_t x, uint
 		if (y >= t->height || x >= t->width) {
 			return 0U;
 		}
-		columns = smaller(columns, (uint32_t)vmcu_unsplit(t, y, x, (int32_t)columns));
+		columns = smaller_of(columns, (uint32_t)vmcu_unsplit(t, y, x, (int32_t)columns));
 	}
 	return columns;
 }
@@ -95,10 +95,10 @@ VMCU_SMALL static bool calls_fit(const struct vmcu_check *c, const struct vmcu_t
 
 	for (uint32_t y = 0; y < layer->rows; y++) {
 		for (uint32_t first = 0; first < layer->width; first += layer->columns) {
-			const uint32_t end = smaller(first + layer->columns, layer->width);
+			const uint32_t end = smaller_of(first + layer->columns, layer->width);
 
 			for (uint32_t x = first, n; x < end; x += n) {
-				n = unsplit(c, y, x, end - x);
+				n = count_unsplit(c, y, x, end - x);
 				if (n == 0U || !in_one_piece(t, y, x, n)) {
 					return false;
 				}
@@ -187,7 +187,7 @@ VMCU_SMALL bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes)
 }
 
 /** True if @a bytes bytes from @a at on, of a circle of @a size, share none with the @a others. */
-static bool apart(uint32_t size, uint32_t at, uint32_t bytes, uint32_t from, uint32_t others)
+static bool are_apart(uint32_t size, uint32_t at, uint32_t bytes, uint32_t from, uint32_t others)
 {
 	/* How far behind each of the two the other begins. */
 	const uint32_t behind = (from >= at) ? from - at : from + size - at;
@@ -204,7 +204,7 @@ VMCU_SMALL bool vmcu_check_apart(const struct vmcu_check *c, uint32_t bytes,
 	if (c->layer->scratch == VMCU_SCRATCH_ON_STACK) {
 		return true;
 	}
-	return apart(size, c->layer->scratch, bytes, t->base, t->ring);
+	return are_apart(size, c->layer->scratch, bytes, t->base, t->ring);
 }
 
 VMCU_SMALL bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_window *w)
@@ -254,7 +254,7 @@ VMCU_SMALL bool vmcu_check_line(int32_t word)
 	return (shift == 0) ? (word & VMCU_LINE_WHOLE) == 0 : shift <= LINE_SHIFT_MAX;
 }
 
-static int64_t magnitude(int64_t x)
+static int64_t magnitude_of(int64_t x)
 {
 	return (x < 0) ? -x : x;
 }
@@ -265,7 +265,8 @@ VMCU_SMALL bool vmcu_check_float_sum(const struct vmcu_float_sum *s)
 	const int64_t room = INT64_C(1) << 53;
 
 	return s->shift <= 31U &&
-	       (magnitude(s->a_scale) + magnitude(s->b_scale)) * 128 + magnitude(s->bias) <=
+	       (magnitude_of(s->a_scale) + magnitude_of(s->b_scale)) * 128 +
+			       magnitude_of(s->bias) <=
 		       INT32_MAX &&
 	       s->a > -room && s->a < room && s->b > -room && s->b < room &&
 	       s->constant > -(room << 8) && s->constant < room << 8;

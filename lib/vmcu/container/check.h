@@ -4,11 +4,12 @@
 
 /**
  * @file
- * @brief What the checks of a container's layers share. Nothing here is needed to run a model.
+ * @brief Functions that the checks of a container's layers share. Nothing here is needed to run a
+ * model.
  *
  * A check answers whether a layer stays within the pool and the container whatever the input is. It
- * believes nothing of the parameters; of the tensors that a layer names it may count on what
- * tensors.c has checked: sizes above zero, rings inside the pool, no row split by the pool's end.
+ * trusts no parameter. For the tensors of a layer it relies on the checks of tensors.c: sizes above
+ * zero, rings inside the pool, no row split by the pool's end.
  */
 
 #ifndef VMCU_CHECK_H_
@@ -51,7 +52,7 @@ struct vmcu_packing {
 bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 		      uint32_t each);
 
-/** What is at an offset that vmcu_check_array() has let pass. */
+/** Address of an offset that vmcu_check_array() has accepted. */
 static inline const void *vmcu_check_at(const struct vmcu_check *c, const void *offset)
 {
 	return c->data + (uintptr_t)offset;
@@ -93,10 +94,10 @@ const void *vmcu_check_params(const struct vmcu_check *c, const struct vmcu_kern
 /** True if a layer's scratch has so many bytes. */
 bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes);
 
-/** True if a layer's scratch shares no byte with a tensor, as what holds addresses must not. */
+/** True if a layer's scratch shares no byte with a tensor, as scratch with addresses must not. */
 bool vmcu_check_apart(const struct vmcu_check *c, uint32_t bytes, const struct vmcu_tensor *t);
 
-/** True if a window makes sense, and what it covers of an input can be counted. */
+/** True if a window makes sense, and its part of an input can be counted. */
 bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_window *w);
 
 /** True if a softmax has its table of exponentials. */

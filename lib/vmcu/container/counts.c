@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Where a stage counts the calls of its layers: what layers write is elsewhere.
+ * @brief Checks that the counts of a stage's calls share no byte with the outputs of its layers.
  */
 
 #include "check.h"

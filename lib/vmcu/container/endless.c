@@ -75,7 +75,7 @@ VMCU_SMALL bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_st
 	       parts[0].times == 1U && is_part(c, stage, &parts[0]) && is_part(c, stage, &parts[1]);
 }
 
-/** True if counts of calls, and of rows, start over within what there is, somewhere behind 0. */
+/** True if counts of calls, and of rows, start over within the tables, somewhere behind 0. */
 static bool start_over(const struct vmcu_check *c)
 {
 	const struct vmcu_model *model = c->model;
@@ -118,7 +118,7 @@ static bool counts_stay(const struct vmcu_check *c, const struct vmcu_loading *l
 	return vmcu_check_counts(c, l, stage, 0U, c->model->layer_count);
 }
 
-/** True if what is saved is in the pool, counts of calls among it. */
+/** True if the saved bytes are in the pool, counts of calls among them. */
 static bool is_saved(const struct vmcu_model *model)
 {
 	const struct vmcu_stream *stream = model->stream;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What each part of loading uses: reading a container's file, and refusing it.
+ * @brief Functions that each part of loading uses: reading a container's file, and refusing it.
  */
 
 #include "load.h"

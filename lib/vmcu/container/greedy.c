@@ -18,13 +18,13 @@
 #define ALIGN 16
 
 /** As tests of lifetimes need them. */
-static bool meet(const struct vmcu_buffer *a, const struct vmcu_buffer *b)
+static bool lives_overlap(const struct vmcu_buffer *a, const struct vmcu_buffer *b)
 {
 	return a->first <= b->last && b->first <= a->last;
 }
 
 /** Tensors by size, the largest first; of equals the one with the larger number. */
-static void sort(struct vmcu_online *o)
+static void sort_tensors(struct vmcu_online *o)
 {
 	for (uint32_t i = 0; i < o->count; i++) {
 		const int32_t size = vmcu_online_up(o->buffers[i].size, ALIGN);
@@ -43,7 +43,7 @@ static void sort(struct vmcu_online *o)
 }
 
 /** Places the next tensor; in front of it are those that have a place, the lowest first. */
-static void place(struct vmcu_online *o, uint32_t placed)
+static void place_tensor(struct vmcu_online *o, uint32_t placed)
 {
 	const uint16_t number = o->work[placed];
 	struct vmcu_buffer *own = &o->buffers[number];
@@ -54,7 +54,7 @@ static void place(struct vmcu_online *o, uint32_t placed)
 	for (uint32_t i = 0; i < placed; i++) {
 		const struct vmcu_buffer *other = &o->buffers[o->work[i]];
 
-		if (!meet(own, other)) {
+		if (!lives_overlap(own, other)) {
 			continue;
 		}
 		if (other->base - own->base >= size) {
@@ -75,9 +75,9 @@ VMCU_SMALL void vmcu_online_greedy(struct vmcu_online *o)
 	int32_t arena;
 
 	o->pool = 0;
-	sort(o);
+	sort_tensors(o);
 	for (uint32_t i = 0; i < o->count; i++) {
-		place(o, i);
+		place_tensor(o, i);
 	}
 	arena = o->pool;
 	for (uint32_t i = 0; i < o->model->layer_count; i++) {

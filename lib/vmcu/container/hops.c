@@ -13,7 +13,7 @@
 
 #if defined(VMCU_STREAMS)
 
-/** True if what a layer copies lies where nothing of its output does. */
+/** True if the bytes that a layer copies share no byte with its output. */
 static bool is_apart(const struct vmcu_check *c)
 {
 	const struct vmcu_tensor *out = vmcu_check_output(c);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What of a container's tables needs RAM: kernels, and on cores of 64 bits their pointers.
+ * @brief The container's tables that need RAM: kernels, and on cores of 64 bits their pointers.
  */
 
 #include <errno.h>
@@ -78,7 +78,7 @@ VMCU_SMALL int vmcu_link_kernels(struct vmcu_model *model, struct vmcu_loading *
 #if UINTPTR_MAX > UINT32_MAX
 
 #if defined(VMCU_STREAMS)
-/** What a model keeps, with pointers of this core; NULL if there is no room, or nothing is kept. */
+/** The state of a model, with pointers of this core; NULL if there is no room, or no state. */
 static struct vmcu_stream *widen_stream(struct vmcu_loading *l)
 {
 	struct vmcu_stream *stream;
@@ -100,9 +100,9 @@ static struct vmcu_stream *widen_stream(struct vmcu_loading *l)
 }
 #endif
 
-/** Offsets as pointers of this core, and what is behind them. */
-static void widen(void *to, const uint8_t *from, uint32_t pointers, uint32_t behind,
-		  uint32_t native, uint32_t rest)
+/** Offsets as pointers of this core, and the bytes behind them. */
+static void widen_pointers(void *to, const uint8_t *from, uint32_t pointers, uint32_t behind,
+			   uint32_t native, uint32_t rest)
 {
 	const uint32_t *offsets = (const uint32_t *)(const void *)from;
 	uintptr_t *wide = to;
@@ -113,7 +113,7 @@ static void widen(void *to, const uint8_t *from, uint32_t pointers, uint32_t beh
 	__builtin_memcpy((uint8_t *)to + native, from + behind, rest);
 }
 
-/** A layer's parameters, and in place of a pointer to them what takes the reader there. */
+/** A layer's parameters, and in place of a pointer to them the offset of the copy. */
 static int widen_params(struct vmcu_loading *l, struct vmcu_layer *layer, uint32_t number)
 {
 	const uintptr_t at = (uintptr_t)layer->params;
@@ -134,8 +134,8 @@ static int widen_params(struct vmcu_loading *l, struct vmcu_layer *layer, uint32
 	if (params == NULL) {
 		return 0;
 	}
-	widen(params, &l->data[at], kernel->pointers, kernel->behind, kernel->native,
-	      (uint32_t)kernel->bytes - kernel->behind);
+	widen_pointers(params, &l->data[at], kernel->pointers, kernel->behind, kernel->native,
+		       (uint32_t)kernel->bytes - kernel->behind);
 	layer->params = (const void *)((uintptr_t)params - (uintptr_t)l->data);
 	return 0;
 }
@@ -152,23 +152,23 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 	model->stream = widen_stream(l);
 #endif
 	for (uint32_t i = 0; ios != NULL && i < m->stage_count; i++) {
-		widen(&stages[i], &l->data[m->stages + VMCU_STAGE_BYTES * i], 2U, 8U,
-		      offsetof(struct vmcu_stage, progress), VMCU_STAGE_BYTES - 8U);
+		widen_pointers(&stages[i], &l->data[m->stages + VMCU_STAGE_BYTES * i], 2U, 8U,
+			       offsetof(struct vmcu_stage, progress), VMCU_STAGE_BYTES - 8U);
 	}
 	for (uint32_t i = 0; ios != NULL && i < (uint32_t)m->input_count + m->output_count; i++) {
 		const uint32_t at = (i < m->input_count)
 					    ? m->inputs + VMCU_IO_BYTES * i
 					    : m->outputs + VMCU_IO_BYTES * (i - m->input_count);
 
-		widen(&ios[i], &l->data[at], 1U, 4U, offsetof(struct vmcu_io, scale),
-		      VMCU_IO_BYTES - 4U);
+		widen_pointers(&ios[i], &l->data[at], 1U, 4U, offsetof(struct vmcu_io, scale),
+			       VMCU_IO_BYTES - 4U);
 	}
 	for (uint32_t i = 0; i < m->layer_count; i++) {
 		struct vmcu_layer layer;
 		int err;
 
-		widen(&layer, &l->data[m->layers + VMCU_LAYER_BYTES * i], 3U, 12U,
-		      offsetof(struct vmcu_layer, input_count), VMCU_LAYER_BYTES - 12U);
+		widen_pointers(&layer, &l->data[m->layers + VMCU_LAYER_BYTES * i], 3U, 12U,
+			       offsetof(struct vmcu_layer, input_count), VMCU_LAYER_BYTES - 12U);
 		err = widen_params(l, &layer, i);
 		if (err != 0) {
 			return err;

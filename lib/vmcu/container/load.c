@@ -11,7 +11,7 @@
 
 /** "VMCU". */
 #define MAGIC                 0x55434d56U
-/** Another major version is refused; a minor one adds what this one may pass over. */
+/** Another major version is refused; a minor one adds data that this one may ignore. */
 #define MAJOR                 1U
 /** Of models that keep rows, which nobody may pass over. */
 #define MAJOR_STREAMS         2U
@@ -102,7 +102,7 @@ static int check_tables(struct vmcu_loading *l)
 	return 0;
 }
 
-static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
+static void fill_model(struct vmcu_model *model, const struct vmcu_loading *l)
 {
 	const struct vmcu_container_model *m = l->tables;
 
@@ -122,7 +122,7 @@ static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 #endif
 }
 
-/** Finds what there is behind the model. */
+/** Finds the additions behind the model. */
 static int find_additions(struct vmcu_loading *l, const struct vmcu_container_file *file)
 {
 	const struct {
@@ -165,7 +165,7 @@ static int check_release(struct vmcu_loading *l, const struct vmcu_load_options 
 }
 
 /** Takes the container's plan, or makes one; 1: not the one that was asked for. */
-static int plan(struct vmcu_model *model, struct vmcu_loading *l, enum vmcu_planner planner)
+static int make_plan(struct vmcu_model *model, struct vmcu_loading *l, enum vmcu_planner planner)
 {
 	if (planner == VMCU_PLAN_BUILT) {
 		return 0;
@@ -179,7 +179,7 @@ static int plan(struct vmcu_model *model, struct vmcu_loading *l, enum vmcu_plan
 }
 
 /** All that a container says, and the plan, are as they should be. */
-static int check(struct vmcu_model *model, struct vmcu_loading *l)
+static int check_model(struct vmcu_model *model, struct vmcu_loading *l)
 {
 	int err = vmcu_check_tensors(model, l);
 
@@ -203,7 +203,7 @@ static int check(struct vmcu_model *model, struct vmcu_loading *l)
 }
 
 /** Goes through all calls, if this build can. */
-static int replay(const struct vmcu_model *model, struct vmcu_loading *l)
+static int replay_calls(const struct vmcu_model *model, struct vmcu_loading *l)
 {
 #if defined(VMCU_CONTAINER_REPLAY)
 	return vmcu_replay(model, l);
@@ -214,9 +214,9 @@ static int replay(const struct vmcu_model *model, struct vmcu_loading *l)
 }
 
 /** The parts of loading, in the order in which they may rely on each other. */
-static int load(struct vmcu_model *model, struct vmcu_loading *l,
-		const struct vmcu_container_file *file, size_t size,
-		const struct vmcu_load_options *options)
+static int load_parts(struct vmcu_model *model, struct vmcu_loading *l,
+		      const struct vmcu_container_file *file, size_t size,
+		      const struct vmcu_load_options *options)
 {
 	int err = check_file(l, file, size);
 	int planned = 0;
@@ -234,20 +234,20 @@ static int load(struct vmcu_model *model, struct vmcu_loading *l,
 	if (err != 0) {
 		return err;
 	}
-	fill(model, l);
+	fill_model(model, l);
 	err = vmcu_link_kernels(model, l);
 	if (err == 0) {
 		err = vmcu_widen_tables(model, l);
 	}
 	if (err == 0 && options != NULL) {
-		planned = plan(model, l, options->planner);
+		planned = make_plan(model, l, options->planner);
 		err = (planned < 0) ? planned : 0;
 	}
 	if (err == 0) {
-		err = check(model, l);
+		err = check_model(model, l);
 	}
 	if (err == 0 && options != NULL && options->replay) {
-		err = replay(model, l);
+		err = replay_calls(model, l);
 	}
 	model->tail = (uint32_t)l->tail;
 	return (err == 0) ? planned : err;
@@ -274,7 +274,7 @@ VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, si
 	    (uintptr_t)arena % VMCU_POOL_ALIGN != 0U) {
 		l.refusal.what = "argument";
 	} else {
-		err = load(model, &l, data, size, options);
+		err = load_parts(model, &l, data, size, options);
 	}
 	if (err < 0 && model != NULL) {
 		__builtin_memset(model, 0, sizeof(*model));

@@ -60,12 +60,12 @@ struct vmcu_container_file {
 	struct vmcu_container_model model;
 };
 
-/** The digest covers what is in front of it and what is behind the signature. */
+/** The digest covers the bytes in front of it and those behind the signature. */
 #define VMCU_DIGEST_AT    16U
 #define VMCU_SIGNATURE_AT (VMCU_DIGEST_AT + VMCU_DIGEST_BYTES)
 #define VMCU_MODEL_AT     (VMCU_SIGNATURE_AT + VMCU_SIGNATURE_BYTES)
 
-/** What a container for planners on the device has behind its model, from minor version 1 on. */
+/** Data for planners on the device, behind the model, from minor version 1 on. */
 struct vmcu_container_online {
 	uint32_t steps; /**< one for each layer; 0: there are none */
 	uint32_t distances;
@@ -73,8 +73,8 @@ struct vmcu_container_online {
 };
 
 /**
- * What a container has behind these where its model keeps rows, which is what its major version
- * says: struct vmcu_stream as cores of 32 bits have it.
+ * Data behind these where the model keeps rows, which its major version says: struct vmcu_stream as
+ * cores of 32 bits have it.
  */
 struct vmcu_container_stream {
 	uint32_t calls;
@@ -87,8 +87,8 @@ struct vmcu_container_stream {
 };
 
 /**
- * What a container has behind all these, from minor version 2 on, 1 where its model keeps rows: the
- * devices that it is for, and how new it is.
+ * Data behind all these, from minor version 2 on, 1 where the model keeps rows: the devices that it
+ * is for, and how new it is.
  */
 struct vmcu_container_release {
 	uint32_t product; /**< 0: any */
@@ -120,7 +120,7 @@ struct vmcu_loading {
 	struct vmcu_refusal refusal;
 };
 
-/** Says what is wrong, and returns @a err. */
+/** Reports the fault, and returns @a err. */
 int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t index);
 
 /** True if @a count entries of @a each bytes are behind the model, aligned. */
@@ -141,7 +141,7 @@ int vmcu_link_kernels(struct vmcu_model *model, struct vmcu_loading *l);
 /** Gives cores of 64 bits tables with pointers of their own size; others have them in place. */
 int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *l);
 
-/** @name Checks of what a model's tables say
+/** @name Checks of a model's tables
  * @{
  */
 int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_loading *l);
@@ -150,14 +150,14 @@ int vmcu_check_io(const struct vmcu_model *model, struct vmcu_loading *l);
 /** @} */
 
 #if defined(VMCU_STREAMS)
-/** The same of what a model keeps, behind those of its layers. */
+/** The same for the state of a model, behind the checks of its layers. */
 int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loading *l);
 
 /** True if the stage that never ends has a beginning and a hop, which takes some of the input. */
 bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_stage *stage);
 #endif
 
-/** True if a stage's counts of calls share no byte with what so many layers write. */
+/** True if a stage's counts of calls share no byte with the outputs of so many layers. */
 bool vmcu_check_counts(const struct vmcu_check *c, const struct vmcu_loading *l,
 		       const struct vmcu_stage *stage, uint32_t first, uint32_t count);
 

@@ -23,7 +23,7 @@ static struct blocks blocks_of(uint32_t size, uint32_t weights)
 }
 
 /** @a taps taps of a run, filled up to whole lanes. */
-static uint32_t padded(const struct vmcu_packing *packing, uint32_t taps)
+static uint32_t pad_taps(const struct vmcu_packing *packing, uint32_t taps)
 {
 	return (taps + packing->lanes - 1U) / packing->lanes * packing->lanes;
 }
@@ -127,7 +127,7 @@ static bool walk_stream(const struct vmcu_check *c, const struct vmcu_packing *p
 }
 
 /** True if inputs and outputs fall into groups. */
-static bool grouped(const struct vmcu_check *c, const struct vmcu_mac_params *p)
+static bool has_groups(const struct vmcu_check *c, const struct vmcu_mac_params *p)
 {
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 
@@ -140,7 +140,7 @@ static bool grouped(const struct vmcu_check *c, const struct vmcu_mac_params *p)
 static bool steps_are(const struct vmcu_mac_params *p, const struct vmcu_packing *packing,
 		      uint32_t runs)
 {
-	uint32_t taps = padded(packing, p->run) * runs;
+	uint32_t taps = pad_taps(packing, p->run) * runs;
 
 	if (p->packed != 0U) {
 		taps = p->run * runs;
@@ -151,8 +151,8 @@ static bool steps_are(const struct vmcu_mac_params *p, const struct vmcu_packing
 	return (taps + packing->step - 1U) / packing->step == p->steps;
 }
 
-static bool tiled(const struct vmcu_check *c, const struct vmcu_packing *packing, uint32_t pixels,
-		  uint32_t size)
+static bool check_tiled(const struct vmcu_check *c, const struct vmcu_packing *packing,
+			uint32_t pixels, uint32_t size)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const uint32_t taps = (uint32_t)p->steps * packing->step;
@@ -176,8 +176,8 @@ VMCU_SMALL bool vmcu_check_pointwise(const struct vmcu_check *c, const struct vm
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_columns(c, 0)) {
 		return false;
 	}
-	return grouped(c, p) && p->groups == 1U && p->run == p->depth && p->packed == 0U &&
-	       steps_are(p, packing, 1U) && tiled(c, packing, pixels, size);
+	return has_groups(c, p) && p->groups == 1U && p->run == p->depth && p->packed == 0U &&
+	       steps_are(p, packing, 1U) && check_tiled(c, packing, pixels, size);
 }
 
 VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_packing *packing,
@@ -186,7 +186,7 @@ VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_pa
 	const struct vmcu_mac_params *p = c->params;
 	uint32_t across;
 
-	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !grouped(c, p) ||
+	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !has_groups(c, p) ||
 	    !vmcu_check_window(c, &p->window)) {
 		return false;
 	}
@@ -198,7 +198,7 @@ VMCU_SMALL bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_pa
 	}
 	return steps_are(p, packing,
 			 (uint32_t)p->window.kernel_h * (p->window.kernel_w / across)) &&
-	       tiled(c, packing, pixels, size);
+	       check_tiled(c, packing, pixels, size);
 }
 
 /** Bytes of scratch of a kernel without a tile: a copy of its rows, or of a row of padding. */
@@ -226,7 +226,7 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_p
 	const uint32_t runs = p->window.kernel_h;
 	/* Where a row of the input is one pixel to it, it has one column of output. */
 	const bool flat = out->width == 1U;
-	struct blocks blocks = blocks_of(packing->dense, padded(packing, p->run) * runs);
+	struct blocks blocks = blocks_of(packing->dense, pad_taps(packing, p->run) * runs);
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_rows(c, 0) ||
 	    !vmcu_check_window(c, w) || p->groups != 1U || p->packed != 0U || p->run == 0U) {
@@ -242,7 +242,7 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_p
 	}
 	if (vmcu_rows_are_copied(w, p->run)) {
 		/* They are one run. */
-		blocks.weights = padded(packing, p->run * runs);
+		blocks.weights = pad_taps(packing, p->run * runs);
 	}
 	return walk_stream(c, packing, &blocks);
 }

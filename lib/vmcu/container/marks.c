@@ -16,10 +16,15 @@
 /** Of the bytes of a pixel that is read, one in so many is looked at. */
 #define STRIDE 8U
 
-/** What bytes of a row are marked with; rows of a tensor that share a place differ. */
+/** Marks of tensors and rows differ by these primes; 0 marks bytes of no tensor. */
+#define TENSOR_STEP 61U
+#define ROW_STEP    7U
+#define MARKS       255U
+
+/** The mark of the bytes of a row; rows of a tensor that share a place differ. */
 static uint8_t mark_of(uint32_t tensor, uint32_t y)
 {
-	return (uint8_t)(1U + (tensor * 61U + y * 7U) % 255U);
+	return (uint8_t)(1U + (tensor * TENSOR_STEP + y * ROW_STEP) % MARKS);
 }
 
 VMCU_SMALL void vmcu_replay_mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)

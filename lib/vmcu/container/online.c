@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What planners on the device start from, and the tables that their plans become.
+ * @brief The input of planners on the device, and the tables that their plans become.
  */
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static bool is_one_by_one(const struct vmcu_model *model)
 }
 
 /** Takes the next tensor into the order, at a step; false for none, and for one that is there. */
-static bool create(struct vmcu_online *o, uint32_t at, uint32_t tensor, uint32_t step)
+static bool add_to_order(struct vmcu_online *o, uint32_t at, uint32_t tensor, uint32_t step)
 {
 	if (tensor >= o->count || o->buffers[tensor].first != NEVER) {
 		return false;
@@ -82,7 +82,7 @@ static bool take_layer(struct vmcu_online *o, const struct vmcu_loading *l, uint
 		}
 		o->buffers[inputs[i]].last = (uint16_t)(number + 1U);
 	}
-	return create(o, o->model->input_count + number, layer->output, number + 1U);
+	return add_to_order(o, o->model->input_count + number, layer->output, number + 1U);
 }
 
 /** Notes the sizes of all tensors; false if one has none, or all have too many bytes. */
@@ -115,7 +115,7 @@ static int take_model(struct vmcu_online *o, struct vmcu_loading *l)
 		return vmcu_refuse(l, -EBADMSG, "sizes", 0U);
 	}
 	for (uint32_t i = 0; i < model->input_count; i++) {
-		if (!create(o, i, model->inputs[i].tensor, 0U)) {
+		if (!add_to_order(o, i, model->inputs[i].tensor, 0U)) {
 			return vmcu_refuse(l, -EBADMSG, "input", i);
 		}
 	}
@@ -133,7 +133,7 @@ static int take_model(struct vmcu_online *o, struct vmcu_loading *l)
 	return 0;
 }
 
-/** Takes RAM for tables that stay, and, in the arena's head, for what planners need. */
+/** Allocates RAM for tables that stay, and, in the arena's head, for the planners' data. */
 static int take_room(struct vmcu_online *o, struct vmcu_loading *l)
 {
 	const size_t each = sizeof(*o->buffers) + sizeof(*o->order) + sizeof(*o->work);

@@ -6,7 +6,7 @@
  * @file
  * @brief Plans that are made on the device, of layers one by one and whole tensors.
  *
- * A plan needs no trust: what it says is checked as the container's own tables are.
+ * A plan needs no trust: it is checked as the container's own tables are.
  */
 
 #ifndef VMCU_ONLINE_H_
@@ -43,7 +43,7 @@ struct vmcu_buffer {
 	uint16_t last;
 };
 
-/** What is planned, and what with. The arrays have an entry for each tensor. */
+/** The model that is planned, and the data for it. The arrays have an entry for each tensor. */
 struct vmcu_online {
 	const struct vmcu_model *model;
 	const struct vmcu_container_step *steps;
@@ -70,7 +70,7 @@ static inline int32_t vmcu_online_up(int32_t x, int32_t unit)
 }
 
 /**
- * @brief The lowest place for a layer's scratch, beside what is alive at its step.
+ * @brief The lowest place for a layer's scratch, beside the tensors that are alive at its step.
  *
  * @return -1 if there is none in a pool of @a pool bytes.
  */

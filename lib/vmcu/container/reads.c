@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What calls read, by kind of kernel, for a replay.
+ * @brief The reads of a call, by kind of kernel, for a replay.
  */
 
 #include "replay.h"
@@ -25,7 +25,7 @@ static bool sees_row(const struct replay *r, const struct vmcu_window *w, const 
 				(int32_t)x * w->stride_w - w->pad_left + tap * w->dilation_w;
 			const struct run one = {tensor, y, (uint32_t)at, 1U};
 
-			/* All but the last window leave to the next what that one has, too. */
+			/* All but the last window leave its bytes to the next one, too. */
 			if (w->dilation_w == 1U && tap >= w->stride_w &&
 			    x + 1U != out->x + out->columns) {
 				break;
@@ -54,7 +54,7 @@ VMCU_SMALL bool vmcu_replay_sees(const struct replay *r, const struct run *out, 
 	return true;
 }
 
-/** What a call reads pixel for pixel; an input of one row or column is repeated. */
+/** The pixels that a call reads one by one; an input of one row or column is repeated. */
 VMCU_SMALL bool vmcu_replay_follows(const struct replay *r, const struct run *out, uint32_t tensor)
 {
 	const struct vmcu_tensor *t = &r->model->tensors[tensor];
@@ -72,7 +72,7 @@ VMCU_SMALL bool vmcu_replay_follows(const struct replay *r, const struct run *ou
 }
 
 /** Where in a layer's output its input @a i begins; false if only parts of pixels are read. */
-static bool begins(const struct replay *r, uint16_t i, int32_t *y, int32_t *x)
+static bool find_begin(const struct replay *r, uint16_t i, int32_t *y, int32_t *x)
 {
 	const struct vmcu_concat_params *joined = r->c.params;
 	const struct vmcu_pad_params *padded = r->c.params;
@@ -93,7 +93,7 @@ static bool begins(const struct replay *r, uint16_t i, int32_t *y, int32_t *x)
 	return true;
 }
 
-/** What a call reads of an input that lies in its output. */
+/** The bytes that a call reads of an input that lies in its output. */
 VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *out, uint32_t tensor,
 				     uint16_t i)
 {
@@ -101,7 +101,7 @@ VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *o
 	int32_t y;
 	int32_t x;
 
-	if (!begins(r, i, &y, &x)) {
+	if (!find_begin(r, i, &y, &x)) {
 		return true;
 	}
 	y = (int32_t)out->y - y;

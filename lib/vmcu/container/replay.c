@@ -36,8 +36,8 @@ static bool visit_all(const struct replay *r, uint32_t tensor, bool write)
 	return true;
 }
 
-/** True if a call finds what it reads of input @a i. */
-static bool finds(const struct replay *r, const struct run *out, uint16_t i, bool first)
+/** True if the bytes that a call reads of input @a i are there. */
+static bool finds_input(const struct replay *r, const struct run *out, uint16_t i, bool first)
 {
 	const uint16_t *inputs = vmcu_at(r->model->base, r->c.layer->inputs);
 
@@ -68,13 +68,13 @@ static bool finds(const struct replay *r, const struct run *out, uint16_t i, boo
 }
 
 /** A call: true if it finds its inputs. @a number: of those of its layer. */
-static bool call(struct replay *r, const struct run *out, uint32_t number)
+static bool replay_call(struct replay *r, const struct run *out, uint32_t number)
 {
 	const struct vmcu_layer *layer = r->c.layer;
 	const struct vmcu_tensor *t = &r->model->tensors[layer->output];
 
 	for (uint16_t i = 0; i < layer->input_count; i++) {
-		if (!finds(r, out, i, number == 0U)) {
+		if (!finds_input(r, out, i, number == 0U)) {
 			return false;
 		}
 	}
@@ -91,7 +91,7 @@ static bool call(struct replay *r, const struct run *out, uint32_t number)
 }
 
 /** Makes a layer the one whose turn it is. */
-static void bind(struct replay *r, uint32_t number)
+static void bind_layer(struct replay *r, uint32_t number)
 {
 	r->c.layer = &r->model->layers[number];
 	for (uint32_t i = 0; vmcu_kernels[i] != NULL; i++) {
@@ -106,7 +106,7 @@ static bool replay_alone(struct replay *r)
 {
 	const struct vmcu_layer *layer;
 
-	bind(r, r->stage->first);
+	bind_layer(r, r->stage->first);
 	layer = r->c.layer;
 	if (layer->scratch != VMCU_SCRATCH_ON_STACK) {
 		r->c.scratch = &r->scratch;
@@ -120,7 +120,7 @@ static bool replay_alone(struct replay *r)
 			.columns = layer->width,
 		};
 
-		if (!call(r, &out, i)) {
+		if (!replay_call(r, &out, i)) {
 			return false;
 		}
 	}
@@ -144,7 +144,7 @@ static struct run next_of(const struct vmcu_layer *layer, uint32_t number)
 }
 
 /** Takes the next columns of a streamed input; false if there are no more. */
-static bool take(const struct replay *r, struct run *at)
+static bool take_columns(const struct replay *r, struct run *at)
 {
 	const uint32_t left = r->model->tensors[at->tensor].width - at->x;
 
@@ -162,22 +162,22 @@ static bool take(const struct replay *r, struct run *at)
 }
 
 /** An entry of a schedule. Counts of calls are where the executor has them, as numbers. */
-static bool entry(struct replay *r, uint8_t number, struct run *input)
+static bool replay_entry(struct replay *r, uint8_t number, struct run *input)
 {
 	uint8_t *count = &r->marks[r->stage->progress + sizeof(uint16_t) * number];
 	struct run out;
 	uint32_t made;
 
 	if (number == VMCU_TAKE) {
-		return take(r, input);
+		return take_columns(r, input);
 	}
-	bind(r, (uint32_t)r->stage->first + number);
+	bind_layer(r, (uint32_t)r->stage->first + number);
 	made = count[0] + 256U * count[1];
 	out = next_of(r->c.layer, made);
-	if (out.y >= r->c.layer->rows || !call(r, &out, made)) {
+	if (out.y >= r->c.layer->rows || !replay_call(r, &out, made)) {
 		return false;
 	}
-	/* What has been written over a count shows in calls that then are others. */
+	/* Bytes written over a count lead to other calls. */
 	made = made + 1U;
 	count[0] = (uint8_t)(made & 255U);
 	count[1] = (uint8_t)(made >> 8);
@@ -190,7 +190,7 @@ static bool replay_part(struct replay *r, const struct vmcu_part *part, struct r
 	const uint8_t *schedule = vmcu_at(r->model->base, r->stage->schedule);
 
 	for (uint32_t k = 0; k < part->length; k++) {
-		if (!entry(r, schedule[part->start + k], input)) {
+		if (!replay_entry(r, schedule[part->start + k], input)) {
 			return false;
 		}
 	}
@@ -198,7 +198,7 @@ static bool replay_part(struct replay *r, const struct vmcu_part *part, struct r
 }
 
 /** Begins to count the calls of a stage. */
-static void start(const struct replay *r)
+static void clear_counts(const struct replay *r)
 {
 	vmcu_replay_mark(r, r->stage->progress, (uint32_t)sizeof(uint16_t) * r->stage->count, 0U);
 }
@@ -208,7 +208,7 @@ static bool replay_together(struct replay *r)
 	const struct vmcu_part *parts = vmcu_at(r->model->base, r->stage->parts);
 	struct run input = {.tensor = r->model->inputs[0].tensor};
 
-	start(r);
+	clear_counts(r);
 	for (uint32_t i = 0; i < r->stage->part_count; i++) {
 		for (uint32_t time = 0; time < parts[i].times; time++) {
 			if (!replay_part(r, &parts[i], &input)) {
@@ -220,7 +220,7 @@ static bool replay_together(struct replay *r)
 }
 
 /** Refuses the layer whose turn it is. */
-static int refuse(const struct replay *r, struct vmcu_loading *l)
+static int refuse_layer(const struct replay *r, struct vmcu_loading *l)
 {
 	return vmcu_refuse(l, -EBADMSG, "replay of layer",
 			   (uint32_t)(r->c.layer - r->model->layers));
@@ -241,7 +241,7 @@ static int replay_stages(struct replay *r, struct vmcu_loading *l, uint32_t firs
 	for (uint32_t i = first; i < model->stage_count; i++) {
 		r->stage = &model->stages[i];
 		if (!((r->stage->schedule == NULL) ? replay_alone(r) : replay_together(r))) {
-			return refuse(r, l);
+			return refuse_layer(r, l);
 		}
 	}
 	for (uint32_t i = 0; found && i < model->output_count; i++) {
@@ -272,18 +272,18 @@ static int replay_stream(struct replay *r, struct vmcu_loading *l)
 	int err = 0;
 
 	r->stage = endless;
-	start(r);
+	clear_counts(r);
 	for (r->hop = 0; err == 0 && r->hop <= parts[1].times; r->hop++) {
 		r->stage = endless;
 		if (!replay_part(r, (r->hop == 0U) ? &parts[0] : &parts[1], &input)) {
-			return refuse(r, l);
+			return refuse_layer(r, l);
 		}
 		err = replay_stages(r, l, 1U);
 	}
 	r->stage = endless;
 	for (uint32_t i = 0; err == 0 && i < endless->count; i++) {
-		bind(r, i);
-		err = vmcu_replay_turns(r, i) ? 0 : refuse(r, l);
+		bind_layer(r, i);
+		err = vmcu_replay_turns(r, i) ? 0 : refuse_layer(r, l);
 	}
 	return err;
 }

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What a replay knows of whose byte is whose, and what calls read.
+ * @brief The state of a replay: the owner of each byte, and the reads of calls.
  */
 
 #ifndef VMCU_REPLAY_H_
@@ -38,10 +38,10 @@ struct run {
 /** Marks bytes of the circle. */
 void vmcu_replay_mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with);
 
-/** Marks what a run has as its row's, or asks whether all of it is marked so. */
+/** Marks the bytes of a run as its row's, or returns true if all of them are marked so. */
 bool vmcu_replay_visit(const struct replay *r, const struct run *run, bool write);
 
-/** @name Whether a call that computes @a out finds what it reads of a tensor
+/** @name True if the bytes that a call for @a out reads of a tensor are there
  * @{
  */
 /** Under its window. */

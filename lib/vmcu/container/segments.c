@@ -8,8 +8,8 @@
  *
  * A depth-first search over the few bases at which a tensor touches something, and over the
  * directions in which its layer may run, in a pool that has the bytes without which the worst layer
- * cannot run: what is found is the best there is for layers one by one in their order. Chains swing
- * between the ends of the pool. It is the search of python/vmcu_tools/planner/places/walk.py.
+ * cannot run. Its result is the best for layers one by one in their order. Chains swing between the
+ * ends of the pool. It is the search of python/vmcu_tools/planner/places/walk.py.
  */
 
 #include "online.h"
@@ -22,7 +22,7 @@
 #define MOST_LIVE  16U
 #define MOST_TURNS 300U
 
-/** A tensor that is alive while another is written, and what the two keep between them. */
+/** A tensor that is alive while another is written, and the distance that the two must keep. */
 struct live {
 	int32_t base;
 	int32_t size;
@@ -52,9 +52,12 @@ static bool is_at(const struct vmcu_online *o, const struct vmcu_layer *layer, u
 	return false;
 }
 
-/** What a tensor of @a size bytes has to keep of another: all of both, or less of a dying input. */
-static struct vmcu_container_distance apart(const struct vmcu_online *o, uint32_t layer,
-					    uint32_t other, int32_t size)
+/**
+ * The distance that a tensor of @a size bytes keeps from another: all of both, or less of a dying
+ * input.
+ */
+static struct vmcu_container_distance distance_to(const struct vmcu_online *o, uint32_t layer,
+						  uint32_t other, int32_t size)
 {
 	const struct vmcu_buffer *held = &o->buffers[other];
 	uint32_t index = 0U;
@@ -69,8 +72,8 @@ static struct vmcu_container_distance apart(const struct vmcu_online *o, uint32_
 	};
 }
 
-/** Finds what is alive beside a tensor; false if that is too much. */
-static bool begin(const struct vmcu_online *o, uint32_t depth, struct piece *p)
+/** Finds the tensors that are alive beside another; false if there are too many. */
+static bool begin_piece(const struct vmcu_online *o, uint32_t depth, struct piece *p)
 {
 	const uint32_t inputs = o->model->input_count;
 	const uint32_t step = (depth < inputs) ? 0U : depth - inputs + 1U;
@@ -90,14 +93,14 @@ static bool begin(const struct vmcu_online *o, uint32_t depth, struct piece *p)
 		}
 		p->live[p->count].base = held->base;
 		p->live[p->count].size = held->size;
-		p->live[p->count].apart = apart(o, p->layer, o->order[i], p->size);
+		p->live[p->count].apart = distance_to(o, p->layer, o->order[i], p->size);
 		p->count++;
 	}
 	return true;
 }
 
 /** Bytes that two tensors share at their closest. */
-static int32_t shared(const struct live *live, int32_t size, uint32_t way)
+static int32_t count_shared(const struct live *live, int32_t size, uint32_t way)
 {
 	const int32_t below = vmcu_online_larger(live->apart.below[way], 0);
 	const int32_t above = vmcu_online_larger(-live->apart.above[way], 0);
@@ -108,33 +111,33 @@ static int32_t shared(const struct live *live, int32_t size, uint32_t way)
 }
 
 /** Bytes without which a tensor cannot be written in a direction. */
-static int32_t bound(const struct vmcu_online *o, const struct piece *p, uint32_t way)
+static int32_t lower_bound(const struct vmcu_online *o, const struct piece *p, uint32_t way)
 {
 	int32_t alive = 0;
 	int32_t together = 0;
 
 	for (uint32_t i = 0; i < p->count; i++) {
 		alive += p->live[i].size;
-		together += shared(&p->live[i], p->size, way);
+		together += count_shared(&p->live[i], p->size, way);
 	}
 	alive += vmcu_online_larger(p->size - together, 0);
 	return alive + ((p->layer == UINT32_MAX) ? 0 : (int32_t)o->steps[p->layer].scratch);
 }
 
 /** The bytes without which the worst layer cannot run, -1 if too much is alive in one. */
-static int32_t worst(const struct vmcu_online *o, struct piece *p)
+static int32_t find_worst(const struct vmcu_online *o, struct piece *p)
 {
 	int32_t most = 0;
 
 	for (uint32_t depth = 0; depth < o->count; depth++) {
 		int32_t least;
 
-		if (!begin(o, depth, p)) {
+		if (!begin_piece(o, depth, p)) {
 			return -1;
 		}
-		least = bound(o, p, 0U);
+		least = lower_bound(o, p, 0U);
 		if (p->ways == 2U) {
-			const int32_t other = bound(o, p, 1U);
+			const int32_t other = lower_bound(o, p, 1U);
 
 			least = (other < least) ? other : least;
 		}
@@ -144,8 +147,8 @@ static int32_t worst(const struct vmcu_online *o, struct piece *p)
 }
 
 /** A base worth trying: overlaps first, then side by side, then the ends of the pool. */
-static int32_t candidate(const struct vmcu_online *o, const struct piece *p, uint32_t way,
-			 uint32_t number)
+static int32_t candidate_base(const struct vmcu_online *o, const struct piece *p, uint32_t way,
+			      uint32_t number)
 {
 	const uint32_t n = p->count;
 
@@ -183,7 +186,7 @@ static bool is_tried(const struct vmcu_online *o, const struct piece *p, uint32_
 		     uint32_t number, int32_t base)
 {
 	for (uint32_t i = 0; i < number; i++) {
-		if (candidate(o, p, way, i) == base) {
+		if (candidate_base(o, p, way, i) == base) {
 			return true;
 		}
 	}
@@ -191,8 +194,8 @@ static bool is_tried(const struct vmcu_online *o, const struct piece *p, uint32_
 }
 
 /** Puts a tensor to a base, and its layer's scratch beside it; false if there is no room. */
-static bool put(struct vmcu_online *o, const struct piece *p, uint32_t tensor, uint32_t way,
-		int32_t base)
+static bool put_tensor(struct vmcu_online *o, const struct piece *p, uint32_t tensor, uint32_t way,
+		       int32_t base)
 {
 	o->buffers[tensor].base = base;
 	if (p->layer == UINT32_MAX) {
@@ -211,18 +214,19 @@ static bool put(struct vmcu_online *o, const struct piece *p, uint32_t tensor, u
 }
 
 /** Takes the next base that a tensor fits at, from candidate @a next on; false if none is left. */
-static bool advance(struct vmcu_online *o, const struct piece *p, uint32_t tensor, uint16_t *next)
+static bool put_at_next(struct vmcu_online *o, const struct piece *p, uint32_t tensor,
+			uint16_t *next)
 {
 	const uint32_t each = 4U * p->count + 2U;
 
 	while (*next < p->ways * each) {
 		const uint32_t way = *next / each;
 		const uint32_t number = *next % each;
-		const int32_t base = candidate(o, p, way, number);
+		const int32_t base = candidate_base(o, p, way, number);
 
 		(*next)++;
 		if (base >= 0 && base <= o->pool - p->size && is_clear(p, way, base) &&
-		    !is_tried(o, p, way, number, base) && put(o, p, tensor, way, base)) {
+		    !is_tried(o, p, way, number, base) && put_tensor(o, p, tensor, way, base)) {
 			return true;
 		}
 	}
@@ -235,15 +239,15 @@ VMCU_SMALL bool vmcu_online_segments(struct vmcu_online *o)
 	uint32_t turns = 0U;
 	uint32_t depth = 0U;
 
-	o->pool = worst(o, &p);
+	o->pool = find_worst(o, &p);
 	if (o->pool < 0) {
 		return false;
 	}
 	o->work[0] = 0U;
 	while (depth < o->count) {
 		/* Whether too much is alive is known. */
-		(void)begin(o, depth, &p);
-		if (advance(o, &p, o->order[depth], &o->work[depth])) {
+		(void)begin_piece(o, depth, &p);
+		if (put_at_next(o, &p, o->order[depth], &o->work[depth])) {
 			depth++;
 			if (depth < o->count) {
 				o->work[depth] = 0U;

@@ -33,12 +33,12 @@ struct digest {
 	uint64_t length; /**< bytes */
 };
 
-static uint32_t turned(uint32_t x, int32_t bits)
+static uint32_t rotate_right(uint32_t x, int32_t bits)
 {
 	return x >> bits | x << (32 - bits);
 }
 
-static void take_block(struct digest *d)
+static void hash_block(struct digest *d)
 {
 	uint32_t w[BLOCK];
 	uint32_t s[8];
@@ -52,13 +52,15 @@ static void take_block(struct digest *d)
 		const uint32_t a = w[i - 15U];
 		const uint32_t b = w[i - 2U];
 
-		w[i] = w[i - 16U] + (turned(a, 7) ^ turned(a, 18) ^ a >> 3) + w[i - 7U] +
-		       (turned(b, 17) ^ turned(b, 19) ^ b >> 10);
+		w[i] = w[i - 16U] + (rotate_right(a, 7) ^ rotate_right(a, 18) ^ a >> 3) +
+		       w[i - 7U] + (rotate_right(b, 17) ^ rotate_right(b, 19) ^ b >> 10);
 	}
 	__builtin_memcpy(s, d->state, sizeof(s));
 	for (uint32_t i = 0; i < BLOCK; i++) {
-		const uint32_t e = turned(s[4], 6) ^ turned(s[4], 11) ^ turned(s[4], 25);
-		const uint32_t a = turned(s[0], 2) ^ turned(s[0], 13) ^ turned(s[0], 22);
+		const uint32_t e =
+			rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^ rotate_right(s[4], 25);
+		const uint32_t a =
+			rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^ rotate_right(s[0], 22);
 		const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
 		const uint32_t most = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
 		const uint32_t one = s[7] + e + choice + rounds[i] + w[i];
@@ -74,13 +76,13 @@ static void take_block(struct digest *d)
 	}
 }
 
-static void take(struct digest *d, const uint8_t *data, size_t size)
+static void take_data(struct digest *d, const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		d->block[d->length % BLOCK] = data[i];
 		d->length++;
 		if (d->length % BLOCK == 0U) {
-			take_block(d);
+			hash_block(d);
 		}
 	}
 }
@@ -95,13 +97,13 @@ VMCU_SMALL void vmcu_sha256(const uint8_t *first, size_t first_size, const uint8
 	};
 	uint8_t bits[8];
 
-	take(&d, first, first_size);
-	take(&d, second, second_size);
+	take_data(&d, first, first_size);
+	take_data(&d, second, second_size);
 	for (uint32_t i = 0; i < sizeof(bits); i++) {
 		bits[i] = (uint8_t)(8U * d.length >> (56U - 8U * i));
 	}
-	take(&d, padding, 1U + (119U - d.length % BLOCK) % BLOCK);
-	take(&d, bits, sizeof(bits));
+	take_data(&d, padding, 1U + (119U - d.length % BLOCK) % BLOCK);
+	take_data(&d, bits, sizeof(bits));
 	for (uint32_t i = 0; i < VMCU_DIGEST_BYTES; i++) {
 		digest[i] = (uint8_t)(d.state[i / 4U] >> (24U - 8U * (i % 4U)));
 	}

@@ -35,8 +35,8 @@ static uint32_t strip_bytes(const struct vmcu_mac_params *p, const struct vmcu_p
 }
 
 /** True if the constants that channels have behind the stream are in the container. */
-static bool rests(const struct vmcu_check *c, const struct vmcu_packing *packing, uint32_t channels,
-		  uint32_t bytes)
+static bool has_constants(const struct vmcu_check *c, const struct vmcu_packing *packing,
+			  uint32_t channels, uint32_t bytes)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const uint8_t *stream = vmcu_check_at(c, p->stream);
@@ -93,7 +93,7 @@ VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vm
 	/* Channels are computed in twos. */
 	return vmcu_check_scratch(c, strip_bytes(p, packing, taps, stride)) &&
 	       vmcu_check_array(c, p->stream, (channels + 1U) / 2U * 2U, bytes) &&
-	       rests(c, packing, channels, bytes);
+	       has_constants(c, packing, channels, bytes);
 }
 
 /**

@@ -65,7 +65,7 @@ VMCU_SMALL int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_lo
 	return 0;
 }
 
-/** True if what a layer names is there: tensors, parameters, and columns to compute. */
+/** True if the tensors, parameters and columns that a layer names exist. */
 static bool is_layer(const struct vmcu_check *c, const struct vmcu_kernel *kernel)
 {
 	const struct vmcu_layer *layer = c->layer;
@@ -240,7 +240,7 @@ VMCU_SMALL int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loa
 	struct vmcu_check c = {.data = l->data, .size = l->size, .model = model};
 	uint32_t next = 0;
 
-	/* What a streamed input is must be known before the stage that takes it. */
+	/* The streamed input must be known before the stage that reads it. */
 	for (uint32_t i = 0; i < model->input_count; i++) {
 		if (model->inputs[i].tensor >= model->tensor_count) {
 			return vmcu_refuse(l, -EBADMSG, "input", i);

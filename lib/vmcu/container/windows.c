@@ -12,7 +12,7 @@
 #include "../compiled.h"
 #include "../kernels/window.h"
 
-static bool pooled(const struct vmcu_check *c, const struct vmcu_window *w)
+static bool check_pool(const struct vmcu_check *c, const struct vmcu_window *w)
 {
 	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_window(c, w) &&
 	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels;
@@ -39,7 +39,7 @@ static bool all_see(int32_t count, int32_t stride, int32_t pad, int32_t taps, in
 }
 
 /** True if no window is beside the image, for a mean of nothing is none. */
-static bool sees(const struct vmcu_check *c, const struct vmcu_window *w)
+static bool see_image(const struct vmcu_check *c, const struct vmcu_window *w)
 {
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
@@ -53,8 +53,8 @@ VMCU_SMALL bool vmcu_check_average_pool(const struct vmcu_check *c)
 {
 	const struct vmcu_average_pool_params *p = c->params;
 
-	return pooled(c, &p->window) && vmcu_check_bool(&p->count_padding) && is_mean(p) &&
-	       (p->count_padding || sees(c, &p->window));
+	return check_pool(c, &p->window) && vmcu_check_bool(&p->count_padding) && is_mean(p) &&
+	       (p->count_padding || see_image(c, &p->window));
 }
 
 VMCU_SMALL bool vmcu_check_average_pool_sum(const struct vmcu_check *c)
@@ -106,7 +106,7 @@ static bool is_product(const struct vmcu_product *q)
 }
 
 /** True if both inputs are matrices that the kernels may go through. */
-static bool matrices(const struct vmcu_check *c)
+static bool are_matrices(const struct vmcu_check *c)
 {
 	return vmcu_check_inputs(c, 2U) && vmcu_check_calls(c) && vmcu_check_rows(c, 0) &&
 	       vmcu_check_rows(c, 1) &&
@@ -120,7 +120,7 @@ VMCU_SMALL bool vmcu_check_matmul(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
-	return matrices(c) && is_product(&p->product) &&
+	return are_matrices(c) && is_product(&p->product) &&
 	       vmcu_check_input(c, 1)->width >= vmcu_check_input(c, 0)->channels &&
 	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels;
 }
@@ -129,7 +129,7 @@ VMCU_SMALL bool vmcu_check_matmul_transposed(const struct vmcu_check *c)
 {
 	const struct vmcu_matmul_params *p = c->params;
 
-	return matrices(c) && is_product(&p->product) &&
+	return are_matrices(c) && is_product(&p->product) &&
 	       vmcu_check_input(c, 1)->width == vmcu_check_output(c)->channels &&
 	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels;
 }
@@ -150,7 +150,7 @@ static bool heads_fit(const struct vmcu_check *c, const struct vmcu_attention_pa
 	       values->channels == out->channels / p->sharing;
 }
 
-/** True if the bias has what is added to all scores, and there is a way to add it. */
+/** True if the bias has an element for each score, and the sum can be computed. */
 static bool bias_fits(const struct vmcu_check *c, const struct vmcu_attention_params *p)
 {
 	const uint64_t end = (uint64_t)(p->heads - 1U) * p->bias_head +

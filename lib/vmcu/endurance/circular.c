@@ -9,13 +9,13 @@
 
 #define NONE UINT16_MAX
 
-/** What the paper's heap, FreeRTOS's heap_4, leaves in one piece: two headers. */
+/** The bytes that the paper's heap, FreeRTOS's heap_4, leaves in one piece: two headers. */
 static uint32_t least_rest(const struct vmcu_stack_setting *set)
 {
 	return (set->header > 0U) ? 2U * set->header : set->align;
 }
 
-static uint32_t draw(struct vmcu_stacks *stacks)
+static uint32_t draw_number(struct vmcu_stacks *stacks)
 {
 	uint64_t x = stacks->random;
 
@@ -27,7 +27,7 @@ static uint32_t draw(struct vmcu_stacks *stacks)
 	return (uint32_t)((x * UINT64_C(2685821657736338717)) >> 33);
 }
 
-static uint32_t rounded(const struct vmcu_stack_setting *set, uint32_t bytes)
+static uint32_t round_up(const struct vmcu_stack_setting *set, uint32_t bytes)
 {
 	return (bytes + set->header + set->align - 1U) / set->align * set->align;
 }
@@ -39,7 +39,7 @@ static void header_written(const struct vmcu_stacks *stacks, uint32_t start)
 	}
 }
 
-static void insert(struct vmcu_stacks *stacks, uint16_t at, struct vmcu_stack_block block)
+static void insert_block(struct vmcu_stacks *stacks, uint16_t at, struct vmcu_stack_block block)
 {
 	for (uint16_t i = stacks->count; i > at; i--) {
 		stacks->blocks[i] = stacks->blocks[i - 1U];
@@ -49,7 +49,7 @@ static void insert(struct vmcu_stacks *stacks, uint16_t at, struct vmcu_stack_bl
 	stacks->count++;
 }
 
-static void erase(struct vmcu_stacks *stacks, uint16_t at)
+static void erase_block(struct vmcu_stacks *stacks, uint16_t at)
 {
 	stacks->count--;
 	for (uint16_t i = at; i < stacks->count; i++) {
@@ -59,7 +59,7 @@ static void erase(struct vmcu_stacks *stacks, uint16_t at)
 }
 
 /** Index of the free block for @a size bytes, or NONE. */
-static uint16_t search(struct vmcu_stacks *stacks, uint32_t size)
+static uint16_t find_free(struct vmcu_stacks *stacks, uint32_t size)
 {
 	uint16_t found = NONE;
 
@@ -81,7 +81,7 @@ static uint16_t search(struct vmcu_stacks *stacks, uint32_t size)
 }
 
 /** Takes @a size bytes from the low end of a free block, or all of it where blocks run out. */
-static void take(struct vmcu_stacks *stacks, uint16_t at, uint32_t size)
+static void take_block(struct vmcu_stacks *stacks, uint16_t at, uint32_t size)
 {
 	struct vmcu_stack_block *block = &stacks->blocks[at];
 	struct vmcu_stack_block rest = *block;
@@ -93,34 +93,34 @@ static void take(struct vmcu_stacks *stacks, uint16_t at, uint32_t size)
 		rest.start += size;
 		rest.size -= size;
 		header_written(stacks, rest.start);
-		insert(stacks, (uint16_t)(at + 1U), rest);
+		insert_block(stacks, (uint16_t)(at + 1U), rest);
 	}
 }
 
 /** Joins a block with neighbours of its state; the lowest header stays. Returns its index. */
-static uint16_t join(struct vmcu_stacks *stacks, uint16_t at)
+static uint16_t join_neighbours(struct vmcu_stacks *stacks, uint16_t at)
 {
 	struct vmcu_stack_block *blocks = stacks->blocks;
 
 	if (at + 1U < stacks->count && blocks[at + 1U].state == blocks[at].state) {
 		blocks[at].size += blocks[at + 1U].size;
-		erase(stacks, (uint16_t)(at + 1U));
+		erase_block(stacks, (uint16_t)(at + 1U));
 	}
 	if (at > 0U && blocks[at - 1U].state == blocks[at].state) {
 		blocks[at - 1U].size += blocks[at].size;
-		erase(stacks, at);
+		erase_block(stacks, at);
 		at--;
 	}
 	return at;
 }
 
 /** A taken block waits, the last in the queue unless it joins one below it. */
-static void release(struct vmcu_stacks *stacks, uint16_t at, bool merge)
+static void release_block(struct vmcu_stacks *stacks, uint16_t at, bool merge)
 {
 	stacks->blocks[at].state = VMCU_BLOCK_WAITING;
 	stacks->blocks[at].stamp = stacks->clock++;
 	if (merge) {
-		at = join(stacks, at);
+		at = join_neighbours(stacks, at);
 	}
 	header_written(stacks, stacks->blocks[at].start);
 }
@@ -137,7 +137,7 @@ static uint16_t index_of(struct vmcu_stacks *stacks, uint32_t start)
 }
 
 /** The oldest of the queue becomes free, joined with free neighbours. False: none waits. */
-static bool convert(struct vmcu_stacks *stacks)
+static bool free_oldest(struct vmcu_stacks *stacks)
 {
 	uint16_t oldest = NONE;
 	uint32_t age = 0;
@@ -157,18 +157,19 @@ static bool convert(struct vmcu_stacks *stacks)
 		return false;
 	}
 	stacks->blocks[oldest].state = VMCU_BLOCK_FREE;
-	oldest = join(stacks, oldest);
+	oldest = join_neighbours(stacks, oldest);
 	header_written(stacks, stacks->blocks[oldest].start);
 	return true;
 }
 
-static uint32_t stride(struct vmcu_stacks *stacks)
+static uint32_t draw_stride(struct vmcu_stacks *stacks)
 {
-	return rounded(stacks->setting, 1U + draw(stacks) % stacks->setting->stride_size);
+	return round_up(stacks->setting, 1U + draw_number(stacks) % stacks->setting->stride_size);
 }
 
 /** Searches and converts up to @a depth times. Returns a free block's index or NONE. */
-static uint16_t obtain(struct vmcu_stacks *stacks, uint32_t *size, uint32_t depth, bool redraw)
+static uint16_t obtain_block(struct vmcu_stacks *stacks, uint32_t *size, uint32_t depth,
+			     bool redraw)
 {
 	for (uint32_t turn = 0; turn < depth; turn++) {
 		uint16_t at;
@@ -177,30 +178,30 @@ static uint16_t obtain(struct vmcu_stacks *stacks, uint32_t *size, uint32_t dept
 			stacks->counts.firsts++;
 		} else {
 			stacks->counts.searches++;
-			*size = redraw ? stride(stacks) : *size;
+			*size = redraw ? draw_stride(stacks) : *size;
 		}
-		at = search(stacks, *size);
+		at = find_free(stacks, *size);
 		if (at != NONE) {
 			return at;
 		}
-		(void)convert(stacks);
+		(void)free_oldest(stacks);
 	}
 	return NONE;
 }
 
-/** A stride is left at once: it only moves what comes after it. */
+/** A stride is left at once: it only moves the blocks after it. */
 static void make_stride(struct vmcu_stacks *stacks)
 {
 	const struct vmcu_stack_setting *set = stacks->setting;
-	uint32_t size = stride(stacks);
+	uint32_t size = draw_stride(stacks);
 	uint16_t at;
 
 	stacks->counts.stride_attempts++;
-	at = obtain(stacks, &size, set->stride_depth, set->redraw);
+	at = obtain_block(stacks, &size, set->stride_depth, set->redraw);
 	if (at != NONE) {
-		take(stacks, at, size);
+		take_block(stacks, at, size);
 		/* Strides that joined each other would come back in one piece. */
-		release(stacks, at, false);
+		release_block(stacks, at, false);
 		stacks->counts.strides++;
 	}
 }
@@ -217,24 +218,24 @@ void vmcu_circular_init(struct vmcu_stacks *stacks)
 
 int vmcu_circular_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t bytes)
 {
-	const uint32_t size = rounded(stacks->setting, bytes);
-	uint16_t at = search(stacks, size);
+	const uint32_t size = round_up(stacks->setting, bytes);
+	uint16_t at = find_free(stacks, size);
 
-	while (at == NONE && convert(stacks)) {
-		at = search(stacks, size);
+	while (at == NONE && free_oldest(stacks)) {
+		at = find_free(stacks, size);
 	}
 	if (at == NONE) {
 		return -ENOMEM;
 	}
 	stack->start = stacks->blocks[at].start;
 	stack->size = size;
-	take(stacks, at, size);
+	take_block(stacks, at, size);
 	return 0;
 }
 
 void vmcu_circular_remove(struct vmcu_stacks *stacks, const struct vmcu_stack *stack)
 {
-	release(stacks, index_of(stacks, stack->start), stacks->setting->merge);
+	release_block(stacks, index_of(stacks, stack->start), stacks->setting->merge);
 }
 
 bool vmcu_circular_move(struct vmcu_stacks *stacks, struct vmcu_stack *stack)
@@ -245,13 +246,13 @@ bool vmcu_circular_move(struct vmcu_stacks *stacks, struct vmcu_stack *stack)
 	if (stacks->setting->stride_size > 0U) {
 		make_stride(stacks);
 	}
-	at = obtain(stacks, &stack->size, stacks->setting->depth, false);
+	at = obtain_block(stacks, &stack->size, stacks->setting->depth, false);
 	if (at == NONE) {
 		return false;
 	}
 	stack->start = stacks->blocks[at].start;
-	take(stacks, at, stack->size);
-	release(stacks, index_of(stacks, old), stacks->setting->merge);
+	take_block(stacks, at, stack->size);
+	release_block(stacks, index_of(stacks, old), stacks->setting->merge);
 	return true;
 }
 

@@ -48,7 +48,7 @@ static uint32_t places_of(const struct vmcu_stack_setting *set, uint32_t size)
 }
 
 /** Has no divisor in common with @a count. The golden section spreads any few moves in a row. */
-static uint32_t coprime(uint32_t count)
+static uint32_t coprime_to(uint32_t count)
 {
 	const uint64_t golden = UINT64_C(2654435769); /* of 2^32 */
 
@@ -76,7 +76,7 @@ static int walk_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32
 	uint32_t end;
 
 	stack->size = bytes;
-	/* The next place that may be free is behind what is in the way. */
+	/* The next place that may be free is behind the obstacle. */
 	do {
 		if (bytes > set->bytes || start > set->bytes - bytes) {
 			return -ENOMEM;
@@ -88,7 +88,7 @@ static int walk_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32
 	} while (end != 0U);
 	stack->start = start;
 	stack->place = 0U;
-	stack->step = coprime(places_of(set, bytes));
+	stack->step = coprime_to(places_of(set, bytes));
 	return 0;
 }
 

@@ -46,13 +46,13 @@ static int32_t side_by_side(const struct seen *s, int32_t at, int32_t stop, cons
 }
 
 /** Rows of the window in front of the tensor's first. */
-static int32_t outside(const struct seen *s)
+static int32_t count_rows_above(const struct seen *s)
 {
 	return (s->first < 0) ? vmcu_min(-s->first, s->count) : 0;
 }
 
 /** Where the rows of the window that are there end. */
-static int32_t inside(const struct seen *s)
+static int32_t end_of_rows(const struct seen *s)
 {
 	return vmcu_min(s->count, s->rows->height - s->first);
 }
@@ -105,13 +105,13 @@ VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int
 }
 
 /** The scores of a query, before they are bytes of softmax. */
-static void score(const struct job *job, const int8_t *query)
+static void score_query(const struct job *job, const int8_t *query)
 {
 	const struct vmcu_product *q = &job->p->scores;
 	const int32_t start = vmcu_product_start(query, job->depth, q->x_zero, q->y_zero);
-	const int32_t stop = inside(&job->keys);
+	const int32_t stop = end_of_rows(&job->keys);
 	const int32_t nothing = 0;
-	int32_t at = outside(&job->keys);
+	int32_t at = count_rows_above(&job->keys);
 	const int8_t *key;
 
 	if (stop - at < job->keys.count) {
@@ -130,7 +130,7 @@ static void score(const struct job *job, const int8_t *query)
 VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 			 const struct vmcu_float_sum *sum)
 {
-	/* Apart from what the line's bytes may be the same as. */
+	/* Copied, because the line's bytes may alias them. */
 	const int32_t a_scale = sum->a_scale;
 	const int32_t b_scale = sum->b_scale;
 	const int32_t rest = sum->bias;
@@ -150,8 +150,8 @@ VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 	}
 }
 
-/** What softmax is of: scores by the table, with the bias. */
-static void adjust(const struct vmcu_call *call, const struct job *job, int32_t head)
+/** The inputs of softmax: scores by the table, with the bias. */
+static void adjust_scores(const struct vmcu_call *call, const struct job *job, int32_t head)
 {
 	const struct vmcu_attention_params *p = job->p;
 	const int8_t *table = vmcu_constants(call, p->table);
@@ -175,8 +175,8 @@ VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, 
 {
 	const int32_t zero = job->p->output.x_zero;
 	const int32_t pitch = job->values.rows->channels;
-	const int32_t stop = inside(&job->values);
-	int32_t at = outside(&job->values);
+	const int32_t stop = end_of_rows(&job->values);
+	int32_t at = count_rows_above(&job->values);
 	const int8_t *value;
 
 	while (at < stop) {
@@ -206,9 +206,9 @@ VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, 
 static void add_up(const struct job *job, int8_t *out)
 {
 	const struct vmcu_product *q = &job->p->output;
-	const int32_t begin = outside(&job->values);
-	const int32_t start = vmcu_product_start(job->line + begin, inside(&job->values) - begin,
-						 q->x_zero, q->y_zero);
+	const int32_t begin = count_rows_above(&job->values);
+	const int32_t start = vmcu_product_start(
+		job->line + begin, end_of_rows(&job->values) - begin, q->x_zero, q->y_zero);
 	int32_t lanes;
 
 	for (int32_t c = 0; c < job->width; c += lanes) {
@@ -224,7 +224,7 @@ static void add_up(const struct job *job, int8_t *out)
 	}
 }
 
-static struct seen seen(const struct vmcu_call *call, uint16_t input)
+static struct seen view_window(const struct vmcu_call *call, uint16_t input)
 {
 	const struct vmcu_attention_params *p = vmcu_params(call);
 	const struct vmcu_window *w = &p->window;
@@ -251,8 +251,8 @@ void vmcu_attention(const struct vmcu_call *call)
 	int8_t *out = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, 0U);
 	struct job job = {
 		.p = p,
-		.keys = seen(call, 1),
-		.values = seen(call, 2),
+		.keys = view_window(call, 1),
+		.values = view_window(call, 2),
 		.depth = vmcu_call_input(call, 0)->channels / p->heads,
 		.width = vmcu_call_output(call)->channels / p->heads,
 		.line = call->scratch,
@@ -261,8 +261,8 @@ void vmcu_attention(const struct vmcu_call *call)
 	for (int32_t head = 0; head < p->heads; head++) {
 		job.keys.channel = head / p->sharing * job.depth;
 		job.values.channel = head / p->sharing * job.width;
-		score(&job, query);
-		adjust(call, &job, head);
+		score_query(&job, query);
+		adjust_scores(call, &job, head);
 		if (p->gain != 0U) {
 			vmcu_softmax_onnx_pixel(&softmax, job.line, job.line, job.keys.count);
 		} else {

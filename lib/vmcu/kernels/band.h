@@ -14,7 +14,7 @@
 
 /**
  * Pieces of the tile of the largest window that has a kernel of its own: a run for every phase of
- * three pairs of rows, one for the last row. A ring is no smaller than what a strip looks at, so
+ * three pairs of rows, one for the last row. A ring is no smaller than the rows under a strip, so
  * one row at most is split in a strip; that adds two, or in the last row up to four.
  */
 #define VMCU_BAND_PIECES 11
@@ -22,9 +22,9 @@
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
 
-/** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
+/** Data that is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
-	uint32_t zeros; /**< four times what stands for padding */
+	uint32_t zeros; /**< four times the byte of padding */
 	int32_t phase;  /**< words of a tile from a row's even columns to its odd ones */
 	int32_t row;    /**< from two rows to the next two */
 	int32_t plane;  /**< from channels 0 and 1 to channels 2 and 3 */
@@ -204,7 +204,7 @@ VMCU_CALLED void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call 
 	band->end = band->pieces;
 	band->step = step;
 	band->channels = t->channels;
-	/* What is behind the last counts as padding: it may be gone already. */
+	/* Bytes behind the last count as padding: they may be overwritten already. */
 	band->begin = (pixel < 0) ? -pixel : 0;
 	band->stop = vmcu_min((wide - 1) * step + taps, t->width - pixel);
 	vmcu_band_rows(rows, call, &p->window, pixel + band->begin, band->stop - band->begin);

@@ -17,69 +17,70 @@ struct operand {
 	int32_t channel;
 };
 
-static int32_t scaled(const struct vmcu_factor *factor, int32_t x)
+static int32_t apply_factor(const struct vmcu_factor *factor, int32_t x)
 {
 	return vmcu_scaled(x, factor->multiplier, factor->shift);
 }
 
-static int32_t term(const struct vmcu_binary_params *p, const struct vmcu_factor *factor, int32_t x)
+static int32_t scale_term(const struct vmcu_binary_params *p, const struct vmcu_factor *factor,
+			  int32_t x)
 {
-	return scaled(factor, vmcu_wrapping_shift(x, p->left_shift));
+	return apply_factor(factor, vmcu_wrapping_shift(x, p->left_shift));
 }
 
-static int32_t sum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t add_terms(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	return scaled(&p->output, term(p, &p->a, a) + term(p, &p->b, b));
+	return apply_factor(&p->output, scale_term(p, &p->a, a) + scale_term(p, &p->b, b));
 }
 
-static int32_t difference(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t subtract_terms(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	return scaled(&p->output, term(p, &p->a, a) - term(p, &p->b, b));
+	return apply_factor(&p->output, scale_term(p, &p->a, a) - scale_term(p, &p->b, b));
 }
 
-static int32_t reversed(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t subtract_reversed(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	return scaled(&p->output, term(p, &p->b, b) - term(p, &p->a, a));
+	return apply_factor(&p->output, scale_term(p, &p->b, b) - scale_term(p, &p->a, a));
 }
 
-static int32_t squared(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t square_difference(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	const int32_t x = term(p, &p->a, a) - term(p, &p->b, b);
+	const int32_t x = scale_term(p, &p->a, a) - scale_term(p, &p->b, b);
 
-	return scaled(&p->output, x * x);
+	return apply_factor(&p->output, x * x);
 }
 
-static int32_t product(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t multiply_operands(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	return scaled(&p->output, a * b);
+	return apply_factor(&p->output, a * b);
 }
 
 /** The bytes themselves where no factor applies: both operands share the output's zero point. */
-static int32_t compared(const struct vmcu_binary_params *p, const struct vmcu_factor *factor,
-			int32_t x)
+static int32_t scale_operand(const struct vmcu_binary_params *p, const struct vmcu_factor *factor,
+			     int32_t x)
 {
-	return p->rescale ? scaled(factor, x) : x;
+	return p->rescale ? apply_factor(factor, x) : x;
 }
 
-static int32_t minimum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t smaller_operand(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	const int32_t x = compared(p, &p->a, a);
-	const int32_t y = compared(p, &p->b, b);
+	const int32_t x = scale_operand(p, &p->a, a);
+	const int32_t y = scale_operand(p, &p->b, b);
 
 	return (x < y) ? x : y;
 }
 
-static int32_t maximum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t larger_operand(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	const int32_t x = compared(p, &p->a, a);
-	const int32_t y = compared(p, &p->b, b);
+	const int32_t x = scale_operand(p, &p->a, a);
+	const int32_t y = scale_operand(p, &p->b, b);
 
 	return (x > y) ? x : y;
 }
 
-static int32_t prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t apply_prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
-	return (a >= 0) ? scaled(&p->a, a) : scaled(&p->output, a * b);
+	return (a >= 0) ? apply_factor(&p->a, a) : apply_factor(&p->output, a * b);
 }
 
 static int32_t float_sum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
@@ -114,7 +115,7 @@ static int32_t line_product(const struct vmcu_binary_params *p, int32_t a, int32
  * As TensorFlow Lite divides: by multiplying with the reciprocal of b, in [1/2, 1), after a has
  * been shifted left as far as it goes. The importer sees to it that no shift leaves 0 to 31.
  */
-static int32_t quotient(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+static int32_t divide_operands(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
 	const int32_t sign = (b < 0) ? -1 : 1;
 	const int32_t dividend = a * sign;
@@ -140,13 +141,17 @@ static int32_t quotient(const struct vmcu_binary_params *p, int32_t a, int32_t b
 }
 
 static const combine_t kinds[] = {
-	[VMCU_BINARY_SUM] = sum,           [VMCU_BINARY_DIFFERENCE] = difference,
-	[VMCU_BINARY_REVERSED] = reversed, [VMCU_BINARY_SQUARED] = squared,
-	[VMCU_BINARY_MINIMUM] = minimum,   [VMCU_BINARY_MAXIMUM] = maximum,
-	[VMCU_BINARY_PRELU] = prelu,       [VMCU_BINARY_QUOTIENT] = quotient,
+	[VMCU_BINARY_SUM] = add_terms,
+	[VMCU_BINARY_DIFFERENCE] = subtract_terms,
+	[VMCU_BINARY_REVERSED] = subtract_reversed,
+	[VMCU_BINARY_SQUARED] = square_difference,
+	[VMCU_BINARY_MINIMUM] = smaller_operand,
+	[VMCU_BINARY_MAXIMUM] = larger_operand,
+	[VMCU_BINARY_PRELU] = apply_prelu,
+	[VMCU_BINARY_QUOTIENT] = divide_operands,
 };
 
-static struct operand input(const struct vmcu_call *call, uint16_t index)
+static struct operand input_operand(const struct vmcu_call *call, uint16_t index)
 {
 	const struct vmcu_tensor *t = vmcu_call_input(call, index);
 	const uint32_t y = (t->height > 1U) ? call->y : 0U;
@@ -159,7 +164,8 @@ static struct operand input(const struct vmcu_call *call, uint16_t index)
 	};
 }
 
-static struct operand constant(const struct vmcu_call *call, const struct vmcu_binary_params *p)
+static struct operand constant_operand(const struct vmcu_call *call,
+				       const struct vmcu_binary_params *p)
 {
 	const uint32_t y = (p->constant_height > 1U) ? call->y : 0U;
 	const uint32_t x = (p->constant_width > 1U) ? call->x : 0U;
@@ -224,13 +230,14 @@ VMCU_INLINE void multiply(const struct vmcu_binary_params *p, bool line, const i
 }
 #endif
 
-/** A row, by whichever way to combine; what the compiler knows it puts into the loop. */
+/** Computes a row with a function; the compiler puts a known one into the loop. */
 VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 {
 	struct vmcu_binary_params p = *(const struct vmcu_binary_params *)vmcu_params(call);
 	const int32_t channels = vmcu_call_output(call)->channels;
-	const struct operand a = input(call, 0);
-	const struct operand b = (p.constant != NULL) ? constant(call, &p) : input(call, 1);
+	const struct operand a = input_operand(call, 0);
+	const struct operand b =
+		(p.constant != NULL) ? constant_operand(call, &p) : input_operand(call, 1);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	p.sum = vmcu_constants(call, p.sum);
@@ -239,7 +246,7 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 		const int8_t *second = b.at + x * b.pixel;
 
 #if defined(VMCU_VECTORS)
-		if (combine == product || combine == line_product) {
+		if (combine == multiply_operands || combine == line_product) {
 			multiply(&p, combine == line_product, first, &a, second, &b, dst, channels);
 			dst += channels;
 			continue;
@@ -261,7 +268,7 @@ void vmcu_binary(const struct vmcu_call *call)
 
 	switch (p->kind) {
 	case VMCU_BINARY_PRODUCT:
-		combine_row(call, product);
+		combine_row(call, multiply_operands);
 		break;
 	case VMCU_BINARY_FLOAT_SUM:
 		combine_row(call, float_sum);

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * @brief What is not worth its code in every kernel: blocks of channels that the fast requantiser
- * is not for, and products of activations.
+ * @brief Code that is not worth its size in every kernel: blocks of channels without the fast
+ * requantiser, and products of activations.
  *
  * Included by generated kernels after the instructions that it is made of.
  */

@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-static int32_t total(const int8_t *src, int32_t channels, int32_t zero)
+static int32_t sum_channels(const int8_t *src, int32_t channels, int32_t zero)
 {
 	int32_t sum = 0;
 
@@ -27,7 +27,7 @@ VMCU_SMALL void vmcu_cum_sum(const struct vmcu_call *call)
 
 	for (uint32_t x = 0; x < call->columns; x++) {
 		/* From the last channel on: all of them, less those in front. */
-		int32_t sum = p->reverse ? total(src, channels, p->input_zero) : 0;
+		int32_t sum = p->reverse ? sum_channels(src, channels, p->input_zero) : 0;
 
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t before = sum;

@@ -10,7 +10,7 @@
 #define MOST_BIAS 0x40000000
 
 /** @a value less a step, between -most and most. */
-static int32_t less(int32_t value, int32_t step, int32_t most)
+static int32_t subtract_step(int32_t value, int32_t step, int32_t most)
 {
 	const int64_t found = (int64_t)value - step;
 
@@ -25,7 +25,7 @@ VMCU_APART void step_row(const struct vmcu_dense_update_params *p, const int8_t 
 		const int32_t step = vmcu_scaled(error * (x[i] - p->input_zero),
 						 p->weight_step.multiplier, p->weight_step.shift);
 
-		vmcu_put_int16(dst, less(vmcu_int16(w), step, p->most));
+		vmcu_put_int16(dst, subtract_step(vmcu_int16(w), step, p->most));
 	}
 }
 
@@ -45,7 +45,7 @@ void vmcu_dense_update(const struct vmcu_call *call)
 		w += run * VMCU_WEIGHT_BYTES;
 		dst += run * VMCU_WEIGHT_BYTES;
 	}
-	const int32_t bias = less(vmcu_bias(w), step, MOST_BIAS);
+	const int32_t bias = subtract_step(vmcu_bias(w), step, MOST_BIAS);
 
 	__builtin_memcpy(dst, &bias, sizeof(bias));
 }

@@ -9,8 +9,8 @@ static uint64_t magnitude_of(int64_t x)
 	return (uint64_t)((x < 0) ? -x : x);
 }
 
-/** To 24 bits, half to even: what rounding to float32 is. */
-static int64_t rounded(int64_t x)
+/** Rounds to 24 bits, half to even, as float32 does. */
+static int64_t round_to_24_bits(int64_t x)
 {
 	const uint64_t magnitude = magnitude_of(x);
 	const int32_t drop = 40 - ((magnitude == 0U) ? 64 : __builtin_clzll(magnitude));
@@ -25,8 +25,8 @@ static int64_t rounded(int64_t x)
 
 VMCU_SMALL int32_t vmcu_float_sum_exact(const struct vmcu_float_sum *s, int32_t a, int32_t b)
 {
-	const int64_t inner = rounded(s->constant + s->b * (b + s->offset));
-	const int64_t sum = rounded(inner + s->a * (a + s->offset));
+	const int64_t inner = round_to_24_bits(s->constant + s->b * (b + s->offset));
+	const int64_t sum = round_to_24_bits(inner + s->a * (a + s->offset));
 	const int32_t magnitude = (int32_t)vmcu_half_even(magnitude_of(sum), VMCU_FLOAT_SUM_SHIFT);
 
 	return ((sum < 0) ? -magnitude : magnitude) - s->offset;

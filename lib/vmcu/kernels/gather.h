@@ -90,7 +90,7 @@ VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct v
 /** The windows of a tile's pixels in a row of the input: `step` bytes on if `straight`. */
 struct vmcu_span {
 	int32_t pixels; /**< from the first column to the last */
-	bool inside;    /**< no column is padding, and what a window has of a row is one run */
+	bool inside;    /**< no column is padding, and the window's part of a row is one run */
 	bool straight;  /**< all rows lie in memory as they do in the tensor */
 	int32_t step;   /**< bytes from a row of the windows to the next */
 	const int8_t *x;

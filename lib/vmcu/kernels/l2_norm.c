@@ -6,6 +6,17 @@
 
 #include "support.h"
 
+#define STEPS           5          /**< of Newton's method */
+#define HALF_ROOT       1518500250 /**< sqrt(1/2) in Q0.31 */
+#define ONE_Q3          (1 << 28)
+#define THREE_HALVES_Q3 (3 << 27)
+/** x is divided by four until it is below. */
+#define LIMIT           (UINT32_C(1) << 29)
+/** Right shift of the root where x is 2^27 or more, and below LIMIT. */
+#define SHIFT           11
+/** The output counts in 1/128. */
+#define OUTPUT_BITS     7
+
 /** One over a root: @a multiplier in Q0.31 times a power of two. */
 struct inverse {
 	int32_t multiplier;
@@ -18,29 +29,29 @@ struct inverse {
  */
 static struct inverse inverse_root(uint32_t x)
 {
-	int32_t shift = 11;
+	int32_t shift = SHIFT;
 	int32_t pairs;
 	int32_t whole;
 	int32_t half;
-	int32_t root = 1 << 28;
+	int32_t root = ONE_Q3;
 
 	if (x <= 1U) {
 		return (struct inverse){INT32_MAX, 0};
 	}
-	for (; x >= (UINT32_C(1) << 29); x /= 4U) {
+	for (; x >= LIMIT; x /= 4U) {
 		shift++;
 	}
 	pairs = ((__builtin_clz(x) - 1) / 2) - 1;
 	shift -= pairs;
 	whole = (int32_t)((x << (2 * pairs)) >> 1);
 	half = (whole + 1) >> 1;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < STEPS; i++) {
 		const int32_t cube = vmcu_high_mul(vmcu_high_mul(root, root), root);
 		const int32_t drop = vmcu_high_mul(half, vmcu_saturating_shift(cube, 6));
 
-		root = vmcu_saturating_shift(vmcu_high_mul(3 << 27, root) - drop, 3);
+		root = vmcu_saturating_shift(vmcu_high_mul(THREE_HALVES_Q3, root) - drop, 3);
 	}
-	root = vmcu_high_mul(root, 1518500250);
+	root = vmcu_high_mul(root, HALF_ROOT);
 	if (shift < 0) {
 		return (struct inverse){root * (1 << -shift), 0};
 	}
@@ -67,10 +78,9 @@ VMCU_SMALL void vmcu_l2_norm(const struct vmcu_call *call)
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = src[c] - p->input_zero;
 
-			/* Times 2^7, as the output counts in 1/128. */
 			dst[c] = vmcu_saturate(
-				vmcu_fixed_scale(value, norm.multiplier, norm.shift + 7), 0,
-				p->act_min, p->act_max);
+				vmcu_fixed_scale(value, norm.multiplier, norm.shift + OUTPUT_BITS),
+				0, p->act_min, p->act_max);
 		}
 		src += channels;
 		dst += channels;

@@ -12,7 +12,7 @@
 /** The root is taken of a number of 47 or 48 bits. */
 #define ROOT_BITS 48
 
-/** What a pixel's channels are multiplied by: @a factor / 2^(47 - k). */
+/** The factor of a pixel's channels: @a factor / 2^(47 - k). */
 struct normal {
 	int32_t total;
 	int32_t factor;
@@ -35,8 +35,8 @@ static uint32_t square_root(uint64_t x)
 	return (uint32_t)root;
 }
 
-static struct normal measure(const struct vmcu_layer_norm_params *p, const int8_t *src,
-			     int32_t channels)
+static struct normal measure_pixel(const struct vmcu_layer_norm_params *p, const int8_t *src,
+				   int32_t channels)
 {
 	int32_t total = 0;
 	int64_t squares = 0;
@@ -68,7 +68,7 @@ static struct normal measure(const struct vmcu_layer_norm_params *p, const int8_
 }
 
 /** x / 2^bits to nearest, ties upwards; @a bits is at least 1. */
-static int64_t rounded(int64_t x, int32_t bits)
+static int64_t round_shift(int64_t x, int32_t bits)
 {
 	return (x + ((int64_t)1 << (bits - 1))) >> bits;
 }
@@ -79,7 +79,7 @@ struct place {
 	int32_t left; /**< elements before the factor after this one */
 };
 
-static void advance(struct place *at, const struct vmcu_layer_norm_params *p)
+static void advance_place(struct place *at, const struct vmcu_layer_norm_params *p)
 {
 	at->left--;
 	if (at->left == 0) {
@@ -104,20 +104,20 @@ void vmcu_layer_norm(const struct vmcu_call *call)
 	VMCU_OWN_POINTER(call, p, gain);
 	VMCU_OWN_POINTER(call, p, offset);
 	for (int32_t x = 0; x < call->columns; x++) {
-		const struct normal n = measure(p, src, channels);
+		const struct normal n = measure_pixel(p, src, channels);
 
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = channels * (src[c] - p->input_zero) - n.total;
-			const int64_t z = rounded((int64_t)value * n.factor, 47 - Z_BITS - n.k);
+			const int64_t z = round_shift((int64_t)value * n.factor, 47 - Z_BITS - n.k);
 			const int64_t acc = z * p->gain[at.factor] +
 					    (int64_t)p->offset[at.factor] * (1 << Z_BITS);
-			const int64_t result = rounded(acc, Z_BITS + p->bits);
+			const int64_t result = round_shift(acc, Z_BITS + p->bits);
 			const int64_t limit = 1 << 20;
 			const int64_t cut = (result > limit) ? limit : result;
 
 			dst[c] = vmcu_saturate((int32_t)((cut < -limit) ? -limit : cut),
 					       p->output_zero, p->act_min, p->act_max);
-			advance(&at, p);
+			advance_place(&at, p);
 		}
 		src += channels;
 		dst += channels;

@@ -13,7 +13,7 @@
  * The logarithm to the base of two of @a x, which is at least one and has EXP_BITS fractional bits.
  * Squaring a mantissa doubles its logarithm, and a square of two or more is a bit of it.
  */
-static int32_t logarithm(uint64_t x)
+static int32_t compute_log2(uint64_t x)
 {
 	const int32_t whole = 63 - __builtin_clzll(x);
 	uint64_t mantissa = (x << EXP_BITS) >> (whole - 8);
@@ -30,8 +30,8 @@ static int32_t logarithm(uint64_t x)
 	return result;
 }
 
-VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const int8_t *src,
-			     int8_t *dst, int32_t channels)
+VMCU_SMALL static void compute_pixel(const struct vmcu_log_softmax_onnx_params *p,
+				     const int8_t *src, int8_t *dst, int32_t channels)
 {
 	const int64_t limit = 1 << 20;
 	const int32_t top = vmcu_maximum(src, channels);
@@ -41,7 +41,7 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const
 	for (int32_t c = 0; c < channels; c++) {
 		sum += p->exp[(uint8_t)(top - src[c])];
 	}
-	share = (logarithm(sum) * p->gain) >> LOG_BITS;
+	share = (compute_log2(sum) * p->gain) >> LOG_BITS;
 	for (int32_t c = 0; c < channels; c++) {
 		const int64_t below = (int64_t)(top - src[c]) * p->step;
 		const int64_t value = ((1 << (LOG_BITS - 1)) - below - share) >> LOG_BITS;
@@ -60,7 +60,7 @@ void vmcu_log_softmax_onnx(const struct vmcu_call *call)
 
 	VMCU_OWN_POINTER(call, p, exp);
 	for (int32_t x = 0; x < call->columns; x++) {
-		pixel(p, src, dst, out->channels);
+		compute_pixel(p, src, dst, out->channels);
 		src += out->channels;
 		dst += out->channels;
 	}

@@ -26,7 +26,7 @@ static int32_t scaled_16(int32_t x, const struct vmcu_factor *f)
 }
 
 /** Between two entries, which @a bits fractional bits of @a size tell apart. */
-static int32_t between(const uint16_t *table, int32_t size, int32_t bits)
+static int32_t interpolate(const uint16_t *table, int32_t size, int32_t bits)
 {
 	const int32_t place = size >> bits;
 	const int32_t low = table[place];
@@ -35,10 +35,10 @@ static int32_t between(const uint16_t *table, int32_t size, int32_t bits)
 }
 
 /** Sigmoid of x / 2^12, times 2^15. */
-static int32_t sigmoid(const uint16_t *table, int32_t x)
+static int32_t sigmoid_of(const uint16_t *table, int32_t x)
 {
 	const int32_t size = 3 * ((x < 0) ? -x : x);
-	const int32_t found = ((size >> 9) >= LAST) ? 0x7FFF << 10 : between(table, size, 9);
+	const int32_t found = ((size >> 9) >= LAST) ? 0x7FFF << 10 : interpolate(table, size, 9);
 
 	return ((x >= 0) ? found + (1 << 9) : (1 << 25) - found + (1 << 9) - 1) >> 10;
 }
@@ -47,21 +47,23 @@ static int32_t sigmoid(const uint16_t *table, int32_t x)
 static int32_t tanh_of(const uint16_t *table, int32_t x)
 {
 	const int32_t size = (x < 0) ? -x : x;
-	const int32_t found = ((size >> 8) >= LAST) ? 0xFFFF << 8 : between(table, size, 8);
+	const int32_t found = ((size >> 8) >= LAST) ? 0xFFFF << 8 : interpolate(table, size, 8);
 	const int32_t middle = 1 << 23;
 
 	return ((x >= 0) ? found - middle + (1 << 7) : middle - found + (1 << 7) - 1) >> 8;
 }
 
-/** A gate's sum, of what the inputs and the units make of it. */
+/** A gate's sum, from the sums of the inputs and of the units. */
 static int32_t gate_sum(const int32_t *inputs, const int32_t *units,
 			const struct vmcu_factor *by_input, const struct vmcu_factor *by_hidden)
 {
 	return sum_16(scaled_16(*inputs, by_input), scaled_16(*units, by_hidden));
 }
 
-/** Adds taps times a unit's weights to the sums of its gates: four taps of each gate after the
- * other, at the end what is left. Returns where the weights go on. */
+/**
+ * Adds taps times a unit's weights to the sums of its gates: four taps of each gate after the
+ * other, at the end the rest. Returns where the weights go on.
+ */
 VMCU_APART const int8_t *add_gates(int32_t *sums, const int8_t *x, const int8_t *w, int32_t taps)
 {
 	int32_t acc[GATES] = {sums[0], sums[1], sums[2], sums[3]};
@@ -78,19 +80,21 @@ VMCU_APART const int8_t *add_gates(int32_t *sums, const int8_t *x, const int8_t 
 	return w;
 }
 
-/** A unit's step from the sums of its gates, input, forget, cell, output, by inputs and by units:
- * what it gives. @a cell: its own cell, which becomes the next one. */
-VMCU_CALLED int32_t step(const struct vmcu_lstm_params *p, const uint16_t *table, const int32_t *x,
-			 const int32_t *h, int32_t *cell)
+/**
+ * Computes a unit's output from the sums of its gates, input, forget, cell, output, by inputs and
+ * by units. @a cell: its own cell, which becomes the next one.
+ */
+VMCU_CALLED int32_t step_unit(const struct vmcu_lstm_params *p, const uint16_t *table,
+			      const int32_t *x, const int32_t *h, int32_t *cell)
 {
 	const int32_t entering =
-		sigmoid(table, gate_sum(&x[0], &h[0], &p->input_input, &p->input_hidden));
+		sigmoid_of(table, gate_sum(&x[0], &h[0], &p->input_input, &p->input_hidden));
 	const int32_t staying =
-		sigmoid(table, gate_sum(&x[1], &h[1], &p->forget_input, &p->forget_hidden));
+		sigmoid_of(table, gate_sum(&x[1], &h[1], &p->forget_input, &p->forget_hidden));
 	const int32_t shape =
 		tanh_of(table, 3 * gate_sum(&x[2], &h[2], &p->cell_input, &p->cell_hidden));
 	const int32_t shown =
-		sigmoid(table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
+		sigmoid_of(table, gate_sum(&x[3], &h[3], &p->output_input, &p->output_hidden));
 	const int32_t next = sum_16(scaled_16(staying * *cell, &p->kept),
 				    scaled_16(entering * shape, &p->taken));
 
@@ -143,7 +147,7 @@ void vmcu_lstm(const struct vmcu_call *call)
 
 		w = add_gates(x, input, w, inputs);
 		w = add_gates(h, hidden, w, units);
-		dst[unit] = (int8_t)(uint8_t)(step(p, table, x, h, &cell) - less);
+		dst[unit] = (int8_t)(uint8_t)(step_unit(p, table, x, h, &cell) - less);
 		dst[units + 2 * unit] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
 		dst[units + 2 * unit + 1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
 	}

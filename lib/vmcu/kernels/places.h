@@ -18,9 +18,9 @@
 
 /** Found once for each pixel, used for all of its channels. */
 struct vmcu_places {
-	const int8_t *start; /**< of the input's pool: what offsets count from */
+	const int8_t *start; /**< of the input's pool: offsets count from here */
 	int32_t *offsets;    /**< of each tap, in reading order */
-	uint32_t zeros;      /**< four times what stands for padding */
+	uint32_t zeros;      /**< four times the byte of padding */
 	int32_t count;
 	bool is_direct; /**< no tap is padding, and every channel has an output of its own */
 };

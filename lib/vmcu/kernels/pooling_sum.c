@@ -10,7 +10,7 @@ struct sums {
 	uint32_t bytes; /**< of one: 2 or 4 */
 };
 
-static int32_t sum(const struct sums *s, uint32_t c)
+static int32_t sum_of(const struct sums *s, uint32_t c)
 {
 	return (s->bytes == 2U) ? ((const int16_t *)s->place)[c] : ((const int32_t *)s->place)[c];
 }
@@ -57,7 +57,7 @@ VMCU_CALLED void put_means(const struct vmcu_call *call, const struct sums *s)
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), 0);
 
 	for (uint32_t c = 0; c < in->channels; c++) {
-		out[c] = vmcu_mean(p, sum(s, c) - zeros, count);
+		out[c] = vmcu_mean(p, sum_of(s, c) - zeros, count);
 	}
 }
 
@@ -76,7 +76,7 @@ VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 	}
 	for (; c < in->channels; c++) {
 		for (uint32_t i = 0; i < call->columns; i++) {
-			set_sum(&s, c, sum(&s, c) + x[i * in->channels + c]);
+			set_sum(&s, c, sum_of(&s, c) + x[i * in->channels + c]);
 		}
 	}
 	if (call->y + 1U == in->height && call->x + call->columns == in->width) {

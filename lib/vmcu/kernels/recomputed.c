@@ -28,7 +28,8 @@ static struct vmcu_layer layer_of(uintptr_t base, const struct vmcu_mac_params *
 }
 
 /** The layer in front, for some columns of a row, in parts that no ring splits. */
-static void make(struct vmcu_call *call, const struct vmcu_recomputed_params *p, int32_t columns)
+static void compute_inner(struct vmcu_call *call, const struct vmcu_recomputed_params *p,
+			  int32_t columns)
 {
 	while (columns > 0) {
 		int32_t part = vmcu_unsplit(&call->tensors[BETWEEN], call->y, call->x, columns);
@@ -79,7 +80,7 @@ void vmcu_recomputed(const struct vmcu_call *call)
 		for (int32_t k = rows.begin; k < rows.end; k++) {
 			within.y = (uint16_t)vmcu_tap(&rows, k);
 			within.x = (uint16_t)first;
-			make(&within, p, last - first);
+			compute_inner(&within, p, last - first);
 		}
 		within.layer = &outer;
 		within.y = call->y;

@@ -18,7 +18,7 @@ enum {
 };
 
 /** x / UNIT^2 to nearest, ties away from zero. */
-static int32_t rounded(int32_t x)
+static int32_t round_sum(int32_t x)
 {
 	const int32_t half = 1 << (2 * WEIGHT_BITS - 1);
 
@@ -26,10 +26,10 @@ static int32_t rounded(int32_t x)
 }
 
 /** The output for a sum of four taps. */
-static int8_t finished(const struct vmcu_resize_params *p, int32_t sum)
+static int8_t finish_output(const struct vmcu_resize_params *p, int32_t sum)
 {
 	if (!p->rescale) {
-		return vmcu_saturate(rounded(sum), 0, p->act_min, p->act_max);
+		return vmcu_saturate(round_sum(sum), 0, p->act_min, p->act_max);
 	}
 	sum = vmcu_scaled(sum - p->input_zero * UNIT * UNIT, p->factor.multiplier, p->factor.shift);
 	return vmcu_saturate(sum, p->output_zero, p->act_min, p->act_max);
@@ -58,7 +58,8 @@ void vmcu_resize(const struct vmcu_call *call)
 			const int32_t lower =
 				bottom[left + c] * (UNIT - weight) + bottom[right + c] * weight;
 
-			*dst++ = finished(p, upper * (UNIT - row[WEIGHT]) + lower * row[WEIGHT]);
+			*dst++ = finish_output(p,
+					       upper * (UNIT - row[WEIGHT]) + lower * row[WEIGHT]);
 		}
 	}
 }

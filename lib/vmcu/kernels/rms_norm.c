@@ -13,7 +13,7 @@ struct real {
 	int32_t exponent;
 };
 
-/** What the channels of a pixel are divided by. */
+/** The divisors of a pixel's channels. */
 struct divisor {
 	struct real root;
 	struct real scale;
@@ -28,9 +28,8 @@ static struct real real_of(int32_t bits)
 	};
 }
 
-/** The float32 nearest to x * 2^exponent, and to what is a little @a more; @a x has 25 to 62 bits.
- */
-static struct real nearest(uint64_t x, bool more, int32_t exponent)
+/** The float32 nearest to x * 2^exponent, and to a little @a more; @a x has 25 to 62 bits. */
+static struct real nearest_real(uint64_t x, bool more, int32_t exponent)
 {
 	struct real found = {.exponent = exponent - 1};
 
@@ -39,14 +38,14 @@ static struct real nearest(uint64_t x, bool more, int32_t exponent)
 }
 
 /** a * 2^exponent / b; @a a is at least b / 2^30 and below 2^62. */
-static struct real quotient(uint64_t a, int32_t exponent, struct real b)
+static struct real divide_real(uint64_t a, int32_t exponent, struct real b)
 {
 	const uint64_t found = a / b.mantissa;
 
-	return nearest(found, found * b.mantissa != a, exponent - b.exponent);
+	return nearest_real(found, found * b.mantissa != a, exponent - b.exponent);
 }
 
-static struct real sum(struct real a, struct real b)
+static struct real add_real(struct real a, struct real b)
 {
 	const struct real most = (a.exponent >= b.exponent) ? a : b;
 	const struct real least = (a.exponent >= b.exponent) ? b : a;
@@ -54,7 +53,7 @@ static struct real sum(struct real a, struct real b)
 	/* Bits that fall off are far below a half of the last one. */
 	const uint64_t added = (drop < 64) ? ((uint64_t)least.mantissa << 32) >> drop : 0U;
 
-	return nearest(((uint64_t)most.mantissa << 32) + added, false, most.exponent - 32);
+	return nearest_real(((uint64_t)most.mantissa << 32) + added, false, most.exponent - 32);
 }
 
 static struct real square_root(struct real x)
@@ -72,11 +71,11 @@ static struct real square_root(struct real x)
 			root >>= 1;
 		}
 	}
-	return nearest(root, left != 0U, (x.exponent - up) / 2);
+	return nearest_real(root, left != 0U, (x.exponent - up) / 2);
 }
 
-static struct divisor measure(const struct vmcu_rms_norm_params *p, const int8_t *src,
-			      int32_t channels)
+static struct divisor measure_pixel(const struct vmcu_rms_norm_params *p, const int8_t *src,
+				    int32_t channels)
 {
 	struct divisor found = {.scale = real_of(p->scale)};
 	uint32_t squares = 0;
@@ -92,7 +91,7 @@ static struct divisor measure(const struct vmcu_rms_norm_params *p, const int8_t
 	if (squares != 0U) {
 		const struct real count = {.mantissa = (uint32_t)channels};
 
-		mean = sum(quotient((uint64_t)squares << 38, -38, count), mean);
+		mean = add_real(divide_real((uint64_t)squares << 38, -38, count), mean);
 	}
 	found.root = square_root(mean);
 	both = (uint64_t)found.root.mantissa * found.scale.mantissa;
@@ -101,13 +100,13 @@ static struct divisor measure(const struct vmcu_rms_norm_params *p, const int8_t
 }
 
 /** @a value, not 0, over the root, times the gain, over the scale. */
-VMCU_SMALL static int32_t scaled(const struct divisor *by, uint32_t value, struct real gain)
+VMCU_SMALL static int32_t scale_value(const struct divisor *by, uint32_t value, struct real gain)
 {
-	const struct real normal = quotient((uint64_t)value << 54, -54, by->root);
-	const struct real product = nearest((uint64_t)normal.mantissa * gain.mantissa, false,
-					    normal.exponent + gain.exponent);
+	const struct real normal = divide_real((uint64_t)value << 54, -54, by->root);
+	const struct real product = nearest_real((uint64_t)normal.mantissa * gain.mantissa, false,
+						 normal.exponent + gain.exponent);
 	const struct real found =
-		quotient((uint64_t)product.mantissa << 30, product.exponent - 30, by->scale);
+		divide_real((uint64_t)product.mantissa << 30, product.exponent - 30, by->scale);
 
 	return vmcu_to_integer(found.mantissa, found.exponent);
 }
@@ -117,7 +116,7 @@ static int32_t magnitude_of(const struct divisor *by, int32_t value, struct real
 {
 	const int64_t product = (int64_t)(value * by->inverse) * ((int64_t)gain.mantissa << 7);
 	const uint32_t found = (uint32_t)((uint64_t)product >> 32);
-	/* Of `found`, what its factors and the roundings of float32 change at most. */
+	/* The most that the factors and the roundings of float32 change in `found`. */
 	const uint32_t noise = (found >> 20) + 2U;
 	const int32_t drop = 44 + by->root.exponent + by->scale.exponent - gain.exponent;
 	uint32_t half;
@@ -132,7 +131,7 @@ static int32_t magnitude_of(const struct divisor *by, int32_t value, struct real
 	if ((found + half - noise) >> drop == (found + half + noise) >> drop) {
 		return (int32_t)((found + half) >> drop);
 	}
-	return scaled(by, (uint32_t)value, gain);
+	return scale_value(by, (uint32_t)value, gain);
 }
 
 void vmcu_rms_norm(const struct vmcu_call *call)
@@ -145,7 +144,7 @@ void vmcu_rms_norm(const struct vmcu_call *call)
 
 	VMCU_OWN_POINTER(call, p, gain);
 	for (int32_t x = 0; x < call->columns; x++) {
-		const struct divisor by = measure(p, src, channels);
+		const struct divisor by = measure_pixel(p, src, channels);
 
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = src[c] - p->input_zero;

@@ -38,7 +38,7 @@ const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
 	return vmcu_pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
-/** vmcu_mac_source() as a call. */
+/** Calls vmcu_mac_source(), whose code is in this file once. */
 VMCU_APART struct vmcu_source source_of(const struct vmcu_call *call,
 					const struct vmcu_mac_params *p)
 {

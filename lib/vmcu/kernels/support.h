@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What generated kernels use besides their instruction set.
+ * @brief Functions that generated kernels use besides their instruction set.
  */
 
 #ifndef VMCU_KERNELS_SUPPORT_H_
@@ -21,7 +21,7 @@
 
 /**
  * A layer's parameters, and a pointer among them. In a container pointers count from its start: the
- * parameters are copied, so that functions without the call find what they point to.
+ * parameters are copied, so that functions without the call find their data.
  */
 #if defined(VMCU_CONTAINERS)
 #define VMCU_OWN_PARAMS(type, p, call)                                                             \
@@ -91,13 +91,13 @@ VMCU_INLINE int8_t vmcu_half8(int32_t x)
 #endif
 }
 
-/** Twice an output's zero point and a half: what the fast requantiser adds, before its shift. */
+/** Twice an output's zero point and a half: the fast requantiser adds it before its shift. */
 VMCU_INLINE int32_t vmcu_half(const struct vmcu_mac_params *p)
 {
 	return 2 * p->output_zero + 1;
 }
 
-/** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
+/** Calls vmcu_fixed_scale(), where a copy of its code is not worth the bytes. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 
 /** The sum of bytes @a a and @a b before the clamp. */
@@ -127,7 +127,7 @@ struct vmcu_source {
 	const struct vmcu_window *window;
 	int32_t run;   /**< taps that are contiguous in the input */
 	int32_t depth; /**< channels of a pixel that take part */
-	int32_t zero;  /**< what stands for padding */
+	int32_t zero;  /**< byte of padding */
 	bool packed;   /**< all taps lie side by side, see struct vmcu_mac_params */
 	/** column 0 of the first row that an output row needs; NULL if one of these rows is padding
 	 * or they do not lie in memory as they do in the tensor. For kernels without a tile: a copy
@@ -162,8 +162,9 @@ static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_
 }
 
 /**
- * vmcu_mac_source() for a kernel without a tile, which keeps in the call's scratch what it reads of
- * a window of several rows: a copy of them if that is small, or of the padding if it sees some.
+ * Calls vmcu_mac_source() for a kernel without a tile. The call's scratch has the bytes that it
+ * reads of a window of several rows: a copy of them if that is small, or of the padding if it sees
+ * some.
  */
 struct vmcu_source vmcu_dense_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
 
@@ -213,7 +214,7 @@ static inline int32_t vmcu_min(int32_t a, int32_t b)
 	return (a < b) ? a : b;
 }
 
-/** vmcu_pixel() as a call. */
+/** Calls vmcu_pixel(), where a copy of its code is not worth the bytes. */
 int8_t *vmcu_pixel_at(const struct vmcu_pool *pool, const struct vmcu_tensor *t, int32_t y,
 		      int32_t x);
 
@@ -255,7 +256,7 @@ static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int3
 	return inside ? vmcu_source_at(in, y, x) : NULL;
 }
 
-/** vmcu_unsplit() of a source, as a call. */
+/** Calls vmcu_unsplit() for the tensor of a source. */
 int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels);
 
 /**

@@ -44,7 +44,7 @@ VMCU_APART void add_row(int32_t *sums, const int8_t *src, const int16_t *w, int3
 	}
 }
 
-/** Adds what the window has of the filters of channels from @a first on to their sums. */
+/** Adds the window's part of the filters of channels from @a first on to their sums. */
 VMCU_SMALL static void add_window(const struct vmcu_call *call, int32_t *sums, int32_t first,
 				  int32_t count)
 {

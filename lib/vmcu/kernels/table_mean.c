@@ -10,8 +10,8 @@ struct taps {
 	int32_t count;
 };
 
-static struct taps gathered(const struct vmcu_call *call, const int32_t *table, int32_t x,
-			    int32_t channel)
+static struct taps gather_taps(const struct vmcu_call *call, const int32_t *table, int32_t x,
+			       int32_t channel)
 {
 	const struct vmcu_table_mean_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
@@ -37,7 +37,7 @@ static struct taps gathered(const struct vmcu_call *call, const int32_t *table, 
 }
 
 /** sum / divisor to nearest, ties to even, within 2^20. */
-static int32_t rounded(int64_t sum, int64_t divisor)
+static int32_t round_quotient(int64_t sum, int64_t divisor)
 {
 	const int64_t limit = (int64_t)1 << 20;
 	const int64_t dividend = 2 * sum + divisor;
@@ -63,12 +63,13 @@ void vmcu_table_mean(const struct vmcu_call *call)
 
 	for (int32_t x = call->x; x < call->x + call->columns; x++) {
 		for (int32_t c = 0; c < out->channels; c++) {
-			const struct taps taps = gathered(call, table, x, c);
+			const struct taps taps = gather_taps(call, table, x, c);
 			const int32_t inside = (taps.count > 0) ? taps.count : 1;
 			const int64_t divisor = (p->divisor > 0) ? p->divisor : inside;
 
-			*dst++ = vmcu_saturate(rounded(taps.sum, divisor * ((int64_t)1 << p->bits)),
-					       p->output_zero, p->act_min, p->act_max);
+			*dst++ = vmcu_saturate(
+				round_quotient(taps.sum, divisor * ((int64_t)1 << p->bits)),
+				p->output_zero, p->act_min, p->act_max);
 		}
 	}
 }

@@ -7,8 +7,8 @@
 #include "support.h"
 
 /** The input index that kernel element @a k brings to output index @a out, or -1. */
-static int32_t source(int32_t out, int32_t k, int32_t pad, int32_t dilation, int32_t stride,
-		      int32_t size)
+static int32_t source_index(int32_t out, int32_t k, int32_t pad, int32_t dilation, int32_t stride,
+			    int32_t size)
 {
 	const int32_t at = out + pad - k * dilation;
 
@@ -16,7 +16,7 @@ static int32_t source(int32_t out, int32_t k, int32_t pad, int32_t dilation, int
 }
 
 /** Sum of the taps of one output channel; @a first is the first input channel of its group. */
-static int32_t gathered(const struct vmcu_call *call, const int8_t *weights, int32_t x,
+static int32_t sum_taps(const struct vmcu_call *call, const int8_t *weights, int32_t x,
 			int32_t first)
 {
 	const struct vmcu_transpose_conv_params *p = vmcu_params(call);
@@ -26,12 +26,12 @@ static int32_t gathered(const struct vmcu_call *call, const int8_t *weights, int
 	int32_t acc = 0;
 
 	for (int32_t ky = 0; ky < w->kernel_h; ky++) {
-		const int32_t y =
-			source(call->y, ky, w->pad_top, w->dilation_h, w->stride_h, in->height);
+		const int32_t y = source_index(call->y, ky, w->pad_top, w->dilation_h, w->stride_h,
+					       in->height);
 
 		for (int32_t kx = 0; kx < w->kernel_w; kx++, weights += depth) {
-			const int32_t column =
-				source(x, kx, w->pad_left, w->dilation_w, w->stride_w, in->width);
+			const int32_t column = source_index(x, kx, w->pad_left, w->dilation_w,
+							    w->stride_w, in->width);
 
 			if (y < 0 || column < 0) {
 				continue;
@@ -64,7 +64,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call)
 	for (int32_t x = call->x; x < call->x + call->columns; x++) {
 		for (int32_t n = 0; n < channels; n++) {
 			const int32_t sum =
-				gathered(call, p->weights + n * taps, x, n / per_group * p->depth);
+				sum_taps(call, p->weights + n * taps, x, n / per_group * p->depth);
 			const int32_t acc = (int32_t)((uint32_t)sum + (uint32_t)p->bias[n]);
 			const int32_t value =
 				vmcu_requant_is_float(p->scale != NULL)

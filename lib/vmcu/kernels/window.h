@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Which taps of a window fall inside the image, and what the sum of an image needs.
+ * @brief The taps of a window inside the image, and the scratch of a sum over an image.
  */
 
 #ifndef VMCU_WINDOW_H_

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a plan can be run. A new board is one more row in the file of its kind."""
+"""The targets on which a plan can be run. A new board is one more row in the file of its kind."""
 
 from __future__ import annotations
 

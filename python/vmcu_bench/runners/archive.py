@@ -20,7 +20,8 @@ from vmcu_tools import paths
 # A function or a table at the begin of a line, and a symbol of assembly.
 _DEFINED = re.compile(r"^(?:[^\s#*/].*?\b|\s*\.global )(vmcu_\w+)(?:\(|\[| =|$)", re.M)
 _WORD = re.compile(r"\bvmcu_\w+")
-# Change what runs layers and loads models. Kernels are the same without, and compiled once for all.
+# Files that change the executor or the loader. Kernels are the same without, and compiled once for
+# all.
 _BESIDE_KERNELS = frozenset(
     f"-DVMCU_{name}"
     for name in (
@@ -53,8 +54,8 @@ class Target(Protocol):
 
 
 def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
-    """An archive of what C files refer to, and all that this refers to; None: the whole runtime.
-    A link takes the same members, in the same order, from either."""
+    """An archive of the symbols that C files refer to, and all that these refer to; None: the whole
+    runtime. A link takes the same members, in the same order, from either."""
     runtime = paths.runtime()
     sources = _sources(runtime, target.container)
     if files is None:
@@ -81,7 +82,7 @@ def _sources(runtime: Path, container: bool) -> tuple[Path, ...]:
 
 @functools.cache
 def _index(sources: tuple[Path, ...]) -> dict[str, list[Path]]:
-    """By name the sources that may define it."""
+    """Maps each name to the sources that may define it."""
     index: dict[str, list[Path]] = {}
     for source in sources:
         for name in set(_DEFINED.findall(source.read_text())):
@@ -91,7 +92,7 @@ def _index(sources: tuple[Path, ...]) -> dict[str, list[Path]]:
 
 @functools.cache
 def _digest(runtime: Path) -> bytes:
-    """Of all headers."""
+    """Computes the digest of all headers."""
     digest = hashlib.sha256()
     for file in sorted(runtime.rglob("*.h")):
         digest.update(str(file.relative_to(runtime)).encode() + b"\0" + file.read_bytes())
@@ -99,7 +100,7 @@ def _digest(runtime: Path) -> bytes:
 
 
 def _store() -> Path:
-    """Where all processes of a user keep objects and archives."""
+    """Returns the folder where all processes of a user keep objects and archives."""
     store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
     store.mkdir(mode=0o700, exist_ok=True)
     return store

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target is."""
+"""The interface of a target."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:
 
 
 def split_outputs(data: bytes, plan: Plan, samples: int, target: str) -> list[list[np.ndarray]]:
-    """What Runner.run() returns, from the outputs of all samples, each in port order.
+    """Splits the outputs of all samples into Runner.run()'s results, each in port order.
 
     Raises RunnerError if `target` has delivered more or less than that.
     """

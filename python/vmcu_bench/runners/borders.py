@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as a file has them, and the int8 (H, W, C) that they are in memory: what vmcu/convert.h
-does on a device, in numpy."""
+"""Converts values between a file's form and the int8 (H, W, C) in memory, as vmcu/convert.h does on
+a device, in numpy."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
 MODEL_NAME = "model"
 # Behind the name of a target that loads models from containers.
 LOADING = "+container"
-# What a model's file says on cores that it is not for, see emit/model.py.
+# The message of a model's file on cores that it is not for, see emit/model.py.
 OTHER_CORES = re.compile(r"#error \"model was built with (--target \w+)")
 ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
 
@@ -46,15 +46,15 @@ COMMON_FLAGS = (
 )
 
 
-# What emit() writes: C, and the weights file.
+# The files that emit() writes: C, and the weights file.
 ModelFiles = Mapping[str, str] | Mapping[str, str | bytes]
 RunnerT = TypeVar("RunnerT", bound="CompiledRunner")
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler and its companions, whose names begin with `prefix`; `package` is what Debian and
-    Ubuntu call them. clang: the compiler is Clang, which has no library of its own here."""
+    """A compiler and its companions, whose names begin with `prefix`; `package` is their name in
+    Debian and Ubuntu. clang: the compiler is Clang, which has no library of its own here."""
 
     prefix: str
     package: str
@@ -99,18 +99,18 @@ class CompiledRunner(ABC):
 
     @abstractmethod
     def command(self, image: Path) -> list[str]:
-        """What to start so that the image runs."""
+        """Returns the command that runs the image."""
 
     @abstractmethod
     def sources(self) -> list[Path]:
         """C files that make the image's surroundings: files, console, startup."""
 
     def link_flags(self) -> list[str]:
-        """What the link needs besides the flags."""
+        """Returns the arguments of a link besides the flags."""
         return []
 
     def include_flags(self) -> list[str]:
-        """Where headers are."""
+        """Returns the flags for the folders of headers."""
         return [f"-I{paths.runtime() / 'include'}", f"-I{IMAGE}"]
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
@@ -160,8 +160,8 @@ class CompiledRunner(ABC):
             return image_values.unpacked(data, plan, len(samples), self.name)
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
-        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
-        what the next hop needs: int8 (hops, bytes), outputs one behind the other."""
+        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps its
+        state from hop to hop: int8 (hops, bytes), outputs one behind the other."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).all_files, MODEL_NAME, Path(folder))
@@ -228,13 +228,13 @@ class CompiledRunner(ABC):
         return image
 
     def archive(self, files: Iterable[Path] | None = None) -> Path:
-        """The runtime, compiled once, or what C files refer to, see archive.py; a link takes from
-        it what a model refers to."""
+        """The runtime, compiled once, or the part that C files refer to, see archive.py; a link
+        takes from it the symbols that a model refers to."""
         return archive(self, files)
 
     @property
     def all_flags(self) -> tuple[str, ...]:
-        """What every call of the compiler has."""
+        """Returns the flags of every call of the compiler."""
         return (*COMMON_FLAGS, *self.flags)
 
     def gcc(self, arguments: Sequence[str], folder: Path) -> None:
@@ -264,8 +264,8 @@ class CompiledRunner(ABC):
         return split_outputs(data, plan, len(samples), self.name)
 
     def keep(self, image: Path, folder: Path, name: str) -> None:
-        """Copies an image that has run into a folder, with what it reads and a script that runs it
-        there."""
+        """Copies an image that has run into a folder, with its input files and a script that runs
+        it there."""
         folder.mkdir(parents=True, exist_ok=True)
         kept = Path(f"{name}.elf")
         shutil.copyfile(image, folder / kept)
@@ -304,7 +304,7 @@ class CompiledRunner(ABC):
 
 def loaded_files(files: ModelFiles, name: str) -> dict[str, str]:
     """A model's emitted files with a container in place of its tables. Of the C only the header is
-    used, for the sizes of what an image keeps for itself."""
+    used, for the sizes of an image's own arrays."""
     text = {file: text for file, text in files.items() if isinstance(text, str)}
     header = {file: text for file, text in text.items() if file.endswith(".h")}
     return {**header, f"{name}.c": container.as_c(container.of_tables(text, name))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulated boards that count what they execute, through plugin/count.c."""
+"""Emulated boards that count instructions, through plugin/count.c."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ POOLS_FILE = "pools.txt"
 CALLS_FILE = "calls.txt"
 # The arrays of image/main.c that pools are in, of several by their number, and their guards.
 ARENA, GUARD_BYTES = "arena", 64
-# What image/main.c loads a model from, if it does.
+# The container that image/main.c loads a model from, if it does.
 CONTAINER = "image_container"
 OLDEST_API = 1
 # The calls that an inference is made of.
 ENTRIES = ("vmcu_invoke", "vmcu_push_row")
 
-# What QEMU says.
+# Messages of QEMU.
 NO_PLUGINS = re.compile(r"plugin interface not enabled|-plugin: invalid option")
 NEWER_API = re.compile(r"supports only a minimum version of (\d+)")
 
@@ -93,7 +93,7 @@ class Markers:
 
 
 def markers_of(image: Path, model: str) -> Markers:
-    """Where an image of a model has its inference call and its table of layers."""
+    """Finds an image's inference call and its table of layers."""
     elf = Elf(image)
     found = [elf.find(name) for name in ENTRIES]
     entries = tuple(symbol.address for symbol in found if symbol is not None)
@@ -146,7 +146,7 @@ class CountingRunner(QemuRunner):
     def count(
         self, folder: Path, run: Callable[[CountingRunner], Result]
     ) -> tuple[Result, list[Counts]]:
-        """What `run` returns, and the executor's counts followed by every layer's.
+        """Returns the result of `run`, and the executor's counts followed by every layer's.
 
         `run` starts an image in `folder` on the target it is given.
         """
@@ -186,7 +186,7 @@ class PoolCounts:
 
 
 def pools_in(image: Path, count: int) -> tuple[tuple[int, int], ...]:
-    """Where each of several pools of an image begins and ends."""
+    """Finds the start and end of each of several pools of an image."""
     elf, found = Elf(image), []
     for number in range(count):
         arena = elf.find(f"{ARENA}_{number}")
@@ -209,7 +209,7 @@ def calls_in(folder: Path) -> list[int]:
 
 
 def blocks_of(folder: Path) -> list[Block]:
-    """What the image which ran in `folder` executed during its inference."""
+    """Reads the blocks that the image in `folder` executed during its inference."""
     lines = (folder / BLOCKS_FILE).read_text().splitlines()
     return [Block(*map(int, line.split())) for line in lines]
 

@@ -20,10 +20,11 @@ class HostRunner(CompiledRunner):
         return [IMAGE / "io_host.c"]
 
 
-# What sanitizers add is not worth optimising twice as long, and not in each caller of a function
+# Code of sanitizers is not worth optimising twice as long, and not in each caller of a function
 # that is VMCU_INLINE. Lines are all that reports name.
+_CHECKED = "-DVMCU_ASSERT(promise)=((promise) ? (void)0 : __builtin_trap())"
 _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-SANITIZERS = (*_SANITIZED, "-O1", "-g1", "-Dalways_inline=unused")
+SANITIZERS = (*_SANITIZED, "-O1", "-g1", "-Dalways_inline=unused", _CHECKED)
 
 HOSTS = (
     HostRunner("host", "this computer", NATIVE),

@@ -21,9 +21,9 @@ ITEM_BYTES = {BYTES: 1, FLOAT: 4, UINT8: 1}
 
 
 def forms_of(plan: Plan) -> tuple[list[int], list[int]]:
-    """What each input's and each output's values are. int8 goes as uint8, 128 above: memory needs
-    no conversion of int8, only another order of axes. An input that the pool does not hold whole
-    is converted here."""
+    """Returns the form of each input's and each output's values. int8 goes as uint8, 128 above:
+    memory needs no conversion of int8, only another order of axes. An input that the pool does not
+    hold whole is converted here."""
     inputs = [FORMS[port.dtype] for port in plan.graph.inputs]
     alone = plan.input_streamed or plan.graph.elsewhere
     return [BYTES] if alone else inputs, [FORMS[p.dtype] for p in plan.graph.outputs]

@@ -26,8 +26,8 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
     """The numbers that an .npy file holds for an input of `count` elements; none is NaN.
     remedy: where it holds another number of them.
 
-    Raises UserError for anything else, before memory is taken for what the file declares, and
-    OSError for a file that cannot be read.
+    Raises UserError for anything else, before memory is allocated for the array that the file
+    declares, and OSError for a file that cannot be read.
     """
     with path.open("rb") as file:
         shape, dtype = _header(path, file)
@@ -51,7 +51,7 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
 
 
 def _check_numbers(path: Path, port: Port, data: np.ndarray) -> None:
-    """Of an input that takes numbers of rows."""
+    """Checks an input of row numbers."""
     wrong = np.flatnonzero((data != np.rint(data)) | (data < -port.below) | (data >= port.below))
     if wrong.size:
         reason = f"{data.ravel()[wrong[0]]} is no row of a table of {port.below}"
@@ -59,14 +59,14 @@ def _check_numbers(path: Path, port: Port, data: np.ndarray) -> None:
 
 
 def count_of(path: Path, port: Port) -> int:
-    """How many values an .npy file declares; what is wrong with them, load() says."""
+    """Counts the values that an .npy file declares; load() reports its faults."""
     with path.open("rb") as file:
         shape, _ = _header(path, file)
     return math.prod(shape)
 
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
-    """What the file declares; it is left behind its header."""
+    """Reads the shape and type that the file declares; the file is left behind its header."""
     try:
         if file.read(len(_ARCHIVE)) == _ARCHIVE:
             reason = "an archive of several arrays, not an .npy array"

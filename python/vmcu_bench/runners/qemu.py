@@ -49,7 +49,7 @@ class QemuRunner(CompiledRunner):
 
     @property
     def core(self) -> str:
-        """What compilers call it."""
+        """Returns the core's name in compilers."""
         named = ("-mcpu=", "-march=")
         return next(flag for flag in self.flags if flag.startswith(named)).partition("=")[2]
 
@@ -108,7 +108,8 @@ M55_BOARD: dict[str, Any] = {
     "family": "helium",
 }
 
-# All of that board's memory is RAM; images keep the first 4 MB for what is flash on others.
+# All of that board's memory is RAM; images keep the first 4 MB for the sections that are in flash
+# on others.
 RV32 = QemuRunner(
     "qemu:rv32",
     "RV32IMC on an emulated board of QEMU's own",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream of rows through a plan that keeps what the next hop needs."""
+"""A stream of rows through a plan that keeps its state from hop to hop."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def board_module(tree: Path) -> Path:
 
 
 def cmake_options(board: str, tree: Path) -> list[str]:
-    """What finds vmcu as a module, its own emulated boards, and a Python with Zephyr's packages."""
+    """Returns CMake's options for vmcu as a module, its own emulated boards, and a Python with
+    Zephyr's packages."""
     root = paths.root()
     modules = [root]
     if any((root / "boards").rglob(f"{board}.yaml")):

@@ -50,8 +50,8 @@ ONE_STREAM: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What a board's own counter, of `hertz`, says of one inference. layers: calls and cycles of
-    each, taken in inferences of their own."""
+    """The figures of a board's own counter, of `hertz`, for one inference. layers: calls and cycles
+    of each, taken in inferences of their own."""
 
     hertz: int
     cycles: int
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class _Image:
-    """What makes the application one of a model: its files, and options for CMake."""
+    """The files of an application for one model, and options for CMake."""
 
     files: Mapping[str, str]
     kconfig: tuple[str, ...]
@@ -100,8 +100,8 @@ class ZephyrRunner:
         return self._outputs(said, plan, len(samples))
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
-        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
-        what the next hop needs: int8 (hops, W, C). UserError as of run()."""
+        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps its
+        state from hop to hop: int8 (hops, W, C). UserError as of run()."""
         said = self._said(self._image(plan), header_of(np.asarray(rows, np.int8)))
         return split_answers(outputs_of(said), plan, len(rows), self.name)
 
@@ -130,8 +130,8 @@ class ZephyrRunner:
     def measure(
         self, plan: Plan, sample: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], Measured]:
-        """The outputs of one sample, and what the board counted. UserError as of run(), and where
-        the board's counter stands still."""
+        """The outputs of one sample, and the board's counts. UserError as of run(), and where the
+        board's counter stands still."""
         refuse_stream(plan)
         said = self._said(self._image(plan, PROFILE=True), samples_header(plan, [sample]))
         (outputs,) = self._outputs(said, plan, 1)
@@ -173,7 +173,7 @@ class ZephyrRunner:
         return tuple(f"-DCONFIG_VMCU_{option}" for option in chosen)
 
     def _said(self, image: _Image, samples: str) -> list[str]:
-        """The application's lines. samples: what samples.h says."""
+        """The application's lines. samples: the text of samples.h."""
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
@@ -196,7 +196,7 @@ class ZephyrRunner:
                 self._explain(done.stdout)
 
     def _explain(self, log: str) -> NoReturn:
-        """What a failed build means to the user."""
+        """Explains a failed build to the user."""
         if re.search(r"No board named|Invalid BOARD|Board .* not found", log):
             problem = Problem(
                 f"this Zephyr workspace has no board '{self.board}'", "`west boards` lists them"
@@ -259,7 +259,7 @@ class ZephyrRunner:
 
 
 def after(start: str, lines: Sequence[str]) -> list[str]:
-    """What follows `start` in the lines that begin so."""
+    """Returns the rest of the lines that begin with `start`."""
     return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
@@ -281,7 +281,7 @@ def samples_header(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> str:
 
 
 def header_of(samples: np.ndarray) -> str:
-    """What samples.h says of int8 (samples, ...): single inputs, or rows of a stream."""
+    """Writes samples.h for int8 (samples, ...): single inputs, or rows of a stream."""
     rows = []
     data = samples.reshape(len(samples), -1)
     for values in data.tolist():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder for each family of cores; `portable` has only what others replace."""
+"""A folder for each family of cores; `portable` has only the instructions that others replace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAMILIES = {family.target: family for family in _ALL}
 
 
 def families() -> list[Family]:
-    """In the order in which a core takes the first whose guard holds."""
+    """Lists the families in the order in which a core takes the first whose guard holds."""
     return [*map(family_of, targets.families())]
 
 
@@ -29,5 +29,5 @@ def readers(packing: Packing) -> list[Family]:
 
 
 def family_of(target: Target) -> Family:
-    """What a target has of its own; one without a folder has portable C alone."""
+    """Returns a target's own code; a target without a folder has portable C alone."""
     return FAMILIES.get(target) or Family(target, {}, {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What targets whose tiles have pairs of pixels share, see language/packing.py."""
+"""Code that targets share whose tiles have pairs of pixels, see language/packing.py."""
 
 from __future__ import annotations
 

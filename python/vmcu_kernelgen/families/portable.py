@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Portable C99: what bodies of instructions use."""
+"""Portable C99: functions for the bodies of instructions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sums of a block of channels in assembly, for cores in Thumb state.
 
-Eight sums, of four pixels times two channels or two times four, use all fourteen registers
-together with two pointers, two weights and two taps. What a block needs once is on the stack.
+Eight sums, of four pixels times two channels or two times four, use all fourteen registers together
+with two pointers, two weights and two taps. Values that a block reads once are on the stack.
 """
 
 from __future__ import annotations

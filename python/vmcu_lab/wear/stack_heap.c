@@ -48,7 +48,7 @@ struct bench {
 	double ran[MAX_TASKS];
 };
 
-static int64_t cycles(const struct setting *set, const struct vmcu_stack_counts *counts)
+static int64_t count_cycles(const struct setting *set, const struct vmcu_stack_counts *counts)
 {
 	return (int64_t)counts->numbers * set->random + (int64_t)counts->firsts * set->first +
 	       (int64_t)counts->searches * set->search +
@@ -56,8 +56,8 @@ static int64_t cycles(const struct setting *set, const struct vmcu_stack_counts 
 	       (int64_t)counts->strides * set->stride + (int64_t)counts->moves * set->move;
 }
 
-static int begin(struct bench *bench, const struct setting *set, const int32_t *bytes,
-		 uint32_t *headers)
+static int begin_bench(struct bench *bench, const struct setting *set, const int32_t *bytes,
+		       uint32_t *headers)
 {
 	bench->rules = (struct vmcu_stack_setting){
 		.bytes = (uint32_t)set->heap,
@@ -84,7 +84,8 @@ static int begin(struct bench *bench, const struct setting *set, const int32_t *
 	return 0;
 }
 
-static void move(struct bench *bench, int32_t task, const struct setting *set, struct tally *tally)
+static void move_stack(struct bench *bench, int32_t task, const struct setting *set,
+		       struct tally *tally)
 {
 	struct vmcu_stack_counts *counts = &bench->heap.counts;
 	int64_t took;
@@ -92,7 +93,7 @@ static void move(struct bench *bench, int32_t task, const struct setting *set, s
 	/* Cycles of a long run are more than 32-bit counts hold. */
 	*counts = (struct vmcu_stack_counts){0};
 	(void)vmcu_stacks_move(&bench->heap, &bench->stacks[task]);
-	took = cycles(set, counts);
+	took = count_cycles(set, counts);
 	tally->attempts++;
 	tally->moves += counts->moves;
 	tally->stride_attempts += counts->stride_attempts;
@@ -119,7 +120,7 @@ int wear_run(const struct setting *set, const int32_t *bytes, const double *tick
 	if (set->tasks > MAX_TASKS || set->heap > MAX_BLOCKS * LEAST_BLOCK) {
 		return -2;
 	}
-	if (begin(&bench, set, bytes, headers) != 0) {
+	if (begin_bench(&bench, set, bytes, headers) != 0) {
 		return -1;
 	}
 	for (int32_t round = 0; round < set->rounds; round++) {
@@ -129,7 +130,7 @@ int wear_run(const struct setting *set, const int32_t *bytes, const double *tick
 
 			if (set->policy != STAY && bench.ran[task] >= threshold) {
 				bench.ran[task] = 0.0;
-				move(&bench, task, set, tally);
+				move_stack(&bench, task, set, tally);
 			}
 			bench.ran[task] += ticks[task];
 			at = bench.stacks[task].start + bench.rules.header;

@@ -5,11 +5,11 @@ an int16 cell (kernels/lstm_eval.h).
 A row of the output is the state after a step, in three columns of a byte for each unit: the first
 has the units' outputs, the other two their cells, the least significant byte first. The layer reads
 the row before, of one of two inputs. If that is its own output, the rows are steps of a stream that
-begins with zeros. If it is another tensor, there is one step, and what units give is kept less its
-zero point, so that zeros are the state of a first call.
+begins with zeros. If it is another tensor, there is one step, and the units' outputs are kept less
+their zero point, so that zeros are the state of a first call.
 
-Order of access: what all units gave is read first. Then, unit by unit, ascending: all of the input
-and the unit's cell are read, and its three bytes written.
+Order of access: all outputs of the units are read first. Then, unit by unit, ascending: all of the
+input and the unit's cell are read, and its three bytes written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .carrying import CarryingLayer
 from .kernel_type import KernelType
 from .values import Array, CStruct, Kernel, Struct
 
-# Gates in the order of the weights: what enters, what stays, the new cell, what is shown.
+# Gates in the order of the weights: input, forget, the new cell, output.
 GATES = ("input", "forget", "cell", "output")
 # Columns of a state.
 COLUMNS = 3
@@ -39,7 +39,7 @@ _FACTORS = tuple(f"{gate}_{part}" for part in ("input", "hidden") for gate in GA
 PARAMS = CStruct(
     "vmcu_lstm_params",
     """
-	/** by unit, of inputs, then of units: four taps, or what is left of them, by gate */
+	/** by unit, of inputs, then of units: four taps, or the rest of them, by gate */
 	const int8_t *weights;
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
@@ -48,17 +48,17 @@ PARAMS = CStruct(
     + """	int32_t clip;            /**< largest cell */
 	int32_t tanh_multiplier; /**< of a cell, in units of 1 / 24 / 256 */
 	int32_t tanh_shift;
-	int8_t zero; /**< zero point of what units give */
+	int8_t zero; /**< zero point of the units' outputs */
 """,
     declares="""
 /**
  * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
- * state before. If it is the output, its row before is read, zeros in front of the first; else it
- * has one row, and what units give is less its zero point in both.
+ * Output rows are states after a step: the outputs of all units, then their cells, int16. Input 1
+ * is the state before. If it is the output, its row before is read, zeros in front of the first;
+ * else it has one row, and the outputs of units are less its zero point in both.
  *
- * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
+ * Reads the outputs of all units first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);
@@ -99,8 +99,8 @@ def sigmoids() -> np.ndarray:
 
 
 def logistic(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Of int16 in units of 2^-12, in units of 2^-15 (kernels/internal/reference/integer_ops/
-    logistic.h)."""
+    """Computes the sigmoid of int16 in units of 2^-12, in units of 2^-15
+    (kernels/internal/reference/integer_ops/ logistic.h)."""
     scaled = 3 * x.astype(np.int64)
     size = np.abs(scaled)
     low, high = (table[np.minimum((size >> 9) + n, 255)].astype(np.int64) for n in (0, 1))
@@ -110,7 +110,7 @@ def logistic(x: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) -> np.ndarray:
-    """Of int16, in units of 2^-15 (kernels/internal/reference/integer_ops/tanh.h)."""
+    """Computes tanh of int16, in units of 2^-15 (kernels/internal/reference/integer_ops/tanh.h)."""
     scaled = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(scaled)
     low, high = (table[np.minimum((size >> 8) + n, 255)].astype(np.int64) for n in (0, 1))
@@ -122,9 +122,9 @@ def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) 
 @dataclass(frozen=True, eq=False)
 class LstmStep(Op):
     """weights int8 (units, 4, inputs) and recurrent (units, 4, units), by GATES; offsets int32
-    (units, 4), their biases; factors of the gates' sums by the input and by what units gave,
-    FixedPoint of four each; of the products that make up the cell, and of what a unit gives. clip:
-    largest cell; tanh: multiplier and shift of a cell; zero: of what units give.
+    (units, 4), their biases; factors of the gates' sums by the input and by the units' outputs,
+    FixedPoint of four each; of the products that make up the cell, and of a unit's output. clip:
+    largest cell; tanh: multiplier and shift of a cell; zero: of the units' outputs.
     """
 
     exact = True
@@ -151,7 +151,7 @@ class LstmStepLayer(CarryingLayer[LstmStep], op=LstmStep):
         if before is not None:
             flat = np.ascontiguousarray(before).ravel()
             hidden, cell = flat[:units], flat[units:].view("<i2").astype(np.int64)
-        # As a byte first: what is less its zero point may have gone around.
+        # As a byte first: an output less its zero point may have wrapped around.
         given = (hidden + np.int64(less)).astype(np.int8).astype(np.int64) - op.zero
         taken = x.ravel().astype(np.int64) - self.ins[0].zero_point
         sums = [
@@ -214,8 +214,8 @@ class LstmStepLayer(CarryingLayer[LstmStep], op=LstmStep):
 
 
 def _in_fours(weights: np.ndarray) -> np.ndarray:
-    """int8 (units, 4, count) as (units, 4 * count): four of each gate after the other, at the end
-    what is left of each."""
+    """int8 (units, 4, count) as (units, 4 * count): four of each gate after the other, at the
+    end the rest of each."""
     units, gates, count = weights.shape
     whole = count // 4 * 4
     fours = weights[:, :, :whole].reshape(units, gates, -1, 4).swapaxes(1, 2)

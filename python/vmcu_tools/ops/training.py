@@ -2,8 +2,8 @@
 """A step of stochastic gradient descent on fully connected layers behind which there is a softmax.
 
 Errors are gradients of the cross-entropy at a layer's sums, int16 in units of 2^-15. Order of
-access: element by element, ascending, each read just before it is written. What else a layer reads
-is alive until the last element has been written.
+access: element by element, ascending, each read just before it is written. The other inputs of a
+layer are alive until the last element has been written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ void vmcu_class_error(const struct vmcu_call *call);
  * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
  *
  * Input 0: the weights, rows of the last classes. Input 1: int16 errors of all classes, in units of
- * 2^-15. Input 2: what the weights were multiplied by. Weights and biases saturate.
+ * 2^-15. Input 2: the other factor of the weights. Weights and biases saturate.
  *
  * For each weight, then for the bias: reads it, its input and the error, then writes it.
  */
@@ -72,9 +72,9 @@ GRADIENT_PARAMS = CStruct(
 /**
  * @brief Computes errors of a layer from those of the next one, of vmcu_trained_dense().
  *
- * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: what
- * they are multiplied by, the output of the layer. An error beyond int16 saturates, and that of a
- * value which the activation has cut is 0.
+ * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: the
+ * other factor, the output of the layer. An error beyond int16 saturates, and that of a value which
+ * the activation has cut is 0.
  *
  * For each value of input 2, ascending: reads it, all of input 0 and its weights, then writes two
  * bytes.

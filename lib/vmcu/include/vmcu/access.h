@@ -37,6 +37,19 @@ extern "C" {
 #define vmcu_base(owner)         0
 #endif
 
+/**
+ * States a promise of the tables. A Zephyr build with CONFIG_ASSERT checks it, other builds where
+ * they define this macro.
+ */
+#if !defined(VMCU_ASSERT)
+#if defined(__ZEPHYR__) && defined(CONFIG_ASSERT)
+#include <zephyr/sys/__assert.h>
+#define VMCU_ASSERT(promise) __ASSERT_NO_MSG(promise)
+#else
+#define VMCU_ASSERT(promise) ((void)0)
+#endif
+#endif
+
 /** Converts a pointer in the parameters of the running layer to an address. */
 #define vmcu_constants(call, pointer) vmcu_at(vmcu_base(call), pointer)
 
@@ -105,6 +118,7 @@ static inline int8_t *vmcu_pool_start(const struct vmcu_pool *pool, const struct
 static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 {
 #if defined(VMCU_POOL_ROTATE)
+	VMCU_ASSERT(at < 2U * pool->size);
 	if (at >= pool->cut) {
 		at -= pool->size;
 		/* The offset can wrap at the pool's end and at the plan's end. */
@@ -117,8 +131,10 @@ static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 	const struct vmcu_circle *circle = vmcu_circle_of(pool, at);
 	const uint32_t byte = VMCU_POOL_BYTE(at);
 
+	VMCU_ASSERT(byte < 2U * circle->size);
 	return circle->start + ((byte < circle->size) ? byte : byte - circle->size);
 #else
+	VMCU_ASSERT(at < 2U * pool->size);
 	return pool->start + ((at < pool->size) ? at : at - pool->size);
 #endif
 }

@@ -24,7 +24,9 @@ extern "C" {
 #endif
 
 #if !defined(VMCU_CONTAINERS)
-/* A call fails to link, and the linker prints what to define for the library and its callers. */
+/*
+ * A call fails to link, and the linker prints the definition that the library and its callers need.
+ */
 #define vmcu_model_load    vmcu_model_load_needs_VMCU_CONTAINERS
 #define vmcu_model_load_as vmcu_model_load_as_needs_VMCU_CONTAINERS
 #else

@@ -151,9 +151,9 @@ struct vmcu_dense_gradient_params {
 /**
  * @brief Computes errors of a layer from those of the next one, of vmcu_trained_dense().
  *
- * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: what
- * they are multiplied by, the output of the layer. An error beyond int16 saturates, and that of a
- * value which the activation has cut is 0.
+ * Input 0: int16 errors of the next layer, in units of 2^-15. Input 1: its weights. Input 2: the
+ * other factor, the output of the layer. An error beyond int16 saturates, and that of a value which
+ * the activation has cut is 0.
  *
  * For each value of input 2, ascending: reads it, all of input 0 and its weights, then writes two
  * bytes.
@@ -196,7 +196,7 @@ void vmcu_class_error(const struct vmcu_call *call);
  * @brief Takes a step of gradient descent: weights of vmcu_trained_dense() less their gradients.
  *
  * Input 0: the weights, rows of the last classes. Input 1: int16 errors of all classes, in units of
- * 2^-15. Input 2: what the weights were multiplied by. Weights and biases saturate.
+ * 2^-15. Input 2: the other factor of the weights. Weights and biases saturate.
  *
  * For each weight, then for the bias: reads it, its input and the error, then writes it.
  */
@@ -350,7 +350,7 @@ struct vmcu_lookup_params {
 void vmcu_lookup(const struct vmcu_call *call);
 
 struct vmcu_lstm_params {
-	/** by unit, of inputs, then of units: four taps, or what is left of them, by gate */
+	/** by unit, of inputs, then of units: four taps, or the rest of them, by gate */
 	const int8_t *weights;
 	const int32_t *biases;   /**< by unit and gate, of inputs; of units behind them */
 	const uint16_t *sigmoid; /**< of 0 to 255 / 24, in 16 bits */
@@ -368,17 +368,17 @@ struct vmcu_lstm_params {
 	int32_t clip;            /**< largest cell */
 	int32_t tanh_multiplier; /**< of a cell, in units of 1 / 24 / 256 */
 	int32_t tanh_shift;
-	int8_t zero; /**< zero point of what units give */
+	int8_t zero; /**< zero point of the units' outputs */
 };
 
 /**
  * @brief Computes a step of an LSTM from a pixel of input 0. Gates: input, forget, cell, output.
  *
- * Output rows are states after a step: what all units give, then their cells, int16. Input 1 is the
- * state before. If it is the output, its row before is read, zeros in front of the first; else it
- * has one row, and what units give is less its zero point in both.
+ * Output rows are states after a step: the outputs of all units, then their cells, int16. Input 1
+ * is the state before. If it is the output, its row before is read, zeros in front of the first;
+ * else it has one row, and the outputs of units are less its zero point in both.
  *
- * Reads what all units gave first. Then for each unit, ascending: reads all of input 0 and the
+ * Reads the outputs of all units first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.
  */
 void vmcu_lstm(const struct vmcu_call *call);

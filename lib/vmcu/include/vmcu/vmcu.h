@@ -220,7 +220,7 @@ struct vmcu_reader {
 };
 
 /**
- * @brief Sets what reads the weights of a model that was built with --external-weights.
+ * @brief Sets the reader of the weights of a model that was built with --external-weights.
  *
  * While a stage runs, the weights of later stages are read. An error of the reader ends the
  * inference: vmcu_invoke() returns its code, -EIO after a short read, or -EBADMSG if the file is of

@@ -580,7 +580,7 @@ VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 }
 
 /*
- * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * Multiplies as many taps as there are lanes, widened on the way, by those of a block of joined
  * channels.
  */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)

@@ -561,7 +561,7 @@ VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
 
 #ifndef VMCU_OWN_DOT_DENSE
 /*
- * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * Multiplies as many taps as there are lanes, widened on the way, by those of a block of joined
  * channels.
  */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)
@@ -710,7 +710,7 @@ VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32
 	__builtin_memcpy(acc, sums, sizeof(sums));
 }
 
-/* Likewise of fewer than four channels, with weights for four. */
+/* Multiplies fewer than four channels by weights for four. */
 VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
 				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
 				    const uint8_t **w)
@@ -775,7 +775,7 @@ VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const struct vmcu_source *in, int32
 	acc[3] = copy[3];
 }
 
-/* The maxima of what there is and of a row of a window; padding is not looked at. */
+/* The maxima of the taps inside and of a row of a window; padding is not looked at. */
 VMCU_INLINE void vmcu_most_of_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
 				   int32_t pixel, int32_t channel, int32_t lanes)
 {
@@ -788,7 +788,7 @@ VMCU_INLINE void vmcu_most_of_taps(int32_t *acc, const struct vmcu_source *in, i
 	acc[3] = copy[3];
 }
 
-/* What the sum of the window at (row, pixel) is divided by, and what is added to it before. */
+/* Returns the divisor of the sum of the window at (row, pixel), and the addend before it. */
 VMCU_INLINE void vmcu_window_shape(int32_t *shape, const struct vmcu_average_pool_params *p,
 				   const struct vmcu_call *call, int32_t row, int32_t pixel)
 {
@@ -820,7 +820,7 @@ VMCU_INLINE void vmcu_store_most(const struct vmcu_max_pool_params *p, const int
 	}
 }
 
-/* Where sums of products with these taps start, so that y needs no zero point. */
+/* Computes the start of sums of products with these taps, so that y needs no zero point. */
 VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
 				    int32_t y_zero)
 {

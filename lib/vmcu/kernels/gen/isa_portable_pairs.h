@@ -81,7 +81,7 @@ VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
 
 #ifndef VMCU_OWN_DOT_DENSE
 /*
- * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * Multiplies as many taps as there are lanes, widened on the way, by those of a block of joined
  * channels.
  */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)
@@ -173,7 +173,7 @@ VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32
 	__builtin_memcpy(acc, sums, sizeof(sums));
 }
 
-/* Likewise of fewer than four channels, with weights for four. */
+/* Multiplies fewer than four channels by weights for four. */
 VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
 				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
 				    const uint8_t **w)

@@ -81,7 +81,7 @@ VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
 
 #ifndef VMCU_OWN_DOT_DENSE
 /*
- * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * Multiplies as many taps as there are lanes, widened on the way, by those of a block of joined
  * channels.
  */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)

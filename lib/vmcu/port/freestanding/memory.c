@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What a compiler calls on its own account, for images that link no C library.
+ * @brief Functions that a compiler calls on its own account, for images that link no C library.
  *
  * Built with -ffreestanding: a hosted compiler would turn these loops into calls of themselves.
  */

@@ -51,7 +51,7 @@
 #endif
 #endif
 
-static int semihosting(int operation, const void *argument)
+static int call_host(int operation, const void *argument)
 {
 	register int r0 __asm__(OPERATION) = operation;
 	register const void *r1 __asm__(ARGUMENT) = argument;
@@ -60,7 +60,7 @@ static int semihosting(int operation, const void *argument)
 	return r0;
 }
 
-static size_t length(const char *text)
+static size_t length_of(const char *text)
 {
 	size_t n = 0;
 
@@ -73,15 +73,15 @@ static size_t length(const char *text)
 int vmcu_semihosting_open(const char *path, bool write)
 {
 	const uintptr_t block[] = {(uintptr_t)path, write ? OPEN_WRITE_BINARY : OPEN_READ_BINARY,
-				   length(path)};
+				   length_of(path)};
 
-	return semihosting(SYS_OPEN, block);
+	return call_host(SYS_OPEN, block);
 }
 
 size_t vmcu_semihosting_read(int handle, void *data, size_t size)
 {
 	const uintptr_t block[] = {(uintptr_t)handle, (uintptr_t)data, size};
-	const int missing = semihosting(SYS_READ, block);
+	const int missing = call_host(SYS_READ, block);
 
 	return (missing < 0) ? 0U : size - (size_t)missing;
 }
@@ -89,7 +89,7 @@ size_t vmcu_semihosting_read(int handle, void *data, size_t size)
 size_t vmcu_semihosting_write(int handle, const void *data, size_t size)
 {
 	const uintptr_t block[] = {(uintptr_t)handle, (uintptr_t)data, size};
-	const int missing = semihosting(SYS_WRITE, block);
+	const int missing = call_host(SYS_WRITE, block);
 
 	return (missing < 0) ? 0U : size - (size_t)missing;
 }
@@ -98,12 +98,12 @@ void vmcu_semihosting_close(int handle)
 {
 	const uintptr_t block[] = {(uintptr_t)handle};
 
-	(void)semihosting(SYS_CLOSE, block);
+	(void)call_host(SYS_CLOSE, block);
 }
 
 void vmcu_semihosting_print(const char *text)
 {
-	(void)semihosting(SYS_WRITE0, text);
+	(void)call_host(SYS_WRITE0, text);
 }
 
 void vmcu_semihosting_exit(int code)
@@ -111,6 +111,6 @@ void vmcu_semihosting_exit(int code)
 	const uintptr_t block[] = {STOPPED_APPLICATION_EXIT, (uintptr_t)code};
 
 	for (;;) {
-		(void)semihosting(SYS_EXIT_EXTENDED, block);
+		(void)call_host(SYS_EXIT_EXTENDED, block);
 	}
 }

@@ -27,7 +27,7 @@ size_t vmcu_semihosting_read(int handle, void *data, size_t size);
 /** @brief Writes @a size bytes; returns how many went. */
 size_t vmcu_semihosting_write(int handle, const void *data, size_t size);
 
-/** @brief Closes a handle; what was written is then on the host's disk. */
+/** @brief Closes a handle; the written bytes are then on the host's disk. */
 void vmcu_semihosting_close(int handle);
 
 /** @brief Prints on the host's console. */

@@ -6,7 +6,7 @@
 
 #include <vmcu/async.h>
 
-static void run(struct k_work *work)
+static void run_job(struct k_work *work)
 {
 	struct vmcu_async *job = CONTAINER_OF(work, struct vmcu_async, work);
 	struct k_poll_signal *done = job->done;
@@ -16,7 +16,7 @@ static void run(struct k_work *work)
 	/* A request that came too late must not stop the next inference. */
 	job->ctx->cancelled = false;
 	job->busy = false;
-	/* Under the lock: whoever submits the job again has not reset the signal yet. */
+	/* Under the lock: the next submitter of the job has not reset the signal yet. */
 	(void)k_poll_signal_raise(done, result);
 	k_spin_unlock(&job->lock, key);
 }
@@ -27,12 +27,12 @@ int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx)
 		return -EINVAL;
 	}
 	*job = (struct vmcu_async){.ctx = ctx};
-	k_work_init(&job->work, run);
+	k_work_init(&job->work, run_job);
 	return 0;
 }
 
 /** Marks a job as busy; false if it is already. */
-static bool take(struct vmcu_async *job)
+static bool take_job(struct vmcu_async *job)
 {
 	k_spinlock_key_t key = k_spin_lock(&job->lock);
 	const bool taken = !job->busy;
@@ -52,7 +52,7 @@ int vmcu_invoke_async(struct vmcu_async *job, struct k_work_q *queue, struct k_p
 	if (job->ctx->model->streamed) {
 		return -ENOTSUP;
 	}
-	if (!take(job)) {
+	if (!take_job(job)) {
 		return -EBUSY;
 	}
 	job->done = done;

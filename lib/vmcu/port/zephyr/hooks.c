@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Tells Zephyr's log and tracing what the executor does.
+ * @brief Passes the executor's events to Zephyr's log and tracing.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 LOG_MODULE_REGISTER(vmcu, CONFIG_VMCU_LOG_LEVEL);
 
-static void trace(const char *name, uint32_t arg0, uint32_t arg1)
+static void trace_event(const char *name, uint32_t arg0, uint32_t arg1)
 {
 	if (IS_ENABLED(CONFIG_VMCU_TRACING)) {
 		vmcu_trace_event(name, arg0, arg1);
@@ -27,7 +27,7 @@ static void trace(const char *name, uint32_t arg0, uint32_t arg1)
 
 static void trace_stage(const char *name, const struct vmcu_context *ctx, uint16_t number)
 {
-	trace(name, number, ctx->model->stages[number].first);
+	trace_event(name, number, ctx->model->stages[number].first);
 }
 
 void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
@@ -51,7 +51,7 @@ void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 
 void vmcu_hook_begin(const struct vmcu_context *ctx)
 {
-	trace(VMCU_TRACE_BEGIN, ctx->model->pool_bytes, ctx->model->stage_count);
+	trace_event(VMCU_TRACE_BEGIN, ctx->model->pool_bytes, ctx->model->stage_count);
 }
 
 void vmcu_hook_end(const struct vmcu_context *ctx, int err)
@@ -59,7 +59,7 @@ void vmcu_hook_end(const struct vmcu_context *ctx, int err)
 	if (err != 0) {
 		LOG_WRN("%s: inference ended with %d", ctx->model->name, err);
 	}
-	trace(VMCU_TRACE_END, ctx->model->pool_bytes, (uint32_t)err);
+	trace_event(VMCU_TRACE_END, ctx->model->pool_bytes, (uint32_t)err);
 }
 
 void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)

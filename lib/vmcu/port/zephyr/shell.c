@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Shell commands: what models there are, what they look like, what they take.
+ * @brief Shell commands: the models, their figures, their times.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ VMCU_POOL_DEFINE(own_pool, CONFIG_VMCU_SHELL_POOL_SIZE);
 #define OWN_POOL NULL
 #endif
 
-/* Held by whoever runs a model, since a shell may have several terminals. */
+/* Locked while a model runs, since a shell may have several terminals. */
 static K_MUTEX_DEFINE(busy);
 
 static struct {
@@ -60,7 +60,7 @@ struct running {
 	int8_t *row;
 };
 
-static const struct vmcu_model *find(const struct shell *sh, const char *name)
+static const struct vmcu_model *find_model(const struct shell *sh, const char *name)
 {
 	const struct vmcu_model *model = vmcu_model_find(name);
 
@@ -99,8 +99,10 @@ static bool has_one_pool(const struct shell *sh, const struct vmcu_model *model)
 	return true;
 }
 
-/** Binds a model to the pool. What row_bytes() counts lies in front of the model's bytes. */
-static int start(const struct shell *sh, struct running *s, const struct vmcu_model *model)
+/**
+ * Binds a model to the pool. The bytes that row_bytes() counts lie in front of the model's bytes.
+ */
+static int bind_model(const struct shell *sh, struct running *s, const struct vmcu_model *model)
 {
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
 	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
@@ -120,7 +122,7 @@ static int start(const struct shell *sh, struct running *s, const struct vmcu_mo
 }
 
 /** Input @a number in zeros, row by row: in a pool that rotates it may be in pieces. */
-static void clear(const struct vmcu_context *ctx, uint8_t number)
+static void clear_input(const struct vmcu_context *ctx, uint8_t number)
 {
 	const int8_t zero_point = ctx->model->inputs[number].zero_point;
 	int8_t *row = vmcu_row_of_input(ctx, number, 0U);
@@ -132,7 +134,7 @@ static void clear(const struct vmcu_context *ctx, uint8_t number)
 }
 
 /** One inference on zeros. */
-static int infer(struct running *s)
+static int run_inference(struct running *s)
 {
 	const struct vmcu_model *model = s->ctx.model;
 	int err = 1;
@@ -144,7 +146,7 @@ static int infer(struct running *s)
 	}
 	if (!model->streamed) {
 		for (uint8_t i = 0; i < model->input_count; i++) {
-			clear(&s->ctx, i);
+			clear_input(&s->ctx, i);
 		}
 		return vmcu_invoke(&s->ctx);
 	}
@@ -185,7 +187,7 @@ static int run_rounds(const struct shell *sh, const struct vmcu_model *model, un
 	uint32_t cycles;
 	int64_t ticks;
 	uint64_t microseconds;
-	int err = start(sh, &s, model);
+	int err = bind_model(sh, &s, model);
 
 	if (err != 0) {
 		return err;
@@ -193,7 +195,7 @@ static int run_rounds(const struct shell *sh, const struct vmcu_model *model, un
 	ticks = k_uptime_ticks();
 	cycles = k_cycle_get_32();
 	for (unsigned long i = 0; i < rounds && err == 0; i++) {
-		err = infer(&s);
+		err = run_inference(&s);
 	}
 	microseconds = k_cyc_to_us_near64(cycles_since(cycles, ticks));
 	if (err != 0) {
@@ -210,7 +212,7 @@ static int run_rounds(const struct shell *sh, const struct vmcu_model *model, un
 
 static int cmd_run(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find(sh, argv[1]);
+	const struct vmcu_model *model = find_model(sh, argv[1]);
 	unsigned long rounds = 1;
 	int err = 0;
 
@@ -248,14 +250,14 @@ static int profile_layers(const struct shell *sh, const struct vmcu_model *model
 	struct running s;
 	uint64_t total = 0U;
 	uint16_t first = 0U;
-	int err = start(sh, &s, model);
+	int err = bind_model(sh, &s, model);
 
 	if (err == 0) {
 		shell_print(sh, "layer      calls       cycles           us");
 	}
 	while (err == 0 && first < model->layer_count) {
 		err = vmcu_profile_start(&s.ctx, &profile, first);
-		err = (err == 0) ? infer(&s) : err;
+		err = (err == 0) ? run_inference(&s) : err;
 		print_layers(sh, &profile);
 		for (uint16_t i = 0; i < profile.count; i++) {
 			total += profile.layers[i].cycles;
@@ -271,7 +273,7 @@ static int profile_layers(const struct shell *sh, const struct vmcu_model *model
 
 static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find(sh, argv[1]);
+	const struct vmcu_model *model = find_model(sh, argv[1]);
 	int err;
 
 	ARG_UNUSED(argc);
@@ -321,7 +323,7 @@ static void print_io(const struct shell *sh, const struct vmcu_model *model, con
 
 static int cmd_info(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find(sh, argv[1]);
+	const struct vmcu_model *model = find_model(sh, argv[1]);
 
 	ARG_UNUSED(argc);
 	if (model == NULL) {
@@ -340,7 +342,7 @@ static int cmd_info(const struct shell *sh, size_t argc, char **argv)
 
 static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find(sh, argv[1]);
+	const struct vmcu_model *model = find_model(sh, argv[1]);
 
 	ARG_UNUSED(argc);
 	if (model == NULL) {

@@ -11,7 +11,7 @@
 
 __weak void vmcu_trace_event(const char *name, uint32_t arg0, uint32_t arg1)
 {
-	/* What takes these may be a macro that drops them. */
+	/* The macro that uses these may drop them. */
 	ARG_UNUSED(name);
 	ARG_UNUSED(arg0);
 	ARG_UNUSED(arg1);

@@ -11,7 +11,7 @@
 #include <zephyr/fs/fs.h>
 #endif
 
-static int start(void *user, uint32_t offset, void *to, size_t bytes)
+static int start_read(void *user, uint32_t offset, void *to, size_t bytes)
 {
 	struct vmcu_weights_thread *weights = user;
 	const struct vmcu_weights_request request = {.offset = offset, .to = to, .bytes = bytes};
@@ -19,7 +19,7 @@ static int start(void *user, uint32_t offset, void *to, size_t bytes)
 	return k_msgq_put(&weights->requests, &request, K_NO_WAIT);
 }
 
-static int wait(void *user)
+static int wait_read(void *user)
 {
 	struct vmcu_weights_thread *weights = user;
 	int result;
@@ -47,7 +47,8 @@ const struct vmcu_reader *vmcu_weights_start(struct vmcu_weights_thread *weights
 					     vmcu_weights_read_t read, void *source,
 					     k_thread_stack_t *stack, size_t size, int priority)
 {
-	weights->reader = (struct vmcu_reader){.start = start, .wait = wait, .user = weights};
+	weights->reader =
+		(struct vmcu_reader){.start = start_read, .wait = wait_read, .user = weights};
 	weights->read = read;
 	weights->source = source;
 	k_msgq_init(&weights->requests, (char *)weights->request_buffer,

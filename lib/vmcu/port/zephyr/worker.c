@@ -12,7 +12,7 @@
 /* Places are closer than that, since only the stack pointer's start has to differ. */
 #define PLACE_ALIGN 8U
 
-/* What a stack object of a place may begin later than the place. */
+/* The most bytes by which a stack object of a place may begin later than the place. */
 #define SLACK (OBJECT_ALIGN - PLACE_ALIGN)
 
 /* The supervisor's calls into the kernel begin at so many places of its own stack, in turn: where
@@ -94,7 +94,7 @@ void vmcu_worker_release(struct vmcu_worker *worker)
 	__asm__ volatile("" : : "r"(__builtin_alloca((bytes) + PLACE_ALIGN)) : "memory")
 
 /** Runs the job with the stack pointer as many bytes below the object's end as its place asks. */
-static void run(void *first, void *second, void *third)
+static void run_job(void *first, void *second, void *third)
 {
 	struct vmcu_worker *worker = first;
 
@@ -106,7 +106,7 @@ static void run(void *first, void *second, void *third)
 }
 
 /** The stack object of a worker's place; the stack may move before. */
-static k_thread_stack_t *place(struct vmcu_worker *worker)
+static k_thread_stack_t *stack_of_place(struct vmcu_worker *worker)
 {
 	uint32_t start;
 
@@ -120,13 +120,13 @@ static k_thread_stack_t *place(struct vmcu_worker *worker)
 }
 
 /** Makes the thread. It starts once the lock is free, which a job's end must not wait for. */
-static void start(struct vmcu_worker *worker)
+static void start_thread(struct vmcu_worker *worker)
 {
 	(void)k_mutex_lock(&worker->heap->lock, K_FOREVER);
 	worker->ended = false;
 	worker->cancelled = false;
-	(void)k_thread_create(&worker->thread, place(worker),
-			      object_bytes(worker) - K_KERNEL_STACK_RESERVED, run, worker, NULL,
+	(void)k_thread_create(&worker->thread, stack_of_place(worker),
+			      object_bytes(worker) - K_KERNEL_STACK_RESERVED, run_job, worker, NULL,
 			      NULL, worker->priority, worker->options, K_FOREVER);
 	worker->running = true;
 	k_mutex_unlock(&worker->heap->lock);
@@ -139,7 +139,7 @@ __attribute__((noinline)) static int supervise(struct vmcu_worker *worker, k_tim
 	const uint32_t began = k_cycle_get_32();
 	int err;
 
-	start(worker);
+	start_thread(worker);
 	err = k_thread_join(&worker->thread, timeout);
 	if (err != 0) {
 		k_thread_abort(&worker->thread);

@@ -88,7 +88,7 @@ EACH_POOL_OF(IMAGE_NAME, ARENA_IN)
 
 static const struct area areas[] = {EACH_POOL_OF(IMAGE_NAME, AREA_OF)};
 #elif defined(IMAGE_CONTAINER)
-/* Behind the pool's guard what a loaded model keeps. */
+/* Behind the pool's guard, the state of a loaded model. */
 #define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
 
 static uint8_t arena[GUARD_BYTES + POOL_BYTES_OF(IMAGE_NAME) + GUARD_BYTES + TAIL_BYTES]
@@ -113,7 +113,7 @@ static void fill_pools(void)
 /** The input of a model that reads it where it lies: behind a byte, so that it is not aligned. */
 static int8_t elsewhere[1U + ELSEWHERE_BYTES];
 
-/** What tells whether somebody has written there. */
+/** Sum of these bytes, which changes if something writes there. */
 static uint32_t sum_elsewhere(void)
 {
 	uint32_t sum = 0U;
@@ -153,7 +153,7 @@ static bool guards_intact(void)
 	return true;
 }
 
-static int bind(struct vmcu_context *ctx)
+static int bind_context(struct vmcu_context *ctx)
 {
 #if defined(VMCU_SEVERAL_POOLS)
 	struct vmcu_memory pools[AREAS];
@@ -330,7 +330,7 @@ static enum exit_code run_stream(struct vmcu_context *ctx, int from, int to)
 }
 #endif
 
-static enum exit_code run(struct vmcu_context *ctx, int from, int to)
+static enum exit_code run_inferences(struct vmcu_context *ctx, int from, int to)
 {
 #if defined(VMCU_STREAMS)
 	if (ctx->model->stream != NULL) {
@@ -340,7 +340,7 @@ static enum exit_code run(struct vmcu_context *ctx, int from, int to)
 	return run_samples(ctx, from, to);
 }
 
-/* Not on the stack, so that what is written to it is told apart from what is written there. */
+/* Not on the stack, so that its writes are told apart from the stack's. */
 static struct vmcu_context context;
 
 int main(void)
@@ -354,7 +354,7 @@ int main(void)
 		return EXIT_FILES;
 	}
 	fill_pools();
-	if (bind(&context) != 0) {
+	if (bind_context(&context) != 0) {
 		io_print("vmcu_init failed\n");
 		return EXIT_INIT;
 	}
@@ -374,7 +374,7 @@ int main(void)
 		return EXIT_FILES;
 	}
 #endif
-	code = run(&context, from, to);
+	code = run_inferences(&context, from, to);
 	io_close(from);
 	io_close(to);
 	return (int)code;

@@ -17,7 +17,7 @@
 
 #include <vmcu/vmcu.h>
 
-/** What a port's values are in INPUT_FILE and OUTPUT_FILE. */
+/** Formats of a port's values in INPUT_FILE and OUTPUT_FILE. */
 enum value_form {
 	VALUE_BYTES, /**< as in memory: not converted here */
 	VALUE_FLOAT,

@@ -35,7 +35,10 @@ struct weights_file {
 	int file;
 };
 
-/** Overwrites what the read may overwrite; the bytes are read at the last moment, in wait(). */
+/**
+ * Overwrites the bytes that the read may overwrite; they are read at the last moment, in
+ * wait_read().
+ */
 static int start_read(void *user, uint32_t offset, void *to, size_t bytes)
 {
 	struct weights_file *weights = user;

@@ -22,7 +22,7 @@ struct cache {
 static uint64_t now;
 
 /** Looks a granule up, and has it there afterwards; true if it was there before. */
-static bool cached(struct cache *cache, uint64_t number)
+static bool look_up(struct cache *cache, uint64_t number)
 {
 	uint64_t oldest = 0;
 

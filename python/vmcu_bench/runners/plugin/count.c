@@ -4,31 +4,29 @@
 
 /**
  * @file
- * @brief A QEMU plugin that counts what an inference executes, layer by layer.
+ * @brief A QEMU plugin that counts instructions and accesses of an inference, layer by layer.
  *
  * The runtime is watched, not changed. Counting starts when the code at an entry (vmcu_invoke) is
  * called and stops when the instruction behind that call runs. In between, the executor loads a
- * layer's kernel pointer from the model's table and calls it: the load says which layer it is, the
- * call and its return delimit what the layer costs. Everything else is the executor's own.
+ * layer's kernel pointer from the model's table and calls it: the load names the layer, the call
+ * and its return delimit its costs. Everything else is the executor's own.
  *
  * Arguments, numbers in any C notation: entry=ADDRESS and kernel=ADDRESS, each as often as there
  * are such functions; table=ADDRESS of the first layer's kernel pointer, stride=BYTES between two
  * of them, layers=COUNT; ram=ADDRESS where RAM begins; stack=ADDRESS from which on everything is
  * stack; out=FILE. At exit the file gets one line for the executor and one for each layer: calls,
  * instructions, loads from RAM, loads from flash, stores, and the bytes of stack that the inference
- * used, with the executor. An access is what the bus sees: an LDM of four registers is four loads.
- * With span=BYTES and trace=FILE, that file gets a line for each byte of so many from the start of
- * RAM that was stored to: its offset and how often.
- * With blocks=FILE, that file gets a line for each run of instructions and row of the counts: the
- * row, the run's first address and the one behind its last, how often it ran, and how often it went
- * on elsewhere than behind its end, which only a taken branch does.
- * With each=FILE, that file gets a line for each time that counting stopped: the instructions since
- * it started.
- * With pool=ADDRESS and end=ADDRESS, each as often as there are pools, and pools=FILE, that file
- * gets a line for each: loads and stores there. With granule=BYTES, flash is behind two caches
- * (caches.h) of so many bytes an entry, code=ENTRIES for what is executed and data=ENTRIES for what
- * is loaded. Each line of the counts then ends with how often code was not there after a jump,
- * behind the granule before, and how often data was not.
+ * used, with the executor. Accesses are counted as on the bus: an LDM of four registers is four
+ * loads. With span=BYTES and trace=FILE, that file gets a line for each byte of so many from the
+ * start of RAM that was stored to: its offset and how often. With blocks=FILE, that file gets a
+ * line for each run of instructions and row of the counts: the row, the run's first address and the
+ * one behind its last, how often it ran, and how often it went on elsewhere than behind its end,
+ * which only a taken branch does. With each=FILE, that file gets a line for each time that counting
+ * stopped: the instructions since it started. With pool=ADDRESS and end=ADDRESS, each as often as
+ * there are pools, and pools=FILE, that file gets a line for each: loads and stores there. With
+ * granule=BYTES, flash is behind two caches (caches.h) of so many bytes an entry, code=ENTRIES for
+ * instructions and data=ENTRIES for loads. Each line of the counts then ends with how often code
+ * was not there after a jump, behind the granule before, and how often data was not.
  */
 
 #include <inttypes.h>
@@ -90,7 +88,7 @@ static uint64_t stride = 1;
 static uint64_t layers;
 static uint64_t ram = 0x20000000;
 static uint64_t stack = UINT64_MAX;
-static uint64_t stack_low = UINT64_MAX; /* what is stored to between entry and return */
+static uint64_t stack_low = UINT64_MAX; /* bytes stored to between entry and return */
 static uint64_t stack_high;
 static uint64_t span;
 static uint32_t *stored; /* how often to each byte of the span */
@@ -118,7 +116,7 @@ static uint64_t entry_return;
 static uint64_t jumps[JUMPS]; /* the executor's last ones, of which a kernel comes back to one */
 static uint64_t previous_end; /* behind the block before: where a call returns to */
 
-static bool marked(const struct marks *marks, uint64_t address)
+static bool is_marked(const struct marks *marks, uint64_t address)
 {
 	for (size_t i = 0; i < marks->count; i++) {
 		if (marks->address[i] == address) {
@@ -128,7 +126,7 @@ static bool marked(const struct marks *marks, uint64_t address)
 	return false;
 }
 
-static void begin(struct counts *row)
+static void begin_row(struct counts *row)
 {
 	active = row;
 	active->calls++;
@@ -154,10 +152,10 @@ static bool is_back(const struct block *b)
 	return false;
 }
 
-static void fetch(const struct block *b)
+static void fetch_block(const struct block *b)
 {
 	for (uint64_t line = b->start / granule; line <= (b->end - 1U) / granule; line++) {
-		if (line != last_line && !cached(&code, line)) {
+		if (line != last_line && !look_up(&code, line)) {
 			if (line == last_line + 1U) {
 				active->lines_missed++;
 			} else {
@@ -191,7 +189,7 @@ static void block_executed(unsigned int cpu, void *opaque)
 	if (active == NULL) {
 		if (b->is_entry) {
 			entry_return = previous_end;
-			begin(&rows[0]);
+			begin_row(&rows[0]);
 		}
 	} else if (b->start == entry_return) {
 		active = NULL;
@@ -202,7 +200,7 @@ static void block_executed(unsigned int cpu, void *opaque)
 			active = &rows[0];
 		}
 	} else if (b->is_kernel && loaded != NULL) {
-		begin(loaded);
+		begin_row(loaded);
 	}
 	previous_end = b->end;
 	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
@@ -211,7 +209,7 @@ static void block_executed(unsigned int cpu, void *opaque)
 		since += b->instructions;
 		previous_runs->executed++;
 		if (granule > 0U) {
-			fetch(b);
+			fetch_block(b);
 		}
 	}
 }
@@ -236,7 +234,8 @@ static void note_pool(uint64_t address, uint64_t *counted)
 	}
 }
 
-static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *opaque)
+static void count_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address,
+			 void *opaque)
 {
 	(void)cpu;
 	(void)opaque;
@@ -257,7 +256,7 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 		const uint64_t offset = address - table;
 
 		active->loads_flash++;
-		if (granule > 0U && !cached(&data, address / granule)) {
+		if (granule > 0U && !look_up(&data, address / granule)) {
 			active->data_missed++;
 		}
 		if (address >= table && offset < layers * stride && offset % stride == 0U) {
@@ -266,7 +265,7 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 	}
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1U);
@@ -285,11 +284,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	b->start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
 	b->end = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
 	b->instructions = count;
-	b->is_entry = marked(&entries, b->start);
-	b->is_kernel = marked(&kernels, b->start);
+	b->is_entry = is_marked(&entries, b->start);
+	b->is_kernel = is_marked(&kernels, b->start);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_executed, QEMU_PLUGIN_CB_NO_REGS, b);
 	for (size_t i = 0; i < count; i++) {
-		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), accessed,
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), count_access,
 						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
 	}
 }
@@ -345,7 +344,7 @@ static void write_pools(void)
 	fclose(file);
 }
 
-static void finished(qemu_plugin_id_t id, void *opaque)
+static void write_counts(qemu_plugin_id_t id, void *opaque)
 {
 	FILE *file = fopen(out, "w");
 
@@ -389,7 +388,7 @@ static bool add_mark(struct marks *marks, uint64_t address)
 	return true;
 }
 
-static bool understand(const char *argument)
+static bool parse_argument(const char *argument)
 {
 	const char *value = strchr(argument, '=');
 	const size_t length = (value == NULL) ? 0U : (size_t)(value - argument);
@@ -441,7 +440,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 {
 	(void)info;
 	for (int i = 0; i < argc; i++) {
-		if (!understand(argv[i])) {
+		if (!parse_argument(argv[i])) {
 			fprintf(stderr, "count: what is '%s'?\n", argv[i]);
 			return -1;
 		}
@@ -457,7 +456,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		return -1;
 	}
 	each = (each_file == NULL) ? NULL : fopen(each_file, "w");
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, finished, NULL);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
+	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
 	return 0;
 }

@@ -39,7 +39,7 @@
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 VMCU_POOLS_DEFINE(pools, image_model);
 #elif defined(CONFIG_VMCU_CONTAINERS)
-/* Behind the pool what a loaded model keeps: pointers to kernels, of 64 bits its tables, too. */
+/* Behind the pool, the state of a loaded model: pointers to kernels, of 64 bits its tables, too. */
 #define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
 
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model) + TAIL_BYTES);
@@ -52,7 +52,7 @@ static struct vmcu_model loaded;
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model));
 #endif
 
-static int bind(struct vmcu_context *ctx)
+static int bind_context(struct vmcu_context *ctx)
 {
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 	return vmcu_init_pools(ctx, &image_model_model, pools, ARRAY_SIZE(pools));
@@ -67,7 +67,7 @@ static int bind(struct vmcu_context *ctx)
 #endif
 }
 
-static int push(struct vmcu_context *ctx, const int8_t *from)
+static int push_rows(struct vmcu_context *ctx, const int8_t *from)
 {
 	const size_t row = vmcu_row_size(ctx, 0);
 	const size_t rows = vmcu_input_size(ctx, 0) / row;
@@ -79,7 +79,7 @@ static int push(struct vmcu_context *ctx, const int8_t *from)
 	return wanted;
 }
 
-static void fill(struct vmcu_context *ctx, const int8_t *from)
+static void fill_inputs(struct vmcu_context *ctx, const int8_t *from)
 {
 	if (ctx->model->elsewhere) {
 		(void)vmcu_set_input(ctx, from);
@@ -105,15 +105,15 @@ static bool takes_rows(const struct vmcu_context *ctx)
 #endif
 }
 
-static int infer(struct vmcu_context *ctx, const int8_t *from)
+static int run_inference(struct vmcu_context *ctx, const int8_t *from)
 {
 	if (takes_rows(ctx)) {
 		return vmcu_push_row(ctx, from);
 	}
 	if (ctx->model->streamed) {
-		return push(ctx, from);
+		return push_rows(ctx, from);
 	}
-	fill(ctx, from);
+	fill_inputs(ctx, from);
 	return vmcu_invoke(ctx);
 }
 
@@ -144,7 +144,7 @@ static int print_layers(struct vmcu_context *ctx)
 	for (unsigned int first = 0; first < ctx->model->layer_count; first += profile.count) {
 		int err = vmcu_profile_start(ctx, &profile, (uint16_t)first);
 
-		err = (err == 0) ? infer(ctx, samples[0]) : err;
+		err = (err == 0) ? run_inference(ctx, samples[0]) : err;
 		vmcu_profile_stop(ctx);
 		if (err != 0) {
 			return err;
@@ -157,7 +157,7 @@ static int print_layers(struct vmcu_context *ctx)
 	return 0;
 }
 
-static int measure(struct vmcu_context *ctx)
+static int measure_model(struct vmcu_context *ctx)
 {
 	timing_t start;
 	timing_t end;
@@ -167,16 +167,16 @@ static int measure(struct vmcu_context *ctx)
 		return err;
 	}
 	if (!ctx->model->streamed) {
-		fill(ctx, samples[0]);
+		fill_inputs(ctx, samples[0]);
 	}
 	start = timing_counter_get();
-	err = ctx->model->streamed ? push(ctx, samples[0]) : vmcu_invoke(ctx);
+	err = ctx->model->streamed ? push_rows(ctx, samples[0]) : vmcu_invoke(ctx);
 	end = timing_counter_get();
 	printk("\nvmcu inference: %llu %llu", timing_cycles_get(&start, &end), timing_freq_get());
 	return err;
 }
 #else
-static int measure(struct vmcu_context *ctx)
+static int measure_model(struct vmcu_context *ctx)
 {
 	ARG_UNUSED(ctx);
 	return 0;
@@ -186,17 +186,17 @@ static int measure(struct vmcu_context *ctx)
 int main(void)
 {
 	struct vmcu_context ctx;
-	int err = bind(&ctx);
+	int err = bind_context(&ctx);
 
 	for (size_t i = 0; err == 0 && i < SAMPLES; i++) {
-		err = infer(&ctx, samples[i]);
+		err = run_inference(&ctx, samples[i]);
 		if (err == 0) {
 			print_outputs(&ctx);
 		} else if (err == 1 && takes_rows(&ctx)) {
 			err = 0;
 		}
 	}
-	err = (err == 0) ? measure(&ctx) : err;
+	err = (err == 0) ? measure_model(&ctx) : err;
 	printk("\nvmcu ended: %d\n", err);
 	return 0;
 }

@@ -44,7 +44,8 @@ from ..thumb import (
 # Fours of taps in a turn of the loop.
 UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 1}
 INSTRUCTION = 4
-# On the stack: END, OUT and the others, then what the function saves, then its arguments.
+# On the stack: END, OUT and the others, then the registers that the function saves, then its
+# arguments.
 LOCALS = ("r2", "r3", "r4", "r5", "r6")
 ABOVE = len(LOCALS) + len(SAVED)
 SLOTS = dict(thumb.SLOTS)
@@ -55,12 +56,12 @@ SLOTS |= {
 _, _, LAST, ENTRY, TILE, CHANNELS, HALF, PITCH, PIXELS = (f"[sp, #{at}]" for at in SLOTS)
 # The arguments where a layer has one factor.
 FACTOR = {WORD * (ABOVE + 1 + i): name for i, name in enumerate(("BIAS", "MULTIPLIER", "SHIFT"))}
-# What eight sums leave free.
+# Registers that are free beside eight sums.
 OTHERS = Registers.of(Shape(4, True)).free
 
 
 def smlad(acc: str, tap: str, word: str, start: str = "") -> str:
-    """Two taps more. `start`: what they are added to, if not to the sum itself."""
+    """Two taps more. `start`: the addend, if it is not the sum itself."""
     return f"smlad {acc}, {tap}, {word}, {start or acc}"
 
 
@@ -167,8 +168,8 @@ class Block:
         return f"<{name}_{self.shape.pixels}>"
 
     def entry(self) -> list[str]:
-        """Where the first turn of the loop begins, in R5, so that the last one ends with the loop.
-        Half of four taps may have been done before. R5: minus the steps."""
+        """Computes in R5 the start of the first turn of the loop, so that the last one ends with
+        the loop. Half of four taps may have been done before. R5: minus the steps."""
         size, done = (size_of(taps) for taps in (self.taps, self.head))
         if self.unroll == 1:
             return []
@@ -220,7 +221,7 @@ class Block:
         return [f"asrs {acc}, {acc}, #4" for acc in Registers.of(self.shape).sums]
 
     def code(self) -> list[str]:
-        """From the biases of the first block to the bytes of the last one."""
+        """Returns the code from the biases of the first block to the bytes of the last one."""
         if self.per_tensor:
             return [
                 *self.begin(),
@@ -344,7 +345,7 @@ def run_function(name: str, blocks: Sequence[Block], what: str) -> Function:
 
 
 def block_of(shape: Shape) -> Block:
-    """Of a tile."""
+    """Returns the block of a tile."""
     taps, unroll, head = four(shape), UNROLL[shape.name], []
     turn = [*repeat(unroll, taps), *after_turn(shape)]
     if shape in PAIRS:
@@ -367,7 +368,7 @@ PARAMETERS = (
 
 
 def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
-    """C of the instruction for all blocks of a tile; member: what ends the name of the assembly."""
+    """C of the instruction for all blocks of a tile; member: the end of the assembly's name."""
     size = shapes[1].channels()
     return f"""
 const uint32_t counts = *(const uint32_t *)*w;
@@ -384,7 +385,7 @@ if (!vmcu_requant_is_float(false) && (counts >> 16) == {size}U << 12) {{
 
 
 def apart() -> Function:
-    """Compilers load from the stack in each turn what is in R2, R3, R9 and R10 here."""
+    """Compilers load the values of R2, R3, R9 and R10 from the stack in each turn."""
     sums, t, w = ("r4", "r5", "r6", "r7"), "r1", "r8"
     word, even, taps = "r11", "r0", ("r12", "lr")
     adds = [
@@ -478,7 +479,7 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *stream, const vmcu_lane_t *til
 
 
 def run_helpers(runs: Sequence[Function], origin: str) -> dict[str, str]:
-    """C that declares functions for blocks of a tile, and what calls them."""
+    """C that declares functions for blocks of a tile, and their callers."""
     parameters = PARAMETERS.format("vmcu_lane_t") + ", int32_t pitch, int32_t pixels"
     declared = prototypes(runs, "const uint8_t *", parameters)
     return {"run_of": f"{RUN_OF}/* In {origin}. */\n{declared}{BLOCKS}"}

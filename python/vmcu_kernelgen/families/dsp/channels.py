@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All channels of a strip of a square window with the DSP extension, in assembly: staging, what is
+"""All channels of a strip of a square window with the DSP extension, in assembly: staging, the code
 around the sums of square.py and larger.py, requantising and stores.
 
 It is one function for all windows. The sums of a channel are a piece of code each, to which it
@@ -151,7 +151,7 @@ def store() -> list[str]:
 
 
 def next_block() -> list[str]:
-    """Behind blocks of one kind there may be others. The flags are those of what is left."""
+    """The next block, perhaps of another kind. The flags are those of the remaining channels."""
     second = ("second_even", "second_odd", "second_pixels", "second_left")
     assert second == SECOND
     return [

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What assembly of depthwise convolutions has on the stack, from SP on, a word each."""
+"""The stack of the assembly of depthwise convolutions, from SP on, a word each."""
 
 from __future__ import annotations
 
 from ...assembly import SAVED
 
 MOST = 6
-# Of struct vmcu_strip_job, which has them in this order; what they are is said there.
+# Members of struct vmcu_strip_job, in this order; it says their meaning.
 RUN = ("even", "odd", "pixels", "left")
 FIRST = (*(f"first_{name}" for name in RUN), "first_tile", "first_last", "first_out")
 SECOND = tuple(f"second_{name}" for name in RUN)
@@ -16,12 +16,12 @@ JOB = (*FIRST, *SECOND, *SAME, *STAGED, "p", "finish")
 # Those of the block: its code, pixels and so on.
 BLOCK = (*RUN, "tile", "last", "out")
 FRAME = (
-    # What vmcu_finish_any() takes on the stack.
+    # The arguments of vmcu_finish_any() on the stack.
     *("multiplier", "place"),
     *(f"patch_{pixel}" for pixel in range(MOST)),
     *(f"sum_{pixel}" for pixel in range(MOST)),
-    # Where two channels of the block are in the tile; what comes behind them, and behind the last
-    # two; where the patch of the first two begins.
+    # The places of two channels of the block in the tile; of the code behind them, and behind the
+    # last two; of the patch of the first two.
     *("here", "pair", "store", "patch"),
     # Where channels of so many pixels are requantised.
     *("finish_4", "finish_6"),
@@ -32,7 +32,7 @@ FRAME = (
 PAD = (len(SAVED) + len(FRAME)) % 2
 # All words on the stack, with those that the function saves.
 WHOLE = len(SAVED) + PAD + len(FRAME)
-# What comes behind the sums of a channel, and behind requantising them if its number is odd.
+# The code behind the sums of a channel, and behind requantising them if its number is odd.
 BEHIND = {False: "odd", True: "pair"}
 FINISH = {pixels: f"finish_{pixels}" for pixels in (4, 6)}
 
@@ -42,7 +42,7 @@ def offset(name: str) -> int:
 
 
 def member(name: str) -> str:
-    """Of an LDR or STR."""
+    """Returns the address of a member for LDR or STR."""
     return f"[sp, #{offset(name)}]"
 
 

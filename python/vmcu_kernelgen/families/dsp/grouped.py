@@ -16,7 +16,8 @@ from .int4 import dense_four, loads
 
 SUMS = Registers.of(BLOCK).sums
 (*FREE, TOTALS, STOP) = Registers.of(BLOCK).free
-# On the stack: bytes of a group, the end of all taps; then what the function saves, its argument.
+# On the stack: bytes of a group, the end of all taps; then the registers that the function saves,
+# its argument.
 SLOTS = {0: "GROUP", WORD: "END", WORD * (2 + len(SAVED)): "TOTALS"}
 GROUP, END, ARGUMENT = (f"[sp, #{at}]" for at in SLOTS)
 

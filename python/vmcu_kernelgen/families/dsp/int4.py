@@ -117,7 +117,7 @@ def four(shape: Shape) -> list[str]:
 
 
 def block_of(shape: Shape) -> Block:
-    """Of a tile."""
+    """Returns the block of a tile."""
     taps, unroll, head = four(shape), UNROLL[shape.name], []
     turn = [*repeat(unroll, taps), *after_turn(shape)]
     if shape in PAIRS:

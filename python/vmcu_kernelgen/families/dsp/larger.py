@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise convolutions of larger windows with the DSP extension, four pixels at a time: what
-square.py has, for other windows.
+"""Depthwise convolutions of larger windows with the DSP extension, four pixels at a time: square.py
+for other windows.
 
 Two rows of a window are a turn of a loop. The stream says when it is over: behind the pairs of the
 last two rows stands LAST_ROWS, which makes their last word a negative number.
@@ -23,9 +23,9 @@ MULTIPLIER = 4
 
 
 class Larger(Square):
-    """Members of the frame mean, in bytes: `phase`, from a row's columns, of which there
-    may be the even ones only, on to what comes next; `last`, from the odd ones on to the next two
-    rows, or, at a stride of one, what the last row's words lie before those of other rows."""
+    """Members of the frame mean, in bytes: `phase`, from a row's columns, of which there may be the
+    even ones only, on to the next ones; `last`, from the odd ones on to the next two rows, or, at a
+    stride of one, the distance of the last row's words in front of other rows'."""
 
     def __init__(self, taps: int, stride: int):
         super().__init__(stride, BLOCK, taps)

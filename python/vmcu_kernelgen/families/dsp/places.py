@@ -27,8 +27,8 @@ VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8
 }
 
 
-# On the stack: where the stream's address is, where a block's part of it starts, the offsets; what
-# the function saves; its arguments.
+# On the stack: the addresses of the stream and of a block's part of it, the offsets; the registers
+# that the function saves; its arguments.
 LOCALS = ("r0", "r1", "r2")
 ABOVE = len(LOCALS) + len(SAVED)
 SLOTS = {WORD * i: name for i, name in enumerate(("ADDRESS", "START", "LIST"))}
@@ -39,7 +39,7 @@ SUMS, SHIFTS = ("r4", "r5", "r6", "r7"), "r12"
 
 
 def one_tap() -> list[str]:
-    """Of all four channels: four weights are a word."""
+    """Adds a tap of all four channels: four weights are a word."""
     a, v, x, y = "r8", "r9", "r10", "r11"
     code = [f"ldr {a}, [{OFFSETS}], #4", f"ldr {a}, [{X}, {a}]", f"ldr {v}, [{STREAM}], #4"]
     for odd, turn in enumerate(("", ", ror #8")):

@@ -3,7 +3,7 @@
 
 A wide block of six pixels shares the loads and the widening of its weights among more pixels than
 one of four, and takes all registers there are. At a stride of one a strip is some narrow blocks,
-then wide ones; at a stride of two it is wide ones, for half the code. channels.py has what is
+then wide ones; at a stride of two it is wide ones, for half the code. channels.py has the code
 around.
 """
 
@@ -21,15 +21,15 @@ BLOCK = WORDS.pixels
 # Behind SXTB16: bytes 1 and 3.
 ODD = ", ror #8"
 # Registers of the sums of a channel: where its bytes go, the tile, the flash stream; columns and
-# other scratch, sums, weights. What else there is has its place on the stack, see frame.py.
+# other scratch, sums, weights. Other values have their place on the stack, see frame.py.
 PATCH, TILE, STREAM = "r0", "r3", "lr"
 SCRATCH = ("r1", "r2")
 SUMS = ("r4", "r5", "r6", "r7", "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
 # Where the sums leave the requantiser's constants, and where it goes on behind it.
 MULTIPLIER, HALF, NEXT, SHIFT = *WEIGHTS, SCRATCH[1]
-# What is added before the shift, in the place of what it is made from. Nothing is left of an odd
-# number that EXACT has shifted.
+# The addend before the shift, in the place of its operands. Nothing is left of an odd number that
+# EXACT has shifted.
 ADDED = HALF
 CHECK = f"lsls {ADDED}, {HALF}, {SHIFT}"
 MOST_PIXELS = BLOCK + WIDER

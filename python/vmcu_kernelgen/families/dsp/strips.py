@@ -48,7 +48,7 @@ def code_of(block: Square) -> str:
 
 
 def strip(taps: int, stride: int) -> str:
-    """C that says what code a window has; vmcu_all_strips() calls that."""
+    """C that selects the code for a window; vmcu_all_strips() calls that."""
     blocks = BLOCKS[taps, stride]
     narrow, wide = blocks[0], blocks[-1]
     return f"""

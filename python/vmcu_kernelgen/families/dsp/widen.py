@@ -39,7 +39,7 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 """
-# The tile, how many taps are left, what is made of a word; words and pointers of pixels.
+# The tile, the number of taps left, the widened word; words and pointers of pixels.
 TILE, COUNT, ODD = "r0", "r3", "lr"
 WORDS = ("r12", "r4", "r5", "r6")
 POINTERS = ("r1", "r2", "r7", "r8")

@@ -34,8 +34,9 @@ NEXT, TILE_AT, STEPS, END, LEFT, HALF, PITCH_AT, PIXELS = (f"[sp, #{at}]" for at
 
 @dataclass(frozen=True)
 class Weights:
-    """How a stream has sixteen taps of a block's channels: 64 bytes, or 32 if they have 4 bits.
-    Then channels 0 and 2 are the upper and lower halves of a vector, 1 and 3 those of the next."""
+    """The format of sixteen taps of a block's channels in a stream: 64 bytes, or 32 if they have 4
+    bits. Then channels 0 and 2 are the upper and lower halves of a vector, 1 and 3 those of the
+    next."""
 
     nibbles: bool = False
 
@@ -50,7 +51,7 @@ class Weights:
         return (0, 2, 1, 3) if self.nibbles else (0, 1, 2, 3)
 
     def at(self, channel: int) -> int:
-        """Where a channel's vector is."""
+        """Returns the offset of a channel's vector."""
         return 16 * (channel % 2 if self.nibbles else channel)
 
     def load(self, pair: tuple[int, ...], load: Callable[[str, int], str]) -> list[str]:
@@ -317,7 +318,7 @@ PARAMETERS = (
 
 
 def run_helpers(functions: list[Function], origin: str) -> dict[str, str]:
-    """C that declares the functions for blocks of a tile, and what calls them."""
+    """C that declares the functions for blocks of a tile, and their callers."""
     parameters = PARAMETERS.format("tile", "steps") + ", int32_t pitch, int32_t pixels"
     declared = prototypes(functions, "const uint8_t *", parameters)
     return {

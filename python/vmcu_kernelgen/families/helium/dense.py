@@ -45,7 +45,8 @@ def products(of: Weights) -> list[str]:
 
 
 def factors(per_tensor: bool) -> list[str]:
-    """What requantised() reads. Where there are channels' factors, a block may have no channels."""
+    """Loads the constants that requantised() reads. Where there are channels' factors, a block may
+    have no channels."""
     if not per_tensor:
         return [f"cmp {OUT}, {END}", "beq <words>", *constants()]
     loads = ((MULTIPLIER, "q5"), (LEFT, "q6"))
@@ -109,7 +110,7 @@ FUNCTIONS = runs_of(RUN, Weights())
 
 
 def whole_dense(functions: list[Function], origin: str, four: str) -> dict[str, str]:
-    """C of what is computed straight from the pool. four: of sixteen taps of four channels."""
+    """C of a kernel that reads straight from the pool. four: of sixteen taps of four channels."""
     usual, per_tensor = functions
     parameters, result = PARAMETERS.format("x", "taps"), "const uint8_t *"
     factor = f"{parameters}, int32_t multiplier, int32_t left"

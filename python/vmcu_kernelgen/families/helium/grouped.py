@@ -26,7 +26,7 @@ for (int32_t i = p->steps; i > 0; i--, x += 16, v += 32) {
 
 
 def groups(add: str) -> str:
-    """C of a loop over all groups, with what adds a group's sums."""
+    """C of a loop over all groups; `add` adds a group's sums."""
     return f"for (int32_t g = p->groups; g > 0; g--) {{{textwrap.indent(GROUP + add, chr(9))}}}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all code for depthwise pixels has in common: its job, the end of a vector and of a pixel.
+"""The parts that all code for depthwise pixels shares: its job, the end of a vector and of a pixel.
 
 Sums of 32 bits take four vectors: every fourth channel, see `quarters` of the portable target.
 Where several groups of taps are added up in 16 bits, there are registers for three of the four.
@@ -33,7 +33,7 @@ CODE = CODE_BITS // 8
 
 
 def bias(quarter: int) -> str:
-    """Where that of a quarter of the channels is."""
+    """Returns the address of the bias of a quarter of the channels."""
     return f"[{STREAM}, #{HEAD + 16 * quarter}]"
 
 
@@ -85,8 +85,8 @@ def added() -> list[str]:
 
 def finished(at: int, step: list[str], pixel: list[str]) -> list[str]:
     """Requantises and stores a vector whose sums are in Q0 to Q3, then continues with the next one
-    or the next pixel. at: where the stream has multipliers; step: what moves on to the next vector
-    besides; pixel: the next pixel, whose taps are in memory."""
+    or the next pixel. at: the offset of multipliers in the stream; step: moves on to the next
+    vector besides; pixel: the next pixel, whose taps are in memory."""
     code = ["<have>:", f"mov {ANY}, #1"]
     for i in range(4):
         q = f"q{i}"
@@ -103,7 +103,7 @@ def finished(at: int, step: list[str], pixel: list[str]) -> list[str]:
 
 
 def ending(pixel: list[str]) -> list[str]:
-    """From the last vector of a pixel on."""
+    """Returns the code from the last vector of a pixel on."""
     return [
         f"ldr {ANY}, {JOB}",
         f"ldr lr, [{ANY}, #{AT['next']}]",

@@ -9,7 +9,7 @@ from ...assembly import WORD, Function, leave, release, reserve, save
 from ..thumb import prototypes
 
 KEPT = ("r4", "r5", "r6", "r7", "r8", "lr")
-# Room for 32 taps and what the last row writes behind them.
+# Room for 32 taps and the last row's writes behind them.
 TAPS = 48 // WORD
 SLOTS = {48 + WORD * len(KEPT): "LINE", 52 + WORD * len(KEPT): "PIXELS"}
 LINE, PIXELS = (f"[sp, #{at}]" for at in SLOTS)

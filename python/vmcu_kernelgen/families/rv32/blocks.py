@@ -30,7 +30,7 @@ WEIGHTS, TAPS, PRODUCT = ("t4", "t5"), ("s0", "s1"), "t6"
 START, ROUND, BYTE = "s10", "s11", "ra"
 PLACE = WEIGHTS[0]
 LANES = PAIRS.lanes
-# Of the requantiser, by when TILE, products and what they are made of are free.
+# Registers of the requantiser, which runs when TILE, products and their operands are free.
 MULTIPLIER, SHIFT, BIAS, FOUND = "t0", "t1", "t2", TILE
 PIXELS = (OUT, "t4", "t5", "t6")
 
@@ -41,7 +41,7 @@ def requantised(
     name: str = "byte",
     used: Sequence[str] = (MULTIPLIER, SHIFT, BIAS, BYTE),
 ) -> Iterator[str]:
-    """Channels from sums, (pixel, register) each, to bytes; HALF is twice what it is in C. name: of
+    """Channels from sums, (pixel, register) each, to bytes; HALF is twice its value in C. name: of
     labels, see saturated()."""
     multiplier, shift, bias, limit = used
     for n, outputs in enumerate(channels):
@@ -65,8 +65,8 @@ def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte")
 
 @dataclass(frozen=True)
 class Block:
-    """Of a shape. `chains`: (channel, word) of each pair of pixels, or of each channel of one
-    pixel."""
+    """A block of a shape. `chains`: (channel, word) of each pair of pixels, or of each channel of
+    one pixel."""
 
     shape: Shape
     # Where the next block begins, and words on the stack.
@@ -94,7 +94,8 @@ class Block:
 
     @property
     def loops(self) -> tuple[str, ...]:
-        """By the taps at a time. A tile of fewer pixels than others is a row's last one."""
+        """Names the loops by the taps at a time. A tile of fewer pixels than others is a row's last
+        one."""
         return ("two", "four", "eight") if self.is_large else ("two", "four")
 
     @property
@@ -137,7 +138,7 @@ class Block:
                     yield f"add {total[at]}, {total[at]}, {PRODUCT}"
 
     def group(self, first: int, count: int) -> Iterator[str]:
-        """Some taps, and what they add to both halves."""
+        """Some taps, and their products for both halves."""
         for tap in range(first, first + count):
             yield from self.tap(tap, PRODUCTS if tap == first else None)
         count = len(self.chains)
@@ -172,7 +173,7 @@ class Block:
         yield f"bne {TILE}, {END}, <{name}>"
 
     def biases(self) -> Iterator[str]:
-        """Sums start at the bias; what the higher ones add of it to the lower ones goes there."""
+        """Sums start at the bias; the higher ones' carry into the lower ones goes there."""
         for n in range(self.channels):
             first, *others = [at for at, (m, _) in enumerate(self.chains) if m == n]
             if self.shape.pixels == 1:
@@ -188,7 +189,7 @@ class Block:
         yield f"mv {TILE}, {START}"
 
     def choose(self) -> Iterator[str]:
-        """Where the code for as many taps is."""
+        """Selects the code for as many taps."""
         yield f"li {PRODUCT}, 2"
         yield f"lla {PLACE}, <one>"
         yield f"beqz {CODE}, <chosen>"

@@ -26,7 +26,7 @@ CONSTANTS = WORD * SIZE_OF + packed_shifts(SIZE_OF)
 # code addresses first.
 START, STOP, SIZE, LEFT, ENTRY, FIRST, BEHIND = range(0, 7 * WORD, WORD)
 WORDS = 7
-# While bytes are made: what the requantiser uses, and where they go on.
+# While bytes are made: the registers of the requantiser, and the address behind it.
 USED, BACK = (*WEIGHTS, TAP, END), CHANNELS
 # Steps of four taps in a turn of several blocks. The first turn may begin at any of them.
 TURN = 4
@@ -94,7 +94,7 @@ def advance(of: Weights, name: str, streams: Sequence[str], steps: int = 1) -> I
 
 
 def several(of: Weights) -> Iterator[str]:
-    """From biases to sums, a block in each stream."""
+    """Computes sums from biases, a block in each stream."""
     yield from biases(STREAMS)
     yield f"lw {TAP}, {BEHIND}(sp)"
     yield from (f"add {stream}, {stream}, {TAP}" for stream in STREAMS)
@@ -109,7 +109,7 @@ def several(of: Weights) -> Iterator[str]:
 
 
 def single(of: Weights) -> Iterator[str]:
-    """From biases to sums, one block."""
+    """Computes sums from biases, one block."""
     yield from biases(STREAMS[:1])
     yield f"addi {STREAM}, {STREAM}, {WORD * SIZE_OF}"
     yield f"lw {X}, {START}(sp)"
@@ -120,7 +120,8 @@ def single(of: Weights) -> Iterator[str]:
 
 
 def entry(of: Weights) -> Iterator[str]:
-    """Where a turn of several blocks begins, if the number of steps is not a multiple of TURN."""
+    """Computes the start of a turn of several blocks, if the number of steps is not a multiple of
+    TURN."""
     yield note("Steps that the first turn of several blocks does not have.")
     yield f"neg t0, {STEPS}"
     yield f"andi t0, t0, {TURN - 1}"

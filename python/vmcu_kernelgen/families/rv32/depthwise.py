@@ -31,7 +31,7 @@ COLUMN, BYTE, STEP = "a1", "a2", "a3"
 STOP, BIASED = "a4", "a5"
 WEIGHTS = tuple(f"s{number}" for number in range(9))
 COLUMNS = (("t0", "t1", "t2"), ("t3", "t4", "s9"), ("s10", "s11", "ra"))
-# Of larger windows: sums of pixels, bytes of even and of odd columns, and what a row needs.
+# Of larger windows: sums of pixels, bytes of even and of odd columns, and the registers for a row.
 SUMS, EVEN, ODD = (
     ("s0", "s1", "s2", "s3"),
     ("t0", "t1", "t2", "t3"),
@@ -117,7 +117,7 @@ def start() -> Iterator[str]:
 
 
 def constants(bias: str) -> Iterator[str]:
-    """Of the word in T0, where the stream is not needed again."""
+    """Unpacks the constants of the word in T0, where the stream is not needed again."""
     yield f"andi {SHIFT}, t0, 31"
     yield f"srai {bias}, t0, {BIAS}"
     yield f"lw {CONSTANT}, {HALF}(sp)"

@@ -117,7 +117,7 @@ class Eight(Block):
 
     @property
     def loops(self) -> tuple[str, ...]:
-        """Of four channels, which are few of a layer's."""
+        """Names the loops of four channels, which are few of a layer's."""
         return ("two",)
 
     def code(self) -> Iterator[str]:

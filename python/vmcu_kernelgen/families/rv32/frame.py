@@ -7,7 +7,8 @@ SAVED = ("ra", *(f"s{number}" for number in range(12)))
 
 
 def frame_bytes(words: int) -> int:
-    """Of a stack that is a multiple of 16 bytes: `words` for code, then the caller's registers."""
+    """Returns the bytes of a stack frame, a multiple of 16: `words` for code, then the caller's
+    registers."""
     return -(-4 * (words + len(SAVED)) // 16) * 16
 
 
@@ -21,7 +22,7 @@ def save(words: int = 0) -> list[str]:
 
 
 def leave(words: int = 0) -> list[str]:
-    """Restores what save() has saved, and returns; code may follow."""
+    """Restores the registers that save() has saved, and returns; code may follow."""
     code = [".cfi_remember_state"]
     code += [f"lw {name}, {4 * at}(sp)" for at, name in enumerate(SAVED, words)]
     code += [f"addi sp, sp, {frame_bytes(words)}", ".cfi_def_cfa_offset 0"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 def fixed(acc: str, multiplier: str, bias: str, shift: str, high: str) -> Iterator[str]:
     """A sum to its byte, which may be beyond int8, in `high`; 128 more takes the sum's place. bias:
-    twice what it is in C; shift: two more."""
+    twice its value in C; shift: two more."""
     yield f"slli {high}, {acc}, 2"
     yield f"mulh {high}, {high}, {multiplier}"
     yield f"srai {acc}, {acc}, 31"
@@ -20,7 +20,7 @@ def fixed(acc: str, multiplier: str, bias: str, shift: str, high: str) -> Iterat
 
 
 def saturated(label: str, high: str) -> Iterator[str]:
-    """Behind a function: what `high` is next to, from <over_label> back to <store_label>."""
+    """Behind a function: the limit next to `high`, from <over_label> back to <store_label>."""
     yield f"<over_{label}>:"
     yield f"srai {high}, {high}, 31"
     yield f"xori {high}, {high}, 127"

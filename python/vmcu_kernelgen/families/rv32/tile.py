@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What multiply-accumulate kernels share, for RV32IM."""
+"""Code that multiply-accumulate kernels share, for RV32IM."""
 
 from __future__ import annotations
 

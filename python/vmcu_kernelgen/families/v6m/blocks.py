@@ -3,7 +3,7 @@
 
 Only R0 to R7 multiply, so a turn of the loop works on few sums: of one channel and two pairs of
 pixels, or of two channels and one pair. R8 to R11 have, for each pair P of sums, all of it and its
-upper half, see language/packing.py. P starts at 2**15; what this adds to the sums is subtracted at
+upper half, see language/packing.py. P starts at 2**15; the excess in the sums is subtracted at
 their start.
 """
 
@@ -62,7 +62,7 @@ def byte(to: str, word: str, number: int) -> list[str]:
 
 
 def kept(sums: Sequence[str]) -> list[str]:
-    """Adds two pairs of sums, which are in two registers, to what is kept of them."""
+    """Adds two pairs of sums, which are in two registers, to their stored totals."""
     code = []
     for found, (whole, upper) in zip(sums, SUMS, strict=True):
         code += [f"add {whole}, {found}", f"asrs {found}, {found}, #16", f"add {upper}, {found}"]
@@ -70,8 +70,8 @@ def kept(sums: Sequence[str]) -> list[str]:
 
 
 def factor(n: int, place: Sequence[str]) -> list[str]:
-    """Of the requantiser of channel n from R0 on: the multiplier's halves in R3 and R2, the shift
-    in R7, half and the zero point in R12. place: loads R7 with the shift."""
+    """Loads the requantiser of channel n from R0 on: the multiplier's halves in R3 and R2, the
+    shift in R7, half and the zero point in R12. place: loads R7 with the shift."""
     return [
         f"ldr r2, [{STREAM}, #{WORD * n}]",
         *multiplier_halves(),
@@ -82,12 +82,12 @@ def factor(n: int, place: Sequence[str]) -> list[str]:
 
 
 def multiplier_halves() -> list[str]:
-    """Of the multiplier in R2: the upper one in R3, the lower one in R2."""
+    """Splits the multiplier in R2: the upper half in R3, the lower one in R2."""
     return ["lsrs r3, r2, #16", "uxth r2, r2"]
 
 
 def constant() -> list[str]:
-    """Of the shift in R7 and half in R5, for stored()."""
+    """Combines the shift in R7 and half in R5, for stored()."""
     return ["lsls r5, r7", "mov r12, r5", "adds r7, #1"]
 
 
@@ -125,7 +125,7 @@ def stored(number: int, at: int = 0) -> list[str]:
 
 
 def beyond(number: int) -> list[str]:
-    """The byte that is next to what is beyond one."""
+    """The limit next to a byte beyond one."""
     return [
         f"<beyond_{number}>:",
         "asrs r4, r4, #31",
@@ -240,7 +240,7 @@ class Blocks:
         ]
 
     def prepare(self) -> list[str]:
-        """What the loops need; R2 has the number of steps."""
+        """Prepares the loops; R2 has the number of steps."""
         return [
             note("How often 2**15 is added to a pair of sums."),
             f"ldr r3, {CODE}",
@@ -268,7 +268,7 @@ class Blocks:
         ]
 
     def entries(self) -> list[str]:
-        """Where loops begin."""
+        """Lists the entries of loops."""
         return [
             "<entries>:",
             *(
@@ -311,7 +311,7 @@ class Blocks:
         return [f"ldr r5, {PLACE}", *add, f"ldrb r7, [{STREAM}, r5]"]
 
     def bytes(self) -> list[str]:
-        """From sums to bytes: four pixels of a channel, or two of each of two."""
+        """Computes bytes from sums: four pixels of a channel, or two of each of two."""
         code = [note("Requantise and store."), "<bytes>:", f"ldr r1, {OUT}"]
         for number, (whole, upper) in enumerate(SUMS):
             code += factor(number, self.shift(number)) if number < self.at_once else []
@@ -340,7 +340,7 @@ class Blocks:
         ]
 
     def next(self) -> list[str]:
-        """Where the next channels' biases are: behind the block if these were its last."""
+        """Finds the next channels' biases: behind the block if these were its last."""
         behind = f"adds {STREAM}, #{WORD + WORD * self.at_once}"
         if self.at_once == self.channels:
             return [behind, f"str {STREAM}, {BLOCK}"]

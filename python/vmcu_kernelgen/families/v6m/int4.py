@@ -38,7 +38,7 @@ class Nibbles(Blocks):
 
     @property
     def turns(self) -> int:
-        """Of a block."""
+        """Counts the turns of a block."""
         return self.channels // self.at_once
 
     def weights(self, at: int) -> list[str]:

@@ -37,7 +37,7 @@ def bytes_in_order(to: Sequence[str]) -> list[str]:
     return [line for number, one in enumerate(to) for line in byte(one, to[-1], number)]
 
 
-# What four taps are where they come from, and C of their type.
+# Loads four taps from their source, and C of their type.
 WORDS_OF_BYTES = [f"ldm {T}!, {{{TAPS[-1]}}}", *bytes_in_order(TAPS)]
 SINGLE_BYTES = [
     *(f"ldrb {tap}, [{T}, #{at}]" for at, tap in enumerate(TAPS)),
@@ -145,7 +145,7 @@ class Single:
 
 
 def functions(kind: type[Single]) -> list[Function]:
-    """Of a block of two channels, and of one of four."""
+    """Lists the functions for a block of two channels, and for one of four."""
     return [
         kind(PAIRS.channels, {"words": WORDS_OF_BYTES}).function(),
         kind(PAIRS.dense, {"words": WORDS_OF_BYTES, "single": SINGLE_BYTES}).function(),

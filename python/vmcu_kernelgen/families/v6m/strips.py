@@ -101,8 +101,8 @@ def field(to: str, name: str, job: str = "r0") -> str:
 
 
 def products() -> dict[int, list[list[tuple[int, int]]]]:
-    """Of 3 x 3 taps, by word, first those of the upper rows, then of the last one, and by tap of a
-    word: each pixel that meets it, and the weight's place."""
+    """Lists the products of 3 x 3 taps, by word, first those of the upper rows, then of the last
+    one, and by tap of a word: each pixel that meets it, and the weight's place."""
     met = meetings(PAIRS, SQUARE_TAPS, 1, 0, LAST, PIXELS)
     words: dict[int, list[list[tuple[int, int]]]] = {}
     for pixel in range(PIXELS):

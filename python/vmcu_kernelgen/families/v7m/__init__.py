@@ -84,7 +84,7 @@ def upper_first(place: int, half: int) -> tuple[int, int]:
 
 
 def summed(target: Target, code: Four) -> Family:
-    """Of a packing whose blocks add up four taps by `code`."""
+    """Returns the family of a packing whose blocks add up four taps by `code`."""
     packing = target.packing
     functions = sums_functions(code, packing.lanes, packing)
     declared = prototypes(

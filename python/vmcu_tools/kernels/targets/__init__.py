@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of cores, and in `portable` what every instruction means."""
+"""Families of cores, and in `portable` the reference semantics of every instruction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def families() -> list[Target]:
-    """All targets, and what they have for weights of 4 bits."""
+    """All targets, and their variants for weights of 4 bits."""
     small = (target.int4 for target in TARGETS.values())
     return [*TARGETS.values(), *dict.fromkeys(target for target in small if target)]
 

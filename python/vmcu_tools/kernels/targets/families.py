@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler knows of each family of cores; vmcu_kernelgen/families writes their kernels."""
+"""The compiler's facts about each family of cores; vmcu_kernelgen/families writes their kernels."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def family(
     costs: Costs,
     mac_int4: float | None = None,
 ) -> Target:
-    """A target with weights of 8 bits, and the same cores for layers with weights of 4; mac_int4:
-    what a multiply-accumulate takes of these, if it is known."""
+    """A target with weights of 8 bits, and the same cores for layers with weights of 4;
+    mac_int4: the cycles of a multiply-accumulate of these, if known."""
     of_int4 = replace(costs, mac=mac_int4 or costs.mac)
     int4 = Target(f"{name}_int4", title, guard, packings[1], of_int4)
     return Target(name, title, guard, packings[0], costs, int4)
@@ -102,7 +102,7 @@ V6M = family(
     "ARMv6-M and ARMv8-M Baseline",
     "(defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)",
     (PAIRS, NIBBLE_PAIRS),
-    # `vmcu bench --on qemu:m0`, requantisers left out of what a multiply-accumulate takes. Calls
+    # `vmcu bench --on qemu:m0`, requantisers left out of the cycles of a multiply-accumulate. Calls
     # are those of a Cortex-M3 times 1.25, which is not measured.
     Costs(
         mac=3.1,

@@ -9,8 +9,7 @@
 
 #include <vmcu/slots.h>
 
-/** What is read at once, from places that are multiples of it: within a block of any file system.
- */
+/** Bytes of a read, from offsets that are multiples of it: within a block of any file system. */
 #define PART 128U
 
 static int size_of(const char *path, size_t *size)
@@ -25,7 +24,7 @@ static int size_of(const char *path, size_t *size)
 	return err;
 }
 
-static int copy(struct vmcu_slots *slots, struct fs_file_t *file)
+static int copy_file(struct vmcu_slots *slots, struct fs_file_t *file)
 {
 	uint8_t part[PART];
 	ssize_t got;
@@ -60,7 +59,7 @@ int vmcu_slots_update_file(struct vmcu_slots *slots, const char *path)
 	}
 	err = vmcu_slots_begin(slots, size);
 	if (err == 0) {
-		err = copy(slots, &file);
+		err = copy_file(slots, &file);
 	}
 	(void)fs_close(&file);
 	return (err == 0) ? vmcu_slots_commit(slots) : err;

@@ -46,7 +46,7 @@ static bool is_erased(const struct flash_area *area, const uint8_t *bytes, size_
  *
  * @return The first erased place, or -1.
  */
-static off_t visit(const struct flash_area *area, uint32_t size, uint32_t *version)
+static off_t visit_copies(const struct flash_area *area, uint32_t size, uint32_t *version)
 {
 	const off_t record = (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM);
 	const off_t lowest = (size == 0U) ? record : (off_t)size;
@@ -87,7 +87,7 @@ uint32_t vmcu_minimum_read(uint8_t slot, uint32_t size)
 	    !vmcu_minimum_get(bytes, &version)) {
 		version = 0U;
 	}
-	(void)visit(area, size, &version);
+	(void)visit_copies(area, size, &version);
 	flash_area_close(area);
 	return version;
 }
@@ -105,7 +105,7 @@ int vmcu_minimum_add(uint8_t slot, uint32_t size, uint32_t version)
 	}
 	memset(block, flash_area_erased_val(area), sizeof(block));
 	vmcu_minimum_put(block, version);
-	at = visit(area, size, &found);
+	at = visit_copies(area, size, &found);
 	err = (at < 0) ? -ENOSPC
 		       : flash_area_write(area, at, block,
 					  ROUND_UP(VMCU_MINIMUM_BYTES, flash_area_align(area)));

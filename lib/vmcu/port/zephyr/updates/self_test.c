@@ -15,7 +15,7 @@
 #define SIZE_AT 8U
 
 /** The vector of an update, NULL if it has none that is whole. */
-static const struct vmcu_self_test *find(const uint8_t *data, size_t size)
+static const struct vmcu_self_test *find_vector(const uint8_t *data, size_t size)
 {
 	const size_t at = ROUND_UP((size_t)sys_get_le32(data + SIZE_AT), VMCU_CONTAINER_ALIGN);
 	const struct vmcu_self_test *test = (const void *)(data + at);
@@ -68,7 +68,7 @@ static void add_outputs(const struct vmcu_context *ctx, uint8_t digest[VMCU_DIGE
 	}
 }
 
-/** Pushes rows and adds each result; returns what the last vmcu_push_row() does. */
+/** Pushes rows and adds each result; returns the result of the last vmcu_push_row(). */
 static int push_rows(struct vmcu_context *ctx, const int8_t *from, size_t bytes,
 		     uint8_t digest[VMCU_DIGEST_BYTES])
 {
@@ -89,7 +89,7 @@ static int push_rows(struct vmcu_context *ctx, const int8_t *from, size_t bytes,
 
 int vmcu_self_test(struct vmcu_context *ctx, const void *data, size_t size)
 {
-	const struct vmcu_self_test *test = find(data, size);
+	const struct vmcu_self_test *test = find_vector(data, size);
 	uint8_t digest[VMCU_DIGEST_BYTES] = {0};
 	const int8_t *inputs;
 	int err;

@@ -8,7 +8,7 @@
 
 #include <vmcu/container.h>
 
-/** Bytes of x and y, and what stands in front of them in PSA's form of a public key. */
+/** Bytes of x and y, and of the prefix in PSA's form of a public key. */
 #define POINT_BYTES  64U
 #define UNCOMPRESSED 0x04
 

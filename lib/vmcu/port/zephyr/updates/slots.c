@@ -80,7 +80,8 @@ static int get_bytes(struct vmcu_slots *slots, int i, size_t size, const void **
 }
 
 /** Makes the model of a slot the one in the arena, if it passes; @a version becomes its own. */
-static int load(struct vmcu_slots *slots, int i, size_t size, uint32_t minimum, uint32_t *version)
+static int load_slot(struct vmcu_slots *slots, int i, size_t size, uint32_t minimum,
+		     uint32_t *version)
 {
 	const struct vmcu_load_options options = {.product = slots->product, .minimum = minimum};
 	uint32_t product;
@@ -134,7 +135,7 @@ static int check_blocks(const struct vmcu_slots *slots)
 	return 0;
 }
 
-/** What a slot that has been taken says of the least version of the next. */
+/** Raises the minimum to a version that an accepted slot requires of the next. */
 static void raise_minimum(struct vmcu_slots *slots, uint32_t version)
 {
 	slots->reached = MAX(slots->reached, version);
@@ -183,7 +184,7 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 			slots->sequence = records[i].sequence;
 		}
 		/* It was new enough when it was taken. */
-		err = load(slots, i, records[i].size, 0U, &version);
+		err = load_slot(slots, i, records[i].size, 0U, &version);
 		if (err == 0) {
 			raise_minimum(slots, version);
 			slots->used = (int8_t)i;
@@ -195,7 +196,7 @@ int vmcu_slots_open(struct vmcu_slots *slots)
 }
 
 /** The slot that is not in use; of two, the one that is not alone with the greatest version. */
-static int other(const struct vmcu_slots *slots)
+static int other_slot(const struct vmcu_slots *slots)
 {
 	return (slots->used == 0 || (slots->used == NONE && slots->kept[0] > slots->kept[1])) ? 1
 											      : 0;
@@ -204,11 +205,11 @@ static int other(const struct vmcu_slots *slots)
 /** The greatest version is not in the slot that is about to be erased alone. */
 static int keep_minimum(struct vmcu_slots *slots)
 {
-	const int stays = 1 - other(slots);
+	const int stays = 1 - other_slot(slots);
 	int err = 0;
 
 	/* The slot to be erased may not have been readable at the start. */
-	raise_minimum(slots, vmcu_minimum_read(slots->slot[other(slots)].area, 0U));
+	raise_minimum(slots, vmcu_minimum_read(slots->slot[other_slot(slots)].area, 0U));
 	if (slots->kept[stays] < slots->reached) {
 		err = vmcu_minimum_add(slots->slot[stays].area,
 				       (stays == slots->used) ? slots->used_size : 0U,
@@ -223,7 +224,7 @@ static int keep_minimum(struct vmcu_slots *slots)
 int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 {
 	const struct flash_area *area;
-	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+	int err = flash_area_open(slots->slot[other_slot(slots)].area, &area);
 
 	slots->writing = false;
 	if (err != 0) {
@@ -235,7 +236,7 @@ int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 		err = keep_minimum(slots);
 	}
 	if (err == 0) {
-		slots->kept[other(slots)] = 0U;
+		slots->kept[other_slot(slots)] = 0U;
 		err = flash_area_erase(area, 0, area->fa_size);
 	}
 	flash_area_close(area);
@@ -246,12 +247,12 @@ int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
 	return err;
 }
 
-/** Writes what has been gathered, up to the end of a block. */
-static int flush(struct vmcu_slots *slots)
+/** Writes the gathered bytes, up to the end of a block. */
+static int flush_block(struct vmcu_slots *slots)
 {
 	const struct flash_area *area;
 	size_t whole;
-	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+	int err = flash_area_open(slots->slot[other_slot(slots)].area, &area);
 
 	if (err != 0) {
 		return err;
@@ -288,7 +289,7 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size)
 		slots->filled += (uint32_t)part;
 		from += part;
 		size -= part;
-		err = (slots->filled == sizeof(slots->chunk)) ? flush(slots) : 0;
+		err = (slots->filled == sizeof(slots->chunk)) ? flush_block(slots) : 0;
 		if (err != 0) {
 			return err;
 		}
@@ -306,7 +307,7 @@ static int write_record(const struct vmcu_slots *slots, uint32_t version)
 	};
 	uint8_t block[VMCU_SLOT_BLOCK_MAX];
 	const struct flash_area *area;
-	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+	int err = flash_area_open(slots->slot[other_slot(slots)].area, &area);
 
 	if (err != 0) {
 		return err;
@@ -323,7 +324,7 @@ static int write_record(const struct vmcu_slots *slots, uint32_t version)
 
 int vmcu_slots_commit(struct vmcu_slots *slots)
 {
-	const int i = other(slots);
+	const int i = other_slot(slots);
 	struct vmcu_refusal refusal;
 	uint32_t version;
 	int err;
@@ -331,12 +332,12 @@ int vmcu_slots_commit(struct vmcu_slots *slots)
 	if (!slots->writing) {
 		return -EINVAL;
 	}
-	err = flush(slots);
+	err = flush_block(slots);
 	slots->writing = false;
 	if (err != 0) {
 		return err;
 	}
-	err = load(slots, i, slots->written, slots->minimum, &version);
+	err = load_slot(slots, i, slots->written, slots->minimum, &version);
 	if (err == 0) {
 		err = write_record(slots, MAX(version, slots->reached));
 	}
@@ -351,7 +352,7 @@ int vmcu_slots_commit(struct vmcu_slots *slots)
 	refusal = slots->refusal;
 	slots->ctx.model = NULL;
 	if (slots->used != NONE) {
-		(void)load(slots, slots->used, slots->used_size, 0U, &version);
+		(void)load_slot(slots, slots->used, slots->used_size, 0U, &version);
 	}
 	slots->refusal = refusal;
 	return err;

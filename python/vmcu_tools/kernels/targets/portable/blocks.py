@@ -8,8 +8,8 @@ the requantiser: multipliers (int32), then shifts, for the fast one as bytes and
 Two channels are joined: where the weights of the first are bytes, those of both are the int16 that
 begins there, 256 times the second one's plus the first one's. So a target that multiplies by 16
 bits needs to widen only the first: the difference of the sums is 256 times the second one's, which
-is what C has in its place until it is requantised.
-Layers whose weights or sums do not fit have none that are joined, and take longer.
+C has in its place until it is requantised. Layers whose weights or sums do not fit have none that
+are joined, and take longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast, take_shifts
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a block: so many pixels of a wide or a narrow tile."""
+    """The shape of a block: so many pixels of a wide or a narrow tile."""
 
     pixels: int
     wide: bool
@@ -47,7 +47,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """By its pixels and channels in WORDS."""
+        """Names it by its pixels and channels in WORDS."""
         return f"{self.pixels}x{self.channels()}"
 
 
@@ -124,7 +124,8 @@ def _in_order(packing: Packing, channels: int, values: np.ndarray, apart: bool) 
 
 @functools.cache
 def _places(packing: Packing, channels: int) -> np.ndarray:
-    """Where each channel's next weights are among a block's, as many as there are lanes."""
+    """Returns the places of each channel's next weights among a block's, as many as there are
+    lanes."""
     order = [
         channel * packing.lanes + tap for channel, tap in packing.weave(channels, packing.lanes)
     ]
@@ -218,8 +219,8 @@ def sums_apart(
 
 
 def store_c(shape: Shape, packing: Packing) -> str:
-    """What a channel needs is loaded once: a byte that is stored might be of it, for all that C
-    knows."""
+    """Stores a block. The data of a channel is loaded once: a stored byte might be of it, for
+    all that C knows."""
     channels = shape.channels(packing)
     lines = ["const int32_t *c = (const int32_t *)*w;"]
     lines += [f"const uint8_t *shifts = (const uint8_t *)&c[{channels}];"]
@@ -334,13 +335,13 @@ def _run(shape: Shape) -> Instruction:
     return run
 
 
-# What programs mean by a tile's blocks; their C is that of all of them, `blocks_of`.
+# Reference semantics of a tile's blocks; their C is that of all of them, `blocks_of`.
 MEANT: dict[str, Instruction] = {}
 
 
 def fast_blocks(m: Machine, shape: Shape, blocks: int) -> np.ndarray:
-    """The next blocks of a tile, from bias to requantiser: (blocks, channels, pixels), within int8.
-    Each is what sums() and store_fixed() make of it."""
+    """The next blocks of a tile, from bias to requantiser: (blocks, channels, pixels), within
+    int8. Each is the result of sums() and store_fixed()."""
     channels = shape.channels(m.packing)
     taps = m.packing.weight_bytes(channels * m.names["p->steps"] * m.packing.step)
     sizes = (4 * channels, taps, 4 * channels, packed_shifts(channels))

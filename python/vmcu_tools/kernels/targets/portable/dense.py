@@ -41,8 +41,8 @@ def dot_c(packing: Packing) -> str:
 
 @define("Dot", "int32_t *acc, const int8_t *x, const uint8_t **w", dot_c)
 def dot_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
-    """As many taps as there are lanes, widened on the way, times those of a block of joined
-    channels."""
+    """Multiplies as many taps as there are lanes, widened on the way, by those of a block of
+    joined channels."""
     acc += take_weights(m, len(acc), 1) @ m.load(ram)
 
 
@@ -257,7 +257,7 @@ def store_dense_any(
     m.store(ram, finish(m, acc, any_requant(m, len(acc)), 1))
 
 
-# What numbers of taps are multiples of where a layer has one factor: the loop needs no other code.
+# The divisor of numbers of taps where a layer has one factor: the loop needs no other code.
 TURN = 8
 
 

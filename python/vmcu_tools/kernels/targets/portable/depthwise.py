@@ -9,14 +9,14 @@ side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... 
 3, 5 ..., so that neighbouring output pixels always meet neighbouring words.
 
 The flash stream holds, for each channel: a word, the weights in reading order, the requantiser's
-multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT
-is there where the fast requantiser does not apply: then the word names one further on in the
-stream instead of the bias, where what the bias lacks is, and the shift, or what a float32 factor
-has in its place. Weights come in pairs, one for each of a and b, which stand where Packing.pairs
-says: all of 3 x 3 taps in one run, of larger windows each two rows and the last one, up to whole
-words. A target may see from LAST_ROWS, which stands behind the pairs, that two rows are the last.
-Where pixels are paired, weights are row by row instead, up to whole words.
-Portable C multiplies the tile's bytes one at a time.
+multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT is there where
+the fast requantiser does not apply: then the word names one further on in the stream instead of the
+bias, where the rest of the bias is, and the shift, or the word of a float32 factor. Weights come in
+pairs, one for each of a and b, which stand where Packing.pairs says: all of 3 x 3 taps in one run,
+of larger windows each two rows and the last one, up to whole words. A target may see from
+LAST_ROWS, which stands behind the pairs, that two rows are the last. Where pixels are paired,
+weights are row by row instead, up to whole words. Portable C multiplies the tile's bytes one at a
+time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TAPS = (3, 5, 7)
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
-SHIFTS = 0x20  # what shifts are below
+SHIFTS = 0x20  # limit of shifts
 BIAS = 8  # bits below the bias in a word
 LAST_ROWS = (0, -1)
 # Words of a tile that no column was staged for.
@@ -110,7 +110,7 @@ def weight_bytes(taps: int, stride: int, packing: Packing) -> int:
 
 
 def channel_bytes(taps: int, stride: int, packing: Packing = WORDS) -> int:
-    """Of a channel in the stream: word, weights, multiplier."""
+    """Counts the bytes of a channel in the stream: word, weights, multiplier."""
     return 4 + weight_bytes(taps, stride, packing) + 4
 
 
@@ -179,8 +179,8 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
 def _staged(
     rows: int, columns: int, phase: int, row: int, stride: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """In which word of a tile, and as which tap there, each of a window's bytes is: (rows, columns,
-    1)."""
+    """Returns the word of a tile, and the tap there, of each of a window's bytes: (rows,
+    columns, 1)."""
     r, column, _ = np.indices((rows, columns, 1))
     last = (rows % 2 == 1) & (r + 1 == rows)
     above = r // 2 * row + column % stride * phase + column // stride
@@ -193,9 +193,9 @@ def sums_c(pixels: int) -> str:
 
 
 def finish_channel_c(pixels: int) -> list[str]:
-    """In a loop over channels: one's sums to bytes, `o` is where the first one goes. Accumulators
-    that are not for the fast requantiser go as a copy: their own address must not escape from
-    registers."""
+    """In a loop over channels: one's sums to bytes, `o` is the address of the first one.
+    Accumulators that are not for the fast requantiser go as a copy: their own address must not
+    escape from registers."""
     return [
         "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",

@@ -6,8 +6,8 @@ pool's start (places.h). Taps are read from the pool as words of four channels.
 
 The flash stream holds, for each four channels: their biases, their weights as tap_order() says, the
 requantiser's multipliers, and a byte for each shift, one less. There is EXACT in place of these
-where the fast requantiser does not apply to all of them; the shifts, or what float32 factors have
-in their place, then follow as words.
+where the fast requantiser does not apply to all of them; the shifts, or the words of float32
+factors, then follow as words.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ __builtin_memcpy(acc, sums, sizeof(sums));
 def dot_some_taps(
     m: Machine, acc: np.ndarray, ram: Ram, lanes: int, spread: int, stream: Stream
 ) -> None:
-    """Likewise of fewer than four channels, with weights for four."""
+    """Multiplies fewer than four channels by weights for four."""
     add_taps(m, acc, ram, lanes)
 
 

@@ -72,7 +72,7 @@ def sum_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
 
 @define("Dot", f"int32_t *acc, {SOURCE}", row_c("most"))
 def most_of_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
-    """The maxima of what there is and of a row of a window; padding is not looked at."""
+    """The maxima of the taps inside and of a row of a window; padding is not looked at."""
     acc[:lanes] = np.maximum(acc[:lanes], m.load(ram, INT8_MIN).max(axis=0))
 
 
@@ -92,7 +92,7 @@ shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
 """,
 )
 def window_shape(m: Machine, shape: np.ndarray, p: int, call: int, row: int, pixel: int) -> None:
-    """What the sum of the window at (row, pixel) is divided by, and what is added to it before."""
+    """Returns the divisor of the sum of the window at (row, pixel), and the addend before it."""
     inside, count = 1, 1
     for first, axis, size in zip((row, pixel), "hw", m.shape(0)[:2], strict=True):
         taps, step = (m.names[f"p->window.{name}_{axis}"] for name in ("kernel", "dilation"))

@@ -33,7 +33,7 @@ OPERANDS = "int32_t *acc, const int8_t *x, const int8_t *y"
 def start_product(
     m: Machine, start: np.ndarray, x: Ram, count: int, x_zero: int, y_zero: int
 ) -> None:
-    """Where sums of products with these taps start, so that y needs no zero point."""
+    """Computes the start of sums of products with these taps, so that y needs no zero point."""
     start[0] = -y_zero * (m.load(x) - x_zero).sum()
 
 

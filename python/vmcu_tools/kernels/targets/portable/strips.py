@@ -38,7 +38,7 @@ from .registry import compound, define
 WIDER = 2
 
 
-# What all channels of a strip have in common, in words of its tile.
+# The data that all channels of a strip share, in words of its tile.
 JOB = """
 	const struct vmcu_mac_params *p;
 	const uint32_t *tile;
@@ -93,7 +93,7 @@ def larger_rows_c(taps: int, pixels: int, stride: int, packing: Packing) -> list
     return [head, *(f"\t{one}" for one in body), "}", "x = last;", *line]
 
 
-# What a strip's job says, by the names that its C has for it.
+# The members of a strip's job, by their names in C.
 JOB_C = "\n".join(
     [
         "const struct vmcu_mac_params *p = job->p;",
@@ -159,9 +159,9 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """What the pixels of a strip do with a channel's weights. bytes: by weight, where it is behind
-    the channel's word in the stream; words, halves: (pixels, weights), the word of the tile that it
-    meets, from the channel's first one on, and which of the taps there."""
+    """The products of a strip's pixels and a channel's weights. bytes: by weight, where it is
+    behind the channel's word in the stream; words, halves: (pixels, weights), the word of the
+    tile that it meets, from the channel's first one on, and which of the taps there."""
 
     bytes: np.ndarray
     words: np.ndarray
@@ -181,7 +181,7 @@ Met = list[tuple[int, np.ndarray, np.ndarray]]
 
 
 def _rows(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
-    """Of weights row by row."""
+    """Lists the meetings of weights row by row."""
     found: Met = []
     for number in range(taps * taps):
         r, s = divmod(number, taps)
@@ -195,7 +195,7 @@ def _rows(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: 
 
 
 def _pairs(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
-    """Of weights of two rows in pairs."""
+    """Lists the meetings of weights of two rows in pairs."""
     pixels = np.arange(wide)
     found: Met = []
     for at, pairs, is_line in _runs(packing, taps, stride, phase, row):

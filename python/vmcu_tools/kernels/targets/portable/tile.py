@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that widen the input of multiply-accumulate kernels into a tile, and what all such
-kernels share.
+"""Instructions that widen the input of multiply-accumulate kernels into a tile, and the code that
+all such kernels share.
 
 A tile holds the taps of up to four pixels, as many of one as there are lanes after as many of the
 next. In portable C it is bytes: cores without SIMD instructions widen a byte as they load it.

@@ -4,9 +4,9 @@ Packing.vector has are a vector. C that any core runs has four channels instead,
 
 The flash stream holds, for each vector: a word, the biases, the weights tap by tap, the
 requantiser's multipliers, and its shifts to the left: a byte each for the fast one, which serves
-all channels of a vector or none, else words, or what float32 factors have in their place. Biases,
-multipliers and shifts are in the order of `quarters`, in which sums of 16 bits are widened: the
-channels that are a multiple of four, those two behind them, then the odd ones likewise.
+all channels of a vector or none, else words, or those of float32 factors. Biases, multipliers and
+shifts are in the order of `quarters`, in which sums of 16 bits are widened: the channels that are a
+multiple of four, those two behind them, then the odd ones likewise.
 
 The word has EXACT where the fast requantiser does not apply, and above it how many taps may be
 added up in 16 bits. Its last byte is a code: the same number, at most MOST, if all channels of the

@@ -63,7 +63,7 @@ struct vmcu_weights_thread {
  * @param size     K_THREAD_STACK_SIZEOF(@a stack).
  * @param priority Priority of the thread.
  *
- * @return What to pass to vmcu_set_reader().
+ * @return The argument for vmcu_set_reader().
  */
 const struct vmcu_reader *vmcu_weights_start(struct vmcu_weights_thread *weights,
 					     vmcu_weights_read_t read, void *source,
