@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs, verifies and counts compiled models, on this computer and on boards."""
+"""Runs, verifies and counts compiled models, on this computer and on boards."""

@@ -4,8 +4,8 @@
 A metadata buffer of int32: version 1, the subgraph 0, the number of tensors, and for each of these
 its offset in the arena's head, or -1 where the interpreter is to find one
 (tensorflow/lite/micro/docs/memory_management.md). Tensors lie whole and at multiples of 16 bytes,
-none shares a byte with another one alive at the same operator: what can be had is the best order
-of operators and the lowest placement.
+none shares a byte with another one alive at the same operator: the optimum is the best order of
+operators and the lowest placement.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ _LAZY = {"load": "api", "peak": "peaks", "PlanError": "errors", "UserError": "er
 
 
 def __getattr__(name: str) -> object:
-    """`vmcu_tools.load` and its like, loaded when they are asked for: commands that say what they
-    can do wait for nothing."""
+    """`vmcu_tools.load` and its like, loaded when they are asked for: commands such as --help
+    wait for nothing."""
     if name in _LAZY:
         import importlib
 

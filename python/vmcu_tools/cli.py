@@ -41,7 +41,7 @@ HELP = "help"
 
 
 def name_of(command: str) -> str:
-    """What a command of GROUPS is called by."""
+    """Returns the name by which a command of GROUPS is called."""
     return command.rpartition(".")[2].replace("_", "-")
 
 
@@ -58,7 +58,7 @@ def _package(command: str) -> bool:
     return importlib.util.find_spec(command.partition(".")[0]) is not None
 
 
-# What a command writes, by the names of its options.
+# The files of a command, by the names of its options.
 _WRITTEN = ("output", "json", "html", "picture", "junit", "markdown", "report")
 
 
@@ -96,8 +96,8 @@ class Top(Parser):
 
 
 def parser(prog: str = "vmcu", only: str = "") -> Top:
-    """Commands with their options; `action` of what is parsed does what is asked for. prog: what
-    they are called by; only: one of them, which is found without loading the others."""
+    """Commands with their options; `action` of the parsed arguments runs the command. prog:
+    their name; only: one of them, which is found without loading the others."""
     top = Top(
         prog=prog,
         description="Compiles int8 neural networks (.tflite, .onnx) to C tables that run in one "
@@ -176,7 +176,7 @@ def _check_written(args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _reports_of(args: argparse.Namespace) -> Iterator[None]:
-    """Keeps what is for people off standard output where that is JSON's, and away where --quiet
+    """Keeps the text for people off standard output where that is JSON's, and away where --quiet
     says so."""
     if args.quiet:
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's collector of cycles, which looks again and again for garbage in what a search keeps."""
+"""Python's collector of cycles, which looks again and again for garbage in the data of a search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # New objects, net of those that are gone, after which it looks at them. Python's own 700 cost a
-# search up to a quarter of its time; what is kept in cycles is as much as ever, or little.
+# search up to a quarter of its time; the memory in cycles is as much as ever, or little.
 SELDOM = 100_000
 
 

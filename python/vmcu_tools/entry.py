@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu` and `python -m vmcu_tools` run first: nothing that takes time to import, so that
-Ctrl-C is one line from the beginning on."""
+"""The first code of `vmcu` and `python -m vmcu_tools`: nothing that takes time to import, so
+that Ctrl-C is one line from the beginning on."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
-    """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
-    becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
+    """Runs one command, called by `prog`; returns its exit code. Characters that a terminal
+    cannot show become question marks; a reader that goes away, as `head` does, ends it without a
+    word."""
     if not sys.warnoptions:
-        # Those of libraries are for who calls them.
+        # Those of libraries are for their callers.
         warnings.simplefilter("ignore")
-    # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
+    # A shell's background jobs, and programs that embed this, have other handlers, which stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
     try:
         _open_closed()
         for stream in (sys.stdout, sys.stderr):
-            # What stands in for a terminal in tests, or under pythonw, has no such method.
+            # The stand-in for a terminal in tests, or under pythonw, has no such method.
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
         from . import cli
 
         if "_ARGCOMPLETE" in os.environ:
-            # A shell asks what may follow.
+            # A shell asks for completions.
             import argcomplete
 
             argcomplete.autocomplete(cli.parser())
@@ -70,5 +71,5 @@ def _open_closed() -> None:
 
 
 def _discard() -> None:
-    """What is left to write goes nowhere, or the interpreter's end would complain of it."""
+    """Discards the rest of the output, or the interpreter's end would complain of it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,12 +14,13 @@ _MADE: dict[str, str] = {}
 
 
 def stands_for(made: str, given: str) -> None:
-    """From now on what is wrong with the file `made` is told of `given`, which the user knows."""
+    """Reports the faults of the file `made`, from now on, under the name `given`, which the user
+    knows."""
     _MADE[made] = given
 
 
 def message(text: str, hint: str = "") -> str:
-    """What is wrong and what to do, in the form of all messages. A hint behind the output of
+    """Writes a fault and its remedy in the form of all messages. A hint behind the output of
     another program begins a line."""
     if not hint:
         return text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runtime's sources are, and the modules of a package."""
+"""Finds the runtime's sources, and the modules of a package."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def runtime() -> Path:
 
 
 def sources(folder: Path) -> list[Path]:
-    """What a compiler takes of a folder and those below: C, and assembly, which is empty on cores
-    that it is not for."""
+    """Lists the source files of a folder and those below: C, and assembly, which is empty on
+    cores that it is not for."""
     return sorted(file for file in folder.rglob("*") if file.suffix in {".c", ".S"})
 
 
 def import_modules(package: str) -> None:
-    """Imports all modules of a package, so that a file in its folder is all that one
-    takes; what `python -m` runs is left out."""
+    """Imports all modules of a package, so that a new file in its folder is enough; the module
+    for `python -m` is left out."""
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module.name != "__main__":
             importlib.import_module(f"{package}.{module.name}")

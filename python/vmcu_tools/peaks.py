@@ -62,7 +62,7 @@ def peak(
 
 
 def _remembered(entry: Path) -> int | None:
-    """What a program has written down, None if that is nothing."""
+    """Reads the peak that a program has written down, None if there is none."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         return int(entry.read_text()) or None
     return None
@@ -73,7 +73,8 @@ def _digest(options: CompileOptions) -> str:
 
 
 def structure(graph: Graph) -> str:
-    """What a plan of a graph depends on, as a digest: the same for other names and weights."""
+    """Computes a digest of all that a plan of a graph depends on: the same for other names and
+    weights."""
     digest = hashlib.sha256()
     numbers = {name: number for number, name in enumerate(graph.tensors)}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on stderr for what may take more than a moment; silent without a terminal that can show
-them."""
+"""Bars on stderr for work that may take more than a moment; silent without a terminal that can
+show them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Clock(Progress):
 
 @contextmanager
 def clock(what: str, seconds: float) -> Iterator[Watch]:
-    """Shows a search that may take so many seconds. It is to call what this yields with the bound
-    proven and the best height found, in bytes."""
+    """Shows a search that may take so many seconds. The search calls the yielded function with
+    the bound proven and the best height found, in bytes."""
     console = Console(stderr=True)
     progress = Clock(
         TextColumn("{task.description}"),

@@ -46,8 +46,8 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 def high_mul(a: Numbers, b: Numbers) -> np.ndarray:
     """gemmlowp SaturatingRoundingDoublingHighMul on int32 values; returns int64 within int32."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    # Rounding to nearest with ties upwards is what gemmlowp's sign-dependent nudge and truncating
-    # division amount to.
+    # Rounding to nearest with ties upwards equals gemmlowp's sign-dependent nudge and truncating
+    # division.
     found: np.ndarray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
     return found
 
@@ -106,7 +106,7 @@ def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray
 
 
 def bit_lengths(x: np.ndarray) -> np.ndarray:
-    """Of each number, which is not negative."""
+    """Counts the bits of each number, which is not negative."""
     return np.array([int(v).bit_length() for v in np.ravel(x)], np.int64).reshape(np.shape(x))
 
 
@@ -176,7 +176,7 @@ class FixedPoint:
 
     @staticmethod
     def of(real: Numbers) -> FixedPoint:
-        """From real factors (float64, any shape, flattened)."""
+        """Approximates real factors (float64, any shape, flattened)."""
         pairs = [quantize_multiplier(float(r)) for r in np.ravel(real)]
         return FixedPoint(
             np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
@@ -247,8 +247,8 @@ class FloatSum:
     def of(
         scales: tuple[float, float, float], zeros: tuple[int, int, int], offset: int
     ) -> FloatSum:
-        """From the scales and int8 zero points of both inputs and the output. `offset`: 128 where
-        ONNX Runtime computes with uint8, 0 where with int8."""
+        """Makes the sum from the scales and int8 zero points of both inputs and the output.
+        `offset`: 128 where ONNX Runtime computes with uint8, 0 where with int8."""
         a, b = (np.float32(scale) / np.float32(scales[2]) for scale in scales[:2])
         za, zb, zero = (np.float32(zero + offset) for zero in zeros)
         constant = zero - _fma(a, za, b * zb)

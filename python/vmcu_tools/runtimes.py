@@ -14,7 +14,7 @@ _LONGEST_LINE = 300
 
 
 def one_line(error: Exception) -> str:
-    """What a runtime's exception says, as one line of a message."""
+    """Shortens a runtime's exception to one line of a message."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user asks of training on the device."""
+"""The options of training on the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained: so many last layers, and classes of the last one, None for those of the
+    """The trained parts: so many last layers, and classes of the last one, None for those of the
     file; rate: of gradient descent; new_only: of the last layer the new classes alone."""
 
     classes: int | None = None

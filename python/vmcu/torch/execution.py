@@ -73,7 +73,7 @@ def outside_bytes(step: TracedStep) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the results of a node are: views of the buffer, None where it has no result."""
+    """The results of a node: views of the buffer, None where it has no result."""
 
     node: str
     views: tuple[torch.Tensor | None, ...]
@@ -172,7 +172,7 @@ def evaluated(node: Node, values: dict[Node, Any]) -> Any:
 
 
 def maker(node: Node) -> Node:
-    """The node that computes what a node is a view of."""
+    """The node whose result a node is a view of."""
     while is_view(node):
         base = node.args[0] if node.target is operator.getitem else aliased(node)
         assert isinstance(base, Node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raises UserError for steps whose plan would not compute what PyTorch computes."""
+"""Raises UserError for steps whose plan would differ from PyTorch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refuse(reason: str, remedy: str = "", node: str = "", op: str = "") -> NoRet
 
 @contextmanager
 def one_error(node: str = "", op: str = "") -> Iterator[None]:
-    """Raises errors of PyTorch as UserError. node, op: what is executed."""
+    """Raises errors of PyTorch as UserError. node, op: the executed node."""
     try:
         yield
     except UserError:

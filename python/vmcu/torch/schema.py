@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of a step, and what an operator of ATen reads, writes and returns by its schema."""
+"""Tensors of a step, and the reads, writes and results of ATen's operators by their schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ aten = torch.ops.aten
 HIDDEN_WRITES: dict[Any, frozenset[str]] = {
     aten.native_batch_norm.default: frozenset(("running_mean", "running_var"))
 }
-# Arguments that choose what an output tensor is, and that its out= variant does not have.
+# Arguments that choose an output tensor, and that its out= variant does not have.
 OUTPUT_ARGUMENTS = frozenset(("dtype", "layout", "device", "pin_memory", "memory_format"))
 
 

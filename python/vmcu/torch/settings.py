@@ -55,7 +55,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def collect(found: Settings, name: str, value: Any, seen: dict[int, Any]) -> None:
-    """Adds what a value consists of, by name."""
+    """Adds the parts of a value, by name."""
     if isinstance(value, PLAIN):
         found[name] = value
     elif isinstance(value, torch.Tensor):
@@ -68,7 +68,7 @@ def collect(found: Settings, name: str, value: Any, seen: dict[int, Any]) -> Non
 
 
 def parts(value: Any) -> Iterable[tuple[Any, Any]]:
-    """What a value consists of, by name."""
+    """Lists the parts of a value, by name."""
     if isinstance(value, torch.nn.Module):
         return list(vars(value).items())
     if isinstance(value, dict):

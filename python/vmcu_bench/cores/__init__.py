@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of cores, and what they cost."""
+"""Instructions of cores, and their costs."""

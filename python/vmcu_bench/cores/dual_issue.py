@@ -23,7 +23,7 @@ from .timing import Timing
 WORD_LOAD = re.compile(r"v?ldr(t|ex)?$")
 PRODUCT = re.compile(r"([us]mull|[us]mlal\w*|mul|mla|mls|sm\w+)s?$")
 LONG = re.compile(r"([us]mull|[us]mlal\w*|smlald\w*|smlsld\w*|umaal)$")
-# They issue on a unit of their own and before what they pair with.
+# They issue on a unit of their own, before the instruction that they pair with.
 SIMD = re.compile(r"([us]xt\w*|pkh\w*|[usq]h?(add|sub)(8|16)|[us]sat\w*|[us]bfx|rev\w*|rbit|sel)$")
 SATURATING = re.compile(r"([us]sat\w*|q\w+)$")
 FIRST = re.compile(r"(clz|bfi|bfc)$")
@@ -56,7 +56,7 @@ class Pipes:
 
 @dataclass(frozen=True)
 class Use:
-    """What an instruction takes. early: registers that are read a cycle before the others, as
+    """The needs of an instruction. early: registers that are read a cycle before the others, as
     addresses are; late: an accumulator, read a cycle after them. updated: a base, there at once.
     latency: cycles until `writes` may be read. cycles: that nothing else issues in, if `alone`."""
 
@@ -73,7 +73,7 @@ class Use:
 
 
 def use_of(instruction: Instruction) -> Use:
-    """What an instruction takes of the core."""
+    """Returns an instruction's use of the core."""
     name, operands = instruction.mnemonic, instruction.operands
     named = REGISTER.findall(operands)
     if BRANCH.match(name):
@@ -159,7 +159,7 @@ def _arithmetic(name: str, operands: str, named: Sequence[str]) -> Use:
 @dataclass
 class Pipeline:
     """The state of the core within a run. ready: the cycle from which on a register may be read;
-    taken: what issues in the present cycle, by unit."""
+    taken: the units used in the present cycle."""
 
     pipes: Pipes
     now: int = 0
@@ -221,7 +221,7 @@ class DualIssue(Timing):
     refill: float = 1
 
     def block(self, run: Sequence[Instruction]) -> Spent:
-        """Of instructions one behind the other; a cycle counts for the first that issues in it,
+        """Times instructions one behind the other; a cycle counts for the first that issues in it,
         and a wait for the one that waits."""
         pipeline, spent = Pipeline(self.pipes), Spent()
         for instruction in run:

@@ -40,13 +40,13 @@ class Instruction:
 
     @staticmethod
     def parse(line: str) -> Instruction:
-        """As assembly has it."""
+        """Parses a line of assembly."""
         mnemonic, _, operands = line.partition(" ")
         return Instruction.of(mnemonic, operands)
 
     @property
     def registers(self) -> tuple[str, ...]:
-        """Of a list in braces, ranges written out."""
+        """Lists the registers in braces, ranges written out."""
         listed = self.operands[self.operands.index("{") + 1 : self.operands.index("}")]
         found: list[str] = []
         for part in (part.strip() for part in listed.split(",")):
@@ -76,13 +76,14 @@ class Instruction:
 
     @property
     def address(self) -> str:
-        """What stands in brackets."""
+        """Returns the operands in brackets."""
         return self.operands.partition("[")[2]
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Where cycles go. `branches`: of branch instructions and of refilling the pipeline."""
+    """Cycles by kind of instruction. `branches`: of branch instructions and of refilling the
+    pipeline."""
 
     arithmetic: float = 0.0
     loads: float = 0.0

@@ -15,8 +15,9 @@ from .timing import Timing
 class SingleIssue(Timing):
     """The rules of such a core. load: of one that stands alone; behind another load, whose result
     it does not need, it takes `pipelined`. several: LDM, STM, LDRD, STRD, PUSH and POP take one for
-    each register and so many more. refill: the middle of the written range. returning: what a POP
-    that returns adds besides. others: instructions that do not take one cycle, by mnemonic."""
+    each register and so many more. refill: the middle of the written range. returning: the
+    additional cycles of a POP that returns. others: instructions that do not take one cycle, by
+    mnemonic."""
 
     load: float = 2
     pipelined: float = 1
@@ -27,7 +28,7 @@ class SingleIssue(Timing):
     others: Mapping[str, float] = field(default_factory=dict)
 
     def cost(self, instruction: Instruction, before: Instruction | None) -> Spent:
-        """Of an instruction that does not branch, or whose branch is not taken."""
+        """Times an instruction that does not branch, or whose branch is not taken."""
         return kind_of(instruction).times(self.cycles(instruction, before))
 
     def cycles(self, instruction: Instruction, before: Instruction | None) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the timing rules of all cores have."""
+"""The timing rules that all cores share."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Timing(ABC):
 
     @property
     def said(self) -> str:
-        """How the cycles are known."""
+        """States the source of the cycles."""
         return f"{self.core}, {self.known} (`vmcu help cycles.md`)"
 
     @abstractmethod
     def block(self, run: Sequence[Instruction]) -> Spent:
-        """Of instructions one behind the other."""
+        """Times instructions one behind the other."""
 
     def taken(self, count: float) -> Spent:
-        """Of so many taken branches."""
+        """Times so many taken branches."""
         return Spent(branches=self.refill * count)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an inference executes on an emulated board: instructions, loads and stores, by layer."""
+"""Counts instructions, loads and stores of an inference on an emulated board, by layer."""

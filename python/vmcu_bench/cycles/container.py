@@ -40,8 +40,8 @@ def bench(
     keep: Path | None = None,
     seed: int = 0,
 ) -> BenchReport:
-    """bench() of bench/model.py, of a container that the target loads; it names no layer and says
-    of none what it multiplies. Raises RunnerError if the outputs are not those of its tables
+    """Runs bench() of bench/model.py for a container that the target loads; its layers have no
+    names and no multiply-accumulates. Raises RunnerError if the outputs are not those of its tables
     compiled in."""
     machine, plan = board(target), opened.outline
     sample = make_samples(plan.graph, 1, 0, seed)[0]

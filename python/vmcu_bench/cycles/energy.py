@@ -12,7 +12,7 @@ PJ_PER_UJ = 1e6
 
 @dataclass(frozen=True)
 class Assumption:
-    """Energy of one event in picojoule, and who says so."""
+    """Energy of one event in picojoule, and its source."""
 
     event: str
     picojoule: float
@@ -42,7 +42,7 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class Energy:
-    """Microjoule for one inference, of what (`scope`), and what was assumed."""
+    """Microjoule for one inference, their `scope`, and the assumptions."""
 
     microjoule: float
     assumptions: tuple[Assumption, ...] = field(default=(INSTRUCTION, RAM_ACCESS, FLASH_LOAD))

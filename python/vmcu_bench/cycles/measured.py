@@ -11,8 +11,8 @@ from .model import BenchReport, LayerBench, Time, check_outputs, per_mac, rows
 
 
 def measure(plan: Plan, name: str, runner: ZephyrRunner, seed: int = 0) -> BenchReport:
-    """One inference on one random input. The layers were timed in inferences of their own, so what
-    is left for the executor is less by what timing them takes.
+    """One inference on one random input. The layers were timed in inferences of their own, so the
+    executor's share is less by the time for timing them.
 
     Raises RunnerError if the outputs are not the model's, UserError as ZephyrRunner.measure().
     """

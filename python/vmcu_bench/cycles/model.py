@@ -47,11 +47,11 @@ POINTER_BYTES = 4
 
 @dataclass(frozen=True)
 class LayerBench:
-    """`calls` of the kernel, usually one for each output row. What is per MAC is None for layers
-    without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they go, and
-    `flash_waits`, part of `cycles`, what flash behind its caches adds, and `flash_bytes` what is
-    read past them; see timing.py. A board that was measured tells cycles alone, the rest is None; a
-    core without rules has no cycles."""
+    """`calls` of the kernel, usually one for each output row. Figures per MAC are None for layers
+    without multiply-accumulates. `cycles` are those of the timing rules, `spent` their kinds,
+    `flash_waits`, part of `cycles`, the waits for flash behind its caches, and `flash_bytes` the
+    bytes read past them; see timing.py. A board that was measured tells cycles alone, the rest is
+    None; a core without rules has no cycles."""
 
     name: str
     op: str
@@ -71,7 +71,7 @@ class LayerBench:
 
 @dataclass(frozen=True)
 class Time:
-    """What the cycles of an inference take on a board, and how that is known."""
+    """The time of an inference on a board, and its source."""
 
     board: str
     megahertz: float
@@ -80,7 +80,7 @@ class Time:
 
     @staticmethod
     def of(board: str, cycles: int, megahertz: float, known: str) -> Time:
-        """Of that many cycles, in microseconds' steps."""
+        """Converts that many cycles, in microseconds' steps."""
         return Time(board, megahertz, round(cycles / megahertz / 1000, 3), known)
 
 
@@ -99,8 +99,8 @@ class MemoryBench:
 @dataclass(frozen=True)
 class BenchReport:
     """One inference, from the call of vmcu_invoke to its return. The totals are the sum of the
-    layers and `executor`, which is what runs between kernels; stack_bytes includes everything
-    below the caller's frame. What only an emulator counts is None where a board was measured."""
+    layers and `executor`, the code between kernels; stack_bytes includes everything below the
+    caller's frame. Figures that only an emulator counts are None where a board was measured."""
 
     model: str
     target: str
@@ -127,7 +127,7 @@ class BenchReport:
 
 
 def on_board(report: BenchReport, part: Board, flash: Flash | None, source: str) -> BenchReport:
-    """The report, with the time on a board; source: of what is said of its flash."""
+    """The report, with the time on a board; source: of the figures of its flash."""
     assert part.megahertz is not None
     assert report.cycles is not None
     memory = "flash wait states not included" if flash is None else f"{flash.said}{source}"
@@ -179,7 +179,7 @@ def bench(
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is counted: an image that `build` makes in a folder. plan: for its inputs, outputs and
+    """The counted image, which `build` makes in a folder. plan: for its inputs, outputs and
     memories; rows: see rows()."""
 
     plan: Plan
@@ -215,7 +215,7 @@ def counted(
 
 
 def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[MemoryBench, ...]:
-    """What was counted in each of several memories."""
+    """Returns the counts of each of several memories."""
     total = max(sum(one.loads + one.stores for one in counts), 1)
     return tuple(
         MemoryBench(
@@ -334,7 +334,7 @@ def per_mac(count: int | None, macs: int) -> float | None:
 
 
 def compiler(machine: QemuRunner) -> str:
-    """What the counted code was compiled with, as far as it matters for its speed."""
+    """Names the compiler of the counted code, with the flags that matter for its speed."""
     gcc = machine.toolchain.compiler
     version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True)
     level = next(flag for flag in COMMON_FLAGS if flag.startswith("-O"))

@@ -32,11 +32,11 @@ HOPS = 128
 
 @dataclass(frozen=True)
 class StreamBench:
-    """What a hop costs: the `hop` calls of vmcu_push_row() that lead from one answer to the next.
+    """The costs of a hop: the `hop` calls of vmcu_push_row() that lead from one answer to the next.
 
     instructions, cycles: of a hop on average over `hops` of them; `_worst`: of the most expensive
     one, number `worst_hop` of them; `_first`: of all rows up to the first answer. `layers` and
-    `executor` are what a hop has of them on average.
+    `executor` are a hop's costs of them on average.
     """
 
     model: str
@@ -60,8 +60,8 @@ class StreamBench:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """What some rows cost. counts, cycles: the executor's, then each layer's; calls: instructions
-    of each call of vmcu_push_row()."""
+    """The costs of some rows. counts, cycles: the executor's, then each layer's; calls:
+    instructions of each call of vmcu_push_row()."""
 
     counts: list[Counts]
     cycles: list[Spent] | None
@@ -81,7 +81,7 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class StreamSubject:
-    """What is counted: an image that `build` makes in a folder. begun: rows up to its first answer;
+    """The counted image, which `build` makes in a folder. begun: rows up to its first answer;
     layers: names, kinds, multiply-accumulates a hop; wanted: the answers to rows."""
 
     plan: Plan
@@ -186,7 +186,7 @@ def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
 
 
 def _mean(before: Any, after: Any) -> Any:
-    """Of a hop, of counts or cycles with and without the hops."""
+    """Returns the mean of a hop, from counts or cycles with and without the hops."""
     kind = type(after)
     means = ((getattr(after, f) - getattr(before, f)) / HOPS for f in vars(after))
     return kind(*(round(mean) if kind is Counts else mean for mean in means))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles by the written timing rules of the cores, evaluated on the instructions that ran.
 
-A model: it knows instructions and branches, not the bus. What a memory adds is modelled apart
+A model: it knows instructions and branches, not the bus. A memory's share is modelled apart
 (flash.py), so figures of one memory can be turned into another's.
 """
 
@@ -23,7 +23,7 @@ M4 = SingleIssue(
     core="Cortex-M4",
     others={"udiv": DIVISION, "sdiv": DIVISION, **FLOATS},
 )
-# By what compilers call a core.
+# By the core's name in compilers.
 TIMINGS: Mapping[str, Timing] = {
     "cortex-m0plus": SingleIssue(
         core="Cortex-M0+",
@@ -56,6 +56,6 @@ def timing_of(machine: QemuRunner) -> Timing | None:
 
 
 def said_of(machine: QemuRunner) -> str:
-    """How the cycles of an emulated board are known."""
+    """States the source of the cycles of an emulated board."""
     timing = timing_of(machine)
     return f"no model of {machine.core}, instructions only" if timing is None else timing.said

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a network fit, and what would make it: every answer is a plan."""
+"""Decides whether a network fits, and finds changes with which it would: every answer is a plan."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fits into what: the dataclasses that `vmcu fit --json` writes."""
+"""The dataclasses that `vmcu fit --json` writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What an inference needs besides its pool: the context, and at most so much of its stack.
+# RAM of an inference besides its pool: the context, and at most so much of its stack.
 CONTEXT_BYTES, MOST_STACK = 28, 1536
 
 
@@ -26,8 +26,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Of one plan. pool_bytes: with those of a buffer for weights; flash_bytes: weights and tables;
-    macs: without macs_extra, which are done twice."""
+    """The memory of one plan. pool_bytes: with those of a buffer for weights; flash_bytes: weights
+    and tables; macs: without macs_extra, which are done twice."""
 
     pool_bytes: int
     flash_bytes: int
@@ -37,10 +37,10 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Something that changes what a model needs. kind: "stream", "elsewhere", "file", "int4",
-    "image" or "width", or "macs", alone or behind one of the first two; options: of `vmcu build`,
-    where it has them; factor and shape: of the network's image, or of its channels; ram_lacking,
-    flash_lacking: what is still missing."""
+    """A change that lowers a model's needs. kind: "stream", "elsewhere", "file", "int4", "image" or
+    "width", or "macs", alone or behind one of the first two; options: of `vmcu build`, where it has
+    them; factor and shape: of the network's image, or of its channels; ram_lacking, flash_lacking:
+    the bytes that are still missing."""
 
     kind: str
     what: str

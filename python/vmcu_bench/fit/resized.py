@@ -22,14 +22,14 @@ IMAGE, CHANNELS = "image", "width"
 # Sizes that are tried are multiples of one of these, the first that leaves enough of them.
 GRAINS = (16, 8, 4, 2, 1)
 FEWEST_STEPS, WIDTH_STEPS = 8, 16
-# The most that is tried, times what there is.
+# The largest factor that is tried.
 MOST_TIMES = 4
 
 
 @dataclass(frozen=True)
 class Scale:
-    """One way to scale a graph, which is then planned with the same options: `make` gives it
-    `number` of `whole` parts of what it has. name: of its tables in C."""
+    """One way to scale a graph, which is then planned with the same options: `make` scales it to
+    `number` of `whole` parts. name: of its tables in C."""
 
     name: str
     kind: str
@@ -39,7 +39,8 @@ class Scale:
 
 
 def scale_of(name: str, kind: str, graph: Graph, options: CompileOptions) -> Scale:
-    """How a graph can be scaled; `name`: as Scale has it. Raises UserError if it cannot."""
+    """Returns the way in which a graph can be scaled; `name`: of Scale. Raises UserError if it
+    cannot."""
     if graph.states or options.hop:
         raise _refused("the model keeps state from call to call", graph)
     if kind == CHANNELS:
@@ -66,8 +67,8 @@ def _refused(reason: str, graph: Graph) -> UserError:
 
 
 def measured(plan: Plan, name: str) -> Footprint:
-    """Of a plan, which is proven and emitted for that. name: of its tables in C, which flash holds
-    too."""
+    """Measures a plan, which is proven and emitted for that. name: of its tables in C, which flash
+    holds too."""
     emitted = emit(plan, name, "")
     macs = sum(step.bind(plan.graph).macs for step in plan.steps) - plan.macs_extra
     ram = plan.ram_bytes + plan.buffer_bytes

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a model fits, by how much not, and what would make it fit: each way is planned."""
+"""Decides whether a model fits, how many bytes are missing, and with which changes it would fit:
+each is planned."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ STORE = WeightStore(8e6, 1e-4)
 # How a model is planned with other options than those that are given, by their names in
 # CompileOptions.
 Planned = Callable[[Mapping[str, Any]], Footprint]
-# By what kind a network is scaled, and where to say why it cannot be.
+# Scales a network by its kind, and appends the reason where that is refused.
 Scaled = Callable[[str, list[str]], "Scale | None"]
 WAYS = (
     (STREAM, "a streamed input", "--stream-input", {"stream_input": True}),
@@ -42,8 +43,8 @@ def fit(
     whole: Callable[[], Graph],
     grow: bool = False,
 ) -> Fit:
-    """What there is to say. name: of the model in C; planned: what the same model needs planned
-    otherwise; whole: its graph with all of the file's channels."""
+    """Collects the answers. name: of the model in C; planned: the footprint of the same model with
+    other options; whole: its graph with all of the file's channels."""
     found = measured(base, name)
     ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     outcome = Fit(name, limits, found, not (ram or flash), ram, flash)
@@ -64,8 +65,8 @@ def fit(
 
 
 def _rank(way: Remedy) -> tuple[Any, ...]:
-    """Those that fit, by what they cost: nothing, recomputation, another network; then the
-    others, by what is missing."""
+    """Those that fit, by their price: nothing, recomputation, another network; then the others, by
+    the missing bytes."""
     smaller = way.kind in (INT4, IMAGE, CHANNELS)
     extra = way.measured.macs_extra / max(way.measured.macs, 1)
     order = (STREAM, ELSEWHERE, FILE, MACS, INT4, IMAGE, CHANNELS)
@@ -126,7 +127,7 @@ def _spent(
     where: Mapping[str, Any],
     refused: list[str],
 ) -> Remedy | None:
-    """With as little recomputation as necessary."""
+    """Plans with as little recomputation as necessary."""
     assert limits.ram is not None
     words = f"{options} --ram {limits.ram}".strip()
     named = f"{kind}+{MACS}" if kind else MACS
@@ -155,7 +156,7 @@ def _smaller(
     scaled: Scaled, now: Footprint, limits: Limits, refused: list[str]
 ) -> Iterator[Remedy]:
     for kind in (IMAGE, CHANNELS):
-        # Weights take what they take whatever the image.
+        # Weights have the same size for every image.
         if kind == IMAGE and limits.lacking(0, now.flash_bytes)[1]:
             continue
         scale = scaled(kind, refused)
@@ -170,7 +171,7 @@ def _larger(scaled: Scaled, now: Footprint, limits: Limits, refused: list[str]) 
             continue
         high = scale.whole + 1
         ways: list[Remedy] = []
-        # Ever larger steps: what is far too large takes long to plan.
+        # Ever larger steps: plans that are far too large cost much time.
         while high <= MOST_TIMES * scale.whole:
             low, high = high, min(high + max(high // 2, 1), MOST_TIMES * scale.whole + 1)
             here = list(_found(scale, limits, low, high, now, refused))

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ELF holds: sections and symbols, calls and stacks, what of a model the linker kept."""
+"""Reads ELF files: sections and symbols, calls and stacks, the parts of a model that the linker
+kept."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls whom in a linked Cortex-M image, and how much stack that takes.
+"""The calls in a linked Cortex-M image, and the stack that they need.
 
-Calls are the branches of the code itself. Frames are what debug information says of the stack
-pointer or, for the compiler's own functions, of which it says nothing, what their code pushes.
+Calls are the branches of the code itself. Frames are taken from debug information of the stack
+pointer or, for the compiler's own functions, which have none, from the pushes of their code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST = 1024
 
 
 class Calls:
-    """`through_pointers`: what a call through a pointer in a function reaches, by the function's
+    """`through_pointers`: the targets of a call through a pointer in a function, by the function's
     address; others' are ignored. All are addresses of functions."""
 
     def __init__(self, elf: Elf, through_pointers: dict[int, frozenset[int]]):
@@ -29,8 +29,8 @@ class Calls:
 
     @cached_property
     def functions(self) -> dict[int, Symbol]:
-        """By address; of two names for one function the first. Those in assembly that do not say
-        their size end where the next function begins."""
+        """Maps addresses to functions; of two names for one function the first. Those in assembly
+        that do not say their size end where the next function begins."""
         found: dict[int, Symbol] = {}
         for symbol in (*self._elf.symbols, *self._elf.unsized):
             if symbol.kind == FUNCTION:
@@ -93,9 +93,9 @@ def halfwords(code: bytes) -> list[int]:
 
 
 def branches(code: bytes, address: int) -> Iterator[tuple[int, bool]]:
-    """Where BL, B.W and B of Thumb code go that starts at `address`, and whether they come back.
-    Constants between instructions may look like some, but hardly like a branch to a function's
-    first byte."""
+    """Finds the targets of BL, B.W and B of Thumb code that starts at `address`, and whether they
+    come back. Constants between instructions may look like some, but hardly like a branch to a
+    function's first byte."""
     units = halfwords(code)
     for number, first in enumerate(units):
         here = address + 2 * number + 4

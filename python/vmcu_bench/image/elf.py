@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ELF file says about itself: symbols, bytes at addresses, who compiled what."""
+"""Reads an ELF file: symbols, bytes at addresses, the compilers of its units."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Elf:
         paths: dict[int, str] = {}
         runs = []
         for entry in ranges.entries:
-            # The linker leaves what it discarded at address zero.
+            # The linker leaves discarded entries at address zero.
             if not entry.begin_addr or not entry.length:
                 continue
             if entry.info_offset not in paths:
@@ -204,8 +204,8 @@ class Elf:
         ]
 
     def fields_of(self, struct: str) -> list[tuple[str, int, int]]:
-        """What a struct is made of, (name, offset, bytes): its members, and those of structs and
-        arrays in it, such as "pool.size". From debug information; none without."""
+        """Lists the members of a struct, (name, offset, bytes), and those of structs and arrays in
+        it, such as "pool.size". From debug information; none without."""
         if not self._elf.has_dwarf_info():
             return []
         for unit in self._elf.get_dwarf_info().iter_CUs():
@@ -253,7 +253,7 @@ def _struct_name(die: DIE) -> str:
 
 
 def _fields(die: DIE, name: str, offset: int) -> Iterator[tuple[str, int, int]]:
-    """Of a type at an offset of a struct: itself, or its parts."""
+    """Lists a type at an offset of a struct: itself, or its parts."""
     while die.tag in ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type"):
         die = die.get_DIE_from_attribute("DW_AT_type")
     if die.tag == "DW_TAG_structure_type":

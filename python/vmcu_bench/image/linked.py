@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each kernel of a linked Cortex-M image costs, and the stack that each model takes."""
+"""The costs of each kernel of a linked Cortex-M image, and the stack of each model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ROOTS = ("vmcu_invoke", "vmcu_push_row")
 
 @dataclass(frozen=True)
 class KernelCost:
-    """Bytes of flash. `alone`: of the kernel and what only it calls, which the image would be
-    smaller without; `shared`: of what it calls and other kernels call, too."""
+    """Bytes of flash. `alone`: of the kernel and the functions that only it calls, which the image
+    would be smaller without; `shared`: of functions that it and other kernels call."""
 
     name: str
     alone: int
@@ -49,7 +49,7 @@ def stacks(
     by model; empty without debug information.
 
     `executor`: the functions that call kernels through pointers. `runtime`: those of kernels, which
-    call through pointers what kernels hand each other.
+    call through pointers the functions that kernels hand each other.
     """
     roots = [symbol.address for name in ROOTS if (symbol := elf.find(name)) is not None]
     if not elf.frames or not roots:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What models and the runtime cost inside a linked image, symbol by symbol.
+"""The costs of models and the runtime inside a linked image, symbol by symbol.
 
 Models are found by their tables (`<name>_model`, `<name>_tensors`), the runtime's code by the
 source file that debug information names, contexts by their type. A pool is a plain array that
@@ -51,8 +51,8 @@ class SizedSymbol:
 @dataclass(frozen=True)
 class SizeReport:
     """Bytes. `parts` are sums over `symbols`, by part and kind of memory. `kernels` and `stacks`,
-    by model, are those of Cortex-M images; stacks need debug information. `states`: what
-    vmcu_state_save() takes, of models that keep their state in their pool."""
+    by model, are those of Cortex-M images; stacks need debug information. `states`: the bytes that
+    vmcu_state_save() needs, of models that keep their state in their pool."""
 
     elf: str
     models: tuple[str, ...]
@@ -119,7 +119,7 @@ def size(path: Path) -> SizeReport:
 
 
 def sized(symbol: Symbol, part: str, model: str = "") -> SizedSymbol:
-    """What a symbol takes: flash where it is loaded, RAM where it can be written, in bytes."""
+    """Returns a symbol's bytes: flash where it is loaded, RAM where it can be written."""
     return SizedSymbol(
         symbol.name,
         part,
@@ -191,7 +191,7 @@ def model_symbols(elf: Elf, model: LinkedModel) -> Iterator[SizedSymbol]:
 
 
 def find_pool(elf: Elf, model: LinkedModel, claimed: set[int]) -> Symbol | None:
-    """The array of bytes in RAM whose size is nearest to what the model needs, from above."""
+    """The array of bytes in RAM whose size is nearest to the model's pool, from above."""
     largest = model.pool_bytes + POOL_SLACK
     arrays = elf.byte_arrays("vmcu_context")
     fitting = [
@@ -241,7 +241,7 @@ def runtime_constants(elf: Elf) -> Iterator[SizedSymbol]:
 def code_costs(
     elf: Elf, models: Iterable[LinkedModel], runtime: dict[Symbol, str]
 ) -> tuple[tuple[KernelCost, ...], dict[str, int]]:
-    """What kernels cost, the most expensive first, and the models' stacks."""
+    """Returns the costs of kernels, the most expensive first, and the models' stacks."""
     if not elf.is_arm:
         return (), {}
     kernels = {model.name: model.kernels for model in models}
@@ -270,7 +270,8 @@ def part_of_source(source: str) -> str | None:
 
 
 def part_of_name(name: str) -> str | None:
-    """For images without debug information: kernels are the functions in their header."""
+    """Classifies a name in images without debug information: kernels are the functions in their
+    header."""
     header = (paths.runtime() / "include" / "vmcu" / "kernels.h").read_text()
     if not name.startswith("vmcu_"):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an oracle is."""
+"""The interface of an oracle."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Oracle(ABC):
 
     @abstractmethod
     def promise(self, graph: Graph, node: Node) -> Promise:
-        """How far the output of a node of the graph, optimised or not, may be from the runtime's,
-        given its own values as inputs."""
+        """Bounds the distance of a node's output from the runtime's, given its own values as
+        inputs. The graph may be optimised or not."""
 
     def equals(self, graph: Graph) -> bool:
         """Whether no byte of any node may differ."""

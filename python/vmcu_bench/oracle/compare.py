@@ -48,14 +48,14 @@ class Difference:
 
     @property
     def entries(self) -> int | None:
-        """Of a table, the entries that differ: one entry can be any share of the bytes."""
+        """Counts the differing entries of a table: one entry can be any share of the bytes."""
         if self.table_inputs is None:
             return None
         return len(np.unique(self.table_inputs[self.off > 0]))
 
     @property
     def share(self) -> tuple[int, int]:
-        """How many of how many differ, of what a promise counts: bytes, or entries of a table."""
+        """Counts the differing units and all units of a promise: bytes, or entries of a table."""
         entries = self.entries
         return (self.count, self.total) if entries is None else (entries, ENTRIES)
 

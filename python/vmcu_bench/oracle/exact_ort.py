@@ -31,8 +31,8 @@ _SHIFT = 128
 
 
 def session(runtime: ModuleType, model: onnx.ModelProto, level: str) -> Any:
-    """A session with the fusions of `level`, such as ORT_ENABLE_EXTENDED. Raises what onnxruntime
-    raises."""
+    """A session with the fusions of `level`, such as ORT_ENABLE_EXTENDED. Raises the errors of
+    onnxruntime."""
     if level != "ORT_DISABLE_ALL":
         model = optimised(runtime, model, level)
     exact = onnx.ModelProto()

@@ -27,8 +27,8 @@ _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
 class OrtOracle(Oracle):
     """Shows every tensor of the graph that is int8 or uint8 in the optimised model.
 
-    ONNX Runtime turns DequantizeLinear, Conv, QuantizeLinear into one integer kernel only if
-    nobody else reads what lies between them. So the model is optimised as it is first, and its
+    ONNX Runtime turns DequantizeLinear, Conv, QuantizeLinear into one integer kernel only if no
+    other node reads the tensors between them. So the model is optimised as it is first, and its
     tensors become outputs of the result, which then runs without further optimisation. On x86 it
     also turns int8 activations into uint8 ones and renames them; that is done here beforehand, so
     that they keep their names.
@@ -90,7 +90,7 @@ class OrtOracle(Oracle):
         return shown
 
     def promise(self, graph: Graph, node: Node) -> Promise:
-        # What the runtime does not show has been computed from what it does show.
+        # Tensors that the runtime does not show are computed from those that it shows.
         shown = {*self._shown, *(port.tensor for port in self.graph.inputs)}
         makers = [graph.producer(name) for name in node.inputs if name not in shown]
         hidden = [self.promise(graph, maker) for maker in makers if maker]
@@ -100,7 +100,7 @@ class OrtOracle(Oracle):
 
 
 def session_of(path: Path, level: str) -> Any:
-    """A session on the file, with the fusions of `level`. Raises what onnxruntime raises."""
+    """A session on the file, with the fusions of `level`. Raises the errors of onnxruntime."""
     runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
     return exact_ort.session(runtime, onnx.load(path), level)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a node's bytes may be from the runtime's: by how many steps, and how many of them.
+"""Bounds of the distance of a node's bytes from the runtime's: by how many steps, and how many of
+them.
 
 Where only half steps go another way, few bytes differ; a wrong function shows in their number
 though each byte is within a step. The steps follow from `exact` of an op and from how the runtime
@@ -37,8 +38,8 @@ EXACT = Promise(0, 0.0)
 
 
 def promise_of(op: Op, hidden: Iterable[Promise]) -> Promise:
-    """Of an op that the runtime computes in float, or moves; hidden: of the nodes of its inputs
-    that the runtime does not show."""
+    """Returns the promise of an op that the runtime computes in float, or moves; hidden: of the
+    nodes of its inputs that the runtime does not show."""
     steps = max((one.steps for one in hidden), default=0)
     if op.exact:
         return Promise(steps, HIDDEN_SHARE) if steps else EXACT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A .tflite file as TensorFlow Lite Micro can run it: what it computes stays the same.
+"""A .tflite file as TensorFlow Lite Micro can run it, with the same results.
 
 Micro resizes no tensor, so that the shapes which a file computes from an open batch are given to
 it as a conversion with a batch of one would write them; this includes dilated convolutions, which
@@ -136,7 +136,7 @@ def _buffer(schema: Any, model: Any, values: np.ndarray) -> int:
 
 
 class _NoActivations:
-    """For an Importer that only reads the file."""
+    """A stand-in for an Importer that only reads the file."""
 
     def __call__(self, index: int) -> Tensor:
         raise AssertionError(index)

@@ -21,7 +21,7 @@ from .tflite_rewrite import runnable
 
 # TensorFlow Lite has kernels of these, and Micro has none.
 _LITERT_ONLY = ("POW", "SIGN", "TILE")
-# What the interpreter keeps besides tensors; generous, it is the host's memory.
+# RAM of the interpreter besides tensors; generous, it is the host's memory.
 _OVERHEAD_BYTES = 1 << 20
 
 

@@ -24,9 +24,9 @@ class UnfitError(Exception):
 
 
 def runner(path: Path, graph: Graph) -> tuple[Callable[[Sequence[np.ndarray]], Values], bool]:
-    """What computes a file's outputs from its inputs, each as the file has it and in the order of
-    the graph's ports; and whether the runtime optimises the file as ever, on which exact results
-    depend. Raises UnfitError."""
+    """Returns a function from a file's inputs to its outputs, each as the file has it and in the
+    order of the graph's ports; and whether the runtime optimises the file as ever, on which exact
+    results depend. Raises UnfitError."""
     if format_of(path) == "tflite":
         return _micro(path, graph), True
     return _onnxruntime(path, graph)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of what runs and counts found."""
+"""Prints the results of runs and counts."""

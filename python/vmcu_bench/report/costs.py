@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu bench` prints, and `vmcu inspect` of a linked image."""
+"""Prints the output of `vmcu bench`, and of `vmcu inspect` of a linked image."""
 
 from __future__ import annotations
 

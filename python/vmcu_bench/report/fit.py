@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fits, for a terminal."""
+"""Prints the result of `vmcu fit` on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..fit.ways import INT4
 
 
 def print_fit(outcome: Fit, console: Console) -> None:
-    """Whether it fits, then what would make it fit, the best first."""
+    """Prints whether it fits, then the changes with which it would, the best first."""
     limits, found = outcome.limits, outcome.measured
     on = f" of {limits.board}" if limits.board else ""
     for what, size, most, missing in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu verify` and `vmcu bench` print of streaming models."""
+"""Prints the output of `vmcu verify` and `vmcu bench` for streaming models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .verification import print_differing, print_ends, print_sums
 
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
-    """How many results differ, a line for each runtime that is compared."""
+    """Prints the number of differing results, a line for each runtime that is compared."""
     shown = "call by call" if outcome.keeps else "on whole windows"
     off = [check for check in outcome.checks if check.differing]
     if off:

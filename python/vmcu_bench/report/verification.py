@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu verify` prints."""
+"""Prints the output of `vmcu verify`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def print_differing(checks: Sequence[Check], console: Console) -> None:
 
 
 def _allowed(check: Check) -> str:
-    """By how many steps a byte may differ, and how many of those of random inputs."""
+    """States by how many steps a byte may differ, and how many of those of random inputs."""
     steps = check.promise.steps
     return f"{steps} in {check.most:,}" if steps and check.drawn else str(steps)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target makes of a container, against its tables compiled in."""
+"""Compares a target's results for a container with its tables compiled in."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Compared:
 
 
 def reference(opened: Opened, target: Machine) -> Machine:
-    """What runs a container's tables compiled in: this computer, or the target itself where this
-    computer does not have the kernels."""
+    """Returns the machine that runs a container's tables compiled in: this computer, or the target
+    itself where this computer does not have the kernels."""
     found = runners.get(REFERENCE)
     assert isinstance(found, CompiledRunner)
     if named(found.family) not in targets_of(opened.kernels):
@@ -84,7 +84,7 @@ def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list
 def _compared(
     graph: Graph, wanted: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]
 ) -> list[Compared]:
-    """By output, over all samples."""
+    """Compares the outputs one by one, over all samples."""
     results = []
     for number, port in enumerate(graph.outputs):
         pairs = [(w[number], f[number]) for w, f in zip(wanted, found, strict=True)]

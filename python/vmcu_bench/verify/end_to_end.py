@@ -32,18 +32,18 @@ from ..runners.borders import to_file, to_memory
 from ..runners.compiled import CompiledRunner
 from ..runners.samples import Sample, random_values
 
-# Of the mean square that two different inputs make in an output: what one input may make between
-# target and runtime. A wrong order of axes makes about 1.
+# The largest error of one input between target and runtime, as a share of the mean square between
+# two different inputs' outputs. A wrong order of axes makes about 1.
 FAR = 1 / 3
 # In steps, as the root of the mean square of the values that differ: outputs that hardly depend on
 # the input may be so far off.
 NEAR = 2.0
-# Samples of one mean a channel, row and column each: sums over the whole image do not level
-# out what a wrong order of axes makes of these.
+# Samples of one mean a channel, row and column each: sums over the whole image do not hide a wrong
+# order of axes in these.
 STRIPED = 4
 # Real results that the file does not quantise lie so far from a step at most.
 HALF = 0.5
-# Of a step: what real values may differ by before they are counted as different.
+# Share of a step by which real values may differ before they are counted as different.
 ROUNDING = 1e-3
 
 Values = list[np.ndarray]
@@ -52,8 +52,8 @@ Values = list[np.ndarray]
 @dataclass(frozen=True)
 class Border:
     """One output over all samples. `differing` of `values` differ, by at most `largest` steps of
-    the output. `spread`: their mean square as a share of what different inputs make. `agreeing` of
-    `samples` have their largest value in the same place; 0 samples where it is no vector."""
+    the output. `spread`: their mean square as a share of that between different inputs. `agreeing`
+    of `samples` have their largest value in the same place; 0 samples where it is no vector."""
 
     output: str
     values: int
@@ -111,8 +111,9 @@ def compare(
 
 
 def outputs(plan: Plan, target: str, samples: Sequence[Values]) -> list[Values]:
-    """What a plan makes of samples in the file's form, in the file's form: through the converters
-    in C where the target is compiled for it, else through those of runners/borders.py."""
+    """Runs a plan on samples in the file's form; the results are in the file's form, too: through
+    the converters in C where the target is compiled for it, else through those of
+    runners/borders.py."""
     runner, graph = runners.get(target), plan.graph
     if isinstance(runner, CompiledRunner):
         return runner.run_values(plan, samples)
@@ -140,7 +141,7 @@ def _lines(shape: tuple[int, int, int]) -> list[tuple[int, ...]]:
 
 
 def _drawn(values: np.ndarray, graph: Graph, port: Port, rng: np.random.Generator) -> np.ndarray:
-    """int8 (H, W, C) in the file's form; real values anywhere in what becomes that byte."""
+    """int8 (H, W, C) in the file's form; real values anywhere in the range of that byte."""
     data = to_file(values, graph, port)
     if port.dtype != "float32":
         return data
@@ -150,7 +151,7 @@ def _drawn(values: np.ndarray, graph: Graph, port: Port, rng: np.random.Generato
 
 
 def _as_planned(values: Values, graph: Graph, plan: Plan) -> Values:
-    """With the channels last where the plan takes them so and the file does not."""
+    """Moves the channels last where the plan takes them so and the file does not."""
     return [
         np.ascontiguousarray(np.moveaxis(v, 1, -1)) if theirs.layout != ours.layout else v
         for v, theirs, ours in zip(values, graph.inputs, plan.graph.inputs, strict=True)
@@ -190,7 +191,7 @@ def border_of(
 
 
 def _steps(ours: np.ndarray, theirs: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
-    """How far values are from each other, in steps of the output; 1 for any two indices."""
+    """Measures the distance of values, in steps of the output; 1 for any two indices."""
     if port.is_wide:
         other: np.ndarray = np.not_equal(ours, theirs).astype(np.float64)
         return other

@@ -30,8 +30,8 @@ class FileRuntime:
     """The runtime of the file of `graph`, whose states it is given back call by call.
 
     `file` is the graph of the file as it is, with inputs and outputs for states. `exact`: the
-    runtime computes what the file means in every byte. `keeps`: it keeps states in variables.
-    Raises UserError where the runtime cannot run the file.
+    runtime equals the file's reference semantics in every byte. `keeps`: it keeps states in
+    variables. Raises UserError where the runtime cannot run the file.
     """
 
     def __init__(self, graph: Graph):
@@ -49,7 +49,8 @@ class FileRuntime:
 
     @property
     def steps(self) -> int:
-        """By how many steps an output of one call may be off, if its inputs are the runtime's."""
+        """Returns the steps by which an output of one call may be off, if its inputs are the
+        runtime's."""
         makers = [self.file.producer(port.tensor) for port in self.file.outputs]
         promises = [self.oracle.promise(self.file, maker) for maker in makers if maker]
         return max((one.steps for one in promises), default=0)
@@ -101,8 +102,8 @@ class FileRuntime:
         }
 
     def _states_of(self, outputs: Values) -> dict[str, np.ndarray]:
-        """The states behind a call, by input. What the runtime has in float and the file does not
-        quantise is given back as the byte that a target has of it."""
+        """The states behind a call, by input. States that the runtime has in float and the file
+        does not quantise are given back as the target's bytes."""
         ends = zip(self.file.outputs, outputs, strict=True)
         bytes_of = {
             port.name: to_file(to_memory(v, self.file, port), self.file, port) for port, v in ends

@@ -42,7 +42,7 @@ NOT_COMPARED = EndToEnd(())
 
 @dataclass(frozen=True)
 class Against:
-    """`differing` of `bytes` of the answers differ from what `judge` makes of whole windows, in
+    """`differing` of `bytes` of the answers differ from the results of `judge` on whole windows, in
     `wrong` hops, by at most `largest` steps; `allowed`: how many may be, None for any number."""
 
     judge: str
@@ -131,7 +131,7 @@ def judge_calls(
     patterned: of each call whether its rows are."""
     file, tally = runtime.file, Tally()
     rng = np.random.default_rng(seed)
-    # Neighbours may be alike, and what lies between two of them is what an output is held to.
+    # Neighbours may be alike, and an output is compared with the difference between two of them.
     order = rng.permutation(len(calls))
     order = order[np.argsort(np.array(patterned)[order], kind="stable")]
     runs, made = [], []
@@ -178,7 +178,7 @@ def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
 
 
 def _calls_of(rng: np.random.Generator, port: Port, tensor: Tensor, calls: int) -> np.ndarray:
-    """What an input is given by so many calls, int8 (calls, H * W, C)."""
+    """Draws an input for so many calls, int8 (calls, H * W, C)."""
     height, width, channels = tensor.shape
     flat = replace(tensor, shape=(1, height * width, channels))
     return _rows(rng, port, flat, calls)
@@ -212,8 +212,8 @@ def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
 
 
 def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """What each hop of a stream means, int8 (bytes,), outputs one behind the other: of whole
-    windows, or, where a file keeps its state, of all rows up to there."""
+    """Yields the reference result of each hop of a stream, int8 (bytes,), outputs one behind the
+    other: of whole windows, or, where a file keeps its state, of all rows up to there."""
     graph, hop = plan.model, plan.graph.hop
     names = [port.tensor for port in graph.outputs]
     if graph.recurs:
@@ -229,7 +229,8 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
-    """What calls mean, one after the other, of a graph whose layers compute its states."""
+    """Yields the reference results of calls, one after the other, of a graph whose layers compute
+    its states."""
     whole = attached(graph)
     shapes = [graph.tensors[one.ahead].shape for one in graph.recurs]
     begins = zip(shapes, graph.recurs, strict=True)

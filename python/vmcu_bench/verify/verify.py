@@ -3,10 +3,10 @@
 
 Three comparisons make a verification. The plan's own bytes, on the chosen target, must equal the
 graph's meaning in numpy: always, every byte. And the meaning must equal the oracle, tensor by
-tensor, within what oracle/promise.py allows: nothing in .tflite and for Conv, Gemm and MatMul in
-.onnx, 1 step in a share of the bytes for the rest of .onnx, where each node is judged by what it
-makes of the oracle's own inputs. And the file's own values, through the target from input to
-output, must be what the runtime makes of them, see verify/end_to_end.py.
+tensor, within the limits of oracle/promise.py: nothing in .tflite and for Conv, Gemm and MatMul in
+.onnx, 1 step in a share of the bytes for the rest of .onnx, where each node is judged by its result
+for the oracle's own inputs. And the file's own values, through the target from input to output,
+must equal the runtime's, see verify/end_to_end.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Check:
 
     @property
     def most(self) -> int:
-        """Of the drawn bytes, those that may differ."""
+        """Returns the number of drawn bytes that may differ."""
         return self.promise.most(self.drawn)
 
     @property
@@ -106,7 +106,7 @@ class Tally:
         for name in (*made, *handed_on):
             if name in got and name in expected:
                 wanted = expected[name]
-                # The virtual MCU masks what no layer ever needed and was not computed.
+                # The virtual MCU masks bytes that no layer needed and that were not computed.
                 off = np.ma.filled(np.abs(got[name].astype(np.int16) - wanted), 0)
                 differing, largest = int(np.count_nonzero(off)), int(off.max())
                 node, op = made.get(name, (name, "Input"))
@@ -138,7 +138,8 @@ def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> 
 
 
 def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
-    """What the target can show of each sample: every tensor on the virtual MCU, else outputs."""
+    """Returns the values that the target can show of each sample: every tensor on the virtual MCU,
+    else outputs."""
     if target == "virtual":
         machines = machines_of(plan)
         return [next(machines).run(sample) for sample in bar(samples, "virtual MCU")]
@@ -161,7 +162,8 @@ def check_of(judge: Oracle, off: Difference, *, drawn: bool) -> Check:
 def judge_sample(
     graph: Graph, judge: Oracle, expected: Values, meaning: Values, to: Tally, *, drawn: bool
 ) -> None:
-    """Holds the file's nodes to the oracle's values, and a graph made of them to what they mean.
+    """Compares the file's nodes with the oracle's values, and a graph made of them with its
+    reference semantics.
 
     drawn: the sample has no pattern, by which many bytes may be half way between two at once.
     """

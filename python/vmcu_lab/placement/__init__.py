@@ -44,7 +44,7 @@ __all__ = [
     "place",
 ]
 
-# With what starts before and ends after it, a search by default stays below a minute.
+# With the work before and after it, a search by default stays below a minute.
 SECONDS = 50.0
 
 Watch = Callable[[int, int], None]
@@ -75,7 +75,7 @@ def place(
     buffers = [buffer for buffer in problem.buffers if buffer.size]
     groups = enumerate(components_of(buffers))
     components = [Component(number, group, params) for number, group in groups]
-    # The check takes about half as long as what was done up to here.
+    # The check takes about half as long as the search up to here.
     reserve = (time.monotonic() - start) / 2
     interrupted = False
     try:
@@ -96,8 +96,8 @@ def place(
 def place_rigid(
     problem: Instance, seconds: float, watch: Watch, params: PlacementParams
 ) -> Allocation:
-    """As place(), for buffers with gaps or given offsets; InputError if two of the latter share
-    bytes."""
+    """Works as place() does, for buffers with gaps or given offsets; InputError if two of the
+    latter share bytes."""
     start = time.monotonic()
     try:
         search = FirstFitSearch(problem.buffers, params)

@@ -60,7 +60,7 @@ class Blocks:
 
 
 class Builder:
-    """Puts buffers together. What there is to look at is on a heap, the rarest first."""
+    """Puts buffers together. The candidates are on a heap, the rarest first."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Builder:
         yield self.ends, (0, upper, size, alignment)
 
     def add(self, shape: Shape) -> None:
-        """Another one, and what it may be put together with."""
+        """Adds another one, and the pairs that it may form."""
         number = len(self.shapes)
         self.shapes.append(shape)
         self.alive.append(True)
@@ -148,7 +148,7 @@ class Builder:
         return [*before, *self.begins.get((upper, 0, size, alignment), ())]
 
     def run(self) -> Blocks:
-        """Puts together what fits until nothing does."""
+        """Combines the shapes that fit until none does."""
         while self.heap:
             _, number, other = heappop(self.heap)
             if not self.alive[number]:

@@ -6,7 +6,7 @@ It is one file so that it can be copied and read alone.
     python checker.py PROBLEM.csv PLAN.json
 
 Exit 0 if the plan is right, 1 if not. It imports nothing of the compiler and shares no line with
-what it checks.
+the code that it checks.
 
 A graph: each step of the order is written down as the set of tensors alive at it. The `bound` of
 all orders is proven again, by a node that needs as much in every order, or by visiting all sets of
@@ -14,13 +14,14 @@ nodes that can have run below it (at most MOST_SETS); the output says which of t
 It does not prove a height that is larger than the worst step.
 
 A graph with a limit (`actions` in the plan): the actions are replayed. Each place in memory has a
-content, the nodes that have written it; a node must find what those before it in the order have
-left, and a repeated one what it found the first time. That nothing costs less is not proven.
+content, the nodes that have written it; a node must find the contents that those before it in the
+order have left, and a repeated one its inputs of the first time. That nothing costs less is not
+proven.
 
 Buffers in several memories: every buffer is in a memory, at an offset that it may have, and shares
 no byte with another one that is alive with it. The `bound`: at each of the plan's `moments`, the
-buffers alive cost at least what divisible buffers would cost; no two moments have a buffer in
-common, so their costs add up. Buffers with gaps are refused.
+buffers alive cost at least the price of divisible buffers; no two moments have a buffer in common,
+so their costs add up. Buffers with gaps are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Row = dict[str, Any]
 
 
 class WrongPlanError(Exception):
-    """What is wrong with a plan."""
+    """A fault of a plan."""
 
 
 def demand(right: bool, what: str) -> None:
@@ -47,7 +48,7 @@ def demand(right: bool, what: str) -> None:
 
 
 def places(graph: dict[str, Any]) -> dict[str, str]:
-    """By tensor the one in whose place it lies."""
+    """Maps each tensor to the one in whose place it lies."""
     shares = {t["name"]: t.get("shares") or t["name"] for t in graph["tensors"]}
     found = {}
     for name in shares:
@@ -121,7 +122,7 @@ MOST_SETS = 100_000
 
 
 class AllOrders:
-    """What running nodes takes; sets of nodes are bits, and each place is known by its number."""
+    """The bytes of running nodes; sets of nodes are bits, and each place is known by its number."""
 
     def __init__(self, graph: dict[str, Any]):
         place, size = places(graph), sizes(graph)
@@ -193,8 +194,8 @@ class AllOrders:
         return most
 
     def settled(self, done: int, now: int, bound: int) -> tuple[int, int]:
-        """With all that runs below the bound and leaves no more alive: whatever else runs later
-        frees no less then, so that running it at once spoils nothing."""
+        """Runs all nodes that stay below the bound and leave no more alive: any node that runs
+        later frees no less then, so that running them at once spoils nothing."""
         going = True
         while going:
             going = False
@@ -207,7 +208,8 @@ class AllOrders:
         return done, now
 
     def sets(self, bound: int) -> int | None:
-        """How many sets can have run below a bound, none of them all nodes; None for too many."""
+        """Counts the sets that can have run below a bound, none of them all nodes; None for too
+        many."""
         every = (1 << len(self.need)) - 1
         todo = [self.settled(0, self.start, bound)] if self.start < bound else []
         seen = {done for done, _ in todo}
@@ -230,7 +232,7 @@ class AllOrders:
 
 
 def proof(graph: dict[str, Any], bound: int) -> str:
-    """How the bound of all orders is known; WrongPlanError if there is an order below it."""
+    """States the proof of the bound of all orders; WrongPlanError if there is an order below it."""
     run = AllOrders(graph)
     if run.alone() >= bound:
         return f"a node needs {bound} in every order"
@@ -241,7 +243,7 @@ def proof(graph: dict[str, Any], bound: int) -> str:
 
 
 class ActionReplay:
-    """Runs a plan with copies and repeated nodes, on contents: by place, who has written it."""
+    """Runs a plan with copies and repeated nodes, on contents: by place, its writers."""
 
     def __init__(self, graph: dict[str, Any], plan: dict[str, Any]):
         self.plan, self.place, self.size = plan, places(graph), sizes(graph)
@@ -362,7 +364,7 @@ class ActionReplay:
 
 
 def check_limited(graph: dict[str, Any], plan: dict[str, Any]) -> str:
-    """What is right about a plan with a limit; WrongPlanError."""
+    """Checks a plan with a limit and returns its figures; WrongPlanError."""
     replay = ActionReplay(graph, plan)
     replay.run()
     for stay in plan["stays"]:
@@ -422,8 +424,8 @@ def check_places(rows: list[Row], plan: dict[str, Any]) -> Fraction:
 
 
 def least(rows: list[Row], moment: int, memories: list[dict[str, Any]]) -> Fraction:
-    """What the buffers alive at a moment cost at least: bytes with the most accesses go first, into
-    the memories from the cheap to the dear."""
+    """Returns the least cost of the buffers alive at a moment: bytes with the most accesses go
+    first, into the memories from the cheap to the dear."""
     room = [[Fraction(m["cost"]), m["capacity"]] for m in sorted(memories, key=lambda m: m["cost"])]
     bytes_ = [
         (Fraction(row["accesses"], row["size"]), row["size"])
@@ -456,7 +458,7 @@ def check_memories(rows: list[Row], plan: dict[str, Any]) -> tuple[float, float]
 
 
 def graph_verdict(graph: dict[str, Any], plan: dict[str, Any]) -> str:
-    """What is right about the plan of a graph; WrongPlanError."""
+    """Checks the plan of a graph and returns its figures; WrongPlanError."""
     if "actions" in plan:
         return check_limited(graph, plan)
     peak, height = check(graph, plan)

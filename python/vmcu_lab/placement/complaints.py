@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a problem that somebody gave."""
+"""The faults of a given problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_COMPLAINTS = 10
 
 @dataclass(frozen=True)
 class Complaint:
-    """`remedy`: what to do, in the imperative; `file`: where, may be empty."""
+    """`remedy`: the advice, in the imperative; `file`: where, may be empty."""
 
     reason: str
     remedy: str
@@ -36,5 +36,5 @@ class InputError(ValueError):
 
 
 def refuse(path: Path | str, reason: str, remedy: str) -> InputError:
-    """What is wrong with a file as a whole."""
+    """Returns the error for a file as a whole."""
     return InputError(Complaint(reason, remedy, str(path)))

@@ -55,7 +55,7 @@ class Ejection:
 
     def run(self, goal: int, step: int, insertions: int, deadline: float) -> list[int] | None:
         """Offsets as low as so many insertions below each limit find, `goal` at the lowest, whose
-        height is a multiple of `step`; None if nothing is lower than what was there."""
+        height is a multiple of `step`; None if nothing is lower than before."""
         best = None
         height = int((self.offset + self.size).max())
         while height > goal:
@@ -126,7 +126,8 @@ class Ejection:
         return found
 
     def replace(self, number: int, around: Near) -> list[int]:
-        """Puts a buffer where what has to leave weighs least; those of it without another place."""
+        """Puts a buffer where the displaced buffers weigh least; returns those without another
+        place."""
         self.weight[number] += self.area[number]
         near, starts, ends = around
         size, most = self.size[number], self.limit - self.size[number]

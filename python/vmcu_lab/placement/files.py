@@ -85,7 +85,7 @@ def numbered(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]
 
 
 def columns_of(header: list[str], path: Path, number: int) -> dict[str, int]:
-    """Where each column is, by the name used here."""
+    """Maps columns to their positions, by the name used here."""
     columns: dict[str, int] = {}
     for at, word in enumerate(header):
         name = word.lower()

@@ -34,7 +34,7 @@ class Geometry:
         self.crossings = self._sums([f + 1 for f in self.first], [1] * self.count)
 
     def _sums(self, starts: Sequence[int], amounts: Sequence[int]) -> list[int]:
-        """For each section, and the end, what is there from `starts` until a buffer's end."""
+        """Sums for each section, and the end, the amounts from `starts` until a buffer's end."""
         change = [0] * (self.sections + 2)
         for start, end, amount in zip(starts, self.end, amounts, strict=True):
             change[start] += amount

@@ -50,9 +50,9 @@ class NamedTensor:
 
 @dataclass(frozen=True)
 class GraphBuffer:
-    """What takes bytes: tensors with one offset, by the number of the first, or a node's scratch,
-    by the complement of the node's number. `source`: the node that makes it, -1 if it is there
-    from the start; `sinks`: its readers; `is_kept`: to the end."""
+    """A unit of memory: tensors with one offset, by the number of the first, or a node's scratch,
+    by the complement of the node's number. `source`: the node that makes it, -1 if it is there from
+    the start; `sinks`: its readers; `is_kept`: to the end."""
 
     number: int
     name: str
@@ -77,7 +77,7 @@ class NamedGraph:
 
     @cached_property
     def roots(self) -> list[int]:
-        """By tensor the one whose offset it has in the end."""
+        """Maps each tensor to the one whose offset it has in the end."""
         return roots_of(self.tensors)
 
     @cached_property
@@ -119,7 +119,7 @@ class NamedGraph:
 
 
 def roots_of(tensors: Sequence[NamedTensor]) -> list[int]:
-    """By tensor the one whose offset it has in the end: itself, or the first of a circle."""
+    """Maps each tensor to the one whose offset it has: itself, or the first of a circle."""
     roots = []
     for number in range(len(tensors)):
         steps = {number: 0}
@@ -155,7 +155,7 @@ def parse(data: Any, origin: str = "") -> NamedGraph:
 
 @dataclass
 class Reader:
-    """What is said about a graph, and what is wrong with it."""
+    """Collects the parts of a graph, and its faults."""
 
     origin: str
     complaints: list[Complaint] = field(default_factory=list)
@@ -276,7 +276,7 @@ class Reader:
         )
 
     def cost(self, entry: dict[str, Any]) -> float:
-        """What running a node costs."""
+        """Returns the cost of running a node."""
         value = entry.get("cost", 0)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value < MOST_BYTES:
@@ -319,8 +319,8 @@ class Reader:
 
 
 def merged(tensors: Sequence[NamedTensor], tasks: Sequence[GraphTask], kept: set[int]) -> TaskGraph:
-    """The nodes as tasks: whoever reads or makes a tensor in another one's place reads that too,
-    and has it to itself but for its size."""
+    """The nodes as tasks: a node that reads or makes a tensor in another one's place reads that
+    too, and has it to itself but for its size."""
     roots = roots_of(tensors)
     sizes = [0] * len(tensors)
     for tensor, root in zip(tensors, roots, strict=True):

@@ -31,8 +31,8 @@ class GraphPlan:
     """Names of nodes in order, offsets by name of tensor, None where they were not asked for.
 
     `height`: bytes that the tensors take at their offsets, else those of the worst step; `peak`:
-    those of the worst step; `bound`: those that no order, or none but the given one, does without;
-    `proof`: what an integer program says, if one was asked for; `is_unproven`: it found nothing.
+    those of the worst step; `bound`: the least bytes of every order, or of the given one; `proof`:
+    the result of an integer program, if one was asked for; `is_unproven`: it found nothing.
     """
 
     order: tuple[str, ...]
@@ -133,7 +133,7 @@ def offsets_of(graph: NamedGraph, offsets: dict[str, int]) -> dict[str, int]:
 
 
 def prove(graph: NamedGraph, plan: GraphPlan, solver: str, seconds: float = SECONDS) -> GraphPlan:
-    """The plan, or a lower one, with what the integer program proves. solver: "highs" or "cbc"."""
+    """The plan, or a lower one, with the proof of the integer program. solver: "highs" or "cbc"."""
     start = time.monotonic()
     found = program.solve_within(program.Job(graph, plan.height, solver), seconds)
     plan = replace(plan, seconds=plan.seconds + time.monotonic() - start)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HiGHS, by its Python package highspy, without what it prints."""
+"""HiGHS, by its Python package highspy, without its output."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _nowhere() -> Iterator[None]:
 
 @functools.cache
 def quieten() -> None:
-    """Has HiGHS say now, to nobody, what its first solver in a process says whatever it is told:
-    standard output may be for JSON. Raises ImportError without highspy."""
+    """Makes HiGHS print now, to nowhere, the text that its first solver in a process prints in
+    any case: standard output may be for JSON. Raises ImportError without highspy."""
     highs = importlib.import_module("highspy")
     # Where standard output is closed nothing can be said there.
     with contextlib.suppress(OSError), _nowhere():

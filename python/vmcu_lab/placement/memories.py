@@ -62,7 +62,7 @@ class Distribution:
 
 
 class Levels:
-    """Bytes of buffers, and of what is in each memory so far, moment by moment."""
+    """Bytes of buffers, and of those in each memory so far, moment by moment."""
 
     def __init__(self, buffers: Sequence[Buffer], count: int):
         edges = {edge for b in buffers for part in b.parts() for edge in (part.lower, part.upper)}
@@ -91,7 +91,7 @@ class Levels:
 
 
 def size(buffer: Buffer) -> float:
-    """Its bytes, as what goes first."""
+    """Its bytes, as its priority."""
     return buffer.size
 
 
@@ -143,7 +143,7 @@ def place_in(
 def cost_of(
     buffers: Sequence[Buffer], memories: Sequence[MemoryBank], chosen: Sequence[int]
 ) -> float:
-    """What all accesses cost."""
+    """Returns the cost of all accesses."""
     pairs = zip(buffers, chosen, strict=True)
     return float(sum(buffer.accesses * memories[there].cost for buffer, there in pairs))
 
@@ -154,7 +154,8 @@ def cheapest(
     capacities: Sequence[int],
     params: PlacementParams,
 ) -> list[int] | None:
-    """By buffer the number of its memory: the cheapest found; None if none was found."""
+    """Chooses a memory for each buffer by its number: the cheapest choice found; None if none
+    was found."""
     dice = random.Random(params.seed)
     best: tuple[float, list[int]] | None = None
     orders = min(params.memory_orders, max(20, params.memory_work // (len(buffers) + 1)))
@@ -218,8 +219,8 @@ def bound_of(
 
 
 def least_cost(alive: Sequence[Buffer], memories: Sequence[MemoryBank]) -> float:
-    """What buffers that are alive at one moment cost at least, divided as one likes: what is
-    accessed most for its size lies in the cheapest memory."""
+    """Returns the least cost of buffers that are alive at one moment, if they could be divided:
+    the bytes with the most accesses for their size lie in the cheapest memory."""
     left = [memory.capacity for memory in memories]
     cost, memory = 0.0, 0
     for buffer in sorted(alive, key=density, reverse=True):

@@ -11,8 +11,7 @@ from vmcu_tools.ordering.params import OrderParams
 @dataclass(frozen=True)
 class PlacementParams(OrderParams):
     """Sizes of problems are counted in buffers or nodes, work in steps that do not depend on the
-    machine. `benchmarks/decisions/run.py ablation-placement` prints what each technique is
-    worth."""
+    machine. `benchmarks/decisions/run.py ablation-placement` prints the value of each technique."""
 
     seed: int = 1
     """Of every random choice."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which searches are made for the buffers of a component, and in which turn.
 
-Input: buffers, and what attempts have found so far. Output: batches of attempts. Algorithm: random
+Input: buffers, and the results of attempts so far. Output: batches of attempts. Algorithm: random
 restarts with Luby's node limits. A search that has found no placement after a few thousand nodes
 has made a wrong decision near its root, so searches are restarted: at the lower bound and at
 heights between it and the lowest placement, in orders by random weights. Many buffers are lowered
@@ -188,7 +188,7 @@ class Component:
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
 
     def learn(self, attempt: Attempt | Lowering, outcome: Outcome) -> None:
-        """Takes over what an attempt has found: lower offsets, or a higher bound."""
+        """Keeps an attempt's result: lower offsets, or a higher bound."""
         if attempt.component != self.number:
             assert self.blocks, "it was an attempt with blocks"
             blocks, inner = self.blocks

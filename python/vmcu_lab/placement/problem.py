@@ -26,7 +26,7 @@ class Gap:
 
 
 class BufferPart(NamedTuple):
-    """What a buffer needs from `lower` until just before `upper`: its bytes [low, high)."""
+    """The bytes [low, high) that a buffer needs from `lower` until just before `upper`."""
 
     lower: int
     upper: int
@@ -73,7 +73,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Instance:
-    """`ignored`: what the file says about a buffer and has no bearing on a placement."""
+    """`ignored`: data of the file about a buffer that has no bearing on a placement."""
 
     buffers: tuple[Buffer, ...]
     origin: str = ""
@@ -101,7 +101,8 @@ class Allocation:
 
     @property
     def gap(self) -> float:
-        """How far the height may be from the best one, as a fraction of the bound."""
+        """Returns the most by which the height may exceed the best one, as a fraction of the
+        bound."""
         return self.height / self.bound - 1 if self.bound else 0.0
 
 
@@ -133,7 +134,7 @@ def check(problem: Instance, offsets: Mapping[str, int]) -> int:
             _, *place = heappop(ends)
             del alive[bisect_left(alive, tuple(place))]
         at = bisect_left(alive, (start, number))
-        # None of those alive share a byte: whoever shares one with this is next to it.
+        # None of those alive share a byte: a buffer that shares one with this is next to it.
         for low, other in alive[max(0, at - 1) : at + 1]:
             if start < placed[other][3] and low < end:
                 raise PlacementError(

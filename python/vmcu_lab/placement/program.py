@@ -9,7 +9,7 @@ that exist together is above the other. Of the paper's reductions all that chang
 here: spans, useful and necessary lifetimes (appendix A.1), precedence (A.2), and the pyramid of
 preplaced tensors as far as those at its bottom exist all the time. One node runs at each step, so
 spans count all that come before and behind, not the longest path to them. It is an option because
-the search for an order, and then for offsets, is faster; what it finds, this proves on its own.
+the search for an order, and then for offsets, is faster; this proves their result on its own.
 
 Needs pulp, and highspy for HiGHS; the rest of the package needs neither.
 """
@@ -60,7 +60,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Dataflow:
-    """Nodes with what takes bytes. `order`: of the nodes, if it is given; `overlaps`: a third
+    """Nodes with their buffers. `order`: of the nodes, if it is given; `overlaps`: a third
     relation beside the paper's above and below, of edges whose node has a direction."""
 
     tasks: TaskGraph
@@ -78,8 +78,8 @@ def dataflow_of(graph: NamedGraph) -> Dataflow:
 
 @dataclass(frozen=True)
 class Proof:
-    """What a solver found: nodes in order, offsets by number of edge, nodes that descend; None if
-    nothing is lower than what was known; no order and offsets take fewer bytes than the bound."""
+    """The result of a solver: nodes in order, offsets by number of edge, nodes that descend;
+    None if nothing is lower than before; no order and offsets take fewer bytes than the bound."""
 
     order: tuple[int, ...] | None
     offsets: dict[int, int]
@@ -110,7 +110,7 @@ class Spans:
         return range(start, max(ends) + 1)
 
     def _needed(self, edge: GraphBuffer) -> range:
-        """In these steps an edge is kept, whatever the order (equation 12)."""
+        """Lists the steps in which an edge is kept, whatever the order (equation 12)."""
         start = 0 if edge.source < 0 else self.last[edge.source] + 1
         stops = [self.first[sink] + 1 for sink in edge.sinks]
         return range(start, max(self.nodes if edge.is_kept else max(stops, default=start), start))
@@ -236,7 +236,7 @@ class Program:
         return self.kept[number][step] + (self.runs[source][step] if source >= 0 else 0)
 
     def _schedule(self) -> None:
-        """Equations 1 to 5, one node a step, and what runs after what."""
+        """Equations 1 to 5, one node a step, and the order of nodes."""
         total, steps = self.pulp.lpSum, range(self.spans.nodes)
         for runs in self.runs:
             self.add(total(runs) == 1)
@@ -267,7 +267,7 @@ class Program:
             self.ilp += condition
 
     def _base(self, number: int) -> Any:
-        """Equation 8, and what is known of an edge's address."""
+        """Equation 8, and the known bounds of an edge's address."""
         edge = self.edges[number]
         at = self.bottom.get(number, edge.offset)
         if at is not None:
@@ -313,7 +313,7 @@ class Program:
         return [low, high]
 
     def solve(self, solver: str, seconds: float) -> Proof:
-        """What is found in so many seconds."""
+        """Solves the program in so many seconds."""
         pulp = self.pulp
         if solver == "highs":
             quieten()
@@ -357,7 +357,7 @@ class Program:
 
 
 def solve_within(job: Job, seconds: float) -> Proof | None:
-    """What a solver finds in so many seconds, None for nothing. It runs in a process of its own,
+    """Runs a solver for so many seconds; None if it finds nothing. It runs in a process of its own,
     which is ended then: CBC may look at its own time limit only after minutes.
 
     Raises InputError as Program does.
@@ -379,16 +379,16 @@ def solve_within(job: Job, seconds: float) -> Proof | None:
 
 
 def serve() -> None:
-    """What the process of a solver does: a pickle comes in, one goes out."""
+    """Runs the process of a solver: a pickle comes in, one goes out."""
     begun = time.monotonic()
     job, seconds = pickle.load(sys.stdin.buffer)
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
-        # What a solver prints is no answer.
+        # The solver's output is no answer.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         found: Proof | InputError
         try:
             program = Program(dataflow_of(job.graph), job.most)
-            # A part of the time is for handing over what is found.
+            # A part of the time is for handing over the result.
             left = max(HANDED_OVER * seconds - (time.monotonic() - begun), 1.0)
             found = program.solve(job.solver, left)
         except InputError as error:

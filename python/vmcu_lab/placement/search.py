@@ -24,8 +24,8 @@ from typing import NamedTuple
 from .geometry import INFINITE, Geometry
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
-# A search as a coroutine: it yields the searches it depends on and is sent what each has found.
-# One that is decided without looking is just its outcome.
+# A search as a coroutine: it yields the searches it depends on and is sent the result of each. One
+# that is decided without looking is just its outcome.
 Pending = Generator["Pending", bool, bool] | bool
 
 NO_CHOICE, COVER, OPEN = 0, 1, 2
@@ -121,8 +121,8 @@ class Search:
         found = outcome(self.split(0, self.g.sections, [(0, self.g.sections, 0)]))
         return self.offset if found else None
 
-    # What follows: a component is a range of sections, its part of the skyline, its valleys by
-    # start. Segments and valleys are copied on the way down; everything else is undone.
+    # The rest: a component is a range of sections, its part of the skyline, its valleys by start.
+    # Segments and valleys are copied on the way down; everything else is undone.
 
     def split(self, start: int, end: int, segments: list[Segment]) -> Pending:
         """Searches the components between two sections, each on its own, small ones first."""
@@ -259,7 +259,7 @@ class Search:
         return True
 
     def valley(self, segments: list[Segment], at: int) -> Valley | None:
-        """What may be done about a valley; None if nothing."""
+        """Chooses the next step in a valley; None if there is none."""
         start, end, floor = segments[at]
         wall = min(
             segments[at - 1][2] if at else INFINITE,
@@ -314,8 +314,8 @@ class Search:
         return found, lowest, fits
 
     def covering(self, start: int, end: int, raised: int, buffers: list[int]) -> list[int]:
-        """Where some sections have too little slack to be raised, the buffers of the one with the
-        fewest."""
+        """Returns the buffers of the section with the fewest, where some sections have too
+        little slack to be raised."""
         change = [0] * (end - start + 1)
         first, last = self.g.first, self.g.end
         for b in buffers:
@@ -331,7 +331,7 @@ class Search:
         return chosen
 
     def top(self, b: int, floor: int) -> int:
-        """Where a buffer on this floor ends."""
+        """Returns the end of a buffer on this floor."""
         return floor + -floor % self.g.alignment[b] + self.g.size[b]
 
     def put(self, b: int, top: int) -> bool:
@@ -387,8 +387,9 @@ class Search:
 
 
 def outcome(found: Pending) -> bool:
-    """What a search finds. Searches under way are on a list, because Python's own stack (C's,
-    before Python 3.11) is not deep enough for a thousand buffers with some calls each."""
+    """Returns the result of a search. Searches under way are on a list, because Python's own
+    stack (C's, before Python 3.11) is not deep enough for a thousand buffers with some calls
+    each."""
     under_way: list[Generator[Pending, bool, bool]] = []
     while under_way or not isinstance(found, bool):
         try:

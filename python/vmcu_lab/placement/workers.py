@@ -18,7 +18,7 @@ from .portfolio import Attempt, Lowering, Outcome, solve
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Counts the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -76,7 +76,7 @@ class Workers:
             worker.process.communicate()
 
     def solve_here(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
-        """The outcomes of attempts made in this process: for what takes less than a start."""
+        """The outcomes of attempts made in this process: for work that takes less than a start."""
         return [solve(self.geometries[one.component], one, self.deadline) for one in attempts]
 
     def solve(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
@@ -99,7 +99,7 @@ class Workers:
 
 
 def serve() -> None:
-    """What a child does until its parent closes the pipe."""
+    """Serves requests in a child until its parent closes the pipe."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
         deadline = pickle.load(requests)

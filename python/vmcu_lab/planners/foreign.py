@@ -96,7 +96,7 @@ def foreign_plan(
 ) -> Plan:
     """A plan in the graph's order from base addresses in bytes.
 
-    `scratch`: offset and bytes of what is set aside for kernels throughout.
+    `scratch`: offset and bytes of the area that is reserved for kernels throughout.
     """
     flat, lives = flattened(graph), lifetimes(graph)
     steps = []

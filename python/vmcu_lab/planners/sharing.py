@@ -27,12 +27,12 @@ class SharedBuffer:
 
     @property
     def life(self) -> Lifetime:
-        """From its first tensor's first step to its last one's last."""
+        """Returns the time from its first tensor's first step to its last one's last."""
         return Lifetime(self.members[0].life.first, self.members[-1].life.last)
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Returns its bytes."""
         return max(member.bytes for member in self.members)
 
     def used(self, life: Lifetime) -> int:
@@ -64,7 +64,7 @@ def buffers_of(graph: Graph, heir: Callable[[Node], str | None]) -> list[SharedB
 
 
 def bases_of(buffers: Sequence[SharedBuffer], starts: Sequence[int]) -> dict[str, int]:
-    """Where the tensors lie once the buffers have been placed."""
+    """Maps the tensors to their offsets once the buffers have been placed."""
     return {
         member.name: start
         for buffer, start in zip(buffers, starts, strict=True)

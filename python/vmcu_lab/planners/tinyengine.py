@@ -4,10 +4,10 @@
 As its code generator does it (code_generator/GeneralMemoryScheduler.py, allocator/firstFit.py):
 sizes rounded up to 4 bytes, the largest buffer first (among equals the earlier one), each in the
 lowest gap between placed buffers alive at the same time. A depthwise convolution works channel by
-channel through a buffer for one padded channel and leaves its output where its input was; what a
-stride frees is free afterwards. Besides the arena there are two buffers for all layers, one for
-im2col columns or the depthwise channel, one for widened weights, each as large as its largest user
-needs. TinyEngine rejects many models; these are its rules all the same.
+channel through a buffer for one padded channel and leaves its output where its input was; the bytes
+that a stride frees are free afterwards. Besides the arena there are two buffers for all layers, one
+for im2col columns or the depthwise channel, one for widened weights, each as large as its largest
+user needs. TinyEngine rejects many models; these are its rules all the same.
 """
 
 from __future__ import annotations

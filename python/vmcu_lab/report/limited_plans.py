@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu place --graph --memory` prints: copies and repeated nodes, and what they cost."""
+"""Prints the output of `vmcu place --graph --memory`: copies and repeated nodes, and their
+costs."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def print_limited(
 
 
 def _name(problem: NamedGraph, action: Action) -> str:
-    """Of the node that an action runs, or the tensor that it copies."""
+    """Names the node that an action runs, or the tensor that it copies."""
     is_node = action.kind in (ActionKind.RUN, ActionKind.REPEAT)
     return problem.nodes[action.number] if is_node else problem.tensors[action.number].name
 
@@ -54,7 +55,7 @@ def _action(problem: NamedGraph, action: Action) -> dict[str, Any]:
 
 
 def _stays(problem: NamedGraph, placed: PlacedStays) -> list[dict[str, Any]]:
-    """Who is where in a memory, from which action until before which."""
+    """The contents of a memory, from which action until before which."""
     found = []
     for stay, offset in zip(placed.stays, placed.offsets, strict=True):
         is_scratch = stay.place < 0

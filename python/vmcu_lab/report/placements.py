@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu place` prints: height, lower bound and the gap between them."""
+"""Prints the output of `vmcu place`: height, lower bound and the gap between them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def write_offsets(plan: GraphPlan, path: Path) -> None:
 
 
 def too_high(origin: str, placement: Allocation | GraphPlan, capacity: int) -> UserError:
-    """Why an allocation is of no use, and what to do."""
+    """The error for an allocation that is too high, with a remedy."""
     found = f"the lowest placement found needs {placement.height}"
     if placement.is_optimal:
         found = f"the lowest placement needs {placement.height}"

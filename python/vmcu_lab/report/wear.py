@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu bench --wear` prints, and its JSON."""
+"""Prints the output of `vmcu bench --wear`, and its JSON."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def strips(experiment: paper.Experiment) -> tuple[tuple[str, np.ndarray], ...]:
 def print_paper(
     cnn: paper.Experiment, dsp: paper.Experiment, endurance: int, rate: float, console: Console
 ) -> None:
-    """Both experiments, then what follows without a simulation."""
+    """Both experiments, then the figures that need no simulation."""
     for title, experiment in (("one CNN task", cnn), ("five DSP tasks in turn", dsp)):
         say(console, f"{title}, {experiment.best.rounds:,} jobs each")
         _print_experiment(experiment, endurance, rate, console)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where writes go in a memory that wears out: stacks that move, a pool whose origin rotates."""
+"""Writes by place in a memory that wears out: stacks that move, a pool whose origin rotates."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulation of stack_heap.c, which runs lib/vmcu/endurance, and what its counts of jobs mean
-in writes."""
+"""The simulation of stack_heap.c, which runs lib/vmcu/endurance, and the writes that its counts
+of jobs mean."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SEED = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Setting:
-    """How stacks move.
+    """The rules by which stacks move.
 
     policy: "stay", "circular" (the paper's) or "walk" (each task visits all aligned places of the
     heap in turn). threshold: ticks a task runs before it may move. stride_depth, depth: searches
@@ -166,7 +166,7 @@ def _ideal(tasks: tuple[Task, ...], words: int, rounds: int, pattern: str) -> np
 
 
 def arguments() -> list[str]:
-    """What gcc compiles: the simulation, and the allocator, which is the device's."""
+    """Lists gcc's arguments: the simulation, and the allocator, which is the device's."""
     runtime = paths.runtime()
     sources = (SOURCE, *sorted((runtime / "endurance").glob("*.c")))
     return [f"-I{runtime / 'include'}", *map(str, sources)]

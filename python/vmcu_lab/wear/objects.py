@@ -19,7 +19,7 @@ from .heap import Run
 from .tasks import WORD
 from .traces import Stored, StoreTrace
 
-# Written by benchmarks/endurance/run.py: what jobs on stacks that move cost besides inferences.
+# Written by benchmarks/endurance/run.py: the costs of jobs on stacks that move, besides inferences.
 SUPERVISED = Path(__file__).parent / "supervised.json"
 STAYS, MOVES = "stack stays", "stack moves"
 POSITION = re.compile(r"positions\[\d+\]")
@@ -64,7 +64,7 @@ class Cells:
 
 def objects(plan: Plan, trace: StoreTrace, stack: Mapping[str, Run], cells: Cells) -> list[Object]:
     """All that one inference of the plan writes to. stack: runs under "walk", the moving stack.
-    What a supervisor and the kernel add was measured on the core's Zephyr board."""
+    The share of a supervisor and the kernel was measured on the core's Zephyr board."""
     walk = stack["walk"]
     moving = float(walk.writes().max()) / walk.rounds
     found = [
@@ -74,7 +74,7 @@ def objects(plan: Plan, trace: StoreTrace, stack: Mapping[str, Run], cells: Cell
         cells.piece("stack", WORD * trace.stack.size, float(trace.stack.max()), within=(STAYS,)),
         cells.piece("stack, moving", walk.setting.heap_bytes, moving, moves=True, within=(MOVES,)),
     ]
-    # Whoever feeds rows may do so in as many jobs.
+    # The caller may push rows in as many jobs.
     jobs = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0] if plan.input_streamed else 1
     for one in supervised(trace.target):
         found.append(cells.piece(one.name, one.bytes, jobs * one.writes, within=(MOVES,)))
@@ -97,7 +97,7 @@ def _pool(plan: Plan, writes: np.ndarray, cells: Cells) -> list[Object]:
 
 
 def _context(plan: Plan, fields: Sequence[Stored], cells: Cells) -> list[Object]:
-    """By member, those of all positions as one."""
+    """Lists the members of the context, those of all positions as one."""
     positions = len({found[0] for one in fields if (found := POSITION.match(one.name))})
     share = position_share(plan, positions)
     stores: dict[str, tuple[int, float]] = {}
@@ -113,7 +113,8 @@ def _context(plan: Plan, fields: Sequence[Stored], cells: Cells) -> list[Object]
 
 
 def position_share(plan: Plan, positions: int) -> float:
-    """Of all inferences, those that use the context's most used position, see vmcu_position()."""
+    """Returns the share of inferences that use the context's most used position, see
+    vmcu_position()."""
     if plan.rotation is None:
         return 1.0
     places = np.arange(plan.pool_bytes // SCRATCH_ALIGN)
@@ -122,7 +123,7 @@ def position_share(plan: Plan, positions: int) -> float:
 
 @dataclass(frozen=True)
 class PerJob:
-    """What jobs on stacks that move write besides their inferences, under Zephyr."""
+    """The writes of jobs on stacks that move, besides their inferences, under Zephyr."""
 
     name: str
     bytes: int
@@ -131,7 +132,8 @@ class PerJob:
 
 @functools.cache
 def supervised(target: str) -> tuple[PerJob, ...]:
-    """Of the board with the target's core; of a core that was not measured, the most of any."""
+    """Returns the figures of the board with the target's core; of a core that was not measured,
+    the most of any."""
     boards = json.loads(SUPERVISED.read_text())
     own = [board for board in boards.values() if target.startswith(board["target"])]
     worst: dict[str, PerJob] = {}
@@ -144,6 +146,6 @@ def supervised(target: str) -> tuple[PerJob, ...]:
 
 
 def worst(found: Sequence[Object], setting: str) -> Object:
-    """What wears out first."""
+    """Returns the object that wears out first."""
     own = (one for one in found if setting in one.within)
     return min(own, key=lambda one: one.lifetime_inferences)

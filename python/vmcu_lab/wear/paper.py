@@ -29,8 +29,9 @@ from .tasks import (
 
 # The grid of the CNN task runs fewer jobs than its best point: 10^6 would take minutes.
 GRID_JOBS = 200_000
-# What the paper leaves open about its allocator, from the plainest reading on. `READING` is the
-# one under which every ordering of the paper's figures holds; "largest" reaches its maximum too.
+# Choices that the paper leaves open about its allocator, from the plainest reading on. `READING` is
+# the one under which every ordering of the paper's figures holds; "largest" reaches its maximum
+# too.
 READINGS: dict[str, dict[str, Any]] = {
     "plain": {"fit": "first", "merge": False, "redraw": False},
     "merged": {"fit": "first", "merge": True, "redraw": False},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes to each byte of a model's pool, from the virtual MCU, and what rotating the pool does."""
+"""Writes to each byte of a model's pool, from the virtual MCU, and the effect of rotating the
+pool."""
 
 from __future__ import annotations
 
@@ -160,7 +161,7 @@ def wear(writes: np.ndarray, inferences: int, align: int = SCRATCH_ALIGN) -> Poo
 
 
 def strips(result: PoolWear) -> Sequence[tuple[str, np.ndarray]]:
-    """What a picture shows: writes by byte, fixed and rotated."""
+    """Returns the strips of a picture: writes by byte, fixed and rotated."""
     return (
         ("origin fixed", result.per_inference * result.inferences),
         ("origin rotated", result.after_rotation),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The setting of "Improving NVM Lifetime Using Task Stack Migration on Low-End MCU-Based Devices"
-(Lee et al., IEEE Access 2022): tasks, cycles, and what follows from them without a simulation."""
+"""The setting of "Improving NVM Lifetime Using Task Stack Migration on Low-End MCU-Based
+Devices" (Lee et al., IEEE Access 2022): tasks, cycles, and the figures that need no simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRIDE_SIZES = (200, 400, 600, 800, 1000)
 CNN_JOBS = 1_000_000
 DSP_TICKS = 1_000_000
 # One instruction in ten stores a word on the stack. The paper shows this in pictures only; here it
-# weighs what migration itself writes, and turns shares into lifetimes.
+# weighs the writes of migration itself, and turns shares into lifetimes.
 WRITES_PER_TICK = TICK_CYCLES / 10
 
 

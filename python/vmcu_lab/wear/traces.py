@@ -26,8 +26,9 @@ from .tasks import TICK_CYCLES, WORD, Task
 RAM_BYTES = 4 << 20
 # runners/image/main.c: the context.
 CONTEXT_SYMBOL, CONTEXT_STRUCT = "context", "vmcu_context"
-# Of a worker's place, what no job writes: room for an MPU guard at any of its alignments, the
-# thread's own frames, and a little to spare. As benchmarks/endurance has it, see src/main.c there.
+# The bytes of a worker's place that no job writes: room for an MPU guard at any of its alignments,
+# the thread's own frames, and a little to spare. As benchmarks/endurance has it, see src/main.c
+# there.
 BESIDE_JOB = 264
 
 
@@ -120,9 +121,9 @@ def members(
 def variables(
     stores: np.ndarray, elf: Elf, known: Sequence[Symbol], ram_start: int = RAM_START
 ) -> tuple[Stored, ...]:
-    """What else was stored to, by symbol. RunnerError where a store belongs to none, so that
-    nothing is left out. stores: int64, by byte of RAM from `ram_start` on, without a stack behind
-    it."""
+    """Lists the other stores, by symbol. RunnerError where a store belongs to none, so that
+    nothing is left out. stores: int64, by byte of RAM from `ram_start` on, without a stack
+    behind it."""
     found, left = [], stores > 0
     for symbol in elf.symbols:
         start = symbol.address - ram_start

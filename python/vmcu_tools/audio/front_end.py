@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of the front end, in numpy: all windows of a sound at once but for what noise
-reduction remembers.
+"""The reference semantics of the front end, in numpy: all windows of a sound at once but for the
+state of noise reduction.
 
 Source: TensorFlow Lite Micro's micro frontend, whose transform is that of kissfft in 16 bits.
 """
@@ -29,7 +29,7 @@ FEATURE_STEP = 10 / 256
 
 
 class FrontEnd:
-    """Sound in pieces of any length to rows of features; `reset` forgets what was heard."""
+    """Sound in pieces of any length to rows of features; `reset` clears its state."""
 
     def __init__(self, settings: Settings | None = None):
         self.settings = settings or Settings()
@@ -65,7 +65,7 @@ class FrontEnd:
         return found
 
     def _quieter(self, signal: np.ndarray) -> np.ndarray:
-        """What is above the mean of each channel so far, but never less than a part of it."""
+        """Subtracts the mean of each channel so far, but leaves at least a part of the signal."""
         tables, bits = self.tables, self.settings.smoothing_bits
         even = np.arange(len(signal)) % 2 == 0
         smoothing = np.where(even, tables.even_smoothing, tables.odd_smoothing)
@@ -152,7 +152,7 @@ def spectrum(samples: np.ndarray, transform: int, tables: Tables) -> np.ndarray:
     same = _wrapped(here + there)
     turned = _times(_wrapped(here - there), tables.halves[low - 1])
     bins[:, low] = (same + turned) >> 1
-    # Where both are the same bin this is what stays.
+    # Where both are the same bin, this value stays.
     bins[:, points - low] = ((same - turned) * np.array([1, -1])) >> 1
     return _wrapped(bins)
 
@@ -167,7 +167,7 @@ def _filtered(bins: np.ndarray, tables: Tables) -> np.ndarray:
         running = np.concatenate([np.zeros((len(bins), 1), np.int64), running], axis=1)
         edges = np.concatenate([[0], np.cumsum(tables.widths)])
         sums.append(np.diff(running[:, edges], axis=1))
-    # What a channel gives away is the next one's; the first only gives.
+    # The part that a channel gives away is the next one's; the first only gives.
     return _root(sums[0][:, 1:] + sums[1][:, :-1])
 
 
@@ -184,7 +184,7 @@ def _root(x: np.ndarray) -> np.ndarray:
 def _normalised(
     signal: np.ndarray, noise: np.ndarray, settings: Settings, tables: Tables
 ) -> np.ndarray:
-    """PCAN: the signal against a power of its noise, and less of what is little."""
+    """PCAN: the signal against a power of its noise, and less of small signals."""
     shift = settings.pcan_gain_bits - tables.correction - SNR_BITS
     gain = _gain(noise, tables).astype(np.uint32).astype(np.uint64)
     ratio = ((signal.astype(np.uint64) * gain) >> np.uint64(shift)).astype(np.int64) & _UINT32_MAX
@@ -211,7 +211,7 @@ def _int32(x: np.ndarray) -> np.ndarray:
 
 
 def _logarithm(signal: np.ndarray, shift: int, tables: Tables) -> np.ndarray:
-    """The natural logarithm times 2^shift, by straight lines; zero of what is below two."""
+    """The natural logarithm times 2^shift, by straight lines; zero below two."""
     correction = tables.correction
     value = signal << correction if correction >= 0 else signal >> -correction
     value &= _UINT32_MAX

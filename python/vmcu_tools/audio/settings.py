@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a front end is asked for."""
+"""The settings of a front end."""
 
 from __future__ import annotations
 

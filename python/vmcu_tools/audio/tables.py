@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of a front end: what floats decide, and the device only reads.
+"""The constants of a front end: computed in float here, only read on the device.
 
 Where TensorFlow Lite Micro computes in float32 so does this. Cosines and powers are rounded once
 from float64; of logarithms libraries give the last bit as they like, and a weight hangs on it: the
@@ -131,9 +131,9 @@ def _mel(hertz: np.ndarray) -> np.ndarray:
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:
-    """float32 of non-negative float32, by the method of fdlibm's s_log1p.c: 1 + x is 2^k times
-    1 + f with f from sqrt(1/2) - 1 to sqrt(2) - 1, whose logarithm is a polynomial of
-    f / (2 + f); c is what rounding 1 + x has lost."""
+    """float32 of non-negative float32, by the method of fdlibm's s_log1p.c: 1 + x is 2^k times 1
+    + f with f from sqrt(1/2) - 1 to sqrt(2) - 1, whose logarithm is a polynomial of f / (2 + f);
+    c is the rounding error of 1 + x."""
     whole = F32(1) + x
     mantissa, k = np.frexp(whole)
     lost = np.where(k > 1, F32(1) - (whole - x), x - (whole - F32(1))) / whole
@@ -157,8 +157,8 @@ def _log1p(x: np.ndarray) -> np.ndarray:
 
 
 def _filters(settings: Settings) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Triangles that are even in mel: from each centre to the next a bin's weight falls, and what
-    falls short of one is the next channel's."""
+    """Triangles that are even in mel: from each centre to the next a bin's weight falls, and the
+    rest of it is the next channel's."""
     bins = settings.transform // 2 + 1
     step = F32(0.5 * settings.sample_rate) / F32(bins - 1)
     lower, upper = _mel(np.array([settings.lower_hz, settings.upper_hz]))

@@ -90,7 +90,7 @@ def _fields(values: Mapping[str, int | str]) -> str:
 
 
 def _instance(points: int) -> str:
-    """Where CMSIS-DSP declares a transform of so many points, or that it does not."""
+    """Includes CMSIS-DSP's transform of so many points, or states that there is none."""
     if points in CMSIS_POINTS:
         return "#include <arm_const_structs.h>\n"
     return f'#error "CMSIS-DSP has no transform of {points} points: leave out {SWITCH}"\n'

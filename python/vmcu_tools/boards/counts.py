@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted of a kernel or an inference."""
+"""The counts of a kernel or an inference."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import astuple, dataclass, replace
 
 @dataclass(frozen=True)
 class Counts:
-    """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
-    four registers is four loads. RAM includes the stack, flash the literals in the code.
-    `stack_bytes`: what the whole inference uses, known of the executor only. `..._missed`: how
-    often what was fetched behind a jump, fetched behind other code, or loaded, was not in flash's
-    caches, if it has any."""
+    """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM
+    of four registers is four loads. RAM includes the stack, flash the literals in the code.
+    `stack_bytes`: the stack of the whole inference, known of the executor only. `..._missed`:
+    how often bytes fetched behind a jump, fetched behind other code, or loaded, were not in
+    flash's caches, if it has any."""
 
     calls: int = 0
     instructions: int = 0
@@ -32,7 +32,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Caches:
-    """Flash's caches: bytes of an entry, entries for code and for what is loaded."""
+    """Flash's caches: bytes of an entry, entries for code and for data."""
 
     granule: int
     code: int

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flash behind small caches adds to cycles, and the boards whose flash is known, as a model.
+"""The cycles of flash behind small caches, and the boards whose flash is known, as a model.
 
 STM32's accelerators (reference manual RM0432, section 3.3.4) keep recently used code and constants,
-and read the code behind the last branch ahead. Here both caches are fully associative and what is
-read ahead is there as soon as the granule before has been executed, which takes as many cycles as
-it has instructions: a model that flatters where instructions wait for each other.
+and read the code behind the last branch ahead. Here both caches are fully associative and
+prefetched bytes are there as soon as the granule before has been executed, which takes as many
+cycles as it has instructions: a model that flatters where instructions wait for each other.
 
 A serial flash (QSPI) that code runs from is read a line of its cache at a time, and nothing ahead:
 each read is a command, an address and dummy clocks, then the line.
@@ -57,7 +57,7 @@ class Flash:
         return missed * self.granule
 
 
-# What a quad read (EBh) takes before its data: 8 clocks for the command, 6 and 2 for address and
+# The time of a quad read (EBh) before its data: 8 clocks for the command, 6 and 2 for address and
 # mode, 4 dummy clocks; half a byte each.
 BEFORE_DATA_BYTES = 10
 

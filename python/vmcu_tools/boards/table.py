@@ -15,8 +15,8 @@ from .flash import BOARDS, Flash, SerialFlash
 
 # Of Zephyr's boards; scripts/boards.py writes it.
 TABLE = Path(__file__).with_name("boards.csv")
-# How many cycles a core needs for what takes a Cortex-M4 one, by published times of one engine on
-# three boards; a test compares them with doc/cycles.md.
+# Cycles of a core for one cycle of a Cortex-M4, by published times of one engine on three boards; a
+# test compares them with doc/cycles.md.
 CORE_FACTORS = {"cortex-m4": 1.0, "cortex-m33": 0.9, "cortex-m7": 0.61}
 # Misses of flash's caches per cycle: the middle of doc/cycles.md's networks.
 MISSES = 0.014
@@ -48,12 +48,12 @@ class Board:
 
     @property
     def cpu(self) -> str:
-        """What compilers call its core."""
+        """Returns its core's name in compilers."""
         return self.core.replace("+", "plus")
 
     def lacks(self, cores: Container[str], is_flash_known: bool = False) -> str:
-        """Why cycles do not become milliseconds, where those cores have a model; empty if they
-        do. is_flash_known: whether somebody says what a serial flash takes."""
+        """The reason why cycles do not become milliseconds, where those cores have a model;
+        empty if they do. is_flash_known: whether a serial flash is described."""
         if self.cpu not in cores:
             return f"there is no cycle model for {self.core}"
         if self.external and not (is_flash_known or self.name in BOARDS):
@@ -67,8 +67,8 @@ class Board:
 
 
 def flash_of(board: Board, described: SerialFlash | None) -> Flash | None:
-    """The flash of a board in cycles of its core, `described` if somebody says what it is; None if
-    nothing is known of it, or of the clock."""
+    """The flash of a board in cycles of its core, `described` if it is given; None if nothing is
+    known of it, or of the clock."""
     part = described or BOARDS.get(board.name)
     return None if part is None or board.megahertz is None else part.at(board.megahertz)
 
@@ -115,7 +115,7 @@ def candidates(name: str) -> list[str]:
 
 def of_tree(tree: Path) -> list[Board]:
     """All microcontroller boards of a Zephyr tree, by name; sizes as twister has them. Raises
-    UserError for what is no such tree."""
+    UserError for any other folder."""
     if not (tree / "boards").is_dir() or not (tree / "scripts" / "zephyr_module.py").is_file():
         raise UserError(
             Problem("it is no Zephyr tree", "name the folder that has boards/", str(tree))

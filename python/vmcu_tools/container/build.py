@@ -22,10 +22,10 @@ LINE = 16
 
 
 def build(plan: Plan, name: str, online: bool = False, release: Release | None = None) -> bytes:
-    """The container of a plan, unsigned: the tables and constants of emit(), which is proven, once
-    more proven as they are read back from it. online: with what planners on the device need.
-    release: what it states. Raises what emit() does, and UserError for a plan that no device can
-    make."""
+    """The container of a plan, unsigned: the tables and constants of emit(), which is proven,
+    once more proven as they are read back from it. online: with the data for planners on the
+    device. release: of the container. Raises the errors of emit(), and UserError for a plan that
+    no device can make."""
     distances = online_of(plan) if online else None
     image = of_tables(emit(plan, name).files, name, distances, release)
     prove_objects(unpack(image)[0], name, plan)
@@ -39,8 +39,8 @@ def of_tables(
     online: Online | None = None,
     release: Release | None = None,
 ) -> bytes:
-    """The container of a model's emitted files. online: for planners on the device. release: what
-    it states."""
+    """The container of a model's emitted files. online: for planners on the device. release: of
+    the container."""
     return pack(tables.read(files, name), name, _requantisers(files), online, release)
 
 

@@ -24,7 +24,7 @@ LEAST = {-(2**31): "(-2147483647 - 1)", -(2**63): "(-9223372036854775807LL - 1)"
 
 
 def header(opened: Opened, name: str) -> str:
-    """NAME.h of what an image of a container needs to know of its model."""
+    """NAME.h with the figures that an image of a container needs of its model."""
     ports = opened.outline.graph.inputs
     shape = opened.outline.graph.tensors[ports[0].tensor].shape if ports else (0, 0, 0)
     return (
@@ -105,7 +105,7 @@ class _Printer:
             for label, member in kind.members.items()
             if label in value
         ]
-        # C99 has no empty braces; what comes first is a number, or a pointer.
+        # C99 has no empty braces; the first member is a number, or a pointer.
         return "".join(found) or f".{next(iter(kind.members))} = 0"
 
     def _scalar(self, value: object, member: Member) -> str:

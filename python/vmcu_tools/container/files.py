@@ -15,7 +15,7 @@ REMEDY = "give a container that `vmcu build --format container` wrote"
 
 
 def bytes_of(path: Path) -> tuple[bytes, Facts]:
-    """A container and what is in it. Raises UserError for what is none, or is damaged."""
+    """A container and its facts. Raises UserError for any other file, and for a damaged one."""
     try:
         image = path.read_bytes()
         return image, facts(image)
@@ -28,8 +28,8 @@ def bytes_of(path: Path) -> tuple[bytes, Facts]:
 
 
 def facts_of(path: Path, key: Path | None = None) -> Facts:
-    """What is in a container. Raises UserError for what is none, or is damaged, or, with a key (a
-    PEM file), is not signed by its owner."""
+    """Reads the facts of a container. Raises UserError for any other file, for a damaged one,
+    or, with a key (a PEM file), for one that its owner has not signed."""
     image, found = bytes_of(path)
     if key is None:
         return found

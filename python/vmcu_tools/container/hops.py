@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container says of a model that keeps rows from one answer to the next."""
+"""The tables of a container whose model keeps rows from one answer to the next."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hops:
 
 
 def hops_of(objects: Objects, name: str) -> Hops | None:
-    """Of what was read back from a container; None if it keeps nothing."""
+    """Reads them from the objects of a container; None if its model keeps no rows."""
     stream, model = objects.values.get(f"{name}_stream"), objects.values.get(f"{name}_model")
     if not isinstance(stream, dict) or not isinstance(model, dict):
         return None

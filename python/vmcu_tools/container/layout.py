@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are in a container: doc/container.md in Python.
+"""The layout of a container: doc/container.md in Python.
 
 Every struct lies in it as a 32-bit core has it in memory (ops/values.py), but for pointers, which
 are offsets in bytes from the container's start, 0 for NULL; a kernel is a number in the table of
-kernels. What begins at an offset is aligned to ALIGN.
+kernels. Data at an offset is aligned to ALIGN.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..emit.structs import IO, LAYER, PART, STAGE, STREAM, TENSOR
 from ..ops.values import CStruct
 
 MAGIC = b"VMCU"
-# A reader refuses another major version; a minor one adds what older readers may pass over: 1 has
+# A reader refuses another major version; a minor one adds data that older readers may ignore: 1 has
 # ONLINE behind the model. Major version 2 is of models that keep rows from one answer to the next,
 # which nobody may pass over: behind ONLINE they have STREAM of emit/structs.py. A file has the
-# lowest that says what is in it.
+# lowest version that has its data.
 MAJOR, MINOR, MINOR_ONLINE = 1, 0, 1
 MAJOR_STREAMS = 2
 # By major version, the minor one from which on a file has RELEASE behind all these.
@@ -31,7 +31,7 @@ FILE = CStruct(
 )
 DIGEST = slice(FILE.size, FILE.size + 32)
 SIGNATURE = slice(DIGEST.stop, DIGEST.stop + 64)
-# What `signature` of the file says.
+# Values of `signature` of the file.
 UNSIGNED, ED25519, P256 = 0, 1, 2
 SIGNATURES = {ED25519: "Ed25519", P256: "ECDSA P-256"}
 
@@ -76,7 +76,7 @@ FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))
     for sign in ("", "u")
 }
-# What C has names for, besides enumerators.
+# Named constants of C, besides enumerators.
 CONSTANTS = {
     "VMCU_SCRATCH_ON_STACK": 2**32 - 1,
     "VMCU_IO_CHANNELS_FIRST": 1,

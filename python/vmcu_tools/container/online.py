@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container has for planners on the device: of each layer its scratch, and how near its
-output may come to its inputs."""
+"""The data of a container for planners on the device: of each layer its scratch, and how near
+its output may come to its inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Online:
 
 
 def online_of(plan: Plan) -> Online:
-    """Of a plan of layers one by one. Raises UserError for another."""
+    """Collects the data from a plan of layers one by one. Raises UserError for another."""
     together = any(len(steps) > 1 or steps[0].columns is not None for steps in plan.stages)
     if together or plan.input_streamed or plan.rotation is not None:
         remedy = "build it with --online, without --stream-input and --rotate"
@@ -61,7 +61,7 @@ def _safe(layer: Layer[Any], tensor: str) -> Clearance:
 
 
 def packed(image: bytearray, online: Online) -> None:
-    """Puts the tables behind what there is of a container, and says where they are."""
+    """Puts the tables behind the rest of a container, with their offsets."""
     places = []
     for kind, entries in ((STEP, online.steps), (DISTANCE, online.distances)):
         image += bytes(-len(image) % 8)
@@ -72,8 +72,8 @@ def packed(image: bytearray, online: Online) -> None:
 
 
 def unpacked(image: bytes, layers: int) -> Online | None:
-    """What packed() has written, None if a container says that it has none. Raises struct.error for
-    tables that are not within it."""
+    """Reads the tables of packed(), None if a container says that it has none. Raises
+    struct.error for tables that are not within it."""
     steps, distances, count = struct.unpack_from(_form(ONLINE), image, ONLINE_AT)
     if steps == 0:
         return None

@@ -19,7 +19,7 @@ PLANNER = "container"
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A container and what is in it. outline: a plan without steps, for its inputs, outputs and
+    """A container and its facts. outline: a plan without steps, for its inputs, outputs and
     pool; kernels: of each layer. Inputs and outputs have the axes of the file that the model was
     built from, as int8: which type they had there no container says."""
 
@@ -35,7 +35,7 @@ class Opened:
 
 
 def open_container(path: Path) -> Opened:
-    """The container of a file. Raises UserError for what is none, or is damaged."""
+    """The container of a file. Raises UserError for any other file, and for a damaged one."""
     image, facts = bytes_of(path)
     objects, name = unpack(image)
     layers: Any = objects.values.get(f"{name}_layers", [])

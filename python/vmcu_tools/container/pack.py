@@ -54,15 +54,15 @@ def pack(
     release: Release | None = None,
 ) -> bytes:
     """The container of model `name`, unsigned. objects: of the emitted C (machine/tables.py).
-    requantisers: of REQUANTISERS, those that the model needs. online: for planners on the device.
-    release: what devices compare with theirs. The same objects give the same bytes."""
+    requantisers: of REQUANTISERS, those that the model needs. online: for planners on the
+    device. release: compared by devices. The same objects give the same bytes."""
     packer = _Packer(objects, name, online, release)
     packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
     return sealed(bytes(packer.image))
 
 
 def _check(model: Mapping[str, object], params: Collection[str]) -> None:
-    """Raises UserError for a model with what no container has."""
+    """Raises UserError for a model with a feature that no container has."""
     if model.get("pool_count"):
         raise UserError(Problem("a container has one pool", "build it without --memory"))
     if recomputed.PARAMS.name in params:
@@ -148,7 +148,7 @@ class _Packer:
         return next(table.size for table in TABLES if table.label == label)
 
     def _room(self, size: int) -> int:
-        """Where `size` more bytes begin."""
+        """Allocates `size` more bytes and returns their offset."""
         self.image += bytes(-len(self.image) % ALIGN)
         at = len(self.image)
         self.image += bytes(size)
@@ -224,7 +224,7 @@ class _Packer:
         return self.places[value.name] + size * value.index
 
     def _string(self, literal: str) -> int:
-        """Where a C string's bytes are, which end with a zero."""
+        """Returns the offset of a C string, which ends with a zero."""
         if literal not in self.strings:
             raw = _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]), literal.encode()) + b"\0"
             at = self._room(len(raw))

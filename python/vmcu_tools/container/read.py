@@ -50,7 +50,7 @@ from .release import Release
 from .seal import digest
 
 AGAIN = "build it again, or transfer it again"
-# What a pointer without a type points to.
+# The type of a pointer without one.
 WORDS = "uint32_t"
 
 
@@ -81,9 +81,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Facts:
-    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
-    signed: with what, "" if it is not; online: devices can plan it; hops: of a model that keeps
-    rows; release: whom it is for, None if it does not say."""
+    """The facts of a container for people. size: bytes of the file; digest: in hexadecimal;
+    signed: by which method, "" if it is not; online: devices can plan it; hops: of a model that
+    keeps rows; release: its product and version, None if it has none."""
 
     name: str
     version: str
@@ -194,19 +194,20 @@ def _side(entry: dict[str, Any], tensors: list[Any]) -> Side:
 
 
 def layers_of(image: bytes) -> tuple[int, int]:
-    """Where a container has its table of layers, and how many there are. Raises DamagedError."""
+    """Returns the offset of a container's table of layers, and their number. Raises
+    DamagedError."""
     model = _Reader(image).model
     return int(model["layers"]), int(model["layer_count"])
 
 
 def requantisers_of(image: bytes) -> list[str]:
-    """Of REQUANTISERS, those that a container needs. Raises DamagedError."""
+    """Lists those of REQUANTISERS that a container needs. Raises DamagedError."""
     bits = int(_Reader(image).model["requantisers"])
     return [kind for number, kind in enumerate(REQUANTISERS) if bits >> number & 1]
 
 
 def distances_of(image: bytes) -> Online | None:
-    """What a container has for planners on the device. Raises DamagedError."""
+    """Reads a container's data for planners on the device. Raises DamagedError."""
     return _Reader(image).distances
 
 
@@ -233,7 +234,7 @@ class _Reader:
 
     @property
     def distances(self) -> Online | None:
-        """What it has for planners on the device."""
+        """Reads the data for planners on the device."""
         if self.head.minor < MINOR_ONLINE or self.head.major == MAJOR_STREAMS:
             return None
         try:
@@ -275,7 +276,8 @@ class _Reader:
         return self.objects
 
     def _stream(self) -> Address:
-        """What a model keeps, and its counts by the names that emitted tables have for them."""
+        """Reads the state of a model, and its counts by the names that emitted tables have for
+        them."""
         require(len(self.image) >= STREAM_END, "the state is outside of the file")
         values, types = self.objects.values, self.objects.types
         stream = self._struct(STREAM, STREAM_AT)
@@ -296,7 +298,7 @@ class _Reader:
         return found
 
     def _span(self, table: Table) -> range:
-        """Where the entries of a table begin."""
+        """Returns the offsets of the entries of a table."""
         start, count = int(self.model[table.label]), int(self.model[table.count])
         if count == 0:
             return range(0)
@@ -368,7 +370,8 @@ class _Reader:
         return Address(self._block(at, kind))
 
     def _block(self, at: int, kind: str) -> str:
-        """The name of what begins there, read once. Raises DamagedError where it is two things."""
+        """The name of the block that begins there, read once. Raises DamagedError where it is
+        two things."""
         name = f"{self.name}_{at:08x}"
         if name in self.objects.types:
             require(self.objects.types[name] == kind, f"the constants at {at} are two things")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container is for and how new it is: devices refuse other products and old versions."""
+"""The product and the version of a container: devices refuse other products and old versions."""
 
 from __future__ import annotations
 

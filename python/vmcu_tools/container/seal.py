@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest of a container, and who stands for it."""
+"""The digest of a container, and its signature."""
 
 from __future__ import annotations
 

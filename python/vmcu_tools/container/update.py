@@ -32,9 +32,9 @@ HEAD = struct.Struct("<4sI8x")
 
 
 def update(path: Path, model: Path, draw: Callable[[Graph], Sample]) -> bytes:
-    """The container of a file with a vector for it: an input, by `draw`, and the outputs that the
-    model file means for it. model: what the container was built from. Raises UserError where either
-    cannot be read, or the container is of another model."""
+    """The container of a file with a vector for it: an input, by `draw`, and the model file's
+    outputs for it. model: the file of the container. Raises UserError where either cannot be
+    read, or the container is of another model."""
     opened, graph = open_container(path), frontends.load(model)
     _check(opened, path, model, _shapes(graph, "inputs"), graph)
     sample = draw(graph)
@@ -66,7 +66,7 @@ def _appended(image: bytes, sample: Sample, outputs: Sequence[np.ndarray]) -> by
 
 
 def digest_of(outputs: Sequence[np.ndarray]) -> bytes:
-    """What outputs, int8 (H, W, C), are known by: rows are taken one by one."""
+    """Computes the digest of outputs, int8 (H, W, C): rows are taken one by one."""
     digest = bytes(hashlib.sha256().digest_size)
     for output in outputs:
         for row in output:

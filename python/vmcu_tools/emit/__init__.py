@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a plan to C: const tables that the executor in lib/vmcu walks."""
+"""Emits C from a plan: const tables that the executor in lib/vmcu walks."""
 
 from .model import Emitted, emit
 from .output import write

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Zephyr application around a model: what `vmcu new` writes."""
+"""A Zephyr application around a model, as `vmcu new` writes it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def application(
     time: str | None = None,
 ) -> dict[str, str]:
     """The text of each file, by path. `name` is the model's C name, `model` its file inside the
-    application, `hop` the rows from one answer to the next where it keeps its state, `state` what
-    `--state` was given, `time` what `--time` was.
+    application, `hop` the rows from one answer to the next where it keeps its state, `state` and
+    `time` the arguments of `--state` and `--time`.
 
     Raises UserError for a name that C cannot use.
     """

@@ -53,8 +53,8 @@ def rows_of(texts: Sequence[str], count: int) -> list[str]:
 
 
 def array_lines(array: Array) -> list[str]:
-    """The lines between an array's braces, without the indentation that all have. What a stream
-    has on a line goes on further in where it is too long."""
+    """The lines between an array's braces, without the indentation that all have. The rest of a
+    line that is too long is indented."""
     per_line = LAYOUT[array.values.dtype.name][1]
     if not array.lines:
         return rows_of(literals(array.values), per_line)
@@ -93,8 +93,8 @@ class Definition:
 
 @dataclass
 class Constants:
-    """All const objects of a model, in the order in which they are first needed. `about`: what
-    is to be said above the next of them. `external`: offsets in the weights buffer by array, where
+    """All const objects of a model, in the order in which they are first needed. `about`: the
+    comment above the next of them. `external`: offsets in the weights buffer by array, where
     arrays are read from a file."""
 
     prefix: str

@@ -61,7 +61,7 @@ class Emitted:
 
     @property
     def flash_bytes(self) -> int:
-        """Of weights and tables."""
+        """Counts the bytes of weights and tables."""
         return self.weights_bytes + self.tables_bytes
 
     @property
@@ -159,11 +159,11 @@ def _flags(port: Port) -> str:
 
 
 def emit(plan: Plan, name: str, command: str = "") -> Emitted:
-    """`<name>.c` and `<name>.h` of a plan, read back and proven, and what they will occupy in
-    flash. command: what makes these files again, said at their top.
+    """`<name>.c` and `<name>.h` of a plan, read back and proven, and their bytes of flash. command:
+    makes these files again; it is said at their top.
 
-    Raises PlanError where they would lose a byte or compute another, UserError for what tables
-    cannot hold.
+    Raises PlanError where they would lose a byte or compute another, UserError for a model that
+    tables cannot hold.
     """
     emitted = write_tables(plan, name, command)
     prove(emitted.files, name, plan, b"".join(emitted.weights.values()))
@@ -178,7 +178,8 @@ def write_tables(plan: Plan, name: str, command: str = "") -> Emitted:
 
 
 def _check(plan: Plan) -> None:
-    """Raises UserError for what tables cannot hold and PlanError for what the executor cannot."""
+    """Raises UserError for a model that tables cannot hold and PlanError for a plan that the
+    executor cannot run."""
     graph = plan.graph
     for name in plan.placements:
         tensor = graph.tensors[name]
@@ -237,7 +238,8 @@ def address(plan: Plan, at: int) -> int:
 
 
 def _scratch(plan: Plan, layer: Layer[Any], step: Step) -> str:
-    """Where a layer's scratch is: in the pool if the plan put it there, else on the stack."""
+    """Returns the place of a layer's scratch: in the pool if the plan put it there, else on the
+    stack."""
     if on_stack(layer):
         return "VMCU_SCRATCH_ON_STACK"
     if step.scratch_bytes < pool_scratch(layer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that what is written to C may have."""
+"""Names that C allows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of what is emitted: the C is read back and replayed before it leaves the house."""
+"""The proof of the emitted C: it is read back and replayed before it leaves the house."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TYPED = re.compile(r"U?INT\d+_C\((-?\d+)\)")
 
 
 def prove(files: Mapping[str, str], name: str, plan: Plan, weights: bytes = b"") -> Decoded:
-    """Reads the files of model `name` back and replays an inference call by call, on what they
-    say and with the kernels run on their constants.
+    """Reads the files of model `name` back and replays an inference call by call, by their tables
+    and with the kernels run on their constants.
 
     plan: whose graph, and which node each layer stands for; nothing else is taken from it. weights:
     the weights file, if the plan has one. Raises
@@ -99,7 +99,7 @@ def _flat(found: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _same(wanted: Value, found: object) -> bool:
-    """True if what was read back is what was to be written; what is not written is 0."""
+    """True if the value that was read back is the wanted one; missing values are 0."""
     if isinstance(wanted, Struct):
         if isinstance(found, int) and found == 0:
             found = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stage's calls as a table: a byte for each, and what repeats only once."""
+"""A stage's calls as a table: a byte for each, and repeated parts only once."""
 
 from __future__ import annotations
 

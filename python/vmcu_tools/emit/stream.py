@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of a model say that keeps rows from one answer to the next."""
+"""The tables of a model that keeps rows from one answer to the next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .initialisers import rows_of
 class StreamRow:
     """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again`
     calls after the first; `rows` of the input until its own is; `model` tells it from others.
-    state, state_bytes: of the pool, all that it keeps. window, hop: for the header, rows.
-    states: stages at the end that keep what layers have computed."""
+    state, state_bytes: of the pool, the whole state. window, hop: for the header, rows. states:
+    stages at the end that keep the states that layers have computed."""
 
     calls: list[str]
     again: list[str]
@@ -29,7 +29,7 @@ class StreamRow:
 
 
 def stream_row(plan: Plan) -> StreamRow | None:
-    """Of a plan; None if nothing of it is kept."""
+    """Returns the row of a plan; None if it has no state."""
     if not plan.graph.hop:
         return None
     turns, calls, again = turns_of(plan), [], []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of lib/vmcu/include/vmcu/model.h that tables are made of, and what structs take."""
+"""The structs of lib/vmcu/include/vmcu/model.h that tables are made of, and the sizes of
+structs."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ STREAM = CStruct(
 )
 # By which struct vmcu_model is larger in a build for models that keep their state.
 STREAM_BYTES = 4
-# What vmcu_state_save() puts in front of what it keeps; struct vmcu_position at its end.
+# The header of vmcu_state_save() in front of the state; struct vmcu_position at its end.
 STATE_HEAD = CStruct("head", "uint32_t magic, model, bytes, sum; uint16_t rows, part, time, entry;")
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8

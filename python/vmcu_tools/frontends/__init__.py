@@ -75,8 +75,8 @@ def runtime_of(path: Path) -> str:
 
 
 def format_of(path: Path) -> str:
-    """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file, and
-    says what it is instead where that can be told."""
+    """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file,
+    and names its format where that can be told."""
     if not path.exists():
         raise UserError(_missing(path))
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the frontends share: reporting, and arithmetic that turns scales into constants."""
+"""The functions that the frontends share: reporting, and arithmetic that turns scales into
+constants."""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ from ..errors import Problem, UserError
 from ..graph import Graph, Node, Op, Port, Recurrence, Shape, Tensor, Window
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
-# Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
+# Beyond the memory of any microcontroller. A file that exceeds a limit is taken for a hostile one:
 # together they bound the time and the memory that reading a file takes.
 MAX_FILE_BYTES = 1 << 26
 MAX_TENSOR_BYTES = 1 << 23
 MAX_NODES = 3_000
 MAX_PORTS = 256
 MAX_RANK = 8
-# What the windows of a layer read, each element as often as it is read; fields of a window in C.
+# The elements that the windows of a layer read, each as often as it is read; fields of a window in
+# C.
 MAX_WINDOWED_ELEMENTS, MAX_WINDOW = 1 << 28, 65535
 MAX_MOVED_ELEMENTS = 1 << 25
 SMALLER = "use a smaller model"
 
-# What reading a damaged file raises, whatever library reads it.
+# The errors of reading a damaged file, in all libraries.
 PARSE_ERRORS = (
     struct.error,
     ArithmeticError,
@@ -82,7 +84,7 @@ def require(condition: bool, reason: str, remedy: str = "") -> None:
 
 
 def present(found: Found | None, reason: str, remedy: str = "") -> Found:
-    """What was found; raises UnsupportedError if that is nothing."""
+    """Returns its argument; raises UnsupportedError if that is None."""
     if found is None:
         raise UnsupportedError(reason, remedy)
     return found
@@ -92,7 +94,7 @@ def present(found: Found | None, reason: str, remedy: str = "") -> Found:
 def parsing(file: str) -> Iterator[None]:
     """Turns every error that a damaged file can provoke into one UserError."""
     try:
-        # Nonsense scales overflow; what comes of them is checked where it matters.
+        # Nonsense scales overflow; the results are checked where they matter.
         with np.errstate(all="ignore"):
             yield
     except PARSE_ERRORS as error:
@@ -225,7 +227,7 @@ def hwc(shape: tuple[int, ...]) -> Shape:
 
 
 def hwc_axis(axis: int, rank: int) -> int:
-    """Where axis `axis` of a channels-last file shape of `rank` dimensions went in `hwc`.
+    """Returns the axis in `hwc` of axis `axis` of a channels-last file shape of `rank` dimensions.
 
     Raises UnsupportedError for the batch.
     """
@@ -316,7 +318,7 @@ def check_weight_scales(scales: np.ndarray) -> None:
 
 
 def quantised(real: float, tensor: Tensor) -> int:
-    """As QuantizeLinear does it, with a tensor's scale and zero point."""
+    """Quantises as QuantizeLinear does, with a tensor's scale and zero point."""
     q = np.rint(np.float32(real) / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
     # Clipped before it becomes an integer: an infinity is the extreme.
     return int(np.clip(q, INT8_MIN, INT8_MAX))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of other formats, told by their content: what each is, and how int8 .tflite or .onnx comes
-of it."""
+"""Files of other formats, told by their content: the format of each, and the way from there to
+int8 .tflite or .onnx."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TO_ONNX = (
     "export it with torch.onnx.export, then quantise that: vmcu quantize MODEL.onnx "
     "--calibration DATA.npz -o INT8.onnx (`vmcu help pytorch.md`)."
 )
-# First bytes, what such a file is, and the remedy.
+# First bytes, the format of such a file, and the remedy.
 _MAGIC = (
     (b"\x89HDF\r\n\x1a\n", "a Keras model or another HDF5 file", TO_TFLITE),
     (b"\x93NUMPY", "an array, not a model", "give it to --input or --calibration"),
@@ -28,7 +28,7 @@ _MAGIC = (
     (b"<html", "a web page, not a model", "download the file itself"),
     (b"\x80\x02", "a pickle, as torch.save() of old wrote it", TO_ONNX),
 )
-# A member of a ZIP archive that tells what it is.
+# A member of a ZIP archive that identifies its format.
 _MEMBERS = (
     ("constants.pkl", "a TorchScript or PyTorch archive", TO_ONNX),
     ("data.pkl", "weights or a model of PyTorch (torch.save)", TO_ONNX),
@@ -55,8 +55,8 @@ _CONTAINER = (
 
 
 def foreign(path: Path, head: bytes) -> Problem | None:
-    """What a file is that is neither .tflite nor .onnx; None for one that may be. head: its first
-    eight bytes or more. Raises OSError for a file that cannot be read."""
+    """Identifies a file that is neither .tflite nor .onnx; None for one that may be. head: its
+    first eight bytes or more. Raises OSError for a file that cannot be read."""
     found = _content(path, head) or _SUFFIXES.get(path.suffix.lower())
     if found is None:
         return None
@@ -66,7 +66,7 @@ def foreign(path: Path, head: bytes) -> Problem | None:
 
 
 def no_file(path: Path) -> Problem:
-    """What a path is that exists and is no file: a folder, a pipe, a device."""
+    """Names the kind of a path that exists and is no file: a folder, a pipe, a device."""
     if not path.is_dir():
         return Problem("this is no regular file", "write the model into a file first", str(path))
     if (path / "saved_model.pb").is_file():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where bytes go: operators that only rearrange, as an array of source indices.
+"""Operators that only rearrange bytes, as an array of source indices.
 
 A rule applies the operator to `file_index(shape)`, the array that holds every element's own
 place, with numpy; the result says for each output element where it comes from.
@@ -28,7 +28,7 @@ def file_index(shape: tuple[int, ...]) -> np.ndarray:
 def move(index: np.ndarray, size: int) -> Op | None:
     """The op that takes byte index[y, x, c] of `size` bytes for each output byte (H, W, C).
 
-    A Reshape where nothing moves, None for what Move cannot say in this shape.
+    A Reshape where nothing moves, None for an order that Move does not have in this shape.
     """
     if index.size == size and np.array_equal(index.ravel(), np.arange(size)):
         return Reshape()

@@ -63,8 +63,8 @@ def tflite_table(input_scale: float, beta: float) -> np.ndarray:
 def differences(input_scale: float) -> np.ndarray:
     """int32 (256,): -d * scale in Q5.26 for d = 0..255, -20 to -16 where it is below -16.
 
-    An output of LOG_SOFTMAX is -16 at least, and the logarithm that is taken away from these is
-    positive: what is beyond does not matter. TensorFlow Lite, reference/log_softmax.h.
+    An output of LOG_SOFTMAX is -16 at least, and the logarithm that is subtracted from these is
+    positive: values beyond do not matter. TensorFlow Lite, reference/log_softmax.h.
     """
     real = min(input_scale * (1 << _FRACTION_BITS), (1 << 31) - 1.0)
     multiplier, left_shift = quantize_multiplier(real)

@@ -48,7 +48,7 @@ def as_table(values: np.ndarray) -> np.ndarray:
 
 
 def real_values(x: Tensor) -> np.ndarray:
-    """float32 (256,): what each byte stands for."""
+    """float32 (256,): the real value of each byte."""
     return (BYTES - x.zero_point).astype(np.float32) * np.float32(x.scale)
 
 

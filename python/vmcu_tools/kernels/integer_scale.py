@@ -19,9 +19,9 @@ import numpy as np
 from ..errors import PlanError
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatProduct, FloatScale, float_bits
 
-# The line's slope is a multiplier in Q0.32 with a right shift; `adjust` raises it, in 2**-32 of
-# what there is before the shift, in steps that leave eight bits free: for the shift, and for WHOLE,
-# which says that the output's bounds are those of int8.
+# The line's slope is a multiplier in Q0.32 with a right shift; `adjust` raises it, in 2**-32 of the
+# value before the shift, in steps that leave eight bits free: for the shift, and for WHOLE, which
+# says that the output's bounds are those of int8.
 SHIFTS = range(1, 23)
 STEP = 256
 WHOLE = 0x80
@@ -33,8 +33,8 @@ _FAR = 1 << 48
 
 @dataclass(frozen=True, eq=False)
 class IntegerScale:
-    """What a kernel reads: by channel a multiplier and a word of adjust, WHOLE and shift; or a
-    float32's bits and zero, where no line will do.
+    """The words that a kernel reads: by channel a multiplier and a word of adjust, WHOLE and shift;
+    or a float32's bits and zero, where no line will do.
 
     multiplier, word: int32 (channels,).
     """
@@ -57,8 +57,9 @@ class IntegerScale:
 def integer_scale(
     scale: np.ndarray, zero: int, lowest: np.ndarray, highest: np.ndarray, whole: bool
 ) -> IntegerScale:
-    """Of factors float32 (channels,), for an output with zero point `zero`, whose bounds are those
-    of int8 if `whole`, and accumulators from `lowest` to `highest`, int64 (channels,)."""
+    """Finds the scales of factors float32 (channels,), for an output with zero point `zero`,
+    whose bounds are those of int8 if `whole`, and accumulators from `lowest` to `highest`, int64
+    (channels,)."""
     key = (scale.astype(np.float32).tobytes(), zero, lowest.tobytes(), highest.tobytes())
     multiplier, word = np.array(_words(*key), np.int64).reshape(-1, 2).T
     if whole:
@@ -163,7 +164,7 @@ def _distances(
 def _first_above(
     factor: np.float32, real: Callable[[np.ndarray], np.ndarray], values: np.ndarray
 ) -> np.ndarray:
-    """For each value the least accumulator whose result is larger, int64."""
+    """Finds for each value the least accumulator whose result is larger, int64."""
     near = np.ceil((values + 0.5) / np.float64(factor)).astype(np.int64)
     reach = 2 + (np.abs(near) >> 23)
     first, last = near - reach, near + reach

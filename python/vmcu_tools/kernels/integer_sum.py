@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of two bytes as a line through the integers.
 
-What a sum in fixed point or in float32 gives for each of the 65,536 pairs of bytes is known when a
-model is compiled. Where the line gives the same byte for each of them, two multiplications do.
+The result of a sum in fixed point or in float32 is known for each of the 65,536 pairs of bytes when
+a model is compiled. Where the line gives the same byte for each of them, two multiplications do.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
-# What factors have more than the sum: a byte that is the upper half of 16 bits times 32 bits,
-# without the lower 16 of the product, is one instruction of many cores.
+# The bits of factors beyond those of the sum: a byte that is the upper half of 16 bits times 32
+# bits, without the lower 16 of the product, is one instruction of many cores.
 FINER = 8
 # Fractional bits of the sum, and how far a factor may be from the nearest integer.
 MOST_SHIFT, LEAST_SHIFT, NEARBY = 24, 14, 1
@@ -47,8 +47,8 @@ def line_sum(qa: np.ndarray, qb: np.ndarray, a: int, b: int) -> np.ndarray:
 def integer_sum(a: float, b: float, results: np.ndarray) -> IntegerSum | None:
     """A line that gives all of `results`, None if none was found.
 
-    a, b: about what a step of either byte adds. results: int64 (256, 256), by the bytes from -128
-    on, cut to int8.
+    a, b: about the addend of a step of either byte. results: int64 (256, 256), by the bytes from
+    -128 on, clamped to int8.
     """
     widest = 31 - FINER - math.ceil(math.log2(max(abs(a), abs(b)) + 2.0**-20))
     for shift in range(min(MOST_SHIFT, widest), LEAST_SHIFT - 1, -1):
@@ -82,7 +82,7 @@ def _through(a: int, b: int, shift: int, results: np.ndarray) -> IntegerSum | No
 def _constants(sums: np.ndarray, shift: int, results: np.ndarray) -> tuple[int, int]:
     """The least and the most that may be added to the sums before they are shifted."""
     least = (results << shift) - sums
-    # What is cut may lie further out.
+    # Clamped results may lie further out.
     low = np.max(least, where=results > INT8_MIN, initial=-INT32_MAX)
     width = (1 << shift) - 1
     high = np.min(least, where=results < INT8_MAX, initial=INT32_MAX - width) + width

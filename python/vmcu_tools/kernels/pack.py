@@ -33,7 +33,7 @@ PAIRED_SHIFTS = range(1, 23)
 PAIRED_ACCUMULATOR = 1 << 29
 # Weights of 4 bits are multiplied 16 times too large, so that less is left for sums.
 NIBBLE_ACCUMULATOR = 1 << 27
-# What a sum of the second of two joined channels stays below.
+# A bound of the sum of the second of two joined channels.
 JOINED_SUM = 1 << 23
 INT16_MIN = -(1 << 15)
 
@@ -75,7 +75,7 @@ class MacWeights:
 
     @functools.cached_property
     def largest(self) -> np.ndarray:
-        """int64 (channels,): what sums, biases included, are not beyond."""
+        """int64 (channels,): the limits of sums, biases included."""
         reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
         sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
         found: np.ndarray = np.abs(self.bias.astype(np.int64)) + sums
@@ -134,9 +134,9 @@ class MacWeights:
         return integer_scale(self.requant.scale, self.output_zero, lowest, highest, self.is_whole)
 
     def factors(self, channels: np.ndarray, quick: bool) -> tuple[np.ndarray, np.ndarray]:
-        """What kernels read of some channels' requantisers, int32 (channels,) each: multipliers
-        and, for the fast one, shifts to the right, one less; else shifts to the left, or the words
-        of IntegerScale."""
+        """Returns the words of some channels' requantisers, int32 (channels,) each: multipliers
+        and, for the fast one, shifts to the right, one less; else shifts to the left, or the
+        words of IntegerScale."""
         if isinstance(self.requant, FloatScale):
             return self.integers.multiplier[channels], self.integers.word[channels]
         found = self.requant.pick(channels)
@@ -254,8 +254,8 @@ def lines(stream: bytes, fast: int, exact: int) -> tuple[int, ...]:
 
 
 class Kind(enum.Enum):
-    """Of a block: with constants of the fast requantiser or of another; the channels of all but the
-    last kind are joined."""
+    """The kind of a block: with constants of the fast requantiser or of another; the channels of
+    all but the last kind are joined."""
 
     FAST, EXACT, APART = range(3)
 
@@ -290,7 +290,7 @@ def packed(packing: Packing, pairs: list[tuple[int, int]]) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def _bytes_of(packing: Packing, count: int) -> np.ndarray:
-    """Where so many pairs of depthwise weights are: (count, 2)."""
+    """Returns the places of so many pairs of depthwise weights: (count, 2)."""
     return np.array(packing.pairs(count))
 
 
@@ -402,8 +402,8 @@ def vector_streams(weights: MacWeights, picks: list[np.ndarray], size: int) -> l
 
 
 def together(taps: np.ndarray) -> int:
-    """How many consecutive taps, of int8 (taps, channels), may be added up in 16 bits; those of
-    SIZES that are less may, too."""
+    """Counts the consecutive taps, of int8 (taps, channels), that may be added up in 16 bits;
+    those of SIZES that are less may, too."""
     reach = np.abs(taps.astype(np.int64)) * -INT8_MIN
 
     def fits(count: int) -> bool:

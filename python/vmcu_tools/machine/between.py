@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of which one computes again what another wants of it: the ring between, pixel by pixel."""
+"""Layers of which one recomputes the rows that another reads: the ring between, pixel by pixel."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def check(
 def _places(
     window: Mapping[str, int], axis: str, side: str, first: int, last: int, size: int
 ) -> range:
-    """From the first to the last place that outputs `first` to `last` see along an axis of `size`;
-    the first one is a tap's."""
+    """Lists the places, from the first to the last, that outputs `first` to `last` see along an
+    axis of `size`; the first one is a tap's."""
     stride, dilation = window[f"stride_{axis}"], window[f"dilation_{axis}"]
     begin, end = (at * stride - window.get(f"pad_{side}", 0) for at in (first, last))
     end += (window[f"kernel_{axis}"] - 1) * dilation + 1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a model, as the executor on the device walks them.
 
-`decode` turns what was read back from the emitted C (tables.py) into a plan and the calls of an
-inference, by the rules of lib/vmcu/executor.c and stage.c and of nothing else: the schedule entry
-by entry, calls by how many a layer has made, in parts where the table says that a ring may split
-them. Which node a layer stands for is claimed by whoever emitted it; shapes, inputs and outputs
+`decode` turns the objects that were read back from the emitted C (tables.py) into a plan and the
+calls of an inference, by the rules of lib/vmcu/executor.c and stage.c and of nothing else: the
+schedule entry by entry, calls by how many a layer has made, in parts where the table says that a
+ring may split them. The emitter claims which node a layer stands for; shapes, inputs and outputs
 must bear the claim out.
 """
 
@@ -35,7 +35,7 @@ from .events import WHOLE, Called
 from .parts import Taken, parts_of
 from .tables import Address, Objects, Value, expect
 
-# VMCU_TAKE and VMCU_SCRATCH_ON_STACK; what the fields of the structs hold at most.
+# VMCU_TAKE and VMCU_SCRATCH_ON_STACK; the largest values of the structs' fields.
 TAKE = 255
 # In place of an entry: the end of a stream's first hop.
 END = -1
@@ -69,8 +69,8 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Claims:
-    """What the emitter says that tables stand for: tensors and layers by their number, how each
-    layer works, and the plan's name and notes, which are for people."""
+    """The emitter's claims about tables: tensors and layers by their number, the form of each
+    layer, and the plan's name and notes, which are for people."""
 
     tensors: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -78,7 +78,7 @@ class Claims:
 
     @staticmethod
     def of(plan: Plan) -> Claims:
-        """What the emitter of a plan claims."""
+        """Collects the claims of a plan's emitter."""
         steps = plan.steps
         return Claims(
             plan.tensors,
@@ -98,8 +98,8 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """plan: what the tables say, with the graph they stand for; calls: by stage, those of an
-    inference in order; rows, layers: by layer, what the table has of it and what that means."""
+    """plan: of the tables, with the graph they stand for; calls: by stage, those of an inference
+    in order; rows, layers: by layer, its row of the table and the layer of it."""
 
     plan: Plan
     calls: tuple[tuple[Called, ...], ...]
@@ -109,7 +109,7 @@ class Decoded:
 
 def decode(objects: Objects, name: str, graph: Graph, claims: Claims) -> Decoded:
     """The plan that the tables of model `name` hold. Raises PlanError where they do not fit the
-    graph, each other, or what C can hold."""
+    graph, each other, or the limits of C."""
     return _Decoder(objects, name, graph, claims).run()
 
 
@@ -435,7 +435,8 @@ def _check_members(entry: dict[str, Any], kind: str) -> None:
 
 
 def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
-    """The parameters of a layer, structs and arrays resolved: what the names in it refer to."""
+    """The parameters of a layer, structs and arrays resolved: the objects behind the names in
+    it."""
     order = {name: place for place, name in enumerate(objects.values)}
 
     def resolved(value: Any, place: int) -> Value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens in an inference, call by call, and when."""
+"""The events of an inference, call by call, and their times."""
 
 from __future__ import annotations
 

@@ -101,7 +101,8 @@ class _Player:
         return replace(self.graph, tensors=tensors, nodes=nodes, outputs=last)
 
     def _each(self, found: Mapping[str, Any], label: str) -> Iterator[tuple[str, Any]]:
-        """What there is by tensor, with those of all hops; label: what has a tensor's name."""
+        """Yields each entry by tensor, with those of all hops; label: the field with a tensor's
+        name."""
         for name, one in found.items():
             for at in self.names.get(name, (name,)):
                 yield at, one if at == name else replace(one, **{label: at})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an emitted kernel does, by running its program on what was emitted for it.
+"""Checks an emitted kernel by running its program on its emitted constants.
 
 One call of a layer in the middle of its image, on random bytes: every weight, bias and factor
 takes part. Its result must be the graph's meaning, and the bytes that it loads and stores must come
@@ -18,7 +18,7 @@ from ..kernels.language.evaluate import Machine, run
 from ..ops import NEVER, ProgramLayer
 
 SEED = 1
-# Rows that are longer are cut to their last few columns and so many: blocks and what is left.
+# Rows that are longer are cut to their last few columns and so many: blocks and the rest.
 COLUMNS = 4
 # Parameters that values depend on, and the order of access does not.
 VALUES = ("input_zero", "output_zero", "act_min", "act_max")
@@ -34,7 +34,7 @@ def some_columns(layer: ProgramLayer[Any]) -> int:
 
 
 def case_of(layer: ProgramLayer[Any], fields: Mapping[str, int], columns: int) -> Case:
-    """What the order of a program's accesses depends on."""
+    """Returns the values on which the order of a program's accesses depends."""
     names = layer.binding.names(layer.ins, layer.out, layer.descending, 0, columns)
     names |= {f"p->{path}": value for path, value in fields.items()}
     kept = {name: value for name, value in names.items() if name.split("->")[-1] not in VALUES}
@@ -45,7 +45,7 @@ def check(
     layer: ProgramLayer[Any], fields: Mapping[str, int], stream: bytes, proven: set[Case]
 ) -> None:
     """Raises PlanError unless the program of a layer, with these parameters by their path in the C
-    struct and this flash stream, computes what its node means in the order it is planned with.
+    struct and this flash stream, computes its node's output in the planned order.
 
     proven: cases that have been run, to which this one is added; one that is in it is not run
     again, whatever its constants.
@@ -94,7 +94,7 @@ def machine_of(
 
 
 def _check_order(layer: ProgramLayer[Any], machine: Machine, columns: int, row: int) -> None:
-    """The ticks of a call's loads and stores, counted anew from what the program did."""
+    """The ticks of a call's loads and stores, counted from the program's accesses."""
     reads = [np.full(t.shape[1:], NEVER, np.int64) for t in layer.ins]
     writes = np.full(layer.out.shape[1:], NEVER, np.int64)
     clock = 0

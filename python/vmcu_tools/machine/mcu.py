@@ -59,8 +59,8 @@ class VirtualMcu:
                 raise PlanError(f"the ring of tensor '{name}' splits rows and reaches around")
 
     def _check_elsewhere(self) -> None:
-        """What lies outside of the pool is fetched, column by column of what there is, and is
-        nobody's to write."""
+        """Checks that an input outside of the pool is fetched, column by column, and that no
+        layer writes it."""
         outside = self.plan.graph.elsewhere
         for layer in self.layers.values():
             who = f"step '{layer.node.name}'"
@@ -130,7 +130,7 @@ class VirtualMcu:
         }
 
     def _check_saved(self, event: Event) -> None:
-        """What is there when a row comes is part of the state, but for an answer."""
+        """Checks that the bytes alive when a row comes are part of the state, but for an answer."""
         if event.layer is not None or event.x or not self.played.answers:
             return
         at, size = self.plan.state
@@ -307,7 +307,8 @@ class VirtualMcu:
                     raise PlanError(f"row {y} of output '{tensor.name}' is gone at the end")
 
     def _check_kept(self) -> None:
-        """What a stream keeps from one hop to the next turns at its own speed."""
+        """Checks that rings kept from one hop to the next share no bytes, as each turns at its
+        own speed."""
         names = [self.names[number] for number in sorted(self.kept)]
         kept = [self.plan.placements[name] for name in names if name not in self.played.answers]
         for one, other in meeting(kept, self.whole):
@@ -334,8 +335,8 @@ class VirtualMcu:
         self.owner[at] = NOBODY
 
     def _memory(self, event: Event) -> tuple[slice | None, list[slice]]:
-        """What a stage keeps in the pool besides tensors: its progress, None for a layer on its
-        own, and by step its kernel's scratch."""
+        """Returns the data of a stage in the pool besides tensors: its progress, None for a
+        layer on its own, and by step its kernel's scratch."""
         steps = self.plan.stages[event.stage]
         progress = None
         if not event.whole:

@@ -14,14 +14,14 @@ from .tables import expect
 
 
 class Taken:
-    """How far the streamed input has been taken from the caller's rows."""
+    """The position in the caller's rows up to which the streamed input has been read."""
 
     def __init__(self, plan: Plan):
         self.plan, self.y, self.x = plan, 0, 0
         self.tensor = plan.graph.tensors[plan.graph.inputs[0].tensor]
 
     def next(self, most: int) -> Iterator[Call]:
-        """What is taken next, in the parts that the input's ring splits it into."""
+        """Yields the next reads, in the parts that the input's ring splits them into."""
         height, width, _ = self.tensor.shape
         expect(self.y < height, "more rows are taken than there are")
         left = min(most, width - self.x)

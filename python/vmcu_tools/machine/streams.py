@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is proven of a stage that never ends, besides the replay of its hops.
+"""The proof of an unbounded stage, besides the replay of its hops.
 
 A replay ends after some hops, a stream does not. That it goes on as it began follows from four
 things, which are checked here: every hop makes the same calls; a layer begins to count its calls
@@ -35,7 +35,8 @@ def stream_of(objects: Objects, name: str, model: dict[str, Any]) -> dict[str, A
 
 
 def saved(stream: dict[str, Any] | None, pool: int) -> tuple[int, int] | None:
-    """What of a pool of so many bytes is saved: from where on, how many; None of no stream."""
+    """Returns the saved part of a pool of so many bytes: its start and its size; None of no
+    stream."""
     if stream is None:
         return None
     at, size = stream.get("state", 0), stream.get("state_bytes", 0)
@@ -81,7 +82,8 @@ def check_turns(
 
 
 def _check_states(stream: dict[str, Any], plan: Plan) -> None:
-    """What keeps states comes last, each on its own: all of a hop's are kept, or none."""
+    """Checks that the layers that keep states come last, each on its own: all of a hop's are
+    kept, or none."""
     kept, states = plan.graph.remembered.values(), stream.get("states", 0)
     stages = plan.stages[max(len(plan.stages) - states, 0) :]
     last = [step.node.outputs[0] for steps in stages for step in steps]
@@ -117,8 +119,8 @@ def check_hop(
 
 
 def meeting(placements: Sequence[Placement], plan: Plan) -> Iterator[tuple[str, str]]:
-    """Of the rings of these tensors, each with any other of which it shares bytes without being the
-    same ring."""
+    """Yields the pairs of rings, of which the first is of these tensors, that share bytes
+    without being the same ring."""
     for one in placements:
         for other in plan.placements.values():
             size = plan.pool_bytes

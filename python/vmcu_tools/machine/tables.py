@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C of a model, read back: what a compiler would make of the emitted tables.
+"""The C of a model, read back as a compiler would read the emitted tables.
 
 Only as much C as the tables are written in: const objects at file scope with initialisers of
 numbers, names, strings, addresses of elements, and #define of the header. Whatever else is found
@@ -37,8 +37,8 @@ _BESIDES = re.compile(
     r"#(include|if|endif|error|define VMCU_EXTERNAL)\b|VMCU_MODEL_REGISTER\("
     r"|static uint8_t \w+_weights\["
 )
-# What looks like a comment within a string is none. Without a group around the string the search
-# jumps from one first character to the next.
+# A comment within a string is none. Without a group around the string the search jumps from one
+# first character to the next.
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
 # To C, 010 is 8.
 _DECIMAL = r"-?(?:0|[1-9]\d*)"
@@ -70,9 +70,9 @@ Value = int | float | str | Address | list[Any] | dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """The objects of a file by name: arrays of numbers as numpy arrays, structs as dictionaries of
-    their named members, arrays of structs as lists. types: by name, the type in C; macros: what
-    the header defines."""
+    """The objects of a file by name: arrays of numbers as numpy arrays, structs as dictionaries
+    of their named members, arrays of structs as lists. types: by name, the type in C; macros:
+    the header's definitions."""
 
     values: dict[str, np.ndarray | list[Any] | dict[str, Any]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Objects:
 
 
 def read(files: Mapping[str, str], name: str) -> Objects:
-    """The objects of model `name`'s emitted files. Raises PlanError for what is no such table."""
+    """The objects of model `name`'s emitted files. Raises PlanError for any other text."""
     text = _without_comments(files[f"{name}.c"])
     macros = dict(_MACRO.findall(_without_comments(files[f"{name}.h"])))
     found, at = Objects(macros=macros), 0

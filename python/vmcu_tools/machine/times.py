@@ -23,8 +23,9 @@ BEFORE = -1
 
 
 class Times:
-    """Of all events of a replay. Maps of every byte, int64 (H, W, C), take eight times a tensor's
-    bytes: each is made when it is asked for, and dropped when the replay has passed its use."""
+    """The times of all events of a replay. Maps of every byte, int64 (H, W, C), take eight times
+    a tensor's bytes: each is made when it is asked for, and dropped when the replay has passed
+    its use."""
 
     def __init__(self, played: Played):
         self.played, self.plan, self.events = played, played.plan, played.events
@@ -59,7 +60,7 @@ class Times:
         return row
 
     def _expiries(self, name: str) -> np.ndarray:
-        """By byte of a tensor, the time of its last read."""
+        """Returns the time of the last read of each byte of a tensor."""
         tensor = self.tensors[name]
         if any(port.tensor == name for port in self.plan.graph.outputs):
             kept: np.ndarray = np.broadcast_to(np.int64(FOREVER), tensor.shape)
@@ -103,7 +104,7 @@ class Times:
 
     def in_call(self, event: Event, layer: Layer[Any], index: int) -> np.ndarray | None:
         """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
-        matter where the call writes what it reads."""
+        matter where the call writes its own input."""
         if id(layer) not in self.sharing:
             self.sharing[id(layer)] = any(self._overlap(layer.out, one) for one in layer.ins)
         if not self.sharing[id(layer)]:
@@ -141,8 +142,9 @@ def reads(event: Event, layer: Layer[Any], index: int) -> Iterator[tuple[int, in
 
 
 def last_reads(layer: Layer[Any], index: int) -> Iterator[tuple[Any, np.ndarray]]:
-    """By row of an input, the turns of a layer on its own that read its bytes for the last time,
-    and the ticks in them, int64 (W, C); NEVER where none does. A map of all rows takes memory."""
+    """Yields for each row of an input the turns of a layer on its own that read its bytes for
+    the last time, and the ticks in them, int64 (W, C); NEVER where none does. A map of all rows
+    takes memory."""
     if not isinstance(layer, ProgramLayer):
         for row in layer.last_reads(index):
             turns, ticks = np.divmod(row, layer.ticks_per_row)

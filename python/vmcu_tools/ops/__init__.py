@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops, a file each: what a node holds, what it means, in which order its kernel accesses
-memory, the kernel's parameters in C and its cost.
+"""The ops, a file each: a node's fields, its reference semantics, the order in which its kernel
+accesses memory, the kernel's parameters in C and its cost.
 
 A file in this folder is all that it takes: importing the folder imports every file of it.
 """

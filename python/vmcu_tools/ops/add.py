@@ -79,7 +79,7 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
     def _term(
         self, summed: FixedSum, factor: FixedPoint, index: int, values: np.ndarray
     ) -> np.ndarray:
-        """What an input contributes to the sum."""
+        """Computes an input's term of the sum."""
         centred = values.astype(np.int64) - self.ins[index].zero_point
         return factor.apply(centred << summed.left_shift)
 
@@ -120,7 +120,7 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
 
 @dataclass(frozen=True)
 class Summed:
-    """What a line depends on; `layer` is one that is so: bands of one layer all are."""
+    """The parameters of a line; `layer` is one that has them: all bands of one layer do."""
 
     op: Add
     zero_points: tuple[int, ...]
@@ -133,7 +133,7 @@ def _line_once(summed: Summed) -> IntegerSum | None:
 
 
 def _factors(summed: FixedSum | FloatSum) -> tuple[float, float]:
-    """What a step of either input adds to the output, about."""
+    """Estimates the steps of the output for a step of either input."""
     if isinstance(summed, FloatSum):
         return summed.a, summed.b
     out = _real(summed.out) * 2.0**summed.left_shift

@@ -144,7 +144,8 @@ class AttentionLayer(Layer[Attention], op=Attention):
 
     @functools.cached_property
     def _groups(self) -> np.ndarray:
-        """By channel of a head's values, the how manieth of those that are added up together."""
+        """Returns for each channel of a head's values the number of its group, whose channels
+        are added up together."""
         channels = np.arange(self.out.shape[2] // self.op.heads)
         eights = len(channels) // SIDE_BY_SIDE * SIDE_BY_SIDE
         behind = (channels - eights) // (SIDE_BY_SIDE // 2) + eights // SIDE_BY_SIDE
@@ -153,7 +154,7 @@ class AttentionLayer(Layer[Attention], op=Attention):
 
     @property
     def _ticks(self) -> int:
-        """Of a head."""
+        """Counts the ticks of a head."""
         return int(self._groups[-1]) + 1
 
     @property
@@ -166,14 +167,15 @@ class AttentionLayer(Layer[Attention], op=Attention):
         return found
 
     def _in_row(self, groups: np.ndarray, sharing: int) -> np.ndarray:
-        """By channel of a row of heads, each of which so many share, the tick of the last of
-        these; groups: by channel of one of them."""
+        """Returns for each channel of a row of heads, each of which so many share, the tick of
+        the last of these; groups: by channel of one of them."""
         heads = np.arange(self.op.heads // sharing, dtype=np.int64) * sharing + sharing - 1
         found: np.ndarray = (heads[:, None] * self._ticks + groups).ravel()
         return found
 
     def _read(self, index: int) -> np.ndarray:
-        """By channel of an input's row, the tick of its last read while a row is made."""
+        """Returns for each channel of an input's row the tick of its last read while a row is
+        made."""
         heads = self.op.heads // (self.op.sharing if index else 1)
         first = np.zeros(self.ins[index].shape[2] // heads, np.int64)
         return self._in_row(self._groups if index == 2 else first, self.op.heads // heads)

@@ -115,7 +115,7 @@ class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
 
     @property
     def mode(self) -> int:
-        """Of enum vmcu_mean."""
+        """Returns the mode of enum vmcu_mean."""
         if self.op.requant is None:
             return MEAN_KEPT
         if not self.op.of_sum:

@@ -22,15 +22,16 @@ def beyond_float32(biases: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Biases:
-    """Of a layer, bool (channels,) each: `beyond`, those that leave int32 once the input's zero
-    point `input_zero` is part of them; `rounded`, those whose sums float32 rounds."""
+    """The faults of a layer's biases, bool (channels,) each: `beyond`, those that leave int32
+    once the input's zero point `input_zero` is part of them; `rounded`, those whose sums float32
+    rounds."""
 
     rounded: np.ndarray
     beyond: np.ndarray | None = None
     input_zero: int = 0
 
     def reasons(self) -> Iterator[str]:
-        """What to warn of."""
+        """Yields the warnings."""
         if self.beyond is not None and self.beyond.any():
             yield (
                 f"{_share(self.beyond)} overflow int32 together with the input's zero point "

@@ -36,8 +36,8 @@ class CarryingLayer(Layer[OpT]):
     @property
     @abstractmethod
     def unit_ticks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each byte of a row int64 (W, C): the tick of its last read, a step later, and that of
-        its write. All of the input is read in each tick."""
+        """Returns for each byte of a row int64 (W, C): the tick of its last read, a step later,
+        and that of its write. All of the input is read in each tick."""
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         made: list[np.ndarray] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A dense layer over all rows of a call of a stream, which takes each row as it comes.
 
-An output row has six columns of a byte for each channel: what the sums so far give, the sums, int32
-with the least significant byte first, and which of its call's rows it is. The layer reads the row
-before, which is of its own output. The last row of each call has the layer's result.
+An output row has six columns of a byte for each channel: the output of the sums so far, the sums,
+int32 with the least significant byte first, and which of its call's rows it is. The layer reads the
+row before, which is of its own output. The last row of each call has the layer's result.
 
 Order of access: the number of the row before is read first. Then, channel by channel, ascending:
 all of the input and the channel's sum are read, and its result and sum written. At last the number

@@ -59,7 +59,7 @@ class DepthwiseConv2D(Op):
     weights."""
 
     clamps = windowed = channelwise = True
-    # What is a scale and an offset in the file; offsets are whole numbers of 1/64 of a scale.
+    # A scale and an offset in the file; offsets are whole numbers of 1/64 of a scale.
     differing_share = 0.12
 
     weights: np.ndarray
@@ -102,8 +102,8 @@ def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
 
 
 def row_cost(target: Target, taps: int, stride: int, wide: int, width: int) -> float:
-    """What a row of `width` pixels costs in strips of `wide`, in pixels: every block reads its
-    weights and constants, every strip reads columns that the one before has read."""
+    """Returns the cost of a row of `width` pixels in strips of `wide`, in pixels: every block
+    reads its weights and constants, every strip reads columns that the one before has read."""
     strips, left = divmod(width, wide)
     parts = [wide] * strips + [left] * (left > 0)
     blocks = [block for part in parts for block in blocks_of(target, taps, stride, part)]
@@ -212,7 +212,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing)
-        # Behind the channels, what some of them lack.
+        # Behind the channels, the constants that some of them lack.
         line = channel_bytes(taps, stride, self.target.packing) // WORD
         lines = (line,) * len(windows) + (2,)
         return Binding(program, fields, stream, tile, lines=lines)

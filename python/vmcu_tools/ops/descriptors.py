@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C of the loader of containers that describes kernels, from what their ops declare."""
+"""The C of the loader of containers that describes kernels, from the declarations of their ops."""
 
 from __future__ import annotations
 

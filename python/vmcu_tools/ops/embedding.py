@@ -48,8 +48,8 @@ KERNEL = KernelType(
 
 @dataclass(frozen=True, eq=False)
 class Embedding(Op):
-    """For each number of the input, an int32 in four channels, that row of `table`, int8 (rows,
-    channels). ONNX, operator Gather."""
+    """The op that selects rows of `table`, int8 (rows, channels), by the numbers of the input,
+    each an int32 in four channels. ONNX, operator Gather."""
 
     exact = True
 

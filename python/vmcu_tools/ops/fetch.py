@@ -35,7 +35,7 @@ void vmcu_fetch(const struct vmcu_call *call);
 @dataclass(frozen=True, eq=False)
 class Fetch(Op):
     """Columns of graph input `fetches` from column `first` on, as many as the output has, in all
-    of its rows. The node has no inputs: what it reads is not in the pool."""
+    of its rows. The node has no inputs: its data is not in the pool."""
 
     exact = True
 

@@ -36,10 +36,10 @@ from .window import WindowLayer, window_fields
 COARSE, FINE = 255, 32767
 # By how much a float32 scale may miss a multiple of a float32 unit.
 ROUNDING = 2.0**-22
-# What sums, biases included, stay below.
+# The limit of sums, biases included.
 MOST_SUM = 1 << 31
-# Of an output step, what the rounding of a bias to the unit of its sums should be at most, and what
-# is refused.
+# Of an output step, the error of rounding a bias to the unit of its sums that is aimed at, and the
+# one that is refused.
 BIAS_ERROR, MOST_ERROR = 0.05, 0.06
 
 for _packing in packings():
@@ -51,8 +51,9 @@ for _packing in packings():
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     """Scales as multiples of a unit of their channel. values: int64 (N, groups); units: float64
-    (N,), of the sums that `fine` cuts the lowest FRACTION bits off; biases: float64 (N,), integers
-    in these units; error: in output steps, what the biases and such a cut may miss at most."""
+    (N,), of the sums that `fine` cuts the lowest FRACTION bits off; biases: float64 (N,),
+    integers in these units; error: in output steps, the largest error of the biases and such a
+    cut."""
 
     values: np.ndarray
     units: np.ndarray
@@ -133,8 +134,8 @@ def _finer(least: np.ndarray, reach: np.ndarray, real: np.ndarray, step: np.ndar
 
 
 def _exact_multiple(ratios: np.ndarray) -> np.ndarray:
-    """By channel the smallest multiplier of the largest scale, at most COARSE, with which all
-    ratios (N, groups) become integers; 0 where there is none."""
+    """Finds for each channel the smallest multiplier of the largest scale, at most COARSE, with
+    which all ratios (N, groups) become integers; 0 where there is none."""
     found = np.zeros(len(ratios), np.int64)
     for most in range(COARSE, 0, -1):
         products = ratios * most

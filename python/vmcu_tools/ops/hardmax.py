@@ -45,7 +45,8 @@ class Hardmax(Op):
 class HardmaxLayer(PixelwiseLayer[Hardmax], op=Hardmax):
     @property
     def values(self) -> tuple[int, int]:
-        """What the largest channel and the others become, within the fused activation."""
+        """Returns the outputs of the largest channel and of the others, within the fused
+        activation."""
         one, zero = self.clamp(np.array([self.op.one, self.op.zero])).tolist()
         return one, zero
 

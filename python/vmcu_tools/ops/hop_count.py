@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many hops there have been, for those that look at the windows of a stream as a whole.
+"""The number of hops, for layers that read the windows of a stream as a whole.
 
-It stands at the end of a stage that never ends and reads nothing itself: its windows are what the
-layers behind that stage read before the next hop, so that rows are there when it is called, and
+It stands at the end of an unbounded stage and reads nothing itself: its windows are the rows that
+the layers behind that stage read before the next hop, so that rows are there when it is called, and
 stay for as long.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tensor's bytes can be."""
+"""The range of a tensor's bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Interval:
 
     @staticmethod
     def around(images: Sequence[np.ndarray]) -> Interval:
-        """Of all bytes of some int8 (..., C)."""
+        """Returns the range of all bytes of some int8 (..., C)."""
         values = np.concatenate([image.reshape(-1, image.shape[-1]) for image in images])
         return Interval(values.min(axis=0).astype(np.int64), values.max(axis=0).astype(np.int64))
 

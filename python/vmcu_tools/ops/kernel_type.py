@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels that containers can name, and what their loader has to check of each."""
+"""The kernels that containers can name, and their loader's checks of each."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class KernelType:
     """A C function that computes layers, and how the loader of containers checks a layer of it.
 
     A layer passes if members of its parameters are within `limits`, the least and the largest
-    value; `conditions` hold, in C, of the layer `c` and its parameters `p`; each member meets what
-    its type demands, see CHECKED; and the container has as many elements behind each pointer as
-    `arrays` says, in C. Tests damage containers accordingly. `check` is a function of
+    value; `conditions` hold, in C, of the layer `c` and its parameters `p`; each member meets the
+    condition of its type, see CHECKED; and the container has as many elements behind each pointer
+    as `arrays` says, in C. Tests damage containers accordingly. `check` is a function of
     lib/vmcu/container in place of all these. `reads` is a value of enum vmcu_reads without its
     prefix. `streams` is true if only models with state have the kernel. `packing` is the layout of
     its streams, for kernels that read weights; `{packing}` in `check` is a pointer to it.

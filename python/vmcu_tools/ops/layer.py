@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a layer is to the planner, the virtual MCU and the tests.
+"""The interface of a layer for the planner, the virtual MCU and the tests.
 
 A layer is computed row by row. Within a row it works in *ticks*: at one tick it first
 reads, then writes. `writes` gives the tick at which each output byte is written and `last_reads`
@@ -46,10 +46,10 @@ LAYER_OF: dict[type[Op], type[Layer[Any]]] = {}
 
 
 class Form(enum.Enum):
-    """How a layer works, where there is a choice. SUMMING: it sums up whatever it reads, call by
-    call, and writes after the last. DIRECT: it widens its input on the way, again and again,
-    instead of in scratch. WIDE: it works on more pixels at once, for which it takes more
-    scratch; what may overlap what stays as it is."""
+    """The form in which a layer works, where there is a choice. SUMMING: it sums up whatever it
+    reads, call by call, and writes after the last. DIRECT: it widens its input on the way, again
+    and again, instead of in scratch. WIDE: it works on more pixels at once, for which it takes
+    more scratch; the overlap of its tensors stays as it is."""
 
     USUAL = enum.auto()
     SUMMING = enum.auto()
@@ -59,10 +59,10 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Cost:
-    """What tiles cost in cycles, from the costs of a target.
+    """The cost of tiles in cycles, from the costs of a target.
 
     per_call: of a call of the kernel beyond one for each row; per_idle: of a multiply-accumulate
-    that a block of columns computes for nothing; per_mac: of any, beyond what it takes in rows.
+    that a block of columns computes for nothing; per_mac: of any, beyond its cost in rows.
     """
 
     per_call: float
@@ -75,9 +75,9 @@ class Layer(ABC, Generic[OpT]):
 
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
-    `block` is how many columns its kernel works on together, `target` what its constants are laid
-    out for, `outside` the input outside of the pool that it fetches from, if it does, `rates` what
-    its cycles are estimated from.
+    `block` is how many columns its kernel works on together, `target` the target of its constants,
+    `outside` the input outside of the pool that it fetches from, if it does, `rates` the rates for
+    the estimate of its cycles.
 
     A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
@@ -87,8 +87,8 @@ class Layer(ABC, Generic[OpT]):
     rates: ClassVar[Rates] = Rates()
 
     def __init_subclass__(cls, op: type[Op] | None = None, **rest: Any):
-        """Raises TypeError where an op's layer is not the only one, or misses what the tools would
-        do without in silence."""
+        """Raises TypeError where an op's layer is not the only one, or lacks a member that the
+        tools would ignore in silence."""
         super().__init_subclass__(**rest)
         if op is None:
             return
@@ -132,7 +132,7 @@ class Layer(ABC, Generic[OpT]):
         """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
 
     def interval(self, ins: Sequence[Interval]) -> Interval:
-        """What the output's bytes can be, from what those of the inputs can be."""
+        """Returns the range of the output's bytes, from the ranges of the inputs'."""
         if self.op.monotone:
             ends = itertools.product(*((one.low, one.high) for one in ins))
             return Interval.around([self._uniform(end) for end in ends])
@@ -159,7 +159,7 @@ class Layer(ABC, Generic[OpT]):
 
     @property
     def slow_share(self) -> float:
-        """Of the output's channels, those whose fixed-point factor has no short form."""
+        """Returns the share of the output's channels whose fixed-point factor has no short form."""
         return 0.0
 
     @property
@@ -174,12 +174,12 @@ class Layer(ABC, Generic[OpT]):
         raise NotImplementedError(f"{type(self).__name__} does not mix channels")
 
     def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
-        """The op of channels `outs` from channels `ins`, both bool: what those that go add is part
-        of the biases."""
+        """The op of channels `outs` from channels `ins`, both bool: the constant terms of the
+        others are part of the biases."""
         raise NotImplementedError(f"{type(self).__name__} does not mix channels")
 
     def reach(self, index: int) -> Reach:
-        """Where an output pixel looks at input `index`."""
+        """Returns the region of input `index` that an output pixel reads."""
         return Reach.everything(self.ins[index])
 
     @abstractmethod
@@ -228,12 +228,12 @@ class Layer(ABC, Generic[OpT]):
 
     @property
     def cost(self) -> Cost:
-        """What of it planners weigh against bytes."""
+        """Returns the costs that planners weigh against bytes."""
         costs = self.target.costs
         return Cost(costs.call, costs.mac / 2)
 
     def biases(self) -> Biases | None:
-        """What its biases lose on the way to bytes; None if it has none."""
+        """Returns the biases that lose precision on the way to bytes; None if it has none."""
         return None
 
     @property
@@ -331,8 +331,8 @@ class Binding:
     """A generated kernel with everything it needs for one layer.
 
     fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
-    flash stream; scratch_bytes: what its tile takes; lines: words of each line of the stream for
-    who reads it, the last for all that follow.
+    flash stream; scratch_bytes: of its tile; lines: words of each line of the stream for a reader,
+    the last for all that follow.
     """
 
     program: Program
@@ -367,8 +367,8 @@ class Binding:
         x: int = 0,
         columns: int | None = None,
     ) -> dict[str, int]:
-        """What the program may name when it computes columns of a row, all by default: parameters,
-        shapes and its own definitions."""
+        """Returns the names for the program when it computes columns of a row, all by default:
+        parameters, shapes and its own definitions."""
         names = {f"p->{path}": value for path, value in self.fields.items()}
         names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
         _, names["out_w"], names["out_c"] = out.shape
@@ -404,7 +404,7 @@ class ProgramLayer(Layer[OpT]):
 
     @functools.cached_property
     def ticks(self) -> Ticks:
-        """Of a whole row."""
+        """Returns the ticks of a whole row."""
         return self._ticks(0, self.out.shape[1])
 
     def _ticks(self, x: int, columns: int) -> Ticks:
@@ -436,7 +436,7 @@ class ProgramLayer(Layer[OpT]):
         return found
 
     def last_turns(self, index: int) -> np.ndarray:
-        """By row of input `index`, the how manieth row of the layer is the last to read it, int64;
+        """Returns for each row of input `index` the turn of the layer that reads it last, int64;
         NEVER if none does."""
         last = np.full(self.ins[index].shape[0], NEVER, np.int64)
         for turn in range(self.height):

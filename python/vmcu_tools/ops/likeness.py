@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan depends on of an op: all but what was trained. Ops that differ in weights alone are
-alike."""
+"""The parts of an op that a plan depends on: all but the trained ones. Ops that differ in
+weights alone are alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..graph import Op
 
-# Of weights and what goes with them only shapes count.
+# Of weights and their constants only shapes count.
 WEIGHTS = ("weights", "bias", "requant")
 Note = Callable[..., None]
 

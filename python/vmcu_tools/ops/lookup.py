@@ -47,7 +47,7 @@ class Lookup(Op):
 
 
 def images_of(table: np.ndarray, source: Interval) -> Interval:
-    """What a table, int8 (256,), makes of the bytes that a tensor can have."""
+    """Returns the range of a table, int8 (256,), for the bytes that a tensor can have."""
     # Channels may be many, their pairs of bytes are not.
     codes = (source.low - INT8_MIN) * 256 + source.high - INT8_MIN
     pairs, which = np.unique(codes, return_inverse=True)

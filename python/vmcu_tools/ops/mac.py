@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What convolutions and fully connected layers share: weights, a bias, a requantiser, a window.
+"""The common parts of convolutions and fully connected layers: weights, a bias, a requantiser, a
+window.
 
 Order of access: pixel by pixel, output channel by output channel; all taps of a channel are read
 before its byte is written.
@@ -109,7 +110,7 @@ class Reading:
 
 
 class MacLayer(WindowLayer[OpT]):
-    """What all of them share: weights, a bias, a requantiser, a window."""
+    """A layer with weights, a bias, a requantiser, a window."""
 
     rates = TILED
 
@@ -135,7 +136,8 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def reading(self) -> Reading | None:
-        """How a kernel of programs/conv.py or dense.py reads its input; None if another serves."""
+        """Returns the reading of its input for a kernel of programs/conv.py or dense.py; None if
+        another serves."""
         return None
 
     @property
@@ -212,7 +214,7 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def steps(self) -> int:
-        """Of a dot product."""
+        """Counts the steps of a dot product."""
         reading, packing = self.reading, self.target.packing
         assert reading is not None
         runs = self.op.weights[0].size // reading.side_by_side
@@ -222,8 +224,8 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def shapes(self) -> Mapping[int, Shape] | None:
-        """Of blocks, by pixels: of a wide tile if scratch that costs nothing has room for it, or
-        if scratch may cost something; None without a tile."""
+        """Returns the shapes of blocks, by pixels: of a wide tile if scratch that costs nothing
+        has room for it, or if scratch may cost something; None without a tile."""
         if self.reading is None or not self.reading.tiled:
             return None
         packing = self.target.packing

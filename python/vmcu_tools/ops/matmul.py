@@ -25,8 +25,8 @@ KernelType("vmcu_matmul_transposed", PARAMS, check="vmcu_check_matmul_transposed
 
 @dataclass(frozen=True, eq=False)
 class MatMul(Op):
-    """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
-    (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
+    """The op that multiplies two matrices for every y, input 0 (H, M, K) by input 1 (H, K, N),
+    or (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
 
     clamps = True
 

@@ -61,7 +61,8 @@ class Move(Op):
 
     @staticmethod
     def of(index: np.ndarray) -> Move | None:
-        """From the input byte of each output byte, int64 (H, W, C), if it can be said so."""
+        """Makes a move from the input byte of each output byte, int64 (H, W, C), if it has that
+        form."""
         first = index[0, 0, 0]
         op = Move(index[:, 0, 0], index[0, :, 0] - first, index[0, 0, :] - first)
         return op if np.array_equal(op.index, index) else None
@@ -94,7 +95,7 @@ class MoveLayer(Layer[Move], op=Move):
 
     @property
     def turned(self) -> Op | None:
-        """Of one row, whose bytes are in the same order as those of one column."""
+        """Returns the op of one row, whose bytes are in the same order as those of one column."""
         if self.ins[0].shape[0] > 1 or self.out.shape[0] > 1:
             return None
         none = np.zeros(1, np.int64)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What is made of some objects, such as weights, and values; alike where the objects are the
-    same ones and the values equal."""
+    """A value computed from some objects, such as weights, and values; equal where the objects
+    are the same ones and the values equal."""
 
     objects: tuple[object, ...]
     values: tuple[Hashable, ...]

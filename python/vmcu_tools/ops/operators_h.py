@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C header of kernels that one op alone has, from what is declared beside those ops."""
+"""The C header of kernels that one op alone has, from the declarations beside those ops."""
 
 from __future__ import annotations
 

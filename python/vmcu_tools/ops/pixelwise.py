@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers share whose output bytes depend on the input's of the same place, or of its pixel."""
+"""Layers whose output bytes depend on the input's of the same place, or of its pixel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers cost in cycles, by estimate: no compiler and no emulator is needed."""
+"""The cost of layers in cycles, by estimate: no compiler and no emulator is needed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FLOATING = "FLOAT"
 
 @dataclass(frozen=True)
 class Rates:
-    """Cycles on a Cortex-M4, fitted to what `vmcu bench` counts (doc/cycles.md has the error).
+    """Cycles on a Cortex-M4, fitted to the counts of `vmcu bench` (doc/cycles.md has the error).
 
     call: of a call of the kernel; mac: of a multiply-accumulate; tap: of an input byte under the
-    window of an output pixel; byte: of an output byte, and what it costs more: floating, where a
+    window of an output pixel; byte: of an output byte, and its additional cost: floating, where a
     float32 factor requantises it, slow, where no short form of a fixed-point factor is exact.
     block: pixels that the kernel computes together, needed or not."""
 

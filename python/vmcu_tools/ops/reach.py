@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an output pixel looks at an input."""
+"""The region of an input that an output pixel reads."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Reach:
         return Reach(window.stride, pads, after)
 
     def span(self, axis: int, first: int, last: int, size: int) -> range:
-        """What outputs `first` to `last`, both included, read of an axis of `size`."""
+        """Returns the indices of an axis of `size` that outputs `first` to `last`, both
+        included, read."""
         start = max(first * self.stride[axis] - self.before[axis], 0)
         return range(start, max(min(last * self.stride[axis] + self.after[axis], size - 1), -1) + 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state that layers compute anew in each hop: what it was at the end of the hop before, and where
-it is kept until the next.
+"""A state that layers compute in each hop: its value at the end of the hop before, and the place
+where it is kept until the next.
 
 Order of access: the number of the hop, then the call's pixels of its row; output bytes in
 ascending order.

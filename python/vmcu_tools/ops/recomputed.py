@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer and the window behind it as one: what lies between is computed again wherever a window
-sees it, as in the fused kernel of the vMCU paper (section 5.2), so that no line buffer holds it.
+"""A layer and the window behind it as one: the rows between are recomputed wherever a window sees
+them, as in the fused kernel of the vMCU paper (section 5.2), so that no line buffer holds them.
 
 No file has it: `planner/stages/recomputation.py` puts it in place of two layers where that needs
 less RAM.
@@ -93,7 +93,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
         return max(1, *(len(reach.span(1, x, last, width)) for x, last in enumerate(ends)))
 
     def _seen(self, columns: int) -> Iterator[range]:
-        """Of a row in calls of so many columns, those between that each piece of a call sees."""
+        """Yields for a row in calls of so many columns those between that each piece of a call
+        sees."""
         reach, width = self.outer.reach(0), self.op.between.shape[1]
         for x in range(0, self.out.shape[1], columns):
             stop = min(x + columns, self.out.shape[1])
@@ -147,7 +148,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
 
     @functools.cached_property
     def _last_columns(self) -> np.ndarray:
-        """By column of the input, the output's last column that is made of it; NEVER if none is."""
+        """Returns for each column of the input the output's last column that is made of it;
+        NEVER if none is."""
         reach, width = self.reach(0), self.ins[0].shape[1]
         last = np.full(width, NEVER, np.int64)
         for x in range(self.out.shape[1]):
@@ -184,7 +186,8 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
 
     @functools.cached_property
     def ring_pixels(self) -> int:
-        """Of the ring between: the fewest in which the rows of a piece do not meet."""
+        """Counts the pixels of the ring between: the fewest in which the rows of a piece do not
+        meet."""
         height, width, _ = self.op.between.shape
         rows = max((self.outer.input_rows(0, y) for y in range(self.height)), key=len)
         count, long = max(len(rows), 1), self._widest
@@ -198,7 +201,7 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
 
     @property
     def _kernels_at(self) -> int:
-        """Where in scratch that of the kernels begins; 0 on the stack."""
+        """Returns the offset in scratch of the kernels' own; 0 on the stack."""
         if max(self.inner.scratch_bytes, self.outer.scratch_bytes) <= STACK_SCRATCH:
             return 0
         return -(-self._ring // SCRATCH_ALIGN) * SCRATCH_ALIGN

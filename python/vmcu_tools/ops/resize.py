@@ -123,7 +123,7 @@ class ResizeLayer(Layer[Resize], op=Resize):
 
 
 def _last_users(taps: np.ndarray, size: int) -> np.ndarray:
-    """For every input index of an axis the last output index that reads it."""
+    """Returns for every input index of an axis the last output index that reads it."""
     last = np.full(size, NEVER, np.int64)
     for place in (0, 1):
         np.maximum.at(last, taps[:, place], np.arange(len(taps)))

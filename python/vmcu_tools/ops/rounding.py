@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rounding of a layer's inputs makes of its outputs."""
+"""The effect on a layer's outputs of rounding its inputs."""
 
 from __future__ import annotations
 

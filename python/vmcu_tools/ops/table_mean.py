@@ -44,7 +44,7 @@ KERNEL = KernelType(
     PARAMS,
     ONE_INPUT,
     SAME_CHANNELS,
-    # A sum of so many values, and what it is divided by, are in 64 bits.
+    # A sum of so many values, and its divisor, are in 64 bits.
     "(uint32_t)p->window.kernel_h * p->window.kernel_w <= UINT32_C(1) << 20",
     arrays={"table": "VMCU_TABLE_ENTRIES"},
     limits={"bits": (None, 30), "divisor": (0, None)},
@@ -57,7 +57,7 @@ class TableMean(Op):
 
     table int32 (256,): the function's values in output steps, with `bits` fractional bits. out =
     sum of table[q + 128] / divisor + zo, rounded once, half to even; `divisor` 0: the taps inside.
-    What ONNX Runtime computes in float where a function is not quantised ahead of its mean.
+    The float computation of ONNX Runtime where a function is not quantised ahead of its mean.
     """
 
     clamps = True

@@ -57,7 +57,7 @@ class TransposeConv2D(Op):
     """Every input pixel adds its kernel to the output at (y * stride - pad).
 
     weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,); stride and dilation
-    (y, x); pad (top, left) is what is cut from the full result.
+    (y, x); pad (top, left) is cut from the full result.
     """
 
     clamps = True
@@ -130,7 +130,7 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
 
     @property
     def macs(self) -> int:
-        """Of every input pixel with the whole kernel; taps that fall off the output count."""
+        """Counts every input pixel with the whole kernel; taps that fall off the output count."""
         height, width, _ = self.ins[0].shape
         return height * width * self.op.weights.size
 

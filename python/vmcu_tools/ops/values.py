@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C structs as they are declared and what their initialisers are made of."""
+"""C structs as they are declared and the parts of their initialisers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER, "vmcu_long_t": 8} | 
     f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)
 }
 STRUCTS: dict[str, CStruct] = {}
-# What C's enumerators stand for.
+# Values of C's enumerators.
 ENUMERATORS: dict[str, int] = {}
 
 
@@ -66,8 +66,8 @@ def enumeration(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a C struct: where it begins, what it takes and its alignment, in bytes. kind: its
-    type, or, of a `pointer`, what it points to, without `const` and `struct`."""
+    """A member of a C struct: its offset, its size and its alignment, in bytes. kind: its type,
+    or, of a `pointer`, the type that it points to, without `const` and `struct`."""
 
     start: int
     size: int
@@ -79,15 +79,15 @@ class Member:
 class CStruct:
     """A struct of lib/vmcu/include: its name and its members, as C declares them.
 
-    `members` has where each lies on a 32-bit core, `size` what the whole takes. Structs within it
-    come before it. Called with values by member, it gives an initialiser. Parameters of a kernel
+    `members` has the offset of each on a 32-bit core, `size` the bytes of the whole. Structs within
+    it come before it. Called with values by member, it gives an initialiser. Parameters of a kernel
     that one op alone has are declared here: `in_header` is the C text of all of it for operators.h.
     """
 
     def __init__(self, name: str, declarations: str, before: str = "", declares: str = ""):
-        """declares: the kernel that takes it, before: what C needs ahead of it, both with their
-        comments; declarations have their own then. Raises KeyError for a type that is none, or not
-        yet one."""
+        """declares: the kernel that takes it, before: the C ahead of it, both with their
+        comments; declarations have their own then. Raises KeyError for a type that is none, or
+        not yet one."""
         self.name, self.align = name, 1
         self.members: dict[str, Member] = {}
         body = f"struct {name} {{{declarations}}};\n"

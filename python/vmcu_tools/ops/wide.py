@@ -76,7 +76,7 @@ def elements(data: np.ndarray, width: int) -> np.ndarray:
 
 
 def channels(values: np.ndarray, width: int) -> np.ndarray:
-    """What elements() turns into `values`: int8, after a cut to the range of so many bytes."""
+    """Inverts elements(): int8, after a cut to the range of so many bytes."""
     dtype = np.dtype(f"<i{width}")
     limits = np.iinfo(dtype)
     found: np.ndarray = np.clip(values, limits.min, limits.max).astype(dtype).view(np.int8)

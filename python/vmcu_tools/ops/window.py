@@ -27,7 +27,8 @@ def window_values(*pairs: tuple[int, int]) -> dict[str, int]:
 
 
 def window_fields(window: Window) -> dict[str, int]:
-    """Of a struct whose member `window` is a struct vmcu_window: its values by their path."""
+    """Returns the values by their path of a struct whose member `window` is a struct
+    vmcu_window."""
     values = window_values(window.kernel, window.stride, window.dilation, window.pad[:2])
     return {f"window.{name}": value for name, value in values.items()}
 
@@ -41,7 +42,7 @@ def scaled_pooling(
 
 
 class WindowLayer(ProgramLayer[OpT]):
-    """A layer whose output pixels are made of what is under the window of its op."""
+    """A layer whose output pixels are computed from the pixels under the window of its op."""
 
     # One with a window; which, is the subclass's.
     op: Any
@@ -98,8 +99,8 @@ def window_rows(window: Window, height: int, y: int) -> range:
 
 
 def last_users(window: Window, axis: int, size: int, outs: int) -> np.ndarray:
-    """For each of so many input indices of an axis the last of the output indices that reads it,
-    int64; NEVER if none does."""
+    """Returns for each of so many input indices of an axis the last of the output indices that
+    reads it, int64; NEVER if none does."""
     last = np.full(size, NEVER, np.int64)
     for out in range(outs):
         taps = window.first(axis, out) + np.arange(window.kernel[axis]) * window.dilation[axis]

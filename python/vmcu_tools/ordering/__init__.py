@@ -4,8 +4,8 @@
     best_order(graph) -> Ordering
 
 greedy.py has orders to begin with, sweep.py the search over sets of tasks that have run, forwards
-and backwards (direction.py), windows.py improves a stretch of an order at a time, bounds.py says
-what no order can do without. search.py decides what is tried, within so many steps and never by the
+and backwards (direction.py), windows.py improves a stretch of an order at a time, bounds.py has
+lower bounds for every order. search.py decides between them, within so many steps and never by the
 clock, so that the answer is the same on every machine.
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .tasks import TaskGraph
 
-# Beyond, the matrix of who comes before whom is not worth its bytes.
+# Beyond, the matrix of tasks and their ancestors is not worth its bytes.
 MOST_ANCESTOR_TASKS = 6000
 
 
@@ -40,7 +40,7 @@ def least_peak(graph: TaskGraph) -> int:
 
 
 def _alone(graph: TaskGraph, number: int, alive: int) -> int:
-    """What a task needs beside so many bytes, all its inputs dying in it."""
+    """Counts the bytes of a task beside so many bytes, all its inputs dying in it."""
     task = graph.tasks[number]
     made = sum(graph.sizes[tensor] for tensor in task.outputs)
     shared = sum(dict(zip(task.inputs, task.shared, strict=False)).values())

@@ -17,7 +17,8 @@ import numpy as np
 from .params import DEFAULT_ORDER, OrderParams
 from .tasks import TaskGraph
 
-# Of what never becomes ready, or is never given back: above any count.
+# The step of tasks that never become ready, or of tensors that are never given back: above any
+# count.
 NEVER_READY = 1 << 30
 # A tensor with more readers is not looked at when one of them has run, for speed only.
 MANY_READERS = 8
@@ -38,10 +39,10 @@ class OutOfTimeError(Exception):
 
 class Direction:
     """`inputs`, `shared`: by task the tensors it reads and the bytes it can share with each.
-    `waiting`, `counts`: what tasks and tensors begin with; the last of each, and the last row of
-    tables, stand for none. `next`: who waits for a task; `near`: who may have become cheaper for
-    it. Sizes are in bytes. `deadline`: of time.monotonic(), at which a sweep raises
-    OutOfTimeError."""
+    `waiting`, `counts`: the initial values of tasks and tensors; the last of each, and the last
+    row of tables, stand for none. `next`: the tasks that wait for one; `near`: the tasks that
+    may have become cheaper for it. Sizes are in bytes. `deadline`: of time.monotonic(), at which
+    a sweep raises OutOfTimeError."""
 
     def __init__(
         self,

@@ -77,8 +77,8 @@ def best_order(
 
 
 class OrderSearch:
-    """The best order so far, what is proven, and the moves `left`. `thorough`: beams are of full
-    width, at once or in the end, and what they weigh does not count."""
+    """The best order so far, the proven bound, and the moves `left`. `thorough`: beams are of
+    full width, at once or in the end, and their moves do not count."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class OrderSearch:
         self.narrowed: list[Direction] = []
 
     def result(self, interrupted: bool) -> Ordering:
-        """What is known so far."""
+        """Returns the best order so far."""
         return Ordering(tuple(self.best), self.peak, min(self.bound, self.peak), interrupted)
 
     def direction(self, graph: TaskGraph, backwards: bool) -> Direction:

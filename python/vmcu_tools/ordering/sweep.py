@@ -6,7 +6,7 @@ sets times the tasks that are ready in each, at most `effort` of these.
 
 Two ways to a set differ in their worst step only, so the better one is kept. Two rules leave out
 orders that are no better than others; both rest on bytes alive being a submodular function of the
-set, so that what lowers them now does so whatever runs in between:
+set, so that a task that lowers them now does so for any order in between:
 
 - a ready task that raises neither the worst step nor the bytes alive runs at once;
 - a ready task after which such tasks follow, none of them ready before, that end with no more bytes
@@ -29,7 +29,7 @@ from .direction import Direction, OutOfTimeError
 MOST_NUMBERS = 60_000_000
 # A beam settles so many times its width and keeps the best of these.
 SPARE_WIDTH = 8
-# What a step takes by itself, in moves, and how many tasks of a state are copied in a move's time.
+# The cost of a step by itself, in moves, and how many tasks of a state are copied in a move's time.
 MOVES_PER_STEP = 300
 TASKS_PER_MOVE = 60
 
@@ -136,7 +136,8 @@ class Sweep:
         return None, complete
 
     def affordable_width(self, width: int, count: int, effort: int) -> int:
-        """How many sets may be kept, if the steps left cost as much as the one before."""
+        """Returns the number of sets that may be kept, if the steps left cost as much as the one
+        before."""
         share = (effort - self.weighed) / (self.direction.tasks - count)
         found = max(1, min(width, int(share / max(self.cost, 1.0))))
         self.is_narrowed = self.is_narrowed or found < width
@@ -161,7 +162,7 @@ class Sweep:
         return state, task
 
     def weigh(self, states: States, state: np.ndarray, task: np.ndarray) -> Moves:
-        """What the moves lead to."""
+        """Weighs the results of the moves."""
         d = self.direction
         self.weighed += len(state)
         inputs = d.inputs[task]
@@ -194,7 +195,7 @@ class Sweep:
 
     def settle(self, states: States, row: np.ndarray, task: np.ndarray) -> None:
         """Runs these tasks, and those that they make ready or cheaper, where that raises neither
-        the worst step nor what is alive."""
+        the worst step nor the bytes alive."""
         d = self.direction
         while len(row):
             waits = states.waiting[row, task] == 0
@@ -260,8 +261,8 @@ class Sweep:
     def needed(
         self, states: States, moves: Moves, same: np.ndarray, after: States, begun: np.ndarray
     ) -> np.ndarray:
-        """The rows of what follows that must be kept: where a state has a move that is all that
-        needs to be tried, its other moves are left out."""
+        """The rows of the next states that must be kept: where a state has a move that is
+        sufficient, its other moves are left out."""
         ready = ready_words(self.direction, states)
         settled = after.words ^ begun
         new = ~(settled[same] & ready[moves.state]).any(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of tasks that make tensors from tensors, and what an order of them needs.
+"""Graphs of tasks that make tensors from tensors, and the memory of their orders.
 
 A tensor is there from the task that makes it, or from the start if none does, to the last task that
 reads it, or to the end if it is kept. A task needs its inputs, its outputs and its scratch at once,
@@ -56,7 +56,7 @@ class TaskGraph:
 
     @cached_property
     def readers(self) -> list[list[int]]:
-        """By tensor the tasks that read it, each once."""
+        """Lists for each tensor the tasks that read it, each once."""
         found: list[list[int]] = [[] for _ in self.sizes]
         for number, task in enumerate(self.tasks):
             for tensor in dict.fromkeys(task.inputs):
@@ -65,7 +65,7 @@ class TaskGraph:
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
-        """By task those that it waits for, each once, in rising order."""
+        """Lists for each task those that it waits for, each once, in rising order."""
         made = self.maker
         return [
             sorted({made[t] for t in task.inputs if t in made} | set(task.after))
@@ -74,7 +74,7 @@ class TaskGraph:
 
     @cached_property
     def successors(self) -> list[list[int]]:
-        """By task those that wait for it, each once, in rising order."""
+        """Lists for each task those that wait for it, each once, in rising order."""
         found: list[list[int]] = [[] for _ in self.tasks]
         for number, others in enumerate(self.predecessors):
             for other in others:
@@ -101,7 +101,8 @@ class TaskGraph:
         order: list[int] = []
         done = [False] * len(self.tasks)
         for first in range(len(self.tasks)):
-            # Whoever became ready behind the front has been passed: run it as soon as that shows.
+            # A task that became ready behind the front has been passed: run it as soon as that
+            # shows.
             todo = [first]
             while todo:
                 number = todo.pop()
@@ -128,8 +129,8 @@ class TaskGraph:
 
 @dataclass(frozen=True)
 class Usage:
-    """What an order needs. `steps`: bytes of each step; `alive`: bytes before each step and after
-    the last."""
+    """The memory of an order. `steps`: bytes of each step; `alive`: bytes before each step and
+    after the last."""
 
     steps: tuple[int, ...]
     alive: tuple[int, ...]
@@ -141,7 +142,7 @@ class Usage:
 
 
 def lifetimes(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
-    """By tensor the step from which it is there, and that before which it is gone."""
+    """Returns for each tensor the step from which it is there, and that before which it is gone."""
     at = {number: step for step, number in enumerate(order)}
     found = []
     for tensor, readers in enumerate(graph.readers):
@@ -152,7 +153,8 @@ def lifetimes(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def usage(graph: TaskGraph, order: Iterable[int]) -> Usage:
-    """What the steps of an order need; raises ValueError if tasks run before what they wait for."""
+    """Returns the memory of the steps of an order; raises ValueError if tasks run before those
+    that they wait for."""
     left = [len(readers) for readers in graph.readers]
     done = [False] * len(graph.tasks)
     now = graph.at_start

@@ -2,8 +2,8 @@
 """Improves an order where it is worst.
 
 Input: an order. Output: one with a peak that is not larger. Algorithm: local search; the tasks of a
-stretch around the worst step are a graph of their own, between what is alive before and after it,
-and a sweep orders them again. Complexity: limited by the moves weighed.
+stretch around the worst step are a graph of their own, between the tensors alive before and after
+it, and a sweep orders them again. Complexity: limited by the moves weighed.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Smoother:
         self.weighed = 0
 
     def run(self, effort: int, least: int) -> None:
-        """Makes the worst steps better for as long as some stretch around them has a better order,
-        down to `least` bytes, with about so many moves weighed. OutOfTimeError leaves what has been
-        found."""
+        """Makes the worst steps better for as long as some stretch around them has a better
+        order, down to `least` bytes, with about so many moves weighed. OutOfTimeError leaves the
+        best order so far."""
         while self.weighed < effort and self.peak > least and self.better():
             pass
 

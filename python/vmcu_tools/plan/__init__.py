@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is: stages, rings, the order of calls, rotation."""
+"""The parts of a plan: stages, rings, the order of calls, rotation."""

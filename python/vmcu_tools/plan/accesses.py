@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often an inference loads and stores the bytes of tensors and scratch.
+"""The loads and stores of an inference, by the bytes of tensors and scratch.
 
-Of generated kernels known from the programs, access by access; those written by hand are taken to
-read what they need once for each output row. Kernels load words where they can, so these are bytes,
-not instructions: what one tensor is to another is the same.
+Of generated kernels known from the programs, access by access; those written by hand are assumed to
+read their inputs once for each output row. Kernels load words where they can, so these are bytes,
+not instructions: the ratio of two tensors is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTED = 2
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a layer accesses in an inference, in bytes: of each input, of its output and of its
+    """The accesses of a layer in an inference, in bytes: of each input, of its output and of its
     scratch."""
 
     reads: tuple[int, ...]
@@ -68,7 +68,7 @@ def noted(calls: int) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def traffic(layer: Layer[Any]) -> Traffic:
-    """What a layer accesses."""
+    """Counts the accesses of a layer."""
     if isinstance(layer, ProgramLayer) and not layer.sums:
         reads = _program_reads(layer)
     else:
@@ -77,8 +77,8 @@ def traffic(layer: Layer[Any]) -> Traffic:
 
 
 def _scratch(layer: Layer[Any]) -> int:
-    """By estimate: each tap of a tile is a word's half, loaded once for two channels; other scratch
-    is written and read once a call."""
+    """Estimates the accesses of scratch: each tap of a tile is a word's half, loaded once for
+    two channels; other scratch is written and read once a call."""
     size = pool_scratch(layer)
     if size == 0:
         return 0

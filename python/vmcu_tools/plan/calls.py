@@ -3,8 +3,8 @@
 
 Layers are put into the order from the last to the first. A layer's calls are inserted where those
 that are there already want them: in front of the call that does, or of the calls that this call's
-later inputs want. Whoever comes in front of a stage's layers therefore leaves their order as it is,
-and it is found once for all stages that end with them.
+later inputs want. A layer in front of a stage's layers therefore leaves their order as it is, and
+it is computed once for all stages that end with them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-# Who makes an input, where it is no layer of the stage.
+# The producer of an input that no layer of the stage makes.
 READY = -1
 STREAMED = -2
 # Less than any number of pixels, whatever is added to it.
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
         return -(-self.width // self.columns)
 
     @property
-    def count(self) -> int:  # type: ignore[override] # of calls, not what tuples count
+    def count(self) -> int:  # type: ignore[override] # of calls, not of tuples
         """Calls in all."""
         return self.height * self.across
 
@@ -53,8 +53,8 @@ class Grid(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """An input of a layer: who makes it (a layer of the stage, READY or STREAMED), its height and
-    width, and how an output pixel looks at it, see Reach."""
+    """An input of a layer: its producer (a layer of the stage, READY or STREAMED), its height
+    and width, and how an output pixel looks at it, see Reach."""
 
     producer: int
     height: int
@@ -108,7 +108,7 @@ class Order:
 
     @property
     def makers(self) -> np.ndarray:
-        """By call, whose it is."""
+        """Returns the layer of each call."""
         found = np.zeros(self.count, np.int64)
         for number, at in enumerate(self.at):
             found[at] = number
@@ -124,7 +124,7 @@ class Order:
 
 
 def led(counts: np.ndarray) -> np.ndarray:
-    """Counts after none, one, two and so on of what they are given for."""
+    """Counts after none, one, two and so on of their items."""
     found = np.zeros(len(counts) + 1, counts.dtype)
     found[1:] = counts
     return found
@@ -150,9 +150,9 @@ class Placed:
     """The calls of the last layers of a stage, which are counted from its end.
 
     feeds: by layer, its inputs that other layers of the stage make, by their numbers. makers: by
-    call, whose it is; known: what at() has found. starts: by layer with several such inputs, for
-    each of its calls and each of these but the first, where what the call wants of that input
-    begins. before: by layer in front, both together. kept: calls in all that are kept so.
+    call, its layer; known: the results of at(). starts: by layer with several such inputs, for each
+    of its calls and each of these but the first, where the call's part of that input begins.
+    before: by layer in front, both together. kept: calls in all that are kept so.
     """
 
     grids: tuple[Grid, ...]
@@ -170,8 +170,8 @@ class Placed:
         return self.known[number]
 
     def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> Placed:
-        """With layer `number`, as it and the producers of its `feeds` are counted in the stage, in
-        front of these."""
+        """Puts layer `number`, as it and the producers of its `feeds` are counted in the stage,
+        in front of these."""
         own = self.own_feeds(number, feeds)
         key = grid, own, kept
         if key not in self.before:
@@ -193,7 +193,7 @@ class Placed:
         )
 
     def led_by(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> Placed:
-        """With a layer in front of these. own: see own_feeds()."""
+        """Puts a layer in front of these. own: see own_feeds()."""
         here = len(self.feeds)
         makers, starts = self._inserted(grid, here, here)
         if kept:
@@ -204,7 +204,7 @@ class Placed:
         return Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
 
     def with_source(self, grid: Grid) -> Placed:
-        """With the streamed input in front of all."""
+        """Puts the streamed input in front of all."""
         makers, starts = self._inserted(grid, len(self.feeds), STREAMED)
         return Placed((*self.grids, grid), self.feeds, makers, starts)
 
@@ -230,8 +230,8 @@ class Placed:
         return makers, found
 
     def _wants(self, grid: Grid, producer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Who wants calls of a layer, in the order in which they do: where, by what key, and how
-        many calls, those before included."""
+        """The layers that want calls of a layer, in the order in which they do: where, by which
+        key, and how many calls, those before included."""
         found = []
         for reader, feeds in enumerate(self.feeds):
             if all(feed.producer != producer for feed in feeds):
@@ -253,8 +253,8 @@ class Placed:
         return places[order], keys[order], needs[order]
 
     def _key(self, place: np.ndarray, at: np.ndarray, block: int) -> np.ndarray:
-        """Rises with the order in which calls `at` want their input `block` at a place: whoever
-        comes later there is what others want their inputs for, and wants its own first."""
+        """Rises with the order in which calls `at` want their input `block` at a place: a later
+        layer there is an input of the others, and wants its own first."""
         count = len(self.makers) + 1
         found: np.ndarray = (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
         return found

@@ -44,7 +44,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ExternalWeights:
-    """Where the chunks of a plan are, and the bytes of its buffer."""
+    """The chunks of a plan, and the bytes of its buffer."""
 
     store: WeightStore
     chunks: tuple[Chunk, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is: which layers run together, and where every row lives in the pool."""
+"""A plan: the layers that run together, and the place of every row in the pool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .choice import Choice
 from .chunks import ExternalWeights
 from .pools import Pool, Region, pool_at, pools_of
 
-# What the executor notes down about a layer of a stage of several: how many calls it has made.
+# The bytes of the executor's progress of a layer of a stage of several: how many calls it has made.
 PROGRESS_BYTES = 2
 MOST_CALLS = 2**16 - 1
 
@@ -52,7 +52,7 @@ class Placement:
     phase: int = 0
 
     def at(self, offset: int, circle: Pool) -> int:
-        """Where byte `offset` of the tensor lives; `circle`: that of its pool."""
+        """Returns the address of byte `offset` of the tensor; `circle`: that of its pool."""
         return circle.around(self.base + (offset + self.phase) % self.ring)
 
 
@@ -98,15 +98,14 @@ class Plan:
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
     layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
-    before. `gap`: bytes of the pool beyond the bound of its order.
-    `rotation`: how the pool rotates; its end then may split rows. `kept`: of a graph whose window
-    moves (Graph.hop), the tensors whose rings hold rows from one answer to the next.
-    `saved`: of such a graph where layers see windows anew, from where on so many bytes of the pool
-    are those of the stage that never ends.
-    `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
-    own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
-    `weights`: of a plan whose constants are in a file, how they are read.
-    `choices`: what else could have been chosen, where CompileOptions.choices asks for it.
+    before. `gap`: bytes of the pool beyond the bound of its order. `rotation`: how the pool
+    rotates; its end then may split rows. `kept`: of a graph whose window moves (Graph.hop), the
+    tensors whose rings hold rows from one answer to the next. `saved`: of such a graph where layers
+    see windows anew, from where on so many bytes of the pool are those of the stage that never
+    ends. `regions`: of a plan with several pools the memories that they are in. Each is a circle of
+    its own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
+    `weights`: of a plan whose constants are in a file, how they are read. `choices`: the
+    alternatives, where CompileOptions.choices asks for them.
     """
 
     planner: str
@@ -131,7 +130,7 @@ class Plan:
 
     @property
     def pools(self) -> tuple[Pool, ...]:
-        """Of each pool."""
+        """Lists the pools."""
         if not self.regions:
             return (Pool(0, self.pool_bytes),)
         return pools_of([region.pool_bytes for region in self.regions])
@@ -154,8 +153,8 @@ class Plan:
 
     @property
     def state(self) -> tuple[int, int]:
-        """From where on so many bytes of the pool hold all that there is between two rows of a
-        stream."""
+        """Returns the offset and the size of the part of the pool that is alive between two rows
+        of a stream."""
         return self.saved or (0, self.pool_bytes)
 
     @property
@@ -171,10 +170,10 @@ class Plan:
 
     @property
     def model(self) -> Graph:
-        """What was planned: its graph, or that graph before it was rewritten."""
+        """Returns the planned graph, or that graph before it was rewritten."""
         return self.original or self.graph
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Of all stages, in the order in which they run."""
+        """Lists the steps of all stages, in the order in which they run."""
         return tuple(step for stage in self.stages for step in stage)

@@ -33,8 +33,8 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True)
 class Region:
-    """One of several memories that a plan has a pool in. pool_bytes: of that pool; capacity: what
-    there is; wait: what an access costs more than one in a memory without wait states, cycles."""
+    """One of several memories that a plan has a pool in. pool_bytes: of that pool; capacity: of
+    the memory; wait: the cycles of an access beyond those in a memory without wait states."""
 
     name: str
     capacity: int
@@ -46,7 +46,7 @@ class Region:
 
 
 def pools_of(sizes: Sequence[int]) -> tuple[Pool, ...]:
-    """Of pools of these sizes, in bytes, one after the other."""
+    """Places pools of these sizes, in bytes, one after the other."""
     found, start = [], 0
     for size in sizes:
         found.append(Pool(start, size))

@@ -8,8 +8,8 @@ end of its ring, or a whole ring that is not longer than the longest of these. A
 front of the cut goes on behind it, in an overhang. Bytes of the overhang stand for the first of the
 circle, each byte of a tensor has one of the two places at a given origin, and no two live bytes of
 a plan have the same place in the circle: so none have the same place in memory either, whatever the
-origin, and one replay on a circle that splits nothing proves them all (machine/rotation.py). What
-is left to show is that no run reaches beyond the overhang.
+origin, and one replay on a circle that splits nothing proves them all (machine/rotation.py). The
+remaining condition is that no run reaches beyond the overhang.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order in which a stage's layers are called: depth first, on demand.
 
-A stage of several layers is worked from its end: the last layer's next columns are wanted, and
-whoever is missing for them is called first, one call at a time (vMCU paper, section 5.2, for any
+A stage of several layers is worked from its end: the last layer's next columns are wanted, and the
+layer that is missing for them is called first, one call at a time (vMCU paper, section 5.2, for any
 chain of layers). The calls are known ahead: the planner traces them, the virtual MCU replays them
 and the executor gets them as a table.
 """
@@ -62,7 +62,7 @@ class Stage:
 
     @functools.cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """How each layer is called, and last how the streamed input is taken."""
+        """Returns the calls of each layer, and last those that read the streamed input."""
         layers = zip(self.layers, self.columns, strict=True)
         found = [Grid(layer.height, layer.width, columns) for layer, columns in layers]
         if self.source is not None:
@@ -71,7 +71,8 @@ class Stage:
 
     @functools.cached_property
     def whole_rows(self) -> tuple[bool, ...]:
-        """By layer, whether its output is written or read in rows that must not be split."""
+        """Returns for each layer whether its output is written or read in rows that must not be
+        split."""
         whole = [not layer.by_columns for layer in self.layers]
         found = list(whole)
         for number, feeds in enumerate(self.feeds):
@@ -99,7 +100,8 @@ class Stage:
 
 
 def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
-    """By node of a stage: does its output outlive the stage? One that nothing reads does."""
+    """Returns for each node of a stage whether its output outlives the stage. One that nothing
+    reads does."""
     inside = {id(node) for node in nodes}
     ports = {port.tensor for port in graph.outputs}
     found = []
@@ -145,7 +147,7 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     endless = number == 0 and plan.graph.hop > 0
     kept = kept_outputs(plan.graph, [step.node for step in steps])
     if endless:
-        # Whoever looks back from behind the stage has its rows held by the last layer.
+        # A layer that looks back from behind the stage has its rows held by the last layer.
         kept = [layer is layers[-1] for layer in layers]
     stage = stage_of(layers, kept, source, plan.taken, endless)
     return replace(stage, ahead=steps[0].ahead)
@@ -188,7 +190,8 @@ def taken_columns(graph: Graph, source: Tensor | None, tile: Tile) -> int:
 
 
 def in_one_piece(layer: Layer[Any]) -> list[int]:
-    """What a call's columns must not be split in: inputs that are read pixel for pixel, OUTPUT."""
+    """Lists the tensors that must not split a call's columns: inputs that are read pixel for
+    pixel, OUTPUT."""
     whole = [] if layer.sums else [OUTPUT]
     if layer.by_columns:
         same = Reach.shifted()
@@ -202,7 +205,7 @@ def operand(layer: Layer[Any], index: int) -> Tensor:
 
 
 def unsplit(plan: Plan, tensor: Tensor, y: int, x: int, columns: int) -> int:
-    """Of `columns` pixels of a row from x on, those in front of the place that splits it."""
+    """Counts those of `columns` pixels of a row from x on in front of the place that splits it."""
     placement = plan.placements[tensor.name]
     _, width, channels = tensor.shape
     at = ((y * width + x) * channels + placement.phase) % placement.ring

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stage's schedule does to memory: when pixels come to life and when they die."""
+"""The effect of a stage's schedule on memory: when pixels come to life and when they die."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .schedule import Stage
 
 
 class Steps(NamedTuple):
-    """From these calls on so many pixels, in raster order, have been made, or are dead. int64,
-    calls ascend."""
+    """The calls from which on so many pixels, in raster order, have been made, or are dead.
+    int64, calls ascend."""
 
     times: np.ndarray
     pixels: np.ndarray
@@ -31,8 +31,8 @@ NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class RingLife(NamedTuple):
-    """The calls in which each pixel of a ring is first written and last read; -1 for what was there
-    before, or is not read."""
+    """The calls in which each pixel of a ring is first written and last read; -1 for pixels that
+    were there before, or are not read."""
 
     births: np.ndarray
     deaths: np.ndarray
@@ -48,10 +48,10 @@ class Home:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What became of a stage's tensors.
+    """The trace of a stage's tensors.
 
-    tensors: the layers' outputs by layer, then the streamed input if there is one, then what comes
-    whole from outside; own: how many of them are not from outside; calls: how many there were;
+    tensors: the layers' outputs by layer, then the streamed input if there is one, then whole
+    tensors from outside; own: how many of them are not from outside; calls: how many there were;
     rings: pixels of each one's ring; made, freed: by tensor, see Steps; homes: by tensor, whose
     ring it lives in and where its first pixel is there.
     """
@@ -67,7 +67,8 @@ class Trace:
 
     @functools.cached_property
     def lives(self) -> tuple[RingLife, ...]:
-        """By tensor, the life of its ring's pixels; the ring of several is its owner's."""
+        """Returns for each tensor the life of its ring's pixels; the ring of several is its
+        owner's."""
         lives = [self._life(number) for number in range(len(self.tensors))]
         for owner, guests in self.guests.items():
             lives[owner] = joined(lives[owner], *(lives[number] for number in guests))
@@ -75,7 +76,7 @@ class Trace:
 
     @functools.cached_property
     def guests(self) -> dict[int, list[int]]:
-        """By owner of a ring of several tensors, the others."""
+        """Returns for each owner of a ring of several tensors the others."""
         found: dict[int, list[int]] = {}
         for number, home in enumerate(self.homes):
             if home.owner != number:
@@ -122,7 +123,7 @@ class ByteCounts:
 
     @staticmethod
     def none(calls: int) -> ByteCounts:
-        """Of no tensors."""
+        """Returns the counts of no tensors."""
         return ByteCounts(np.zeros(calls, np.int64), np.zeros(calls, np.int64))
 
     def add(self, made: Steps, freed: Steps | None, ring: int, size: int) -> None:
@@ -133,7 +134,7 @@ class ByteCounts:
             return
         last = max(int(made.pixels[-1]) - ring, 0)
         self.died[freed.times] += size * more(np.maximum(freed.pixels, last), last)
-        # What nobody reads is dead once it is written.
+        # Pixels without a reader are dead once they are written.
         unread = max(last, int(freed.pixels[-1])) if len(freed.pixels) else last
         if unread < made.pixels[-1]:
             self.died[made.times] += size * more(np.maximum(made.pixels, unread), unread)
@@ -161,7 +162,7 @@ class ByteCounts:
 
 
 def more(counts: np.ndarray, before: int = 0) -> np.ndarray:
-    """By how much each count is more than the one before it."""
+    """Returns the increase of each count over the one before it."""
     found = counts.copy()
     found[1:] -= counts[:-1]
     found[:1] -= before
@@ -196,7 +197,7 @@ def times_of(steps: Steps) -> np.ndarray:
 
 
 def _latest(times: np.ndarray, ring: int) -> np.ndarray:
-    """For each place in a ring the last time of the pixels that use it."""
+    """Returns for each place in a ring the last time of the pixels that use it."""
     padded = np.full(-(-max(times.size, 1) // ring) * ring, -1, np.int64)
     padded[: times.size] = times
     found: np.ndarray = padded.reshape(-1, ring).max(axis=0)
@@ -204,12 +205,12 @@ def _latest(times: np.ndarray, ring: int) -> np.ndarray:
 
 
 def trace_of(stage: Stage) -> Trace:
-    """What becomes of a stage's tensors, each in a ring of its own."""
+    """Traces a stage's tensors, each in a ring of its own."""
     return _Tracer(stage).run()
 
 
 class _Tracer:
-    """By tensor, what its own calls make and those of its readers are the last to need."""
+    """The pixels of each tensor that its own calls make and that its readers need last."""
 
     def __init__(self, stage: Stage):
         self.stage, self.order = stage, stage.order
@@ -263,7 +264,7 @@ class _Tracer:
         return made_by(self.order.at[number], grid, out if sums else None)
 
     def _needs(self, number: int) -> Steps:
-        # Whoever reads its own row before may write over it: it is needed up to that call.
+        # A layer that reads its own row before may write over it: it is needed up to that call.
         return needed_by(
             [
                 (self.order.at[reader] - (reader == number), self.stage.grids[reader], feed)
@@ -277,7 +278,7 @@ class _Tracer:
 
 
 def made_by(times: np.ndarray, grid: Grid, summed: Tensor | None = None) -> Steps:
-    """What calls of a layer make. summed: its output, if it sums."""
+    """Returns the pixels that calls of a layer make. summed: its output, if it sums."""
     pixels = ends(grid)[: len(times)]
     if summed is not None:
         whole = np.arange(1, len(times) + 1) == grid.count
@@ -286,8 +287,8 @@ def made_by(times: np.ndarray, grid: Grid, summed: Tensor | None = None) -> Step
 
 
 def needed_by(all_readers: Iterable[tuple[np.ndarray, Grid, Feed]]) -> Steps:
-    """From which calls on no pixel below is needed any more, by whoever reads a tensor. readers:
-    when each is called, and how it reads."""
+    """Returns the calls from which on no pixel below is needed any more, by all readers of a
+    tensor. readers: when each is called, and how it reads."""
     readers = []
     for times, grid, feed in all_readers:
         pixels = oldest(grid, feed)[: len(times)]
@@ -310,15 +311,15 @@ def ring_of(made: Steps, needs: Steps, freed: Steps, pixels: int, piece: int) ->
     """The most pixels from the oldest that is needed, when others are made, to the newest; of a
     tensor of so many pixels, whole pieces."""
     before = led(made.pixels)[:-1]
-    # What no reader is going to need may be overwritten, by the very next pixels.
+    # Pixels that no reader is going to need may be overwritten, by the very next pixels.
     gone = np.maximum(needs.until(made.times), freed.until(made.times))
     span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
     return min(-(-span // piece) * piece, pixels)
 
 
 def freed_by(needs: Steps, made: Steps, there: int) -> Steps:
-    """What is dead once each call is over: no longer needed, and made at all. there: pixels that
-    were there before."""
+    """Returns the pixels that are dead once each call is over: no longer needed, and made at
+    all. there: pixels that were there before."""
     done = np.minimum(needs.pixels, np.maximum(made.until(needs.times, "right"), there))
     dead = np.maximum.accumulate(done) if len(done) else done
     first = dead > led(dead)[:-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the rings of a stage that never ends have turned around.
+"""The rows after which the rings of an unbounded stage have turned around.
 
 Rows of such a stage have no last number. A layer counts its own until all rings that it reads and
 writes are where they were at its first call, and then begins again: rows and places are the same.
@@ -19,9 +19,10 @@ from .schedule import stage_at
 
 @dataclass(frozen=True)
 class Turns:
-    """By layer: `rows` of its own until its rings are where they were; from row `starts` on it sees
-    no padding in front of the first row of an input; for `every` so many rows of the input it has
-    one. `source`: rows of the streamed input until its own ring is where it was."""
+    """The rows of each layer: `rows` of its own until its rings are where they were; from row
+    `starts` on it sees no padding in front of the first row of an input; for `every` so many
+    rows of the input it has one. `source`: rows of the streamed input until its own ring is
+    where it was."""
 
     rows: tuple[int, ...]
     starts: tuple[int, ...]
@@ -35,7 +36,7 @@ def turn_of(ring: int, row_bytes: int) -> int:
 
 
 def turns_of(plan: Plan) -> Turns:
-    """Of a plan whose first stage never ends."""
+    """Computes the turns of a plan whose first stage is unbounded."""
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     every, rows, starts = {source.name: 1}, [], []
     for step in plan.stages[0]:

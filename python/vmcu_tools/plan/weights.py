@@ -73,7 +73,7 @@ def layouts_of(plan: Plan) -> list[ChunkLayout]:
 
 
 def mark_of(layouts: Iterable[ChunkLayout]) -> int:
-    """Of a weights file: a CRC-32 over the sizes and bytes of its chunks."""
+    """Computes the mark of a weights file: a CRC-32 over the sizes and bytes of its chunks."""
     mark = 0
     for layout in layouts:
         mark = zlib.crc32(layout.size.to_bytes(4, "little") + layout.data, mark)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Float .onnx models to int8: calibration, and what is rewritten for it."""
+"""Float .onnx models to int8: calibration, and the rewrites for it."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are to have one scale: those of all steps of a recurrent layer, and both ends of a
-state with what goes into it."""
+"""Tensors that share one scale: those of all steps of a recurrent layer, and both ends of a
+state with the tensors concatenated with it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import onnx
 from ..passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
 from .preparation import Ranges
 
-# What has the scale of its first input.
+# Operators whose result has the scale of their first input.
 _MOVES = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Identity", "Expand"}
 Override = dict[str, list[dict[str, np.ndarray]]]
 
 
 def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Ranges) -> Override:
-    """For onnxruntime's quantiser, the range of each tensor of a group: that of all of them.
-    Groups with a tensor in common are one; names that the model does not have are passed over."""
+    """Returns for onnxruntime's quantiser the range of each tensor of a group: that of all of
+    them. Groups with a tensor in common are one; names that the model does not have are passed
+    over."""
     graph = model.graph
     known = {name for node in graph.node for name in node.output}
     known.update(value.name for value in graph.input)
@@ -37,8 +38,8 @@ def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Range
 
 
 def of_states(model: onnx.ModelProto) -> list[list[str]]:
-    """By pair of an input and an output whose names say that they are a state before and after a
-    call: both, and what is concatenated with it."""
+    """Lists for each pair of an input and an output whose names say that they are a state before
+    and after a call both, and the tensors concatenated with it."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     ins, outs = (
         {value.name: key(value.name, words) for value in values}

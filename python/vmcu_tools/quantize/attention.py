@@ -90,7 +90,7 @@ def _behind_earlier(
     present: Sequence[str],
     shapes: Shapes,
 ) -> _Operands | None:
-    """With the keys and values of a cache in front, which then have the names `present`."""
+    """Puts the keys and values of a cache in front, which then have the names `present`."""
     if not any(past):
         return None if any(present) else found
     before = shapes.get(past[0], [])
@@ -117,7 +117,7 @@ def _scores(steps: NodeWriter, found: _Operands, key: str, given: dict[str, Any]
 
 
 def _masks(steps: NodeWriter, found: _Operands, mask: str, causal: bool) -> list[str]:
-    """What is added to scores."""
+    """Lists the addends of scores."""
     masks = [mask] if mask else []
     if causal:
         later = np.triu(np.ones((found.tokens, found.every), np.bool_), 1)

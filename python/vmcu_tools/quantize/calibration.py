@@ -179,7 +179,7 @@ def _check_result(source: Path, result: Path) -> None:
         load(result)
     except UserError as error:
         problems = [replace(problem, file=str(source)) for problem in error.problems]
-        # What this command was to do is no remedy of what it did.
+        # This command's own effect is no remedy of it.
         raise UserError(
             *(
                 replace(p, remedy=_NOT_INT8) if REQUANTISE in p.remedy or not p.node else p

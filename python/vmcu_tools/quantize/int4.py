@@ -57,7 +57,7 @@ class WeightedLayer:
         return self.op != "Conv" and 0 < group < inputs and inputs % group == 0
 
     def laid(self, by_channel: np.ndarray) -> np.ndarray:
-        """What rows() made of weights, in their shape again."""
+        """Inverts rows(): returns weights in their shape again."""
         axis = self.channel_axis
         shape = [self.shape[axis], *(n for i, n in enumerate(self.shape) if i != axis)]
         return np.moveaxis(by_channel.reshape(shape), 0, axis)
@@ -66,8 +66,8 @@ class WeightedLayer:
 @dataclass(frozen=True, eq=False)
 class Int4Weights:
     """scales: float32 (channels, groups); unit: of each channel's sums, float32 (channels,): the
-    scale itself, or the step that the scales of its groups are multiples of; shift: what the bias
-    has to take from a channel's output, (channels,)."""
+    scale itself, or the step that the scales of its groups are multiples of; shift: to subtract
+    from a channel's output by the bias, (channels,)."""
 
     scales: np.ndarray
     unit: np.ndarray
@@ -116,7 +116,7 @@ class _Layers:
         yield WeightedLayer(
             name_of(node),
             node.op_type,
-            # onnxruntime's quantiser renames what becomes an output once it is quantised.
+            # onnxruntime's quantiser renames a tensor that becomes an output once it is quantised.
             node.output[0].removesuffix("_QuantizeLinear_Input"),
             source,
             tensor.name,
@@ -149,7 +149,7 @@ class _Layers:
 
 
 def name_of(node: NodeProto) -> str:
-    """As problems of the file name it."""
+    """Returns the name of a node in problems of the file."""
     return node.name or node.output[0]
 
 
@@ -174,7 +174,8 @@ def candidates(layer: WeightedLayer, group: int) -> list[Int4Weights]:
 
 
 def _fitted(parts: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """For the integers that rows become with these scales, those that lose the least squares."""
+    """Returns the scales that lose the least squares for the integers that rows become with
+    these scales."""
     ints = _rounded(parts, scales[:, None])
     squares = (ints * ints).sum(axis=1)
     found: np.ndarray = np.where(
@@ -189,7 +190,7 @@ def _of_channels(layer: WeightedLayer, fitted: np.ndarray) -> Int4Weights:
 
 
 def _grouped(layer: WeightedLayer, fitted: np.ndarray) -> Int4Weights:
-    """Of each channel, the largest scale becomes the largest multiple."""
+    """Makes the largest scale of each channel the largest multiple."""
     step = np.maximum(fitted.max(axis=1) / MOST_MULTIPLE, layer.floor).astype(np.float32)
     multiples = np.clip(np.rint(fitted / step[:, None]), 1, MOST_MULTIPLE)
     multiples[np.arange(len(step)), fitted.argmax(axis=1)] = MOST_MULTIPLE

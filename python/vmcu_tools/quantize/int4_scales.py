@@ -17,7 +17,7 @@ from .samples import Samples
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """output: of a node in the float model that computes what the weights change."""
+    """output: of a node in the float model that computes the effect of the weights' change."""
 
     layer: WeightedLayer
     weights: Int4Weights
@@ -38,7 +38,7 @@ class Int4Scales:
         self._known: dict[tuple[str, int], Int4Weights] = {}
 
     def chosen(self, groups: Mapping[str, int]) -> dict[str, Int4Weights]:
-        """By weights; groups: as candidates() has them."""
+        """Returns the choice for each weight; groups: of candidates()."""
         missing = [one for one in groups.items() if one not in self._known]
         if missing:
             self._choose(missing)
@@ -63,7 +63,7 @@ class Int4Scales:
             self._known[one] = Int4Weights(scales, units, shifts[best])
 
     def _errors(self, tried: Sequence[_Candidate]) -> dict[str, _Error]:
-        """By output of a candidate."""
+        """Measures the error at the output of each candidate."""
         model = onnx.ModelProto()
         model.CopyFrom(self.real)
         readers = {name: node for node in self.real.graph.node for name in node.input}
@@ -94,7 +94,7 @@ class _Error:
         return cls(*np.zeros((3, channels)))
 
     def add(self, error: np.ndarray) -> None:
-        """Of a sample, (channels, values)."""
+        """Adds a sample, (channels, values)."""
         mean = error.mean(axis=1)
         self.mean += mean
         self.mean_square += mean**2
@@ -102,8 +102,9 @@ class _Error:
         self.samples += 1
 
     def split(self, bias: str) -> tuple[np.ndarray, np.ndarray]:
-        """What the bias makes up for, and the energy of the rest, by channel. Of a mean that a few
-        samples show it is only what exceeds the variance of such a mean."""
+        """Splits the error into the part that the bias corrects, and the energy of the rest, by
+        channel. Of a mean that a few samples show it is only the part that exceeds the variance
+        of such a mean."""
         mean, energy = self.mean / self.samples, self.energy / self.samples
         if not bias or self.samples < 2:
             return np.zeros_like(mean), energy

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What onnxruntime's quantiser leaves in float: operators that only move values or choose among
-them, where nothing in front of them was quantised, with the model's inputs and outputs at their
-ends."""
+"""Quantises the operators that onnxruntime's quantiser leaves in float: those that only move
+values or choose among them, where nothing in front of them was quantised, with the model's
+inputs and outputs at their ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..frontends.onnx.deferred import COMMUTES
 
-# Through these the importer finds the scale that comes behind them. What lies between elements may
+# Through these the importer finds the scale that comes behind them. Values between elements may
 # have a narrower range than these, which would be cut off first.
 _WAITS = {*COMMUTES, "Identity", "Dropout"} - {"Resize"}
 Measure = Callable[[list[str]], Mapping[str, tuple[float, float]]]

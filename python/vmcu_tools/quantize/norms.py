@@ -57,7 +57,7 @@ class _Norm:
 def _norm(
     made: dict[str, NodeProto], arrays: dict[str, np.ndarray], node: NodeProto
 ) -> _Norm | None:
-    """What a node normalises; None if its sum is not of few integers with one scale."""
+    """Reads the input of a norm; None if its sum is not of few integers with one scale."""
     given = attributes_of(node)
     names = [*node.input, ""][:2]
     x, gain = (_quantised(arrays, made.get(name)) for name in names)
@@ -72,7 +72,7 @@ def _norm(
 
 @dataclass(frozen=True)
 class _Quantised:
-    """What a DequantizeLinear reads, with one scale and a constant zero point."""
+    """The input of a DequantizeLinear, with one scale and a constant zero point."""
 
     source: str
     zero_point: str

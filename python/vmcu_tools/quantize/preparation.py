@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a float .onnx model needs so that little is lost in int8, before and after onnxruntime
-quantises it."""
+"""The rewrites of a float .onnx model so that little is lost in int8, before and after
+onnxruntime quantises it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..frontends.onnx.patterns import fuse_normalisations
 
 # LayerNormalization came with 17; scales per channel need 13.
 OPSET = 17
-# From here down a number is no value but "never": what softmax is to leave out. A computed mask is
-# recognised by a larger one, since a scaled score may also be a product of -100.
+# From here down a number is no value but "never": an element that softmax leaves out. A computed
+# mask is recognised by a larger one, since a scaled score may also be a product of -100.
 _NEVER, _COMPUTED_NEVER = -1e2, -1e3
 # exp of it is below half a step of a softmax's result.
 _MARGIN = 8.0
-# Sums of what, and what becomes of the sum.
+# The terms of sums, and the function of the sum.
 _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
 _MASKED = ("Add", "Where")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
 _HAND_ON = (*_MOVES, "Add", "Min")
-# onnx does not infer the type of what these compute, nor of anything behind them.
+# onnx does not infer the type of their outputs, nor of anything behind them.
 _UNTYPED = ("MatMulNBits",)
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
 
@@ -56,10 +56,10 @@ def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
 
 
 def _split(graph: onnx.GraphProto) -> None:
-    """Takes apart what is no operator in int8: sums and means of several tensors, norms, quotients
-    of two tensors, and a Gemm whose third operand is an activation, or whose weights have a scale
-    for each block. onnxruntime has merged a MatMul and an Add into that. It can then only compute
-    it in float, and has no scale for the bias."""
+    """Takes apart operators that do not exist in int8: sums and means of several tensors, norms,
+    quotients of two tensors, and a Gemm whose third operand is an activation, or whose weights
+    have a scale for each block. onnxruntime has merged a MatMul and an Add into that. It can
+    then only compute it in float, and has no scale for the bias."""
     for node in graph.node:
         if node.op_type == "Gemm":
             _fold_factors(node, graph)
@@ -243,8 +243,8 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
 
 
 class _Masks:
-    """What of a graph may be a mask, and which sums a softmax reads. names: constants with "never",
-    what is computed from such, and inputs of the model."""
+    """The tensors of a graph that may be masks, and the sums that a softmax reads. names:
+    constants with "never", tensors computed from such, and inputs of the model."""
 
     def __init__(self, graph: onnx.GraphProto):
         self.graph = graph
@@ -303,7 +303,7 @@ class _Functions:
         self._drop()
 
     def _quantised(self, name: str) -> str | None:
-        """What is quantised and dequantised to become this value."""
+        """Finds the tensor that is quantised and dequantised to become this value."""
         node = self.made.get(name)
         if node is None or node.op_type != "DequantizeLinear":
             return None

@@ -32,7 +32,8 @@ _FIXED = "export it for sequences of a fixed length and a fixed batch"
 
 @dataclass
 class Unrolled:
-    """What a recurrent node becomes. `alike`: by role, tensors that are to have one scale."""
+    """The nodes of a recurrent node's steps. `alike`: by role, tensors that are to have one
+    scale."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -41,7 +42,8 @@ class Unrolled:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Of one direction: by gate w (I, H), r (H, H) and biases (H,); peepholes (H,) by gate."""
+    """The weights of one direction: by gate w (I, H), r (H, H) and biases (H,); peepholes (H,)
+    by gate."""
 
     w: dict[str, np.ndarray]
     r: dict[str, np.ndarray]
@@ -53,7 +55,7 @@ class _Weights:
 def unrolled(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Unrolled:
     """GRU, LSTM or RNN as other operators. shape: of its input, () if unknown.
 
-    Raises UnsupportedError for what has no such form."""
+    Raises UnsupportedError for a node without such a form."""
     return _Unroller(node, constants, shape).run()
 
 
@@ -100,11 +102,12 @@ class _Unroller:
         return self.found
 
     def _direction(self, number: int, x: str) -> list[tuple[str, str]]:
-        """By step the hidden state and the cell, "" where there is none."""
+        """Writes one direction; returns for each step the hidden state and the cell, "" where
+        there is none."""
         self.at = f"{self.prefix}/{number}"
         self.parts = self.weights[number]
         inner = self.node.op_type == "GRU" and not self.given.get("linear_before_reset")
-        # What a gate adds of its state's part behind a reset stays there.
+        # The addend of a gate's state part behind a reset stays there.
         behind = {"h"} if self.node.op_type == "GRU" and not inner else set()
         self.biases = {
             gate: bias + (0 if gate in behind else self.parts.rb[gate])

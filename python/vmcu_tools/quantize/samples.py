@@ -30,7 +30,7 @@ _CONVERT = (
 )
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30
-# What reading a damaged archive, or an encrypted one, raises besides.
+# Other errors of reading a damaged archive, or an encrypted one.
 _UNZIP_ERRORS = (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _SUFFIX = ".npy"
 _INTEGERS = {onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}

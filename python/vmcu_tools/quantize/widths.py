@@ -123,8 +123,8 @@ class _Forms:
         return emit(compile_model(self.file), self.name).flash_bytes
 
     def constant_bytes(self, groups: Mapping[str, int]) -> dict[str, int]:
-        """By layer, bytes of its constants in flash. Raises UserError where a form of weights is
-        not supported."""
+        """Counts for each layer the bytes of its constants in flash. Raises UserError where a
+        form of weights is not supported."""
         onnx.save(self.model(groups), self.file)
         graph = load(self.file)
         sizes: dict[str, int] = {}
@@ -159,7 +159,8 @@ class _Served:
 
 
 def _served(forms: _Forms, group: int) -> _Served:
-    """What kernels compute with int4 weights, in less flash than with int8 weights."""
+    """Finds the layers that kernels compute with int4 weights, in less flash than with int8
+    weights."""
     groups = {one.weights: group if one.can_group(group) else 0 for one in forms.layers}
     reasons: dict[str, str] = {}
     before, after = forms.constant_bytes({}), None
@@ -227,7 +228,7 @@ class _Ratios:
     def of(
         cls, forms: _Forms, groups: Mapping[str, int], samples: Samples, tensors: Sequence[str]
     ) -> _Ratios:
-        """Of a form, against the float model."""
+        """Measures a form against the float model."""
         _, found = compare(forms.real, forms.model(groups), samples, tensors)
         ratios = {one.tensor: one.signal_to_noise for one in found}
         outputs = [value.name for value in forms.real.graph.output if value.name in ratios]
@@ -241,7 +242,7 @@ def _noise(ratio: float) -> float:
 
 
 def _row(served: _Served, layer: WeightedLayer, before: _Ratios, samples: Samples) -> LayerWidth:
-    """A layer with int8 weights, and what int4 weights in it alone would do."""
+    """A layer with int8 weights, and the effect of int4 weights in it alone."""
     weights, output = layer.weights, layer.output
     int8, int4 = (sizes[weights] for sizes in served.sizes)
     ratio, reason = before.tensors.get(output), served.reasons.get(weights, "")

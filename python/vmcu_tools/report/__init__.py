@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan costs, as one dataclass, and its text, JSON and HTML forms."""
+"""The costs of a plan, as one dataclass, and its text, JSON and HTML forms."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu build` prints."""
+"""Prints the output of `vmcu build`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ALL = "--all"
 def print_report(
     report: ModelReport, console: Console, every: bool = False, time: str = ""
 ) -> None:
-    """Totals, layers, the peak, then what else there is to know; every: lists all layers; time: a
-    sentence on an inference's milliseconds."""
+    """Totals, layers, the peak, then further facts; every: lists all layers; time: a sentence on
+    an inference's milliseconds."""
     say(console, f"{report.model}\n")
     for name, text in [*totals(report), *([("time", time)] if time else [])]:
         say(console, f"{name:6} {text}")
@@ -56,7 +56,7 @@ def print_brief(
 
 
 def totals(report: ModelReport) -> list[tuple[str, str]]:
-    """What a person asks first: a name and a text for each line."""
+    """Returns the main figures: a name and a text for each line."""
     flash = report.weights_bytes + report.tables_bytes
     extra = f", {report.macs_extra:,} more by recomputation" if report.macs_extra else ""
     seconds = f"{report.solve_seconds:.2f} s"
@@ -105,7 +105,7 @@ def _largest(
 
 
 def facts(report: ModelReport) -> list[str]:
-    """Sentences on what options and the file's constants changed."""
+    """Sentences on the changes by options and the file's constants."""
     found = []
     if report.left_out:
         found.append(

@@ -14,7 +14,7 @@ from .sheet import Sheet
 
 
 class Judged(Protocol):
-    """What becomes a test case: its name, whether it is held, and a sentence."""
+    """An entry of a test case: its name, whether it is held, and a sentence."""
 
     @property
     def name(self) -> str: ...
@@ -28,8 +28,8 @@ class Judged(Protocol):
 
 @dataclass(frozen=True)
 class Limit:
-    """A figure of FIGURES and the most that it may be. baseline: by what a report that was handed
-    over allows, not by a number."""
+    """A figure of FIGURES and its largest value. baseline: from a report that was handed over,
+    not from a number."""
 
     figure: str
     value: int
@@ -72,7 +72,7 @@ def limits(
 
 
 def junit(command: str, what: str, checked: Sequence[Judged]) -> bytes:
-    """As JUnit has it: what a command held, a test case each. what: what was checked."""
+    """Writes JUnit's XML: a test case for each limit. what: the checked thing."""
     failed = [limit for limit in checked if not limit.held]
     counts = {"tests": str(len(checked)), "failures": str(len(failed)), "errors": "0"}
     top = ElementTree.Element("testsuites", counts)
@@ -90,7 +90,7 @@ def junit(command: str, what: str, checked: Sequence[Judged]) -> bytes:
 
 
 def comment(sheet: Sheet, checked: Sequence[Limit], against: SheetDifference | None) -> str:
-    """As a comment on a change."""
+    """Writes the limits as a comment on a change."""
     lines = [f"- {'ok' if limit.held else '**too large**'}: {limit.said}" for limit in checked]
     title = f"vmcu: {sheet.model}"
     if against is not None:

@@ -28,7 +28,8 @@ def cycles_of(plan: Plan) -> list[int]:
 
 
 def cycle_seconds(board: Board) -> float:
-    """What a cycle on a Cortex-M4 without wait states becomes on a board that has an estimate."""
+    """Converts a cycle on a Cortex-M4 without wait states to seconds on a board that has an
+    estimate."""
     assert board.megahertz is not None
     return board.cycle_factor / board.megahertz / 1e6
 

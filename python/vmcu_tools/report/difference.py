@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed from one model to another, and why."""
+"""The changes from one model to another, and their reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Change:
 
     @property
     def part(self) -> float:
-        """Of what there was."""
+        """Returns the change as a part of the figure before."""
         return self.by / self.before if self.before else float(self.by > 0)
 
 
@@ -68,7 +68,7 @@ class SheetDifference:
 
 
 def difference(before: Sheet, after: Sheet) -> SheetDifference:
-    """What changed."""
+    """Lists the changes."""
     changes = []
     for figure in FIGURES:
         one, other = getattr(before, figure), getattr(after, figure)
@@ -162,7 +162,7 @@ def _signed(by: float | None) -> str:
 
 
 def markdown(found: SheetDifference, title: str) -> str:
-    """As a comment on a change of a model."""
+    """Writes the changes as a comment on a change of a model."""
     lines = [f"### {title}", "", "| | before | after | by |", "| --- | ---: | ---: | ---: |"]
     for one in found.changes:
         by = f"{one.by:+,} ({100 * one.part:+.1f} %)" if one.by else "="

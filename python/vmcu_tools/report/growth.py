@@ -44,8 +44,8 @@ class Grown:
 
 @dataclass(frozen=True)
 class Growth:
-    """figures: how many are in both, changes: those that differ; notes: what else differs, in
-    sentences."""
+    """figures: how many are in both, changes: those that differ; notes: the other differences,
+    in sentences."""
 
     figures: int
     changes: tuple[Grown, ...]
@@ -53,7 +53,7 @@ class Growth:
 
     @property
     def beyond(self) -> tuple[Grown, ...]:
-        """What grew by more than it may."""
+        """Lists the figures that grew by more than they may."""
         return tuple(one for one in self.changes if not one.held)
 
 
@@ -96,7 +96,7 @@ def _changes(
 
 
 def _notes(name: str, was: Recorded, now: Recorded) -> Iterator[str]:
-    """What is not to be compared as numbers, and what may be why."""
+    """Yields the differences that are not numbers, and possible reasons."""
     for figure in {**was.figures, **now.figures}:
         old, new = was.figures.get(figure), now.figures.get(figure)
         if old is None or new is None:
@@ -135,5 +135,5 @@ def print_growth(found: Growth, console: Console) -> None:
 
 
 def _rounded(by: float) -> float:
-    """Without what binary fractions leave behind the digits of a page."""
+    """Without the digits of binary fractions behind the digits of a page."""
     return by if isinstance(by, int) else round(by, 6)

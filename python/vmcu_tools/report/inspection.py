@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a model file, whether it is supported or not, and what can be in one."""
+"""The contents of a model file, whether it is supported or not, and the operators that can be in
+one."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ class PortRow:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A model file: its ports, its nodes and, where it is supported, their sums; else what stands
-    in the way. weight_bytes: of the layers one by one, as the file has them; flash_bytes: of the
+    """A model file: its ports, its nodes and, where it is supported, their sums; else the
+    problems. weight_bytes: of the layers one by one, as the file has them; flash_bytes: of the
     tables that `vmcu build` writes, None where no plan is found without options."""
 
     model: str
@@ -108,7 +109,7 @@ def _flash_bytes(path: Path, name: str) -> int | None:
 
 
 def row(graph: Graph, index: int) -> NodeRow:
-    """What is to be said of a node."""
+    """Returns the row of a node."""
     node = graph.nodes[index]
     layer, out = bind(graph, node), graph.tensors[node.outputs[0]]
     figures = layer.macs, layer.weight_bytes

@@ -69,9 +69,9 @@ class KeptReport:
 
 @dataclass(frozen=True)
 class AnewReport:
-    """`layers` layers, the first of which is `first`, that are computed over kept windows for each
-    hop, with `macs` multiply-accumulates, why, and what to do about it; `others`: layers that do
-    not go on either and read nothing but those that do."""
+    """`layers` layers, the first of which is `first`, that are computed over kept windows for
+    each hop, with `macs` multiply-accumulates, why, and the remedy; `others`: layers that do not
+    stream either and read nothing but those that do."""
 
     first: str
     op: str
@@ -84,12 +84,12 @@ class AnewReport:
 
 @dataclass(frozen=True)
 class HopReport:
-    """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
-    after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
-    bytes of the pool that stay from one answer to the next, those of all `kept`, of which some
-    share a ring. `variables` of the file, where it keeps its state by itself; a window is then
-    what a call takes; computed: by layers, from what they were. `anew`: what is computed for each
-    window as a whole; None for nothing."""
+    """A window of `window` rows that moves by `rows` from one answer to the next; the first
+    comes after `first` of them. macs_window: multiply-accumulates of a window as a whole;
+    state_bytes: bytes of the pool that stay from one answer to the next, those of all `kept`, of
+    which some share a ring. `variables` of the file, where it keeps its state by itself; a
+    window is then the input of a call; computed: by layers, from their values before. `anew`:
+    the layers that are computed for each window as a whole; None for nothing."""
 
     rows: int
     window: int
@@ -104,17 +104,19 @@ class HopReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """All sizes in bytes. `pool_bytes`: all RAM, the buffer for weights too.
-    `macs` counts taps in the padding; `macs_extra` recomputed ones;
-    `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
-    of `channels` of all tensors.
+    """All sizes in bytes. `pool_bytes`: all RAM, the buffer for weights too. `macs` counts taps
+    in the padding; `macs_extra` recomputed ones; `macs_file` is the file's own number, more
+    where constant channels were left out: `left_out` of `channels` of all tensors.
     `input_elsewhere`: the input is read where the caller has it, and no part of `pool_bytes`.
-    `memories`: where there are several pools.
-    `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
-    `pool_bytes` has for that. `hop`: where the window moves; all multiply-accumulates but the
-    file's are of a hop. `fields`: inputs that are one row, with their bytes. `peak_step`: the
-    layer that needs the most bytes of the pool, -1 while the caller writes the input; `peak`: why
-    it does. `weights`: of constants in a file, which `weights_bytes` does not include."""
+    `memories`: where there are several pools. `rotation_step`: by which the pool's origin
+    advances, 0: not at all; `rotation_overhang`: the bytes of `pool_bytes` for that. `hop`:
+    where
+    the window moves; all multiply-accumulates but the file's are of a hop. `fields`: inputs
+    that
+    are one row, with their bytes. `peak_step`: the layer that needs the most bytes of the pool,
+    -1 while the caller writes the input; `peak`: why it does. `weights`: of constants in a
+    file,
+    which `weights_bytes` does not include."""
 
     model: str
     planner: str
@@ -214,8 +216,8 @@ def _peak(plan: Plan, found: Lives) -> tuple[int, str]:
 
 
 def _costs(plan: Plan, macs: list[int]) -> list[tuple[int, int]]:
-    """By step, bytes of weights, and cycles; those of a hop where there are many, as the
-    multiply-accumulates are."""
+    """Returns for each step bytes of weights, and cycles; those of a hop where there are many,
+    as the multiply-accumulates are."""
     found = []
     for step, cycles, each in zip(plan.steps, cycles_of(plan), macs, strict=True):
         layer = bind(plan.graph, step.node)
@@ -225,7 +227,7 @@ def _costs(plan: Plan, macs: list[int]) -> list[tuple[int, int]]:
 
 
 def hop_of(plan: Plan) -> HopReport | None:
-    """What a plan keeps; None if nothing of it goes from one inference to the next."""
+    """Reports the state of a plan; None if nothing of it goes from one inference to the next."""
     if not plan.graph.hop:
         return None
     model = plan.model
@@ -246,7 +248,8 @@ def hop_of(plan: Plan) -> HopReport | None:
 
 
 def anew_of(plan: Plan) -> AnewReport | None:
-    """What of a plan's layers is computed anew for each hop, where a window is more than a hop."""
+    """Reports the layers that are computed for each hop as a whole, where a window is more than
+    a hop."""
     endless = plan.graph.endless
     if not endless or plan.model.recurs:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu inspect` and `vmcu quantize` print of model files."""
+"""Prints the output of `vmcu inspect` and `vmcu quantize` for model files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .widths import print_widths
 LISTED = 12
 
 if TYPE_CHECKING:
-    # What it needs of onnx takes long to load, and only reports on such files are about it.
+    # Its part of onnx takes long to load, and only reports on such files are about it.
     from ..quantize.calibration import QuantizationReport
 
 

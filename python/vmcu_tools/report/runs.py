@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that commands wrote, with what they were of: read from files or folders of them."""
+"""Figures that commands wrote, with their models: read from files or folders of them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .sheet import UNREADABLE, of_json
 
 RAM, FLASH, MACS, CYCLES = "ram", "flash", "macs", "cycles"
 INSTRUCTIONS, ENERGY, SECONDS = "instructions", "energy", "seconds"
-# What a figure may be of where less is better, and the part by which it may grow if nobody says;
-# None: no two runs take as long.
+# Kinds of figures of which less is better, and the part by which each may grow by default; None: no
+# two runs take as long.
 KINDS: dict[str, float | None] = {
     **dict.fromkeys((RAM, FLASH, MACS, CYCLES, INSTRUCTIONS, ENERGY), 0.0),
     SECONDS: None,
 }
 # In place of a kind: all of them but SECONDS.
 ALL = ""
-# Of `vmcu bench --json`, but for what is in a part of its own.
+# Of `vmcu bench --json`, but for the figures in a part of their own.
 COUNTED = {
     "macs": MACS,
     "cycles": CYCLES,
@@ -44,8 +44,8 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is behind a table of a page, as a benchmark's `--write` has it in JSON. versions: of
-    what was used; models: SHA-256 by file; kinds: by column, where less is better, of KINDS;
+    """The data behind a table of a page, as a benchmark's `--write` has it in JSON. versions: of
+    the tools; models: SHA-256 by file; kinds: by column, where less is better, of KINDS;
     figures: by row and column, "" where a cell is empty."""
 
     page: str
@@ -58,7 +58,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Of the page and the table."""
+        """Names the page and the table."""
         return f"{Path(self.page).stem}/{self.table}"
 
 
@@ -72,7 +72,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The figures that one file has, by name, and what they were computed with and of."""
+    """The figures that one file has, by name, and the tools and models that they were computed
+    with."""
 
     name: str
     figures: Mapping[str, Figure]

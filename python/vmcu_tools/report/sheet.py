@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model costs, from wherever that is written down: to be compared with another's."""
+"""The costs of a model, from any file that has them: to be compared with another's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import ModelReport
 
 @dataclass(frozen=True)
 class SheetLayer:
-    """As StepReport has it; None where a report is of another version and does not say."""
+    """A layer of StepReport; None where a report is of another version and does not say."""
 
     name: str
     op: str
@@ -42,7 +42,7 @@ class Sheet:
 
 
 def of_report(report: ModelReport) -> Sheet:
-    """Of a plan's figures."""
+    """Collects a plan's figures."""
     layers = tuple(
         SheetLayer(step.name, step.op, step.pool_bytes, step.macs, step.weights_bytes, step.cycles)
         for step in report.steps
@@ -54,17 +54,17 @@ def of_report(report: ModelReport) -> Sheet:
 
 
 def of_container(facts: Facts) -> Sheet:
-    """Of a file that firmware loads, all of which is in flash."""
+    """Collects the figures of a file that firmware loads, all of which is in flash."""
     return Sheet(facts.name, facts.pool_bytes, facts.size)
 
 
-# What JSON of another kind, or of none, leads to.
+# The errors of JSON of another kind, or of none.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def of_json(path: Path) -> Sheet:
-    """Of a report that `vmcu build --json` or `vmcu check --json` wrote. Raises UserError for what
-    is none."""
+    """Collects the figures of a report that `vmcu build --json` or `vmcu check --json` wrote.
+    Raises UserError for any other file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         layers = tuple(_layer(step) for step in found["steps"])

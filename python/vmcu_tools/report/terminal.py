@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reports are printed."""
+"""The consoles on which reports are printed."""
 
 from __future__ import annotations
 

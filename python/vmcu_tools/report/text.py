@@ -14,7 +14,7 @@ GAP = "  "
 # A text column is not made narrower than that.
 LEAST_TEXT = 16
 ELLIPSIS, RULE = "…", "─"
-# What a terminal shows in their place that has ASCII only.
+# Their replacements on a terminal that has ASCII only.
 ASCII = str.maketrans({ELLIPSIS: "~", RULE: "-"})
 
 
@@ -72,8 +72,8 @@ class ReportTable:
         return max(map(cell_len, ("", *words, *(row[column] for row in self.rows))))
 
     def _widths(self, part: Sequence[int], room: int) -> list[int]:
-        """The natural widths; where they are too wide, figures first give up what only their
-        headers need, then the widest text shrinks."""
+        """The natural widths; where they are too wide, figures first give up the space of their
+        headers, then the widest text shrinks."""
         widths = {column: self._natural(column) for column in part}
         least = {column: self._least(column) for column in part}
         for figures in (True, False):

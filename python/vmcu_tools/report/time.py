@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long an inference takes on a board, by estimate, with its waits for constants in serial flash
+"""The time of an inference on a board, by estimate, with its waits for constants in serial flash
 or in a weights file."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .weights import compute_s, waits_s
 # them with the tables of doc/cycles.md.
 BOARD_FACTORS = (0.9, 2.2)
 PAGE = "`vmcu help cycles.md`"
-# Of the time, from which on a person should know what avoids the wait.
+# Of the time, from which on a person should know how to avoid the wait.
 MUCH = 0.25
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the reads of external weights take, and how much of that computation hides."""
+"""The time of the reads of external weights, and how much of that computation hides."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def waits_s(weights: ExternalWeights, compute_s: Sequence[float]) -> list[float]
 
 
 def sentences(report: WeightsReport) -> list[str]:
-    """What a person asks of reads: how long they take, what is hidden, and which stages wait."""
+    """Returns the main facts about reads: how long they take, how much is hidden, and which
+    stages wait."""
     reads = f"Reading the weights takes {printed(report.read_ms)} ms an inference"
     if report.hidden is None:
         return [f"{reads}. Add --board to estimate how much of it is hidden."]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `vmcu quantize` prints of int4 weights."""
+"""Prints the output of `vmcu quantize` for int4 weights."""
 
 from __future__ import annotations
 

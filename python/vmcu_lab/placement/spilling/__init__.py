@@ -103,7 +103,7 @@ def solve_within(
 
 
 def _fast(graph: NamedGraph, actions: list[Action]) -> Instance:
-    """What is in the fast memory, as buffers."""
+    """Returns the contents of the fast memory, as buffers."""
     return instance_of(graph, stays(graph.tasks, actions))
 
 
@@ -194,7 +194,7 @@ def _plan(
 
 
 def _offsets(placed: Allocation) -> tuple[int, ...]:
-    """By stay."""
+    """Lists the offsets by stay."""
     return tuple(placed.offsets[str(number)] for number in range(len(placed.offsets)))
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device does that runs a graph in too little memory, and what is in memory meanwhile.
+"""The actions of a device that runs a graph in too little memory, and the contents of memory
+meanwhile.
 
 Tensors that share an offset are one place, known by its first tensor's number. A place is there
 from the action that makes it, or from the start, to the last one that uses it before it is brought
-back, or before the end; a kept one is there at the end. Only what is used holds bytes: to drop a
+back, or before the end; a kept one is there at the end. Only tensors in use hold bytes: to drop a
 tensor is no action.
 """
 
@@ -58,7 +59,7 @@ class Prices:
     capacity: int = 0
 
     def copy(self, size: int) -> float:
-        """Of a copy of so many bytes; 0 without a slow memory."""
+        """Returns the price of a copy of so many bytes; 0 without a slow memory."""
         return size * (self.per_byte or 0.0)
 
 
@@ -73,7 +74,7 @@ def changed_by(task: GraphTask) -> set[int]:
 
 
 def writers(graph: TaskGraph) -> list[list[int]]:
-    """By place the nodes that make or change it."""
+    """Lists for each place the nodes that make or change it."""
     found: list[list[int]] = [[] for _ in graph.sizes]
     for number, task in enumerate(graph.tasks):
         for place in changed_by(task):
@@ -82,7 +83,8 @@ def writers(graph: TaskGraph) -> list[list[int]]:
 
 
 def _touched(graph: TaskGraph, action: Action) -> tuple[list[int], list[int], int]:
-    """What an action needs, what it brings into memory, and its scratch, in bytes."""
+    """Returns the places that an action needs, those that it brings into memory, and its
+    scratch, in bytes."""
     if action.kind is ActionKind.STORE:
         return [action.number], [], 0
     if action.kind is ActionKind.FETCH:
@@ -92,13 +94,14 @@ def _touched(graph: TaskGraph, action: Action) -> tuple[list[int], list[int], in
     needed = [place for place in dict.fromkeys(task.inputs) if graph.sizes[place]]
     if action.kind is ActionKind.RUN:
         return needed, made, task.scratch
-    # What a repeated node makes beside the place in question is of no use to anybody.
+    # The other outputs of a repeated node have no reader.
     beside = sum(graph.sizes[place] for place in made if place != action.place)
     return needed, [place for place in made if place == action.place], task.scratch + beside
 
 
 def stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
-    """What is in memory when. ValueError if something is needed that is not there."""
+    """Lists the contents of memory over time. ValueError if something is needed that is not
+    there."""
     sizes, end = graph.sizes, max(len(actions), 1)
     found: list[Stay] = []
     since = {
@@ -126,7 +129,7 @@ def stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
 
 
 def slow_stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
-    """What is in the slow memory when: from its copy there to the last copy back."""
+    """Lists the contents of the slow memory over time: from a copy there to the last copy back."""
     found: list[Stay] = []
     since: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -171,7 +174,7 @@ def instance_of(graph: NamedGraph, found: Sequence[Stay], is_slow: bool = False)
 
 
 def price(graph: TaskGraph, actions: Sequence[Action], prices: Prices) -> float:
-    """What all copies and repeated nodes cost."""
+    """Returns the price of all copies and repeated nodes."""
     total = 0.0
     for action in actions:
         if action.kind is ActionKind.REPEAT:

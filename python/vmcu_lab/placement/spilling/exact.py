@@ -2,10 +2,10 @@
 """The cheapest way to run a small graph in a memory of given size, over all orders.
 
 Input: a TaskGraph, bytes, Prices. Output: Actions with the least cost, None if there are none, or
-too many states. Algorithm: Dijkstra over states of what has run, what is in memory and what has a
-valid copy in the slow memory. A place leaves memory by a copy, or for nothing if there is a copy or
-if its makers can be repeated; what nobody needs any more leaves at once. Complexity: exponential;
-MOST_STATES ends it.
+too many states. Algorithm: Dijkstra over states: the nodes that have run, the places in memory and
+those with a valid copy in the slow memory. A place leaves memory by a copy, or for nothing if there
+is a copy or if its makers can be repeated; places without a later reader leave at once. Complexity:
+exponential; MOST_STATES ends it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class TooManyStatesError(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a place is made again: the nodes that made and changed it. `needs`: places that they
-    read; `stale`: nodes that must not have run, as they change one of those; `room`: bytes beside
-    the place while the hungriest runs."""
+    """The steps that make a place again: the nodes that made and changed it. `needs`: places
+    that they read; `stale`: nodes that must not have run, as they change one of those; `room`:
+    bytes beside the place while the hungriest runs."""
 
     nodes: int
     actions: tuple[Action, ...]
@@ -85,7 +85,7 @@ class Pebbles:
     def _recipes(
         self, place: int, order: list[int], earlier: list[int], made_by: list[list[int]]
     ) -> Iterator[tuple[int, Recipe]]:
-        """By the set of writers that have run, how a place is made again."""
+        """Yields for each set of writers that have run the recipe of a place."""
         graph, size = self.graph, self.graph.sizes
         if not order or graph.maker.get(place) != order[0]:
             return
@@ -118,18 +118,18 @@ class Pebbles:
         return live | self.kept
 
     def start(self) -> State:
-        """What is there before anything has run."""
+        """Returns the state before anything has run."""
         made = set(self.graph.maker)
         return 0, bits([p for p in self.places if p not in made]) & self.wanted(0), 0
 
     def recipe(self, place: int, done: int) -> Recipe | None:
-        """How a place is made again now, if it can be: what that needs has not been changed."""
+        """Returns the recipe of a place now, if there is one: its inputs have not been changed."""
         ran = bits([node for node in range(len(self.before)) if self.changes[node] >> place & 1])
         found = self.recipes[place].get(ran & done)
         return None if found is None or found.stale & done else found
 
     def moves(self, state: State) -> Iterator[Move]:
-        """What can be done, with its cost."""
+        """Yields the possible moves, with their costs."""
         done, fast, slow = state
         held, wanted = self.bytes_of(fast), self.wanted(done)
         yield from self._runs(state, held)

@@ -7,8 +7,8 @@ Algorithm: greedy. Gaps are closed, that which relieves the crowded steps of the
 cost first; then those that turn out not to be necessary are opened again, the dear ones first.
 Complexity: gaps times their length.
 
-A place comes back by a copy, or by repeating the nodes that made it, if what these read is there
-then and unchanged.
+A place comes back by a copy, or by repeating the nodes that made it, if their inputs are there then
+and unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .actions import Action, ActionKind, Prices, outputs_of, price, writers
 
 @dataclass(frozen=True)
 class Repeat:
-    """nodes: in order; pins: gaps of what they read that must stay open, by number; beside: bytes
+    """nodes: in order; pins: gaps of their inputs that must stay open, by number; beside: bytes
     besides the place, while the hungriest runs; cost: of all."""
 
     nodes: tuple[int, ...]
@@ -48,7 +48,7 @@ class UseGap:
 
 
 class Gaps:
-    """The gaps of an order, and what is in memory at each step."""
+    """The gaps of an order, and the contents of memory at each step."""
 
     def __init__(self, graph: TaskGraph, order: Sequence[int]):
         self.graph, self.order = graph, order
@@ -91,7 +91,7 @@ class Gaps:
         return -1
 
     def _repeat(self, gap: UseGap) -> Repeat | None:
-        """How the place is made again at the end of its gap."""
+        """Returns the nodes that make the place again at the end of its gap."""
         graph, place = self.graph, gap.place
         if gap.until == len(self.order) or place not in graph.maker:
             return None
@@ -115,8 +115,8 @@ class Gaps:
 
 @dataclass
 class Selection:
-    """What has been chosen: by gap how the place comes back, None by a copy. `pinned`: how many
-    repeats need a gap to stay open; `copied`: copies by place and version."""
+    """The choices: by gap the way in which the place comes back, None by a copy. `pinned`: how
+    many repeats need a gap to stay open; `copied`: copies by place and version."""
 
     level: np.ndarray
     beside: dict[int, list[int]]
@@ -135,7 +135,7 @@ class Greedy:
         self.excess = np.maximum(gaps.level - room, 0)
 
     def _count(self, gap: UseGap, change: int) -> None:
-        """Counts what a gap takes from its steps or gives back, and their excess."""
+        """Counts the bytes that a gap takes from its steps or gives back, and their excess."""
         chosen, steps = self.chosen, slice(gap.first, gap.until + 1)
         chosen.level[gap.first : gap.until] += change
         # Repeated nodes run before the step has made its own outputs.
@@ -145,13 +145,14 @@ class Greedy:
         self.excess[steps] = np.maximum(chosen.level[steps] + self.extra[steps] - self.room, 0)
 
     def copy_cost(self, number: int) -> float:
-        """Of one more copy back, and of the copy to the slow memory if there is none."""
+        """Returns the price of one more copy back, and of the copy to the slow memory if there
+        is none."""
         gap = self.all.gaps[number]
         copies = 1 if self.chosen.copied.get((gap.place, gap.version)) else 2
         return copies * self.prices.copy(gap.size)
 
     def ways(self, number: int) -> list[tuple[float, Repeat | None]]:
-        """How a place can come back at the end of a gap, with the cost."""
+        """Lists the ways in which a place can come back at the end of a gap, with the cost."""
         found: list[tuple[float, Repeat | None]] = []
         if self.prices.per_byte is not None:
             found.append((self.copy_cost(number), None))
@@ -242,7 +243,7 @@ class Greedy:
                 self.close(number, way)
 
     def actions(self) -> list[Action]:
-        """What the device does."""
+        """Lists the device's actions."""
         gaps, chosen = self.all.gaps, self.chosen
         fetch: dict[int, list[Action]] = {}
         store: dict[int, list[Action]] = {}
@@ -281,7 +282,7 @@ def cheap(
     """The cheapest actions found, with their cost."""
     gaps = Gaps(graph, order)
     best: tuple[float, list[Action]] | None = None
-    # Repeats need what they read, so that without them there can be more room.
+    # Repeats need their inputs, so that without them there can be more room.
     for has_repeats in (True, False):
         greedy = Greedy(gaps, room, prices, has_repeats)
         if not greedy.run():

@@ -21,10 +21,10 @@ from .values import Activation, Pending, Value, laid_out
 # product and bias keep the error of the bias below a hundredth of a step.
 _TAP = 64
 _LEAST_FACTOR = 2.0**-16
-# Of an output's step: what a bias may be off by.
+# The largest error of a bias, of an output's step.
 _LOST_MOST = 0.25
-# Of an output's step: what two scales that are meant to be one differ by, over eight inputs; and in
-# units of a bias, what ONNX Runtime's float32 is off by.
+# Of an output's step: the most by which two scales that are meant to be one differ, over eight
+# inputs; and in units of a bias, the error of ONNX Runtime's float32.
 _HALF_WAY = 1e-5
 _FLOAT_ERROR = 1e-3
 _QUANTISE_CONSTANT = "put QuantizeLinear and DequantizeLinear behind the constant"

@@ -55,7 +55,8 @@ INTEGERS = (
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What an activation is a function of: its byte is table[q + 128] for the other's byte q."""
+    """The activation and the table that give another one: its byte is table[q + 128] for the
+    other's byte q."""
 
     activation: Activation
     table: np.ndarray
@@ -63,7 +64,7 @@ class Origin:
 
 @dataclass
 class Context:
-    """The file, the graph under construction, and what each name stands for so far."""
+    """The file, the graph under construction, and the value of each name so far."""
 
     model: FileModel
     builder: GraphBuilder
@@ -97,7 +98,7 @@ class Context:
         return activation
 
     def activation(self, value: Value | None) -> Activation:
-        """The int8 tensor behind a value; what is still pending is made at the scale it keeps."""
+        """The int8 tensor behind a value; a pending one is made at the scale it keeps."""
         value = operand(value)
         if isinstance(value, Activation):
             return value
@@ -123,7 +124,7 @@ class Context:
     def quantise(
         self, value: Value | None, scale: float, zero_point: int, name: str, dtype: str
     ) -> Activation:
-        """What QuantizeLinear makes of a float value, as a tensor called `name`.
+        """Applies QuantizeLinear to a float value; the result is a tensor called `name`.
 
         zero_point is that of int8, also for uint8 tensors, whose q are kept as q - 128.
         """
@@ -358,7 +359,7 @@ def rule(*ops: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule
 
 
 def outputs(context: Context, node: FileNode, args: Args) -> list[Value]:
-    """What the rule of a node's operator makes of its inputs."""
+    """Applies the rule of a node's operator to its inputs."""
     found = RULES[node.op](context, node, args)
     return found if isinstance(found, list) else [found]
 

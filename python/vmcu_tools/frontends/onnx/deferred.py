@@ -46,9 +46,9 @@ COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "E
 COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
-# What rules make a table of; Relu and Clip bound a result that has no scale yet.
+# Functions that rules tabulate; Relu and Clip bound a result that has no scale yet.
 _FUNCTIONS = FUNCTIONS - {"Relu", "Clip"}
-# Of the layer's output, by the rounding of what it reads.
+# Of the layer's output, by the rounding of its input.
 _STEPS_MOST = 2
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
@@ -184,7 +184,7 @@ def until_scale(
 def _result(context: Context, node: FileNode, args: Args, place: int, shape: FileShape) -> Pending:
     def resolve(scale: float, zero: int) -> Value:
         if node.op == "Resize" and node.attributes.get("mode", b"nearest") != b"nearest":
-            # What is cut to int8 ahead of an interpolation is not what is cut behind it.
+            # Clamping to int8 ahead of an interpolation differs from clamping behind it.
             reason = "it interpolates a float result outside of the output's range"
             require(_is_within(args[0], scale, zero), reason, QUANTISE_ALL)
         quantised = [_quantised(context, arg, scale, zero) for arg in args]
@@ -218,7 +218,7 @@ def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> 
 
 
 def _dtype(value: Curve | Pending | FloatInput) -> str:
-    """What a float result's tensor counts as; a float input has not been told yet."""
+    """Returns the type of a float result's tensor; a float input has not been told yet."""
     if isinstance(value, Curve):
         return value.activation.dtype
     return value.dtype if isinstance(value, Pending) else "int8"

@@ -207,7 +207,7 @@ def _constant_left(context: Context, node: FileNode, args: Args) -> Pending:
 def _transposed(
     shape: tuple[int, ...], laid: np.ndarray, perm: list[int]
 ) -> tuple[tuple[int, ...], np.ndarray]:
-    """A file's shape and the row-major places of what lies in memory, after a Transpose."""
+    """A file's shape and the row-major places of the elements in memory, after a Transpose."""
     index = file_index(shape).transpose(perm)
     places = np.empty(index.size, np.int64)
     places[index.ravel()] = np.arange(index.size)

@@ -116,7 +116,8 @@ def _clip(context: Context, node: FileNode, args: Args) -> Value:
 
 
 def _clipped_bytes(node: FileNode, x: Activation, low: float, high: float) -> Pending:
-    """What exporters of fake quantisation write between Q and DQ for a narrower range."""
+    """Imports the Clip that exporters of fake quantisation write between Q and DQ for a narrower
+    range."""
     shift = 128 if x.dtype == "uint8" else 0
     least, most = (int(np.clip(bound - shift, INT8_MIN, INT8_MAX)) for bound in (low, high))
     require(least <= most, f"invalid clip range [{low}, {high}]")
@@ -205,8 +206,8 @@ def _is_bias(constant: np.ndarray, value: Pending) -> bool:
 
 
 def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
-    """A factor or an offset of each channel behind a convolution, as part of its weights: what
-    PyTorch leaves of batch normalisation in training with fake quantisation."""
+    """A factor or an offset of each channel behind a convolution, as part of its weights: the
+    rest of batch normalisation in PyTorch's training with fake quantisation."""
     swapped = constants[0] is not None
     value, constant = (args[1], constants[0]) if swapped else (args[0], constants[1])
     if not isinstance(value, Pending) or value.affine is None or constant is None:
@@ -226,7 +227,8 @@ def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> P
 
 
 def _laid(shape: tuple[int, ...], guide: Activation) -> np.ndarray:
-    """How a result of a shape lies in memory: as the operand that has that shape, if one has."""
+    """Returns the memory order of a result of a shape: as the operand that has that shape, if
+    one has."""
     if guide.shape == shape:
         return laid_out(guide)
     usual = channels_last(shape) if len(shape) == 4 and shape[0] == 1 else file_index(shape)
@@ -351,7 +353,7 @@ def _with_constant(
     return replace(plain, resolve=resolve)
 
 
-# Of an output's step: what an int8 constant may be off by.
+# The largest error of an int8 constant, of an output's step.
 _LOST_MOST = 0.25
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a table whose indices are an input of the model, or what ArgMax computes."""
+"""Rows of a table whose indices are an input of the model, or the output of ArgMax."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def fold(context: Context, node: FileNode, args: Args) -> Value | None:
 
 
 def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
-    """Refuses what would make a large array of small ones."""
+    """Refuses operators that would make a large array of small ones."""
     if node.op == "ConstantOfShape":
         sizes = [int(v) for v in arrays[0].ravel()] if arrays else []
     elif node.op == "Range":

@@ -31,8 +31,8 @@ _LOGISTIC_LIMIT = 18
 
 
 def _polynomial(x: np.ndarray, factors: tuple[float, ...]) -> np.ndarray:
-    """In float32, each step rounded once, as fused multiply-add does. A double holds the product
-    of two float32 as it is."""
+    """Evaluates in float32, each step rounded once, as fused multiply-add does. A double holds
+    the product of two float32 as it is."""
     result = np.full_like(x, np.float32(factors[0]))
     for factor in factors[1:]:
         exact = result.astype(np.float64) * x + np.float64(np.float32(factor))

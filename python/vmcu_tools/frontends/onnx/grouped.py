@@ -33,11 +33,11 @@ from .values import (
 )
 
 _SYMMETRIC = "quantise its weights symmetrically to int4"
-# What a weight of 4 bits is within.
+# The range of a weight of 4 bits.
 _LEAST, _LARGEST = -8, 7
 # The zero point that MatMulNBits has by default.
 _MIDDLE = 8
-# What packs two weights into a byte.
+# The shifts that pack two weights into a byte.
 _PAIR = np.array([0, 4], np.uint8)
 
 
@@ -70,8 +70,8 @@ def grouped_of(weights: BlockedConstant, axis: int) -> Grouped:
 
 
 def _grouped(ints: np.ndarray, scales: np.ndarray, block: int) -> Grouped:
-    """Of integers (N, K) and scales (N, blocks). A last block may be short: then groups are as
-    long as divides both."""
+    """Groups integers (N, K) with scales (N, blocks). A last block may be short: then groups are
+    as long as divides both."""
     depth = ints.shape[1]
     size = depth if block >= depth else math.gcd(block, depth)
     reason = f"{depth} inputs in blocks of {block} are groups of {size}, not a multiple of {TAPS}"

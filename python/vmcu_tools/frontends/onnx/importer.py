@@ -51,7 +51,7 @@ from .values import (
     tensor_shape,
 )
 
-# What fills RULES.
+# Fills RULES.
 import_modules(__package__)
 
 __all__ = ["CONSTRAINTS", "RULES", "load", "load_with_views"]
@@ -196,7 +196,7 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
         if len(shape) == 4:
             transposed = readers and all(n.ints("perm", []) == _TO_NCHW for n in readers)
             if transposed or shape[0] != 1:
-                # What is no image stays as the file has it.
+                # Other tensors than images stay as the file has them.
                 order = np.arange(math.prod(shape))
             else:
                 layout = "nchw"
@@ -249,7 +249,7 @@ def _is_spatial(node: FileNode) -> bool:
 
 
 def _is_channels_last(x: Activation) -> bool:
-    """Whether the bytes of an image, or of what was one, lie as such."""
+    """Whether the bytes of an image, or of a former one, lie as such."""
     laid = channels_last(x.shape)
     same = x.tensor.shape == laid.shape and np.array_equal(laid_out(x), laid)
     return same and (len(x.shape) == 4 or not np.array_equal(laid.ravel(), np.arange(laid.size)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators and inputs of a file are not supported, and what is said of a float model."""
+"""The operators and inputs of a file that are not supported, and the message for a float model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOAT_MODEL = (
 _STATIC = "start from the float model: `vmcu quantize` makes it int8 with calibration data"
 _NO_CONTROL = "export the model without control flow, for one fixed input shape"
 _INSIDE = ("the summed values are not quantised", REQUANTISE)
-# What cannot be had, and why.
+# Operators without support, and the reasons.
 _UNSUPPORTED = {
     "ConvInteger": ("the result is int32 without a scale", _STATIC),
     "MatMulInteger": ("the result is int32 without a scale", _STATIC),
@@ -48,7 +48,7 @@ _TO_QCDQ = (
     "convert the file: pip install qonnx, then qonnx-convert MODEL.onnx --output-style qcdq writes "
     "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
 )
-# What an input may pass that is numbers of rows.
+# Operators that an input of row numbers may pass.
 _KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 # Operators that pick rows, and which of their inputs are tables.
 _TABLES = {"Gather": slice(1), "GatherND": slice(1), "RotaryEmbedding": slice(1, 3)}
@@ -74,7 +74,7 @@ def is_unknown(node: FileNode) -> bool:
 
 
 def refusal(op: str) -> tuple[str, str]:
-    """Why an operator is not supported, and what to do."""
+    """The reason why an operator is not supported, and the remedy."""
     return _UNSUPPORTED.get(op) or _unknown(op)
 
 
@@ -101,7 +101,8 @@ def check_float(path: Path) -> None:
 
 
 def report(context: Context) -> None:
-    """The problems of a float model: what keeps it from being quantised, else that it is to be."""
+    """The problems of a float model: those that keep it from being quantised, else the advice to
+    quantise it."""
     _report(context)
     if not context.builder.problems:
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
@@ -123,7 +124,7 @@ def _report(context: Context) -> None:
         builder.problem("the model computes in float16", _IN_FLOAT16)
     for node in model.nodes:
         reason, remedy = refusal(node.op)
-        # `vmcu quantize` takes apart what it is the remedy of.
+        # `vmcu quantize` takes apart the operators of its remedies.
         if is_unknown(node) and remedy != REQUANTISE:
             builder.problem(reason, remedy, node.name, node.op)
     for value in model.inputs:

@@ -64,7 +64,7 @@ def of_all(model: FileModel, name: str) -> tuple[float, int] | None:
     stated = set()
     for node in consumers(model, name, _BEFORE_SCALE):
         arrays = [model.constants[n] for n in node.inputs[1:3] if n in model.constants]
-        # What else is wrong with one, its own rule says.
+        # Other faults of one are reported by its own rule.
         if node.op == "QuantizeLinear" and arrays and all(array.size == 1 for array in arrays):
             with contextlib.suppress(UnsupportedError):
                 scale, zero, _ = quantisation(arrays[0], arrays[1] if len(arrays) > 1 else None)

@@ -126,7 +126,8 @@ class _Mean:
 
 
 def _over_axes(context: Context, node: FileNode, args: Args, channels: bool) -> tuple[_Mean, Axes]:
-    """Of ReduceMean or ReduceSum, and which of (H, W, C) are reduced; channels: these may be."""
+    """Returns the mean of ReduceMean or ReduceSum, and which of (H, W, C) are reduced; channels:
+    these may be."""
     x = context.activation(args[0])
     axes = reduced_axes(context, node, args, len(x.shape))
     tensor, over = lines(context, x, axes)
@@ -139,7 +140,7 @@ def _over_axes(context: Context, node: FileNode, args: Args, channels: bool) -> 
 
 
 def _over_windows(context: Context, node: FileNode, args: Args) -> _Mean:
-    """Of AveragePool or GlobalAveragePool."""
+    """Returns the mean of AveragePool or GlobalAveragePool."""
     x = context.image(args[0])
     if node.op == "GlobalAveragePool":
         window = whole_window(x)
@@ -160,7 +161,8 @@ def _limited(window: Window) -> int:
 
 
 def _padded_divisor(node: FileNode, window: Window) -> int:
-    """Of AveragePool's sums: the taps where the padding counts, 0 where it does not."""
+    """Returns the divisor of AveragePool's sums: the taps where the padding counts, 0 where it
+    does not."""
     padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
     rounded = bool(node.attributes.get("ceil_mode")) and not auto_pad(node).startswith("SAME")
     over = sum(window.pad) > sum(node.ints("pads", [0])) and rounded

@@ -207,7 +207,7 @@ def resize_sizes(
 
 
 def resize_places(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
-    """Where each output index lies on the input's axis, float32 as in ONNX Runtime."""
+    """Maps each output index to its place on the input's axis, float32 as in ONNX Runtime."""
     mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
     at = np.arange(target, dtype=np.float32)
     factor = np.float32(scale)

@@ -46,7 +46,7 @@ from .values import (
     tensor_axis,
 )
 
-# The modes of Pad that repeat what is there, as numpy calls them.
+# The modes of Pad that repeat elements, as numpy calls them.
 _MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
     "reflect": "reflect",
     "edge": "edge",
@@ -63,7 +63,7 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
 def window_of(
     context: Context, node: FileNode, x: Activation, kernel: list[int]
 ) -> tuple[Activation, Window]:
-    """The window of a convolution or pooling node and what it looks at: `auto_pad` and `ceil_mode`
+    """The window of a convolution or pooling node and its input: `auto_pad` and `ceil_mode`
     become padding, and a crop of x. One spatial axis becomes H, and W has the size one."""
     axes = len(x.shape) - 2
     stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
@@ -140,8 +140,8 @@ def _round_up(
     stride: list[int],
     dilation: list[int],
 ) -> None:
-    """Adds to the end padding what ceil_mode's extra output needs. A last window that starts
-    beyond the image and its padding does not count."""
+    """Adds to the end padding the rows and columns of ceil_mode's extra output. A last window
+    that starts beyond the image and its padding does not count."""
     for axis in range(2):
         span = sizes[axis] + pads[axis] + pads[axis + 2] - (kernel[axis] - 1) * dilation[axis] - 1
         out = -(-span // stride[axis]) + 1
@@ -287,7 +287,8 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
 
 
 def natural_of(x: Tensor) -> tuple[float, int]:
-    """What lies between values of x, such as an average, fits its own scale and zero point."""
+    """Returns the scale and zero point of values between those of x, such as an average: x's
+    own."""
     return x.scale, x.zero_point
 
 
@@ -366,7 +367,7 @@ def _cropped(
     axes: list[int],
     pairs: list[tuple[int, int]],
 ) -> tuple[Activation, list[tuple[int, int]]]:
-    """x without what negative amounts take away, and the amounts that are left."""
+    """x without the elements that negative amounts remove, and the amounts that are left."""
     cut = [slice(None)] * len(x.shape)
     for axis, (before, after) in zip(axes, pairs, strict=True):
         cut[axis] = slice(max(-before, 0), x.shape[axis] - max(-after, 0))

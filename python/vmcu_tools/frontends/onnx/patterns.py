@@ -33,7 +33,7 @@ class _Match:
 
 
 class _Reader:
-    """What a graph's names stand for."""
+    """The tensors and nodes behind a graph's names."""
 
     def __init__(self, graph: onnx.GraphProto):
         self.graph = graph
@@ -104,8 +104,8 @@ class _Reader:
 
 def fuse_normalisations(graph: onnx.GraphProto) -> None:
     """Replaces each normalisation by LayerNormalization, SimplifiedLayerNormalization or
-    LpNormalization, with gain and offset where they follow as constants. What is no longer used is
-    left to the reader of the graph."""
+    LpNormalization, with gain and offset where they follow as constants. Unused nodes are left
+    to the reader of the graph."""
     reader = _Reader(graph)
     replaced: dict[int, list[NodeProto]] = {}
     for node in graph.node:
@@ -279,7 +279,7 @@ def _nodes(
 
 
 def _sizes(reader: _Reader, match: _Match, rank: int | None) -> tuple[int, ...] | None:
-    """How many elements there are along each axis."""
+    """Counts the elements along each axis."""
     if rank is None or match.source not in reader.shapes:
         return None
     dims = reader.shapes[match.source].dim

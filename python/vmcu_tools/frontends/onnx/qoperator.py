@@ -21,8 +21,9 @@ from .values import Args, Constant, QuantConstant, Real, Value, operand
 
 @dataclass(frozen=True)
 class _Form:
-    """Where a QOperator keeps what: (value, scale, zero point) triples start at `operands`, the
-    output's scale and zero point at `result`; `axis` is that of the weights' scales."""
+    """The layout of a QOperator's inputs: (value, scale, zero point) triples start at
+    `operands`, the output's scale and zero point at `result`; `axis` is that of the weights'
+    scales."""
 
     op: str
     operands: tuple[int, ...]

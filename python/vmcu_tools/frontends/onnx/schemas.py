@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many inputs and outputs ONNX says that a node has at least."""
+"""The least numbers of inputs and outputs of a node by ONNX's schemas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .file import FileNode
 
 
 def missing(node: FileNode, opset: int) -> str:
-    """What a node lacks by the schema of its operator, "" if that is nothing or there is none."""
+    """Names the missing inputs and outputs of a node by the schema of its operator, "" if there
+    are none or there is none."""
     if node.proto.domain not in ("", "ai.onnx"):
         return ""
     try:

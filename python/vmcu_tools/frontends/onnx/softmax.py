@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import rules for what compares the elements along an axis, which become a pixel's channels."""
+"""Import rules for operators that compare the elements along an axis, which become a pixel's
+channels."""
 
 from __future__ import annotations
 

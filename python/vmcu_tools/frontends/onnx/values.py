@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names of an ONNX graph stand for during import, and the order of bytes in memory.
+"""The values behind the names of an ONNX graph during import, and the order of bytes in memory.
 
-ONNX writes images as (N, C, H, W), the graph keeps them as (H, W, C). Nothing is transposed at
-run time: each value remembers in which order its elements lie in memory, and whoever consumes it
-either agrees with that order, permutes its own constants accordingly, or reports a problem.
+ONNX writes images as (N, C, H, W), the graph keeps them as (H, W, C). Nothing is transposed at run
+time: each value remembers in which order its elements lie in memory, and its consumer either agrees
+with that order, permutes its own constants accordingly, or reports a problem.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Activation:
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """The float view of an activation: what DequantizeLinear yields."""
+    """The float view of an activation: the result of DequantizeLinear."""
 
     activation: Activation
 
@@ -150,8 +150,8 @@ class Rescaled:
 class Curve:
     """A float function of one activation's value: real float32 (256,) for q = -128 .. 127.
 
-    integers: what ONNX Runtime makes of it where QuantizeLinear follows at once and it computes
-    with integers, int64 (256,) by the output's tensor, or None for that output.
+    integers: ONNX Runtime's results where QuantizeLinear follows at once and it computes with
+    integers, int64 (256,) by the output's tensor, or None for that output.
     """
 
     activation: Activation
@@ -161,8 +161,8 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Indices:
-    """Integers: numbers of rows, or what ArgMax computes. The tensor holds the bytes of an int32,
-    `dtype` is the file's."""
+    """Integers: numbers of rows, or the results of ArgMax. The tensor holds the bytes of an
+    int32, `dtype` is the file's."""
 
     tensor: Tensor
     shape: FileShape
@@ -297,7 +297,7 @@ def of_rank(x: Activation, rank: int) -> Activation:
 
 
 def places(x: Activation) -> np.ndarray:
-    """Where each element of the file lies in memory: int64 of the file's shape."""
+    """Maps each element of the file to its place in memory: int64 of the file's shape."""
     order = explicit(x.shape, x.order)
     result = np.empty(len(order), np.int64)
     result[order] = np.arange(len(order))

@@ -29,8 +29,8 @@ def _softmax(importer: Importer, op: FileOp) -> None:
 
 @rule("RELU", "RELU_N1_TO_1")
 def _relu(importer: Importer, op: FileOp) -> None:
-    """TensorFlow Lite, micro/kernels/activations_common.cc, and kernels/activations.cc for what
-    Micro lacks: there the ratio of the scales is a float32."""
+    """TensorFlow Lite, micro/kernels/activations_common.cc, and kernels/activations.cc for
+    functions that Micro lacks: there the ratio of the scales is a float32."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     kind = getattr(tflite.ActivationFunctionType, op.op)
     same = x.scale == out.scale and x.zero_point == out.zero_point

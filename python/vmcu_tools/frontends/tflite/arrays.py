@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow Lite operators that rearrange elements, as functions of numpy arrays.
 
-The same function moves the places of an activation's elements, folds a constant and says what
-shape a result has. Each takes the operator, its main input and the others as arrays of integers,
-and raises UnsupportedError for what the file may not ask for.
+The same function moves the places of an activation's elements, folds a constant and returns the
+shape of a result. Each takes the operator, its main input and the others as arrays of integers, and
+raises UnsupportedError for unsupported arguments.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of a .tflite file that are given what layers compute from what they were.
+"""Variables of a .tflite file to which layers assign values computed from the old ones.
 
-What a call reads of a variable becomes an input of the model, and what it leaves there an output,
-which the next call is given. Operators run in the file's order: what is read behind an assignment
-is what was assigned.
+The value that a call reads of a variable becomes an input of the model, and the assigned one an
+output, which is the next call's input. Operators run in the file's order: reads behind an
+assignment return the assigned value.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def computed_variables(
 ) -> FileModel:
     """The model with an input and an output in place of each variable, behind its own.
 
-    names: of variables by their handles; begins: what each begins with. Raises UnsupportedError for
-    variables of any other use.
+    names: of variables by their handles; begins: the initial value of each. Raises UnsupportedError
+    for variables of any other use.
     """
     walk = _Walk(model, begins, names)
     walk.run()
-    # What no call reads is nothing to any.
+    # Variables that no call reads have no effect.
     states = [state for state in walk.states.values() if state.read >= 0]
     for state in states:
         read, written = (model.tensors[i] for i in (state.read, state.now))

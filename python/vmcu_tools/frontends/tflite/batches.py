@@ -41,8 +41,8 @@ def _blocks(importer: Importer, op: FileOp, upright: bool) -> _Blocks:
 
 
 def _followers(importer: Importer, op: FileOp) -> list[FileOp]:
-    """The operators after SPACE_TO_BATCH_ND up to BATCH_TO_SPACE_ND, each alone in reading what
-    the one before it writes."""
+    """The operators after SPACE_TO_BATCH_ND up to BATCH_TO_SPACE_ND, each the only reader of the
+    one before it."""
     found: list[FileOp] = []
     last = op
     while not found or found[-1].op != "BATCH_TO_SPACE_ND":
@@ -77,7 +77,8 @@ class Dilated:
 
 
 def dilated(importer: Importer, op: FileOp) -> Dilated:
-    """What a SPACE_TO_BATCH_ND begins. Raises UnsupportedError if it is no dilated convolution."""
+    """Reads the dilated convolution that a SPACE_TO_BATCH_ND begins. Raises UnsupportedError if
+    it is no dilated convolution."""
     followers = _followers(importer, op)
     convolutions = [other for other in followers if other.op in CONVOLUTIONS]
     require(len(convolutions) == 1, f"{len(convolutions)} convolutions follow", _ONE_CONVOLUTION)
@@ -134,7 +135,8 @@ def _image(importer: Importer, op: FileOp, upright: bool) -> Tensor:
 
 
 def _pad(blocks: _Blocks, crops: _Blocks) -> tuple[int, int, int, int]:
-    """What is cropped at the end was padded there to fill a block, and need not be computed."""
+    """Computes the padding: rows cropped at the end were padded there to fill a block, and need
+    not be computed."""
     pads = []
     for (before, after), (first, last) in zip(blocks.margins, crops.margins, strict=True):
         require(first == 0 and last <= after, f"cannot crop by {crops.margins}", _ONE_CONVOLUTION)

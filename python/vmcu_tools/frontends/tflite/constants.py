@@ -2,7 +2,7 @@
 """Int8 operators on constants alone, computed once, here.
 
 A recurrent layer that is unrolled begins with a state of zeros. Converted with its batch left open,
-the zeros are a constant of the file, and what the first step makes of them is computed while the
+the zeros are a constant of the file, and the first step's results for them are computed while the
 model runs. With a batch of one it is the same every time."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Import = Callable[[FileModel], GraphBuilder]
 def computed(model: FileModel, import_model: Import) -> FileModel:
     """The model without int8 operators all of whose inputs are constants: their outputs are
     constants too, by the arithmetic of the layers that import_model makes of them. Never raises:
-    what cannot be computed stays, and its rule says why."""
+    operators that cannot be computed stay, and their rules report the reason."""
     kept = []
     for op in model.ops:
         data = _value(model, op, import_model)

@@ -107,10 +107,11 @@ def options_class(op: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FileModel:
-    """The one subgraph of a .tflite file. states: variables that keep something from call to call.
-    Those of the latest rows of tensors are written as padding, see states.py; the others are the
-    last inputs and outputs, and what each of these begins with is in `begins`. unrolled: steps of
-    recurrent layers become nodes of their own, and their states are computed call by call."""
+    """The one subgraph of a .tflite file. states: variables that keep something from call to
+    call. Those of the latest rows of tensors are written as padding, see states.py; the others
+    are the last inputs and outputs, and the initial value of each of these is in `begins`.
+    unrolled: steps of recurrent layers become nodes of their own, and their states are computed
+    call by call."""
 
     tensors: tuple[FileTensor, ...]
     ops: tuple[FileOp, ...]

@@ -40,7 +40,7 @@ _IN_FLOAT = (
 
 FloatFunction = Callable[..., np.ndarray]
 _double = in_double
-# What bounds the time that a file with many conditions takes.
+# A bound of the time for a file with many conditions.
 _LONGEST_CHAIN = 64
 
 
@@ -120,7 +120,7 @@ TABULATED = frozenset({*_UNARY, *_BINARY, *_SELECTS, "LEAKY_RELU"})
 
 
 def is_float(importer: Importer, op: FileOp) -> bool:
-    """Whether an operator works on what is not int8, or yields it."""
+    """Whether an operator reads or writes other types than int8."""
     if op.op in TABULATED and op.op not in RULES:
         return True
     return any(i in importer.derived for i in op.inputs) and op.op != "QUANTIZE"
@@ -145,7 +145,7 @@ def float_operator(importer: Importer, op: FileOp) -> None:
 def _arguments(
     importer: Importer, op: FileOp, constant: Callable[[Importer, FileOp, int], Any]
 ) -> tuple[Tensor, list[Any]]:
-    """The tensor that all inputs are functions of, and for each what `constant` makes of it or its
+    """The tensor that all inputs are functions of, and for each the result of `constant` or its
     256 values."""
     places = [place for place, i in enumerate(op.inputs) if i >= 0]
     varying = [p for p in places if not importer.is_constant(op.inputs[p])]
@@ -246,8 +246,9 @@ def _together(
 
 
 def _chain(importer: Importer, index: int) -> dict[str, np.ndarray]:
-    """What a tensor's values are for each value of those that it is a function of, nearest
-    first: of itself, and of what tables, factors and single constants have made it from."""
+    """Maps each tensor that a tensor is a function of, nearest first, to the values for each of
+    its bytes: the tensor itself, and the inputs of tables, factors and single constants in
+    front."""
     if index in importer.derived:
         found = importer.derived[index]
         x, values = found.source, found.values
@@ -272,7 +273,7 @@ def _chain(importer: Importer, index: int) -> dict[str, np.ndarray]:
 
 
 def table_of(op: Op, x: Tensor, out: Tensor) -> np.ndarray | None:
-    """What an operator makes of each of 256 values, int8, if it looks at one element alone."""
+    """Tabulates an operator for each of 256 values, int8, if it looks at one element alone."""
     if isinstance(op, Lookup):
         return op.table
     if isinstance(op, Requantize):
@@ -337,7 +338,7 @@ def _select(importer: Importer, op: FileOp) -> None:
 
 
 def _move(importer: Importer, op: FileOp) -> None:
-    """Elements of the int8 tensor move in place of what is computed from them."""
+    """Elements of the int8 tensor move in place of the values computed from them."""
     found = importer.derived[op.inputs[0]]
     places = file_index(importer.shape(op.inputs[0]))
     others = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file computes from shapes alone, folded before any rule looks at it.
+"""Constant folding of the parts of a file that depend on shapes alone, before any rule looks at it.
 
 A model that is converted with its batch left open, as Keras does unless told otherwise, asks for
 its tensors' shapes while it runs and reshapes by them. With a batch of one all of this is known:
@@ -21,8 +21,8 @@ from .arrays import MOVERS, axis_of, limit, numbers
 from .file import FileModel, FileOp, FileTensor
 from .shapes import broadcast
 
-# What constants that make no sense together provoke. Nothing is folded then, and the rule of the
-# operator, or of one that reads it, says what is wrong.
+# The errors of constants that make no sense together. Nothing is folded then, and the rule of the
+# operator, or of one that reads it, reports the fault.
 _NONSENSE = (UnsupportedError, *PARSE_ERRORS)
 _WHOLE = ("INT32", "INT64", "BOOL")
 
@@ -52,7 +52,7 @@ class _Budget:
 
 
 def fold(model: FileModel) -> Folded:
-    """Never raises: what cannot be folded stays as it is in the file."""
+    """Never raises: operators that cannot be folded stay as they are in the file."""
     tensors, ops = list(model.tensors), []
     dropped: list[int] = []
     constants: set[int] = set()
@@ -80,7 +80,7 @@ def fold(model: FileModel) -> Folded:
 
 
 def _values(op: FileOp, tensors: list[FileTensor], budget: _Budget) -> np.ndarray | None:
-    """What an operator on constants computes, None if it is none of those that are folded."""
+    """Computes an operator on constants, None if it is none of those that are folded."""
     if len(op.outputs) != 1 or op.outputs[0] < 0:
         return None
     given = [tensors[i] for i in op.inputs if i >= 0]

@@ -38,7 +38,7 @@ from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
 from .states import own_states, read, states_go_on
 
-# What fills RULES.
+# Fills RULES.
 import_modules(__package__)
 
 __all__ = ["CONSTRAINTS", "RULES", "import_model", "load"]
@@ -80,7 +80,7 @@ def _recurring(graph: Graph, begins: Sequence[int]) -> Graph:
 
 
 def import_model(model: FileModel, file: str) -> GraphBuilder:
-    """The graph, or its problems; `file`: what these call the model."""
+    """The graph, or its problems; `file`: the model's name in these."""
     builder = GraphBuilder(file)
     importer = Importer(model, builder, _Activations(model, builder))
     borders = _Borders(model, builder, importer)
@@ -95,8 +95,8 @@ def import_model(model: FileModel, file: str) -> GraphBuilder:
 
 
 def _of_another_kind(model: FileModel, kind: Kind, file: str) -> GraphBuilder:
-    """What is said of a file that is no int8 network, and what will not be supported either once it
-    is converted as it should be."""
+    """Reports a file that is no int8 network, and the operators that will not be supported
+    either once it is converted as it should be."""
     builder = GraphBuilder(file)
     builder.problem(kind.reason, kind.remedy)
     for op in model.ops:
@@ -148,7 +148,7 @@ class _Activations:
         self._reported: set[int] = set()
 
     def pass_over(self, outputs: tuple[int, ...]) -> None:
-        """Says no more of what is not int8 among the outputs of an operator that has failed."""
+        """Reports no outputs, of an operator that has failed, that are not int8."""
         tensors = self.model.tensors
         self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
 

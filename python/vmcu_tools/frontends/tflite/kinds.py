@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of .tflite file this is, before any of its operators is blamed.
+"""The kind of a .tflite file, before any of its operators is blamed.
 
-A converter writes the same network in many ways, of which one is int8 throughout. Whoever has
-another is told which one it is and what to ask the converter for: one sentence for the file."""
+A converter writes the same network in many ways, of which one is int8 throughout. A user with
+another one is told its kind and the converter's option: one sentence for the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RECURRENT = (
     "BIDIRECTIONAL_SEQUENCE_RNN",
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 )
-# Custom operators by how their names begin, what they say of a file, and the remedy.
+# Custom operators by how their names begin, the kind of such a file, and the remedy.
 _CUSTOM = (
     (
         "ethos-u",
@@ -68,7 +68,7 @@ _CUSTOM = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A file that is not an int8 network: what it is, what to do, and the operators that say so,
+    """A file that is not an int8 network: its kind, the remedy, and the operators that say so,
     where it is these."""
 
     reason: str
@@ -98,7 +98,7 @@ def _other_machine(model: FileModel) -> Kind | None:
 
 
 def _other_numbers(model: FileModel) -> Kind | None:
-    """By the types of activations and of constants."""
+    """Finds the kind by the types of activations and of constants."""
     used = {i for op in model.ops for i in (*op.inputs, *op.outputs) if i >= 0}
     used.update(model.inputs, model.outputs)
     tensors = [model.tensors[i] for i in sorted(used)]
@@ -128,7 +128,7 @@ def _other_numbers(model: FileModel) -> Kind | None:
 
 
 def _counts(tensor: FileTensor) -> bool:
-    """True for what has a say in how a file is quantised: int8 without a scale has none."""
+    """True for a tensor that tells how a file is quantised: int8 without a scale does not."""
     return tensor.type not in ("INT8", "UINT8", "INT16") or len(tensor.scales) > 0
 
 

@@ -74,7 +74,7 @@ def _emit(
     shape = (steps, COLUMNS, units)
     state = builder.add_tensor(Tensor(f"{out.name}/state", shape, out.scale, out.zero_point))
     builder.add_node(state.name, kind, [given.name, state.name], state.name)
-    # The first column of each row is what units give. The maximum of one pixel copies it, row by
+    # The first column of each row is the units' output. The maximum of one pixel copies it, row by
     # row, which a Move could not.
     importer.emit_as(op, MaxPool2D(Window(stride=(1, COLUMNS))), [state], (steps, 1, units))
 
@@ -104,7 +104,7 @@ def _emit_unrolled(
         parts.append(tensor(f"output {step}", 1))
         builder.add_node(parts[-1].name, given, [state.name], parts[-1].name)
     builder.recurs.append(Recurrence(first.name, state.name, 0))
-    # What a unit gives is kept less its zero point, as a byte that may have gone around.
+    # A unit's output is kept less its zero point, as a byte that may have wrapped around.
     table = (np.arange(INT8_MIN, INT8_MAX + 1) + kind.zero).astype(np.int8)
     whole = Lookup(table) if steps == 1 else Concat(0, (table if kind.zero else None,) * steps)
     importer.emit_as(op, whole, parts, (steps, 1, units))

@@ -22,7 +22,7 @@ from .file import FileOp, FileTensor
 from .ops import FOLD_CONSTANT, SAME_SCALE, Importer, rule
 from .shapes import place_of
 
-# What the inputs after the first are called in messages.
+# The names of the inputs after the first in messages.
 _OTHERS = {
     "BROADCAST_TO": ("shape",),
     "DEPTH_TO_SPACE": (),
@@ -172,7 +172,7 @@ class _Part:
 
 @dataclass
 class _Joiner:
-    """Collects what is joined along axis `place` of (H, W, C) `view`."""
+    """Collects the inputs that are joined along axis `place` of (H, W, C) `view`."""
 
     importer: Importer
     out: Tensor

@@ -68,14 +68,15 @@ class Activations(Protocol):
 
 @dataclass
 class Importer:
-    """What a rule works with: the file, the graph under construction, and tensor access."""
+    """The state of an import for rules: the file, the graph under construction, and tensor
+    access."""
 
     model: FileModel
     builder: GraphBuilder
     activation: Activations
-    # Tensors that are not int8, and what makes them.
+    # Tensors that are not int8, and the values that they are computed from.
     derived: dict[int, Derived] = field(default_factory=dict)
-    # By name of its output, what was found out of a node: its table, or that it has none.
+    # By name of its output, the table of a node, or that it has none.
     tables: dict[str, np.ndarray | None] = field(default_factory=dict)
     # Operators that the rule of another one has taken along.
     done: set[FileOp] = field(default_factory=set)
@@ -154,8 +155,8 @@ class Importer:
         return result
 
     def move_derived(self, op: FileOp, found: Derived, index: np.ndarray, output: int = 0) -> None:
-        """An output of the file's operator that has the elements at these places of what is
-        computed from an int8 tensor: the tensor's own move."""
+        """An output of the file's operator that has the elements at these places of a tensor
+        computed from an int8 one: the tensor's own move."""
         tensor = self.model.tensors[op.outputs[output]]
         shape = image_shape(tensor.shape)
         fits = index.size == math.prod(shape)

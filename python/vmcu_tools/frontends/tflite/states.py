@@ -7,8 +7,8 @@ front of the new rows, and the last of both into the variable:
     READ_VARIABLE -> CONCATENATION with the new rows -> the layer
                                                      -> STRIDED_SLICE -> ASSIGN_VARIABLE
 
-and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point,
-a first call sees padding in front of its rows; all later ones see the rows that were there. So the
+and in a subgraph that CALL_ONCE names the variable's initial value. Where that is the zero point, a
+first call sees padding in front of its rows; all later ones see the rows that were there. So the
 concatenation is written as PAD, and the graph says that the file keeps its state. A file with a
 variable of another use has all of them computed, see assigned.py.
 """
@@ -43,7 +43,7 @@ _OWN = {"SVDF": (4,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19)}
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable: which tensor is what was read of it, and which is written to it."""
+    """A variable: the tensor that was read of it, and the one that is written to it."""
 
     name: str
     read: int
@@ -99,7 +99,7 @@ def _kept(model: FileModel, once: FileModel) -> FileModel:
 
 
 def _several(count: int, model: FileModel, path: Path) -> Problem:
-    """What is said of a file with so many subgraphs. model: the first of them."""
+    """Describes a file with so many subgraphs. model: the first of them."""
     kind = kind_of(model)
     if kind is not None and kind.ops:
         return Problem(kind.reason, kind.remedy, str(path))
@@ -155,7 +155,7 @@ def _named(model: FileModel) -> dict[int, str]:
 
 
 def _beginnings(once: FileModel) -> dict[str, np.ndarray | None]:
-    """What variables begin with, by name."""
+    """Reads the initial values of variables, by name."""
     names = _named(once)
     found = {}
     for op in once.ops:
@@ -225,7 +225,7 @@ def _sliced(model: FileModel, one: _Variable, joined: int, rows: int) -> int:
 
 
 def _bounds(model: FileModel, op: FileOp, shape: Sequence[int]) -> list[tuple[int, int]] | None:
-    """From where to where a STRIDED_SLICE takes each axis; None where it does more than that."""
+    """Reads the bounds of a STRIDED_SLICE on each axis; None where it does more than that."""
     options = op.options(tflite.StridedSliceOptions)
     begin, end, steps = (model.tensors[i].data for i in op.inputs[1:4])
     more = options.EllipsisMask() or options.NewAxisMask() or options.ShrinkAxisMask()

@@ -54,7 +54,7 @@ def _svdf(importer: Importer, op: FileOp) -> None:
     importer.builder.add_node(name, dense, [x.name], name)
     zero = int(state.zero_points[0])
     if zero:
-        # The runtime adds it to what is within int8 already, and keeps a byte of that.
+        # The runtime adds it to a value that is within int8 already, and keeps a byte of that.
         table = np.arange(INT8_MIN, INT8_MAX + 1) + zero
         name = f"{out.name}/state"
         moved = importer.builder.add_tensor(Tensor(name, row.shape, row.scale, zero))
@@ -97,7 +97,7 @@ def _dense(weights: np.ndarray, scale: float, kind: str) -> Op:
 
 
 def _filter(weights: np.ndarray, bias: np.ndarray, rank: int, scale: float) -> Op:
-    """weights (filters, memory), of the type of what is filtered."""
+    """weights (filters, memory), of the type of the filtered tensor."""
     filters, memory = weights.shape
     window, requant = Window((memory, 1)), _one(scale, filters // rank)
     if weights.dtype == np.int16:

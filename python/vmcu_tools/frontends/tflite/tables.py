@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of one int8 value that TensorFlow Lite computes in float or by Newton's method, as
-tables; each function takes and returns what those of tables.py do.
+tables; each function has the arguments and results of those of tables.py.
 
 EXP, GELU, LOG and SQRT have int8 kernels in TensorFlow Lite (LiteRT) alone, all others in
 TensorFlow Lite Micro too.
@@ -22,8 +22,8 @@ _LIMIT = 2.0**20
 
 
 def rounded_away(x: np.ndarray) -> np.ndarray:
-    """C round(): to nearest, ties away from zero; int64, not a number as zero, what is far beyond
-    every output cut."""
+    """C round(): to nearest, ties away from zero; int64, not a number as zero, values far beyond
+    every output clamped."""
     x = np.nan_to_num(np.asarray(x, np.float64), nan=0.0, posinf=_LIMIT, neginf=-_LIMIT)
     x = np.clip(x, -_LIMIT, _LIMIT)
     found: np.ndarray = (np.sign(x) * np.floor(np.abs(x) + 0.5)).astype(np.int64)
@@ -43,7 +43,7 @@ def from_real(function: Function) -> Callable[[Tensor, Tensor], np.ndarray]:
 
 def quantised_away(real: np.ndarray, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/quantize.h, AffineQuantize of float32 values.
-    What no int32 holds, and what is undefined there, is cut to int8, and zero if not a number."""
+    Values beyond int32, and undefined ones, are clamped to int8, and zero if not a number."""
     scaled = np.asarray(real, np.float32) / np.float32(out.scale)
     return as_table(rounded_away(scaled) + out.zero_point)
 
@@ -93,15 +93,15 @@ def logarithm(x: Tensor, out: Tensor) -> np.ndarray:
 
 
 def root(x: Tensor, out: Tensor) -> np.ndarray:
-    """TensorFlow Lite, kernels/elementwise.cc, SqrtEvalQuantized, which cuts off what is behind
-    the point and fails at inputs below zero; they get what zero gets."""
+    """TensorFlow Lite, kernels/elementwise.cc, SqrtEvalQuantized, which rounds down and fails at
+    inputs below zero; they get the output of zero."""
     scaled = np.sqrt(np.maximum(real_values(x), 0)) / np.float32(out.scale)
     return as_table(np.trunc(scaled).astype(np.int64) + out.zero_point)
 
 
 def inverse_roots(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, micro/kernels/elementwise.cc, RsqrtEvalQuantized, which fails at inputs
-    below zero; they get what zero gets."""
+    below zero; they get the output of zero."""
     root = np.sqrt(np.float32(x.scale)) * np.float32(out.scale)
     multiplier, shift = quantize_multiplier(1.0 / float(root))
     require(shift - 20 <= 30, f"unsupported input scale {x.scale}", KEEP_QUANTISATION)

@@ -10,7 +10,7 @@ from .expr import Term, evaluate
 from .ir import ZERO, Do, Loop, Program, Ram, Segments, Spans, Stmt, Strips, Tiles
 
 Shape = tuple[int, int, int]
-# (variable, start, step, turns, body), and what names in the body stand for.
+# (variable, start, step, turns, body), and the terms of names in the body.
 BoundLoop = tuple[str, int, int, int, tuple[Stmt, ...], dict[str, Term]]
 
 
@@ -78,7 +78,7 @@ def executions(
 
 
 def is_store(do: Do) -> bool:
-    """True if an instruction writes to the pool, else it reads what it has of it."""
+    """True if an instruction writes to the pool, else it reads its operands from there."""
     return do.instruction.family == "RAMStore"
 
 

@@ -64,7 +64,8 @@ class Builder:
         return Name(name)
 
     def columns(self) -> Name:
-        """How many columns of the output row the call asks for, from COLUMN on."""
+        """Returns the number of columns of the output row that the call asks for, from COLUMN
+        on."""
         self.let("const int32_t", COLUMN.text, "call->x")
         return self.let("const int32_t", "columns", "call->columns")
 
@@ -111,7 +112,7 @@ class Builder:
     def spatial(
         self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None
     ) -> Any:
-        """`by`: what the loop is in C, see `do`."""
+        """`by`: the loop's instruction in C, see `do`."""
         return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, by)
 
     def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1) -> Any:
@@ -121,7 +122,8 @@ class Builder:
     def strips(
         self, name: str, span: str, extent: Term, width: Term, by: Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a strip and its width. `by`: what the loop is in C, see `do`."""
+        """Yields the start of a strip and its width. `by`: the loop's instruction in C, see
+        `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
@@ -149,7 +151,7 @@ class Builder:
     def spans(
         self, name: str, span: str, extent: Term, widths: tuple[int, ...], by: Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a span and its width. `by`: what the loop is in C, see `do`."""
+        """Yields the start of a span and its width. `by`: the loop's instruction in C, see `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
@@ -165,7 +167,7 @@ class Builder:
         runs: bool = False,
         by: Do | None = None,
     ) -> Callable[[Callable[[Name, bool], None]], None]:
-        """Decorates body(var, exact). `by`: what all of them are in C, see `do`."""
+        """Decorates body(var, exact). `by`: the instruction for all of them in C, see `do`."""
 
         def build(function: Callable[[Name, bool], None]) -> None:
             var = Name(name)

@@ -40,16 +40,16 @@ from .ir import (
 )
 from .packing import WORDS, Packing
 
-# What registers hold before an instruction sets them.
+# The contents of registers before an instruction sets them.
 GARBAGE = 0x5A5A5A5A
 
 
 @dataclass(frozen=True)
 class Head:
     """The word before a run of steps in the flash stream, see ir.Segments: counts of fast and of
-    exact steps, whether channels of the latter are apart, see kernels/pack.py, what the last of
-    these has left, and whether another run follows. code: of all, where pixels are paired, see
-    packing.PAIRED_TAPS."""
+    exact steps, whether channels of the latter are apart, see kernels/pack.py, the channels left
+    in the last of these, and whether another run follows. code: of all, where pixels are paired,
+    see packing.PAIRED_TAPS."""
 
     fast: int
     exact: int
@@ -126,7 +126,7 @@ class Machine:
         return Bytes(inside, places[:, inside])
 
     def _span(self, ram: Ram) -> tuple[np.ndarray, np.ndarray]:
-        """As Bytes has them, with places that are not inside."""
+        """Returns the places as Bytes has them, with those that are not inside."""
         names, limits = self.names, self.shape(ram.tensor)
         counts = tuple(evaluate(axis.count, names) for axis in ram.axes)
         starts = [evaluate(start, names) for start in (ram.row, ram.pixel, ram.channel)]

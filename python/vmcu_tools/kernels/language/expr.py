@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer expressions over loop variables and kernel parameters.
 
-A `Name` prints as C and is looked up by that text when a program is evaluated; everything else
-is built from names and integers with Python's operators. `simplify` keeps what it prints short.
+A `Name` prints as C and is looked up by that text when a program is evaluated; everything else is
+built from names and integers with Python's operators. `simplify` keeps its output short.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions: what they mean, and their C.
+"""Instructions: their reference semantics, and their C.
 
 An instruction is a static inline C function, `vmcu_<name>`. Its meaning is a Python function on a
 `Machine`; beside it stands its portable C. A target (target.py) may have C of its own for it, so

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel program is made of; builder.py has what programs are written with.
+"""The parts of a kernel program; builder.py has the functions for writing them.
 
 A program computes columns of one output row. Its loops are spatial (over output pixels and
 channels) or reduce (over the taps of a sum); its statements are instructions on four kinds of
@@ -42,10 +42,10 @@ class Axis:
 class Ram:
     """Bytes of a tensor in the pool: from (row, pixel, channel) on, over the inner axes.
 
-    `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
-    skipped (they are padding), else all must lie inside; so are channels from `limit` on, where
-    a group ends before the tensor does. `moving`: the C pointer, set by
-    Builder.point, that the instruction moves past what it touched.
+    `tensor` is "output" or the index of an input. `guarded`: elements outside the image are skipped
+    (they are padding), else all must lie inside; so are channels from `limit` on, where a group
+    ends before the tensor does. `moving`: the C pointer, set by Builder.point, that the instruction
+    moves past the bytes that it touched.
     """
 
     tensor: int | str
@@ -59,14 +59,15 @@ class Ram:
 
     @functools.cached_property
     def moved_by(self) -> frozenset[str]:
-        """What its pixels and channels depend on, the counts and steps of its axes aside."""
+        """Names the variables of its pixels and channels, the counts and steps of its axes
+        aside."""
         terms = (self.pixel, self.channel, *(() if self.limit is None else (self.limit,)))
         return frozenset().union(*map(names_in, terms))
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The flash stream: an instruction that takes it moves it past what it read."""
+    """The flash stream: an instruction that takes it moves it past the bytes that it read."""
 
     name: str = "w"
 
@@ -175,9 +176,9 @@ class Segments:
     """var over 0 .. extent in steps of `step`, in runs that the flash stream announces: each
     starts with a word that counts the steps of either body (pack.with_heads). The compiler puts
     the channels that the fast body cannot finish exactly into runs of the second, and the last
-    step if it is not whole. There `left` names what is left of the extent, at most `step`. `runs`:
-    the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one may
-    be a partial one; its accesses are those of the first. `by` as in Loop."""
+    step if it is not whole. There `left` names the rest of the extent, at most `step`. `runs`:
+    the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one
+    may be a partial one; its accesses are those of the first. `by` as in Loop."""
 
     var: Name
     extent: Expr
@@ -216,7 +217,7 @@ Stmt = Do | RegAlloc | Point | RamFree | Rewind | Loop | Tiles | Spans | Segment
 
 @dataclass(frozen=True)
 class Let:
-    """A C constant. `value` is what it stands for where that is not a shape or an address."""
+    """A C constant. `value` is its term where that is not a shape or an address."""
 
     ctype: str
     name: str
@@ -224,7 +225,7 @@ class Let:
     value: Expr | None = None
 
 
-# Equal if the same: what is known of one is looked up by it all the time, and it is a deep tree.
+# Equal if the same: facts about one are looked up by it all the time, and it is a deep tree.
 @dataclass(frozen=True, eq=False)
 class Program:
     """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values

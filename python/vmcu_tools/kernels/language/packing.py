@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order flash streams and tiles hold weights and taps."""
+"""The order of weights and taps in flash streams and tiles."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def nibbles(weights: np.ndarray) -> np.ndarray:
 
 
 def from_nibbles(packed: np.ndarray) -> np.ndarray:
-    """What nibbles() has packed, int8 or wider."""
+    """Unpacks the result of nibbles(), int8 or wider."""
     return np.concatenate([packed >> 4, (packed & 15 ^ 8) - 8], axis=-1)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """What kernels and packers agree on. The defaults are those of WORDS.
+    """The conventions between kernels and packers. The defaults are those of WORDS.
 
     lanes: consecutive taps of a channel that stand together in a block of weights, with those of
     the other channels in the order of `weave`; likewise of a pixel in a tile. Every contiguous run
@@ -113,7 +113,7 @@ class Packing:
         return self.bits == 4 and not self.paired
 
     def weight_bytes(self, weights: int) -> int:
-        """What so many weights take in a stream."""
+        """Counts the bytes of so many weights in a stream."""
         return weights * self.bits // 8
 
     def steps(self, taps: int) -> int:
@@ -121,8 +121,8 @@ class Packing:
         return -(-taps // self.step)
 
 
-# What the weights of taps that are added up together may sum up to where two pixels are a word,
-# and of how many taps that may be, by the code in the stream.
+# The most that the weights of taps that are added up together may sum up to where two pixels are a
+# word, and of how many taps that may be, by the code in the stream.
 PAIRED_SUM = 255
 PAIRED_TAPS = (1, 2, 4, 8)
 
@@ -139,7 +139,7 @@ def paired_code(weights: np.ndarray) -> int:
     return 0
 
 
-# Four taps of a channel are a word: what portable C reads, and every core without vectors.
+# Four taps of a channel are a word: portable C reads it, and every core without vectors.
 WORDS = Packing()
 
 # The same for weights of 4 bits. DSP instructions widen 16 times a weight from the upper half of a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What planners and layouts of weights need to know of a family of cores."""
+"""The facts about a family of cores for planners and layouts of weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .packing import WORDS, Packing
 
 @dataclass(frozen=True)
 class Costs:
-    """What planners weigh, in cycles unless it says otherwise, as `vmcu bench` has them.
+    """The weights of planners, in cycles unless it says otherwise, as `vmcu bench` has them.
 
-    mac: a multiply-accumulate; mac_direct: what one costs more where its input is widened again and
+    mac: a multiply-accumulate; mac_direct: its additional cost where its input is widened again and
     again; mac_depthwise: one of a depthwise convolution. call: of a kernel beyond one for each row;
     call_window, call_strip: likewise of a convolution that gathers windows and of a depthwise one,
-    which takes call_strip_channel for each channel besides. layer: to join a stage.
-    block, strip: what each block and each strip of a depthwise row adds, in blocks' pixels.
+    which takes call_strip_channel for each channel besides. layer: to join a stage. block, strip:
+    the cost of each block and each strip of a depthwise row, in blocks' pixels.
     """
 
     mac: float
@@ -51,8 +51,8 @@ class Target:
 
     @property
     def needs(self) -> str:
-        """The condition that a core must meet to run what is laid out for this target; nothing
-        where portable C reads it."""
+        """The condition that a core must meet to run tables laid out for this target; nothing
+        where portable C reads them."""
         return "" if self.packing == WORDS else self.guard
 
     @property

@@ -2,8 +2,8 @@
 """The order of access within an output row: how many stores precede the store of each output byte
 and the last load of each input byte.
 
-What a loop's body loads and stores is the same in each turn. So an access in loops is found for all
-of their turns at once, and of a loop that its place does not depend on the last turn is enough.
+A loop's body loads and stores the same in each turn. So an access in loops is found for all of
+their turns at once, and of a loop that its place does not depend on the last turn is enough.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Turns:
 @dataclass(frozen=True)
 class Place:
     """An access in a body: the loops there around it, outermost first, the stores of their first
-    turns before it, and what names stand for that no loop changes."""
+    turns before it, and the terms of names that no loop changes."""
 
     ram: Ram
     loops: tuple[Turns, ...]
@@ -109,7 +109,7 @@ def _touch(place: Place, ticks: np.ndarray) -> None:
     inside, places, clocks = np.broadcast_arrays(inside, pixel * depth + channel, clock)
     places, clocks = places[inside], clocks[inside]
     flat = ticks.reshape(-1)
-    # Of a byte that is touched in several turns the last is what stays.
+    # The last touch of a byte that is touched in several turns stays.
     flat[places] = np.maximum(flat[places], clocks)
 
 

@@ -33,7 +33,7 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Of a kernel: the shapes of their blocks by pixels, and the instructions for these: fast ones,
+    """The blocks of a kernel: their shapes by pixels, and the instructions for these: fast ones,
     an exact one, all of a tile."""
 
     shapes: Mapping[int, Shape]

@@ -45,9 +45,9 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
 
 
 def tile_bytes(taps: int, stride: int, wide: int, packing: Packing) -> int:
-    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks that hang
-    over, see blocks_of() in ops/depthwise.py. A core that pairs pixels may have a word for each
-    column and row."""
+    """Counts the bytes of a tile for strips of `wide` pixels, which a core may compute in blocks
+    that hang over, see blocks_of() in ops/depthwise.py. A core that pairs pixels may have a word
+    for each column and row."""
     pixels = packing.pixels
     if taps == isa.SQUARE_TAPS and stride == 2 and not packing.paired:
         pixels += strips.WIDER

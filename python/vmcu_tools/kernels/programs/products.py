@@ -24,7 +24,7 @@ def line_of(tensor: int | str, pixel: Expr) -> Callable[[Expr, Expr], Ram]:
 
 
 def start(k: Builder, line: Line, depth: Expr) -> tuple[Registers, Expr]:
-    """Where the sums of a line's products start, and the line's zero point."""
+    """Returns the start of the sums of a line's products, and the line's zero point."""
     at, zero = k.reg_alloc("product_start", 1), Name("p->product.x_zero")
     taps = line(Int(0), depth)
     k.do(isa.start_product, at, taps, depth, zero, Name("p->product.y_zero"))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as a page and as a picture: who lives where in the pool, and when."""
+"""A plan as a page and as a picture: the tensors in the pool over time."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to say of each tensor of a pool: bytes, lifetime, who overwrites whom."""
+"""The facts about each tensor of a pool: bytes, lifetime, overwritten tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Card:
 
 
 def cards(found: Lives, names: Mapping[str, str]) -> list[Card]:
-    """By life."""
+    """Lists the cards by life."""
     plan = found.plan
     writers = {step.node.outputs[0]: number for number, step in enumerate(plan.steps)}
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page and the pictures of a plan, as what is in their files."""
+"""The page and the pictures of a plan, as the contents of their files."""
 
 from __future__ import annotations
 

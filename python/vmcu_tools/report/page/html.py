@@ -154,7 +154,7 @@ def view(seen: plot.Plot, told: Sequence[Card], key: str) -> View:
 
 
 def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
-    """By layer."""
+    """Lists the rows by layer."""
     plan = found.plan
     lives = {life.tensor: n for n, life in enumerate(found.lives)}
     stages = [n for n, stage in enumerate(plan.stages) for _ in stage]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who lives where in the pool, call by call: a plan, replayed pixel by pixel.
+"""The tensors in the pool, call by call: a plan, replayed pixel by pixel.
 
-Time is counted in calls of kernels. What is there before the first call is born at BEFORE; outputs
-live until behind the last.
+Time is counted in calls of kernels. Pixels that are there before the first call are born at BEFORE;
+outputs live until behind the last.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Spell(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """Scratch of the steps of a stage, or what the stage notes down (`step` None): bytes of the
-    pool, for calls [start, stop)."""
+    """Scratch of the steps of a stage, or the stage's progress (`step` None): bytes of the pool,
+    for calls [start, stop)."""
 
     base: int
     bytes: int
@@ -100,7 +100,7 @@ class Lives:
 
     @functools.cached_property
     def spells(self) -> list[Spell]:
-        """In the order in which they are written."""
+        """Lists the spells in the order in which they are written."""
         found = []
         for number, life in enumerate(self.lives):
             for start, stop, birth, death in zip(*(a.tolist() for a in runs_of(life)), strict=True):
@@ -116,7 +116,7 @@ class Lives:
 
     @functools.cached_property
     def needed(self) -> np.ndarray:
-        """By call, the bytes of the pool that are needed."""
+        """Returns for each call the bytes of the pool that are needed."""
         return needed_of(self)
 
     @functools.cached_property
@@ -161,8 +161,8 @@ class Lives:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """needed: by call, bytes of the pool that are needed; heirs: by pair of lives, who comes after
-    whom in how many bytes."""
+    """needed: by call, bytes of the pool that are needed; heirs: by pair of lives, in how many
+    bytes the second follows the first."""
 
     needed: np.ndarray
     heirs: dict[tuple[int, int], int]
@@ -258,7 +258,8 @@ def _scratch(steps: tuple[Step, ...], span: Span) -> Iterator[Box]:
 
 
 def _kept_beside(plan: Plan) -> list[int]:
-    """By step, bytes of rings that are kept or that it reads or writes, and of its scratch."""
+    """Counts for each step bytes of rings that are kept or that it reads or writes, and of its
+    scratch."""
     found = []
     for step in plan.steps:
         live = np.zeros(plan.pool_bytes, bool)
@@ -272,7 +273,7 @@ def _kept_beside(plan: Plan) -> list[int]:
 
 
 def lives_of(plan: Plan) -> Lives:
-    """Who lives where, of a plan whose stages are known."""
+    """The lives of a plan's tensors, whose stages are known."""
     return _Times(plan).run()
 
 
@@ -288,7 +289,7 @@ def runs_of(life: Life) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def needed_of(found: Lives) -> np.ndarray:
-    """By call, the bytes of the pool that are needed."""
+    """Returns for each call the bytes of the pool that are needed."""
     change = np.zeros(found.calls + 2, np.int64)
     until = np.full(found.size, BEFORE - 1, np.int64)
     for birth, start, stop, death, _ in found.spells:
@@ -311,7 +312,7 @@ def needed_of(found: Lives) -> np.ndarray:
 
 
 def heirs_of(found: Lives) -> dict[tuple[int, int], int]:
-    """Who comes after whom, see Ledger."""
+    """The successors of lives, see Ledger."""
     owner = np.full(found.size, NOBODY, np.int64)
     heirs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for _, start, stop, _, number in found.spells:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ...plan.plan import Plan
 
-# What converters join the names of fused layers with, and what parts of a path.
+# Separators of converters between the names of fused layers, and between parts of a path.
 JOINED, PARTS = ";", "/"
 # Names are folded where they are longer than that, and cut where that does not help.
 LONG, LONGEST = 24, 34
@@ -44,7 +44,7 @@ def names_of(plan: Plan) -> Mapping[str, str]:
 
 
 def _forms(name: str) -> list[str]:
-    """What may stand for a name, the shortest first: the layer, with more and more of the
+    """Lists the short forms of a name, the shortest first: the layer, with more and more of the
     operators behind it, then with its scopes, then the whole name."""
     path = [part for part in name.split(JOINED)[0].split(PARTS) if part]
     first, last = 0, len(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Areas of tensors, which the plot names, are the same in both; so is what they are drawn over.
+# Areas of tensors, which the plot names, are the same in both; so is their background.
 AREAS = {
     "c0": "#5b8def",
     "c1": "#f0a03c",
@@ -42,5 +42,5 @@ DARK = {
 
 
 def variables(colours: Mapping[str, str]) -> str:
-    """As CSS."""
+    """Writes the colours as CSS."""
     return "".join(f"--{name}:{value};" for name, value in colours.items())

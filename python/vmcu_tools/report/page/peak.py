@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a plan needs the most bytes, and why."""
+"""The step at which a plan needs the most bytes, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRATCH, COUNTERS = "scratch", "counters"
 
 @dataclass(frozen=True)
 class PeakPart:
-    """What is needed at the peak: `tensor` is empty for scratch and counters of a stage."""
+    """A part of the peak: `tensor` is empty for scratch and counters of a stage."""
 
     tensor: str
     name: str
@@ -26,8 +26,8 @@ class PeakPart:
 
 @dataclass(frozen=True)
 class Peak:
-    """The call that needs the most bytes, its layer (-1: the caller writes the input) and what
-    needs them, the most first."""
+    """The call that needs the most bytes, its layer (-1: the caller writes the input) and the
+    tensors that need them, the most first."""
 
     call: int
     calls: int
@@ -49,7 +49,7 @@ def peak_of(found: Lives, names: Mapping[str, str]) -> Peak:
 
 
 def _parts(found: Lives, call: int, names: Mapping[str, str]) -> list[PeakPart]:
-    """Bytes by who needs them; those that change hands in the call are the later one's."""
+    """Bytes by tensor; those that change hands in the call are the later one's."""
     if not found.calls:
         return []
     owner = np.full(found.plan.pool_bytes + max(life.pixel for life in found.lives), NOBODY)

@@ -54,7 +54,7 @@ Shape = Polygon | Line | Text
 
 
 def shapes(plot: Plot, report: ModelReport) -> list[Shape]:
-    """From the back to the front."""
+    """Lists the shapes from the back to the front."""
     return [
         _box((0, 0, WIDE, HIGH), "paper"),
         Text(INSIDE[0], 36, f"{report.model}: {report.pool_bytes:,} bytes of RAM", "title"),
@@ -77,7 +77,7 @@ def _box(bounds: tuple[float, float, float, float], colour: str, opacity: float 
 
 
 def _at(x: float, y: float, inside: tuple[float, float, float, float]) -> tuple[float, float]:
-    """From the plot's units to the picture's."""
+    """Converts the plot's units to the picture's."""
     left, top, wide, high = inside
     return round(left + x / WIDTH * wide, 2), round(top + high - y / HEIGHT * high, 2)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pool as areas in the plane of time and addresses, for whoever draws it.
+"""The pool as areas in the plane of time and addresses, for pages and pictures.
 
 Time goes to the right: a stage is as wide as its cycles by estimate, and never so narrow that it
-cannot be seen; its calls are equally wide. Addresses go up. Whole numbers, so that what is drawn
-is short and the same everywhere.
+cannot be seen; its calls are equally wide. Addresses go up. Whole numbers, so that the output is
+short and the same everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..cycles import cycles_of
 from .lives import BEFORE, Box, Life, Lives, runs_of
 
 WIDTH, HEIGHT = 2400, 1200
-# Of the width: what is in front of the first call and behind the last, and the least for a stage.
+# Of the width: the margins in front of the first call and behind the last, and the least for a
+# stage.
 BORDER, LEAST = 0.012, 0.008
 # A ring whose turns are narrower is hatched.
 NARROW = 5.0
@@ -30,9 +31,9 @@ Edges = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Area:
-    """Where a tensor lives. `life`: its number among those of Lives, -1 for scratch; colour: its
-    name. outlines: polygons of (x, y) with right angles; hatched: rings whose turns are too narrow
-    to be drawn, as rectangles, `guest` where another tensor's is behind."""
+    """The area of a tensor. `life`: its number among those of Lives, -1 for scratch; colour: its
+    name. outlines: polygons of (x, y) with right angles; hatched: rings whose turns are too
+    narrow to be drawn, as rectangles, `guest` where another tensor's is behind."""
 
     life: int
     colour: str
@@ -93,7 +94,7 @@ def _even(found: Lives, start: int, stop: int) -> np.ndarray:
 
 
 def _times(found: Lives) -> np.ndarray:
-    """Likewise of all calls, with stages by their cycles."""
+    """Returns the x of all calls, with stages by their cycles."""
     if not found.spans:
         return np.array([BORDER * WIDTH])
     cycles = cycles_of(found.plan)
@@ -165,7 +166,7 @@ def _apart(boxes: Sequence[Box]) -> list[Box]:
 
 
 class _Grid:
-    """From calls and addresses to whole numbers of the plot."""
+    """A map from calls and addresses to whole numbers of the plot."""
 
     def __init__(self, found: Lives, x: np.ndarray, start: int, stop: int, bottom: int, top: int):
         self.found, self.start, self.stop = found, start, stop
@@ -228,7 +229,8 @@ class _Grid:
         return bottom, right, max(top, bottom + 1)
 
     def _outlines(self, life: Life) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Of pixels of one turn of a ring: one polygon for each stretch of addresses."""
+        """Yields the outlines of pixels of one turn of a ring: one polygon for each stretch of
+        addresses."""
         starts, stops, births, deaths = runs_of(life)
         order = np.argsort(starts, kind="stable")
         starts, stops = starts[order], stops[order]

@@ -39,7 +39,7 @@ def hatched_path(area: Area) -> str:
 
 
 def curve_path(plot: Plot) -> str:
-    """What is needed, as an area in the plot's own units."""
+    """Draws the needed bytes, as an area in the plot's own units."""
     scale = HEIGHT / plot.top
     points = [(x, round(size * scale)) for x, size in plot.curve]
     if not points:
@@ -51,7 +51,7 @@ def curve_path(plot: Plot) -> str:
 
 
 def patterns(names: Sequence[str], size: int = 14, pen: float = 5) -> Iterator[str]:
-    """Hatches of all colours, h- for a ring and g- for who is a guest in one."""
+    """Hatches of all colours, h- for a ring and g- for a guest in one."""
     for name in names:
         for kind, angle in (("h", 45), ("g", -45)):
             yield (
