@@ -185,36 +185,36 @@ def spans(stmt: Spans, indent: int) -> list[str]:
 
 def variables(body: tuple[Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
-    found: list[str] = []
+    names: list[str] = []
     for stmt in map(in_c, body):
         inner: tuple[tuple[Stmt, ...], ...] = ()
         match stmt:
             case Loop():
-                found.append(stmt.var.text)
+                names.append(stmt.var.text)
                 inner = (stmt.body,)
             case Strips() | Spans():
-                found += [stmt.var.text, stmt.span.text]
+                names += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
             case Segments():
-                found += [TAKEN.text, "i"] if stmt.runs else ["i"]
+                names += [TAKEN.text, "i"] if stmt.runs else ["i"]
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
-            found += variables(part)
-    return list(dict.fromkeys(found))
+            names += variables(part)
+    return list(dict.fromkeys(names))
 
 
 def points(body: tuple[Stmt, ...]) -> list[str]:
     """Declarations of moving pointers, each once."""
-    found: list[str] = []
+    declarations: list[str] = []
     for stmt in map(in_c, body):
         match stmt:
             case Point(name, ram):
-                found.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
+                declarations.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
             case Loop() | Strips() | Spans():
-                found += points(stmt.body)
+                declarations += points(stmt.body)
             case Segments():
-                found += points(stmt.fast + stmt.exact)
-    return list(dict.fromkeys(found))
+                declarations += points(stmt.fast + stmt.exact)
+    return list(dict.fromkeys(declarations))
 
 
 def in_c(stmt: Stmt) -> Stmt:

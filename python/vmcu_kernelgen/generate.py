@@ -114,13 +114,13 @@ def reachable(packing: Packing) -> set[Instruction]:
     texts += [text for one in owners for text in (*one.own.values(), *one.later.values())]
     texts += [path.read_text() for path in (paths.runtime() / "kernels").glob("*.h")]
     owned = set.intersection(*(set(one.own) for one in owners))
-    found: set[Instruction] = set()
+    instructions: set[Instruction] = set()
     while texts:
         names = set(re.findall(r"vmcu_\w+", texts.pop())) & set(every)
-        fresh = {every[name] for name in names} - found
-        found |= fresh
+        fresh = {every[name] for name in names} - instructions
+        instructions |= fresh
         texts += [portable_body(made, packing) for made in fresh - owned]
-    return found - owned
+    return instructions - owned
 
 
 def choice_name(packing: Packing) -> str:

@@ -37,18 +37,18 @@ def for_dual_issue(functions: Sequence[Function]) -> list[Function]:
 @functools.cache
 def ordered(lines: tuple[str, ...]) -> list[str]:
     """The lines of a function, see above."""
-    found: list[str] = []
+    scheduled: list[str] = []
     free: list[str] = []
     conditional = 0
     for line in lines:
         match = IF_THEN.match(line.split(" ")[0])
         if is_fixed(line) or match or conditional:
-            found += [*faster(free), line]
+            scheduled += [*faster(free), line]
             free = []
             conditional = 1 + len(match[1]) if match else max(conditional - 1, 0)
         else:
             free.append(line)
-    return [*found, *faster(free)]
+    return [*scheduled, *faster(free)]
 
 
 def is_fixed(line: str) -> bool:
@@ -82,10 +82,10 @@ def dependences(lines: Sequence[str], uses: Sequence[Use]) -> list[list[int]]:
     writes = [{*use.writes, use.updated} - {""} for use in uses]
     stores = [bool(kind_of(Instruction.parse(line)).stores) for line in lines]
     memory = ["memory" in use.units for use in uses]
-    found: list[list[int]] = []
+    behind_each: list[list[int]] = []
     for i in range(len(uses)):
         behind = range(i + 1, len(uses))
-        found.append(
+        behind_each.append(
             [
                 j
                 for j in behind
@@ -94,7 +94,7 @@ def dependences(lines: Sequence[str], uses: Sequence[Use]) -> list[list[int]]:
                 or (memory[i] and memory[j] and (stores[i] or stores[j]))
             ]
         )
-    return found
+    return behind_each
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ def schedules(uses: Sequence[Use], behind: Sequence[Sequence[int]]) -> list[tupl
 
     kept = [Partial(Pipeline(PIPES))]
     for _ in uses:
-        found: dict[object, Partial] = {}
+        partials: dict[object, Partial] = {}
         for partial in kept:
             for number, use in enumerate(uses):
                 if not partial.done >> number & 1 and not ahead[number] & ~partial.done:
                     longer = partial.then(number, use)
-                    found.setdefault(longer.state, longer)
-        kept = sorted(found.values(), key=bound)[:BEAM]
+                    partials.setdefault(longer.state, longer)
+        kept = sorted(partials.values(), key=bound)[:BEAM]
     return [partial.order for partial in kept]

@@ -96,14 +96,14 @@ def plan(path: Path, seconds: float) -> OfflinePlan:
     model = read(path)
     planned = activations(path, model)
     graph = task_graph(path, model, planned)
-    found = best_order(graph)
+    ordering = best_order(graph)
     own = range(len(graph.tasks))
-    order = found.order if found.peak < usage(graph, own).peak else tuple(own)
+    order = ordering.order if ordering.peak < usage(graph, own).peak else tuple(own)
     lives = lifetimes(graph, order)
     buffers = tuple(Buffer(str(t), *lives[t], graph.sizes[t], ALIGN) for t in sorted(planned))
     placed = place(Instance(buffers, str(path)), seconds=seconds)
     offsets = tuple(placed.offsets.get(str(t), UNPLANNED) for t in range(len(model.tensors)))
-    return OfflinePlan(tuple(order), offsets, placed.height, min(found.bound, placed.height))
+    return OfflinePlan(tuple(order), offsets, placed.height, min(ordering.bound, placed.height))
 
 
 def written(path: Path, plan: OfflinePlan) -> bytes:

@@ -141,16 +141,16 @@ def parser(prog: str = "vmcu", only: str = "") -> Top:
 
 def _help_of(top: Top) -> Any:
     def show(args: argparse.Namespace) -> int:
-        found: Parser = top
+        parser: Parser = top
         page = paths.root() / "doc" / Path(*args.words[:1]).name
         if page.suffix == ".md" and page.is_file():
             print(page.read_text(encoding="utf-8"), end="")
             return EXIT_DONE
         for word in args.words:
-            if word not in found.commands():
-                found.unknown_command(word)
-            found = found.commands()[word]
-        print(found.format_help(), end="")
+            if word not in parser.commands():
+                parser.unknown_command(word)
+            parser = parser.commands()[word]
+        print(parser.format_help(), end="")
         return EXIT_DONE
 
     return show
@@ -214,8 +214,8 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
         _check_written(args)
         needs.check(args)
         with _reports_of(args):
-            found: int = args.action(args)
-            return found
+            code: int = args.action(args)
+            return code
     except SystemExit as stop:
         return int(stop.code or 0)
     except UserError as error:

@@ -43,22 +43,22 @@ def peak(
     else:
         graph = optimize(written)
     key = f"{structure(graph)}-{_digest(options)}"
-    found = _known.get(key)
+    known = _known.get(key)
     entry = None if cache is None else Path(cache) / key
-    if found is None and entry is not None:
-        found = _remembered(entry)
-    if found is None:
-        found = make_plan(graph, options, prove=False).ram_bytes
+    if known is None and entry is not None:
+        known = _remembered(entry)
+    if known is None:
+        known = make_plan(graph, options, prove=False).ram_bytes
         if entry is not None:
             entry.parent.mkdir(parents=True, exist_ok=True)
             # Threads and processes have one each.
             partly = entry.with_suffix(f".{os.getpid():x}-{id(graph):x}")
-            partly.write_text(str(found))
+            partly.write_text(str(known))
             partly.replace(entry)
-    _known[key] = found
+    _known[key] = known
     if len(_known) > MOST_KEPT:
         _known.popitem(last=False)
-    return found
+    return known
 
 
 def _remembered(entry: Path) -> int | None:

@@ -48,8 +48,8 @@ def high_mul(a: Numbers, b: Numbers) -> np.ndarray:
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     # Rounding to nearest with ties upwards equals gemmlowp's sign-dependent nudge and truncating
     # division.
-    found: np.ndarray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
-    return found
+    high: np.ndarray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+    return high
 
 
 def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
@@ -58,15 +58,15 @@ def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
     exponent = np.asarray(exponent, np.int64)
     mask = (np.int64(1) << exponent) - 1
     threshold = (mask >> 1) + (x < 0)
-    found: np.ndarray = (x >> exponent) + ((x & mask) > threshold)
-    return found
+    shifted: np.ndarray = (x >> exponent) + ((x & mask) > threshold)
+    return shifted
 
 
 def divide_away(total: np.ndarray, count: np.ndarray | np.signedinteger[Any]) -> np.ndarray:
     """total / count to nearest, ties away from zero; count > 0."""
     magnitude = (np.abs(total) + count // 2) // count
-    found: np.ndarray = np.where(total < 0, -magnitude, magnitude)
-    return found
+    quotient: np.ndarray = np.where(total < 0, -magnitude, magnitude)
+    return quotient
 
 
 def wrap_int32(x: np.ndarray) -> np.ndarray:
@@ -155,8 +155,8 @@ def fixed_point_quotient(
 
 def saturate(x: np.ndarray) -> np.ndarray:
     """Cut to the range of int32."""
-    found: np.ndarray = np.clip(x, INT32_MIN, INT32_MAX)
-    return found
+    clipped: np.ndarray = np.clip(x, INT32_MIN, INT32_MAX)
+    return clipped
 
 
 def float_bits(value: np.ndarray | float) -> int:
@@ -306,8 +306,8 @@ class FloatProduct:
         """(qa - za) * (qb - zb) to the output's values, int64, before the clamp."""
         scaled = np.asarray(product).astype(np.float32) * np.float32(self.factor)
         total = np.clip(scaled + np.float32(zero + self.offset), -(2.0**20), 2.0**20)
-        found: np.ndarray = np.rint(total).astype(np.int64) - self.offset
-        return found
+        values: np.ndarray = np.rint(total).astype(np.int64) - self.offset
+        return values
 
 
 def _fma(x: Numbers, y: Numbers, z: Numbers) -> np.ndarray:
@@ -331,8 +331,8 @@ def _table(sums: FloatSum) -> np.ndarray:
     bytes_ = np.arange(256, dtype=np.float32) + np.float32(INT8_MIN + sums.offset)
     inner = _fma(bytes_, np.float32(sums.b), np.float32(sums.constant))
     total = _fma(bytes_[:, None], np.float32(sums.a), inner[None, :])
-    found: np.ndarray = np.rint(total).astype(np.int64) - sums.offset
-    return found
+    values: np.ndarray = np.rint(total).astype(np.int64) - sums.offset
+    return values
 
 
 Requant = FixedPoint | FloatScale
@@ -342,5 +342,5 @@ def requantize(
     acc: np.ndarray, requant: Requant, zero_point: int, act_min: int, act_max: int
 ) -> np.ndarray:
     """int32 accumulators (..., channels) to int8: scale, add the zero point, clamp."""
-    found: np.ndarray = np.clip(requant.apply(acc) + zero_point, act_min, act_max).astype(np.int8)
-    return found
+    clipped: np.ndarray = np.clip(requant.apply(acc) + zero_point, act_min, act_max).astype(np.int8)
+    return clipped

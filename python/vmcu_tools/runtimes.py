@@ -23,9 +23,9 @@ def required(module: str, package: str, purpose: str, extra: str = "verify") -> 
     """Imports a package of an extra; raises UserError with the command that installs it if it is
     absent. onnxruntime reports problems in its exceptions, not on standard error."""
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
         if package == "onnxruntime":
             importlib.import_module(package).set_default_logger_severity(_FATAL)
-        return found
+        return imported
     except ImportError as error:
         raise missing_package(package, purpose, extra) from error

@@ -161,9 +161,9 @@ def plan(
         refuse_changes()
         graph = step_graph(step)
         named = graphs.parse(graph.data)
-        found = graphs.solve(named, seconds)
-        figures = figures_of(step, named, found)
-        planned = StepPlan(step, graph, found, figures, model, loss, optimizer)
+        solved = graphs.solve(named, seconds)
+        figures = figures_of(step, named, solved)
+        planned = StepPlan(step, graph, solved, figures, model, loss, optimizer)
         if reference:
             rehearse(step, reference, lambda: planned.execution)
             refuse_changes()
@@ -202,7 +202,7 @@ def unchanged(
             own.update(values)
 
 
-def figures_of(step: TracedStep, named: NamedGraph, found: GraphPlan) -> StepFigures:
+def figures_of(step: TracedStep, named: NamedGraph, solved: GraphPlan) -> StepFigures:
     """The bytes of a step before and after planning."""
     order = named.tasks.topological()
     instance = graphs.instance_of(named, order)
@@ -210,9 +210,9 @@ def figures_of(step: TracedStep, named: NamedGraph, found: GraphPlan) -> StepFig
         len(named.nodes),
         usage(named.tasks, order).peak,
         caching_allocator.replay(instance).reserved,
-        found.peak,
-        found.height,
-        found.bound,
+        solved.peak,
+        solved.height,
+        solved.bound,
         outside_bytes(step),
-        found.seconds,
+        solved.seconds,
     )

@@ -101,9 +101,9 @@ def refuse_shared(states: Sequence[StepTensor]) -> None:
         if one.tensor.device.type != "cpu":
             reason = f"'{one.name}' is on the device {one.tensor.device}"
             refuse(reason, "move the model to the CPU")
-    found = [one for one in states if not isinstance(one.tensor, FakeTensor)]
-    found.sort(key=lambda one: one.tensor.data_ptr())
-    for before, after in pairwise(one for one in found if one.tensor.numel()):
+    real_states = [one for one in states if not isinstance(one.tensor, FakeTensor)]
+    real_states.sort(key=lambda one: one.tensor.data_ptr())
+    for before, after in pairwise(one for one in real_states if one.tensor.numel()):
         if after.tensor.data_ptr() < before.tensor.data_ptr() + span_bytes(before.tensor):
             reason = f"'{before.name}' and '{after.name}' share memory"
             refuse(reason, "give one of them a copy (clone())")

@@ -52,11 +52,11 @@ class Reference:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The states by name."""
-        found = self.own | {f"model.{name}": leaf.detach() for name, leaf in self.leaves.items()}
+        states = self.own | {f"model.{name}": leaf.detach() for name, leaf in self.leaves.items()}
         for name, leaf in self.leaves.items():
             for key, value in self.optimizer.state.get(leaf, {}).items():
-                found[f"model.{name}: {key}"] = value
-        return found
+                states[f"model.{name}: {key}"] = value
+        return states
 
 
 def rehearse(step: TracedStep, reference: Reference, execution: Callable[[], Execution]) -> None:
@@ -69,9 +69,9 @@ def rehearse(step: TracedStep, reference: Reference, execution: Callable[[], Exe
     for one in step.states:
         planned.views[one.name].copy_(one.tensor.detach())
     rates = [rate.item() for rate in rates_of(reference.optimizer)]
-    found = planned.views | executed(lambda inputs: planned.run(inputs, rates), step)
+    results = planned.views | executed(lambda inputs: planned.run(inputs, rates), step)
     for name, value in theirs.items():
-        if name in found and not torch.allclose(value, found[name], 0, 0, equal_nan=True):
+        if name in results and not torch.allclose(value, results[name], 0, 0, equal_nan=True):
             remedy = "execute one step in PyTorch and call plan() again, or train in PyTorch"
             refuse(f"'{name}' differs from PyTorch's in the first {STEPS} steps", remedy)
     for name, view in planned.views.items():
@@ -84,7 +84,7 @@ def executed(
 ) -> dict[str, torch.Tensor]:
     """The losses of some steps on one thread, since sums of several are in any order, and the
     tensors that are not the step's own, which are restored."""
-    found: dict[str, torch.Tensor] = {}
+    losses: dict[str, torch.Tensor] = {}
     inputs = [one.tensor.detach().clone() for one in step.inputs]
     outside = [(one.tensor.detach(), one.tensor.detach().clone()) for one in step.outside]
     threads = torch.get_num_threads()
@@ -92,11 +92,11 @@ def executed(
     try:
         for number in range(STEPS):
             torch.manual_seed(SEED + number)
-            found[f"loss {number}"] = run(inputs).clone()
+            losses[f"loss {number}"] = run(inputs).clone()
     finally:
         torch.set_num_threads(threads)
-        found |= {one.name: tensor for one, tensor in zip(step.inputs, inputs, strict=True)}
+        losses |= {one.name: tensor for one, tensor in zip(step.inputs, inputs, strict=True)}
         for one, (tensor, value) in zip(step.outside, outside, strict=True):
-            found[one.name] = tensor.clone()
+            losses[one.name] = tensor.clone()
             tensor.copy_(value)
-    return found
+    return losses

@@ -108,8 +108,8 @@ def aliased(node: Node) -> Node | None:
     schema = getattr(node.target, "_schema", None)
     if not schema or all(r.alias_info is None for r in schema.returns):
         return None
-    found = [n for a, value in arguments(node) if a.alias_info for n in nodes_in(value)]
-    return found[0] if found else None
+    inputs = [n for a, value in arguments(node) if a.alias_info for n in nodes_in(value)]
+    return inputs[0] if inputs else None
 
 
 @cache

@@ -25,19 +25,19 @@ SKIPPED = ("params", "lr", "initial_lr", "_flat_weights", "_flat_weight_refs")
 
 def settings_of(**roots: Any) -> Settings:
     """The Python values that some values consist of, by name."""
-    found: Settings = {}
+    settings: Settings = {}
     seen: dict[int, Any] = {}
     for name, value in roots.items():
-        collect(found, name, value, seen)
-    return found
+        collect(settings, name, value, seen)
+    return settings
 
 
 def numbers_of(optimizer: torch.optim.Optimizer) -> Settings:
     """The Python numbers of an optimiser."""
-    found = settings_of(optimizer=vars(optimizer))
+    settings = settings_of(optimizer=vars(optimizer))
     return {
         name: value
-        for name, value in found.items()
+        for name, value in settings.items()
         if type(value) in (int, float) and not name.endswith(".size")
     }
 
@@ -54,17 +54,17 @@ def same(one: Any, other: Any) -> bool:
     return one is other or (isinstance(one, PLAIN) and type(one) is type(other) and one == other)
 
 
-def collect(found: Settings, name: str, value: Any, seen: dict[int, Any]) -> None:
+def collect(settings: Settings, name: str, value: Any, seen: dict[int, Any]) -> None:
     """Adds the parts of a value, by name."""
     if isinstance(value, PLAIN):
-        found[name] = value
+        settings[name] = value
     elif isinstance(value, torch.Tensor):
-        found |= {name: value, f"{name}.requires_grad": value.requires_grad}
+        settings |= {name: value, f"{name}.requires_grad": value.requires_grad}
     elif id(value) not in seen:
         seen[id(value)] = value
         for key, part in parts(value):
             if key not in SKIPPED:
-                collect(found, f"{name}.{key}", part, seen)
+                collect(settings, f"{name}.{key}", part, seen)
 
 
 def parts(value: Any) -> Iterable[tuple[Any, Any]]:

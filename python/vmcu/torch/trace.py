@@ -156,13 +156,13 @@ def backward(
     holder.model, holder.forward = model, values
     buffers = {f"model.{name}": own[f"model.{name}"] for name, _ in model.named_buffers()}
     tensors = buffers | {f"model.{name}": leaf for name, leaf in leaves.items()}
-    value, found = functional_call(holder, tensors, tuple(inputs))
+    value, gradient_values = functional_call(holder, tensors, tuple(inputs))
     for name, buffer in buffers.items():
         if tensors[name] is not buffer:  # The model has assigned another tensor.
             buffer.copy_(tensors[name].detach())
     gradients = {
         name: accumulated(gradient, trained[name])
-        for name, gradient in zip(trained, found, strict=True)
+        for name, gradient in zip(trained, gradient_values, strict=True)
         if gradient is not None
     }
     return value, gradients

@@ -48,16 +48,16 @@ class Instruction:
     def registers(self) -> tuple[str, ...]:
         """Lists the registers in braces, ranges written out."""
         listed = self.operands[self.operands.index("{") + 1 : self.operands.index("}")]
-        found: list[str] = []
+        registers: list[str] = []
         for part in (part.strip() for part in listed.split(",")):
             first, _, last = part.partition("-")
             if last:
                 kind = first.rstrip("0123456789")
                 numbers = range(int(first[len(kind) :]), int(last[len(kind) :]) + 1)
-                found += [f"{kind}{number}" for number in numbers]
+                registers += [f"{kind}{number}" for number in numbers]
             else:
-                found.append(first)
-        return tuple(found)
+                registers.append(first)
+        return tuple(registers)
 
     @property
     def words(self) -> int:
@@ -92,8 +92,8 @@ class Spent:
 
     @property
     def total(self) -> float:
-        found: float = sum(getattr(self, part.name) for part in fields(self))
-        return found
+        cycles: float = sum(getattr(self, part.name) for part in fields(self))
+        return cycles
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -123,9 +123,9 @@ def disassembled(objdump: str, image: Path) -> dict[int, Instruction]:
         text=True,
         check=True,
     )
-    found = {}
+    instructions = {}
     for line in done.stdout.splitlines():
         match = LINE.match(line)
         if match:
-            found[int(match[1], 16)] = Instruction.of(match[2], match[3])
-    return found
+            instructions[int(match[1], 16)] = Instruction.of(match[2], match[3])
+    return instructions

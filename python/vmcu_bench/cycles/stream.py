@@ -170,7 +170,7 @@ def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> 
 def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     """The executor and each layer in a hop, on average."""
     named = [("(between layers)", "executor", 0), *subject.layers]
-    found, none = [], [None] * len(named)
+    rows, none = [], [None] * len(named)
     for who, *parts in zip(
         named,
         first.counts,
@@ -181,8 +181,8 @@ def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     ):
         before, after, started, ended = parts
         spent = None if ended is None else _mean(started, ended)
-        found.append(row(*who, _mean(before, after), spent, None))
-    return found
+        rows.append(row(*who, _mean(before, after), spent, None))
+    return rows
 
 
 def _mean(before: Any, after: Any) -> Any:
@@ -194,7 +194,7 @@ def _mean(before: Any, after: Any) -> Any:
 
 def _check(wanted: Iterable[np.ndarray], answers: Iterable[np.ndarray], target: str) -> None:
     """Raises RunnerError where answers are not those that are wanted."""
-    for hop, (one, found) in enumerate(zip(wanted, answers, strict=False)):
-        wrong = np.count_nonzero(one != found)
+    for hop, (one, answer) in enumerate(zip(wanted, answers, strict=False)):
+        wrong = np.count_nonzero(one != answer)
         if wrong:
             raise RunnerError(f"{target}: {wrong} bytes of hop {hop} are wrong")

@@ -111,11 +111,11 @@ def largest(
 
 
 def _way(scale: Scale, number: int, graph: Graph, limits: Limits) -> Remedy:
-    found = measured(make_plan(graph, scale.options, prove=False), scale.name)
+    footprint = measured(make_plan(graph, scale.options, prove=False), scale.name)
     factor, shape = round(number / scale.whole, 4), _shape(graph)
     said = f"{shape[0]} x {shape[1]}" if scale.kind == IMAGE else f"{factor:g} times the channels"
     what = f"an image of {said}" if scale.kind == IMAGE else said
-    return Remedy.of(scale.kind, what, "", found, limits, (factor, shape))
+    return Remedy.of(scale.kind, what, "", footprint, limits, (factor, shape))
 
 
 def _shape(graph: Graph) -> Shape:

@@ -45,19 +45,19 @@ def fit(
 ) -> Fit:
     """Collects the answers. name: of the model in C; planned: the footprint of the same model with
     other options; whole: its graph with all of the file's channels."""
-    found = measured(base, name)
-    ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
-    outcome = Fit(name, limits, found, not (ram or flash), ram, flash)
+    footprint = measured(base, name)
+    ram, flash = limits.lacking(footprint.pool_bytes, footprint.flash_bytes)
+    outcome = Fit(name, limits, footprint, not (ram or flash), ram, flash)
     refused: list[str] = []
     ways: list[Remedy] = []
     scale = partial(_scale, name, base, whole)
     if ram and not base.graph.hop:
-        ways += _otherwise(base, found, limits, planned, refused)
+        ways += _otherwise(base, footprint, limits, planned, refused)
     if flash and not base.graph.hop:
-        ways += _less_flash(name, base, found, limits, planned, refused)
+        ways += _less_flash(name, base, footprint, limits, planned, refused)
     if not outcome.fits:
-        ways += _smaller(scale, found, limits, refused)
-    grown = _larger(scale, found, limits, refused) if grow and outcome.fits else ()
+        ways += _smaller(scale, footprint, limits, refused)
+    grown = _larger(scale, footprint, limits, refused) if grow and outcome.fits else ()
     ranked = sorted(ways, key=_rank)
     return replace(
         outcome, ways=tuple(ranked), refused=tuple(dict.fromkeys(refused)), grown=tuple(grown)
@@ -113,9 +113,9 @@ def _less_flash(
             break
     streams, elsewhere = base.input_streamed, bool(base.graph.elsewhere)
     options = CompileOptions(stream_input=streams, external_input=elsewhere)
-    found = measured(make_plan(narrowed(base.model), options, prove=False), name)
-    if found.flash_bytes < now.flash_bytes:
-        yield Remedy.of(INT4, "int4 weights", "", found, limits)
+    footprint = measured(make_plan(narrowed(base.model), options, prove=False), name)
+    if footprint.flash_bytes < now.flash_bytes:
+        yield Remedy.of(INT4, "int4 weights", "", footprint, limits)
 
 
 def _spent(
@@ -145,11 +145,11 @@ def _planned(
     refused: list[str],
 ) -> Remedy | None:
     try:
-        found = planned(how)
+        footprint = planned(how)
     except UserError as error:
         refused.append(f"{what}: {error.problems[0].reason}")
         return None
-    return Remedy.of(kind, what, options, found, limits)
+    return Remedy.of(kind, what, options, footprint, limits)
 
 
 def _smaller(

@@ -31,28 +31,28 @@ class Calls:
     def functions(self) -> dict[int, Symbol]:
         """Maps addresses to functions; of two names for one function the first. Those in assembly
         that do not say their size end where the next function begins."""
-        found: dict[int, Symbol] = {}
+        symbols: dict[int, Symbol] = {}
         for symbol in (*self._elf.symbols, *self._elf.unsized):
             if symbol.kind == FUNCTION:
-                found.setdefault(symbol.address, symbol)
-        starts = sorted(found)
+                symbols.setdefault(symbol.address, symbol)
+        starts = sorted(symbols)
         for address, following in itertools.pairwise(starts):
-            if not found[address].size:
-                found[address] = replace(found[address], size=min(following - address, LARGEST))
-        return found
+            if not symbols[address].size:
+                symbols[address] = replace(symbols[address], size=min(following - address, LARGEST))
+        return symbols
 
     def called_by(self, address: int) -> dict[int, bool]:
         """The functions that a function calls or hands on; False: only as the last thing it does,
         when it has given back its frame."""
         if address not in self._called:
             code = self._elf.data(self.functions[address])
-            found = dict.fromkeys(self.taken_by(address), True)
+            targets = dict.fromkeys(self.taken_by(address), True)
             for target, comes_back in branches(code, address):
                 if target in self.functions and target != address:
-                    found[target] = found.get(target, False) or comes_back
+                    targets[target] = targets.get(target, False) or comes_back
             if address in self._pointers and has_call_through_pointer(code):
-                found |= dict.fromkeys(self._pointers[address], True)
-            self._called[address] = found
+                targets |= dict.fromkeys(self._pointers[address], True)
+            self._called[address] = targets
         return self._called[address]
 
     def taken_by(self, address: int) -> set[int]:
@@ -64,14 +64,14 @@ class Calls:
 
     def reached_from(self, roots: Iterable[int]) -> set[int]:
         """The roots and all that they call, directly or not."""
-        found: set[int] = set()
+        reached: set[int] = set()
         waiting = list(roots)
         while waiting:
             address = waiting.pop()
-            if address not in found:
-                found.add(address)
+            if address not in reached:
+                reached.add(address)
                 waiting += self.called_by(address)
-        return found
+        return reached
 
     def deepest(self, address: int, above: frozenset[int] = frozenset()) -> int:
         """Bytes of stack from a call of a function on, on the worst way down; `above`: those that

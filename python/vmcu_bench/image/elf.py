@@ -265,9 +265,9 @@ def _fields(die: DIE, name: str, offset: int) -> Iterator[tuple[str, int, int]]:
         element = die.get_DIE_from_attribute("DW_AT_type")
         bounds = next(die.iter_children()).attributes["DW_AT_upper_bound"].value
         for number in range(bounds + 1):
-            found = list(_fields(element, f"{name}[{number}]", 0))
-            size = max(at + count for _, at, count in found)
-            yield from ((part, offset + number * size + at, count) for part, at, count in found)
+            members = list(_fields(element, f"{name}[{number}]", 0))
+            size = max(at + count for _, at, count in members)
+            yield from ((part, offset + number * size + at, count) for part, at, count in members)
     else:
         pointer = die.cu.header["address_size"]
         known = die.attributes.get("DW_AT_byte_size")

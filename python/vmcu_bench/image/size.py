@@ -263,8 +263,8 @@ def runtime_files(sources: set[str]) -> dict[str, str]:
 
 def part_of_source(source: str) -> str | None:
     """The part that a source file of the runtime belongs to; None for others."""
-    _, found, inside = source.rpartition("lib/vmcu/")
-    if not found:
+    _, separator, inside = source.rpartition("lib/vmcu/")
+    if not separator:
         return None
     return {"kernels": KERNELS, "port": PORT}.get(inside.partition("/")[0], EXECUTOR)
 

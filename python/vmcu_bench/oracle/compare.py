@@ -62,16 +62,16 @@ class Difference:
 
 def pooled(runs: Sequence[Sequence[Difference]]) -> list[Difference]:
     """Differences of several runs of one graph, at least one, by node over all runs."""
-    found = []
+    differences = []
     for same in zip(*runs, strict=True):
         read = [one.table_inputs for one in same if one.table_inputs is not None]
         off, expected = (
             np.concatenate(each) for each in ([d.off for d in same], [d.expected for d in same])
         )
-        found.append(
+        differences.append(
             Difference(same[0].node, off, expected, np.concatenate(read) if read else None)
         )
-    return found
+    return differences
 
 
 def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
@@ -81,9 +81,11 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
     the runtime keeps it in float or not at all, is computed.
     """
     known = {
-        name: graph.part(name, found) for name, found in values.items() if name in graph.tensors
+        name: graph.part(name, differences)
+        for name, differences in values.items()
+        if name in graph.tensors
     }
-    found = []
+    differences = []
     for node in graph.nodes:
         layer = bind(graph, node)
         computed = layer.rows([known[name] for name in node.inputs], 0, layer.height)
@@ -93,5 +95,5 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
         off = np.abs(computed.astype(np.int16) - expected.reshape(computed.shape))
         off[layer.rounding_noise([known[name] for name in node.inputs])] = 0
         read = known[node.inputs[0]].ravel() if node.op.tabulated else None
-        found.append(Difference(node, off.ravel(), expected.ravel(), read))
-    return found
+        differences.append(Difference(node, off.ravel(), expected.ravel(), read))
+    return differences

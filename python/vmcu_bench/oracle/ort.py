@@ -78,10 +78,10 @@ class OrtOracle(Oracle):
             for port, values in zip(self.graph.inputs, inputs, strict=True)
         }
         try:
-            found = self._session.run(self._shown, feeds)
+            results = self._session.run(self._shown, feeds)
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise self._refusal("fails to run the model", error) from error
-        values = dict(zip(self._shown, found, strict=True))
+        values = dict(zip(self._shown, results, strict=True))
         values |= {name: feed for name, feed in feeds.items() if name in self._views}
         shown = {name: _in_memory(self._views[name], array) for name, array in values.items()}
         for port, given in zip(self.graph.inputs, inputs, strict=True):
@@ -156,5 +156,5 @@ def _in_memory(view: Activation, values: np.ndarray) -> np.ndarray:
     """A file's values as int8 in the order that the graph keeps them in."""
     q = values.astype(np.int16) - (128 if values.dtype == np.uint8 else 0)
     flat = q.astype(np.int8).ravel()[explicit(view.shape, view.order)]
-    found: np.ndarray = flat.reshape(view.tensor.shape)
-    return found
+    arranged: np.ndarray = flat.reshape(view.tensor.shape)
+    return arranged

@@ -154,40 +154,42 @@ def _dilate(schema: Any, model: Any, folded: Folded) -> None:
         if op.op != "SPACE_TO_BATCH_ND":
             continue
         try:
-            found = dilated(importer, op)
+            convolution = dilated(importer, op)
         except UnsupportedError:
             continue
         first = graph.operators[place[op]]
-        conv = graph.operators[place[found.conv]].builtinOptions
-        conv.dilationHFactor, conv.dilationWFactor = found.dilation
-        top, left, bottom, right = found.pad
-        flat = (top, bottom) if found.upright else (left, right)
+        conv = graph.operators[place[convolution.conv]].builtinOptions
+        conv.dilationHFactor, conv.dilationWFactor = convolution.dilation
+        top, left, bottom, right = convolution.pad
+        flat = (top, bottom) if convolution.upright else (left, right)
         ndim = len(folded.model.tensors[op.inputs[0]].shape)
         spatial = [flat] if ndim == 3 else [(top, bottom), (left, right)]
         pairs = np.array([(0, 0), *spatial, (0, 0)], np.int32)
         x_shape = np.array(folded.model.tensors[op.inputs[0]].shape) + pairs.sum(axis=1)
-        end_shape = np.array(folded.model.tensors[found.end.outputs[0]].shape)
+        end_shape = np.array(folded.model.tensors[convolution.end.outputs[0]].shape)
         _replace(schema, model, first, "PAD", [first.inputs[0], _constant(schema, model, pairs)])
         graph.tensors[op.outputs[0]].shape = x_shape.tolist()
         shape = x_shape
-        for follower in found.followers:
-            if follower is found.conv:
+        for follower in convolution.followers:
+            if follower is convolution.conv:
                 shape = end_shape
             writer = graph.operators[place[follower]]
-            target = _as_rank(shape, len(folded.model.tensors[follower.outputs[0]].shape), found)
+            target = _as_rank(
+                shape, len(folded.model.tensors[follower.outputs[0]].shape), convolution
+            )
             graph.tensors[follower.outputs[0]].shape = target.tolist()
-            if follower is not found.conv:
+            if follower is not convolution.conv:
                 to = _constant(schema, model, target.astype(np.int32))
                 _replace(schema, model, writer, "RESHAPE", [writer.inputs[0], to])
 
 
-def _as_rank(shape: np.ndarray, rank: int, found: Dilated) -> np.ndarray:
+def _as_rank(shape: np.ndarray, rank: int, convolution: Dilated) -> np.ndarray:
     """(1, L, C) as an image, or the reverse."""
     if len(shape) == rank:
         return shape
     if rank == 3:
-        return shape[[0, 1 if found.upright else 2, 3]]
-    return np.insert(shape, 2 if found.upright else 1, 1)
+        return shape[[0, 1 if convolution.upright else 2, 3]]
+    return np.insert(shape, 2 if convolution.upright else 1, 1)
 
 
 def _constant(schema: Any, model: Any, values: np.ndarray) -> int:

@@ -75,8 +75,8 @@ def _run_of(session: Any, graph: Graph) -> Callable[[Sequence[np.ndarray]], Valu
     def run(inputs: Sequence[np.ndarray]) -> Values:
         feeds = {p.name: values for p, values in zip(graph.inputs, inputs, strict=True)}
         try:
-            found: Values = session.run(names, feeds)
-            return found
+            results: Values = session.run(names, feeds)
+            return results
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise UnfitError(f"ONNX Runtime: {one_line(error)}") from error
 

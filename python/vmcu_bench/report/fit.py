@@ -15,11 +15,11 @@ from ..fit.ways import INT4
 
 def print_fit(outcome: Fit, console: Console) -> None:
     """Prints whether it fits, then the changes with which it would, the best first."""
-    limits, found = outcome.limits, outcome.measured
+    limits, footprint = outcome.limits, outcome.measured
     on = f" of {limits.board}" if limits.board else ""
     for what, size, most, missing in (
-        ("RAM", found.pool_bytes, limits.ram, outcome.ram_lacking),
-        ("flash", found.flash_bytes, limits.flash, outcome.flash_lacking),
+        ("RAM", footprint.pool_bytes, limits.ram, outcome.ram_lacking),
+        ("flash", footprint.flash_bytes, limits.flash, outcome.flash_lacking),
     ):
         if most is None:
             say(console, f"{outcome.model}: {size:,} bytes of {what}")
@@ -64,14 +64,14 @@ def _print_ways(ways: Sequence[Remedy], console: Console) -> None:
     grid = table("", "what", *columns, left=2)
     for way in ways:
         missing = way.ram_lacking or way.flash_lacking
-        found = way.measured
-        share = 100 * found.macs_extra / max(found.macs, 1)
+        footprint = way.measured
+        share = 100 * footprint.macs_extra / max(footprint.macs, 1)
         grid.add_row(
             "fits" if way.fits else f"{missing:,} too many",
             way.what,
-            f"{found.pool_bytes:,}",
-            f"{found.flash_bytes:,}",
-            f"{found.macs:,}",
+            f"{footprint.pool_bytes:,}",
+            f"{footprint.flash_bytes:,}",
+            f"{footprint.macs:,}",
             *([f"{share:.1f} %"] * extra),
         )
     console.print(grid)

@@ -33,10 +33,10 @@ def print_verification(outcome: Verification, console: Console) -> None:
     print_sums(outcome.checks, outcome.runtime, console)
     if outcome.target_checks:
         differing, total = _sums(outcome.target_checks)
-        found = f"matches the reference ({total:,} bytes)"
+        verdict = f"matches the reference ({total:,} bytes)"
         if differing:
-            found = f"differs from the reference in {differing:,} of {total:,} bytes"
-        say(console, f"{outcome.target} {found}")
+            verdict = f"differs from the reference in {differing:,} of {total:,} bytes"
+        say(console, f"{outcome.target} {verdict}")
     print_ends(outcome.ends, console)
     steps = any(check.differing for check in outcome.checks if check.promise.steps)
     if steps or (not outcome.ends.exact and any(b.differing for b in outcome.ends.borders)):

@@ -27,18 +27,18 @@ def get(name: str) -> Runner:
     """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; with LOADING
     behind it, one that loads models from containers. UserError lists the names there are."""
     plain = name.removesuffix(LOADING)
-    found: Runner
+    runner: Runner
     if plain.startswith(PREFIX):
-        found = ZephyrRunner(plain.removeprefix(PREFIX))
+        runner = ZephyrRunner(plain.removeprefix(PREFIX))
     elif plain in RUNNERS:
-        found = RUNNERS[plain]
+        runner = RUNNERS[plain]
     else:
         known = ", ".join(RUNNERS)
         raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))
     if plain == name:
-        return found
-    if not isinstance(found, (CompiledRunner, ZephyrRunner)):
+        return runner
+    if not isinstance(runner, (CompiledRunner, ZephyrRunner)):
         raise UserError(
             Problem(f"'{plain}' does not run C and cannot load a container", "name another")
         )
-    return found.loading()
+    return runner.loading()

@@ -54,11 +54,11 @@ def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray
     size = sum(graph.at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
     hops = (rows - window) // plan.graph.hop + 1
-    found = np.frombuffer(data, np.int8).reshape(-1, size)
+    answers = np.frombuffer(data, np.int8).reshape(-1, size)
     # A window whose last rows nobody reads is done before they come.
-    if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
-        raise RunnerError(f"{target}: {len(found)} answers, not {hops}")
-    return found[:hops]
+    if len(answers) < hops or (len(answers) - hops) * plan.graph.hop > window:
+        raise RunnerError(f"{target}: {len(answers)} answers, not {hops}")
+    return answers[:hops]
 
 
 def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:

@@ -76,8 +76,8 @@ def _quantised(data: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
     if port.half_away:
         scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
     limits = np.iinfo(f"i{port.element_bytes}")
-    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, limits.min, limits.max)
-    return found
+    elements: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, limits.min, limits.max)
+    return elements
 
 
 def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
@@ -86,8 +86,8 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     tensor = graph.tensors[port.tensor]
     values: np.ndarray = np.asarray(data, np.int8).reshape(tensor.shape)
     if port.is_wide:
-        found = np.ascontiguousarray(values).view(f"<i{port.element_bytes}")
-        return found.astype(port.dtype).reshape(port.file_shape)
+        elements = np.ascontiguousarray(values).view(f"<i{port.element_bytes}")
+        return elements.astype(port.dtype).reshape(port.file_shape)
     if port.dtype == "uint8":
         values = (values.astype(np.int16) + UINT8_OFFSET).astype(np.uint8)
     if port.dtype == "float32":

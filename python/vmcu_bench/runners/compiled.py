@@ -72,10 +72,10 @@ class Toolchain:
 
 def find_program(program: str, package: str) -> str:
     """The program's path; UserError says which package has it."""
-    found = shutil.which(program)
-    if found is None:
+    location = shutil.which(program)
+    if location is None:
         raise UserError(Problem(f"{program} not found", f"apt-get install {package}"))
-    return found
+    return location
 
 
 @dataclass(frozen=True)
@@ -249,8 +249,8 @@ class CompiledRunner(ABC):
             raise UserError(
                 Problem(f"the model does not fit into {self.name}", "try another target with --on")
             )
-        if found := OTHER_CORES.search(done.stderr):
-            reason = f"{self.name} is no core of this model, which was built with {found[1]}"
+        if other_core := OTHER_CORES.search(done.stderr):
+            reason = f"{self.name} is no core of this model, which was built with {other_core[1]}"
             raise UserError(Problem(reason, "leave out --target, or name such a machine with --on"))
         raise RunnerError(f"{self.name}: the compiler failed\n{done.stderr}")
 

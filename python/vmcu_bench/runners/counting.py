@@ -95,8 +95,8 @@ class Markers:
 def markers_of(image: Path, model: str) -> Markers:
     """Finds an image's inference call and its table of layers."""
     elf = Elf(image)
-    found = [elf.find(name) for name in ENTRIES]
-    entries = tuple(symbol.address for symbol in found if symbol is not None)
+    entry_symbols = [elf.find(name) for name in ENTRIES]
+    entries = tuple(symbol.address for symbol in entry_symbols if symbol is not None)
     table = elf.find(f"{model}_layers")
     held = elf.find(CONTAINER)
     if not entries:
@@ -122,8 +122,8 @@ def _markers_in(elf: Elf, held: Symbol, entries: tuple[int, ...], stack: int | N
     image = np.array(elf.words(held), "<u4").tobytes()
     start, count = container.layers_of(image)
     kernels = [elf.find(name) for name in container.kernels_of(image)]
-    found = tuple(sorted(kernel.address & ~1 for kernel in kernels if kernel is not None))
-    return Markers(entries, found, held.address + start, LAYER.size, count, stack)
+    addresses = tuple(sorted(kernel.address & ~1 for kernel in kernels if kernel is not None))
+    return Markers(entries, addresses, held.address + start, LAYER.size, count, stack)
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
     """Stores to each byte of RAM that the image which ran in `folder` made during its inference:
     int64 (trace_bytes), from where the board's RAM starts."""
     stores = np.zeros(trace_bytes, np.int64)
-    found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
-    stores[found[:, 0]] = found[:, 1]
+    written = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
+    stores[written[:, 0]] = written[:, 1]
     return stores
 
 
@@ -187,14 +187,14 @@ class PoolCounts:
 
 def pools_in(image: Path, count: int) -> tuple[tuple[int, int], ...]:
     """Finds the start and end of each of several pools of an image."""
-    elf, found = Elf(image), []
+    elf, pools = Elf(image), []
     for number in range(count):
         arena = elf.find(f"{ARENA}_{number}")
         if arena is None:
             raise RunnerError(f"{image.name} has no pool number {number}")
         start = arena.address + GUARD_BYTES
-        found.append((start, start + arena.size - 2 * GUARD_BYTES))
-    return tuple(found)
+        pools.append((start, start + arena.size - 2 * GUARD_BYTES))
+    return tuple(pools)
 
 
 def pool_counts(folder: Path) -> list[PoolCounts]:

@@ -46,8 +46,8 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
         raise _problem(path, reason, "give numbers: no int8 value stands for NaN")
     if port.below:
         _check_numbers(path, port, data)
-    found: np.ndarray = data
-    return found
+    numbers: np.ndarray = data
+    return numbers
 
 
 def _check_numbers(path: Path, port: Port, data: np.ndarray) -> None:

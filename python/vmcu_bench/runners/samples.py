@@ -52,8 +52,8 @@ def random_values(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) 
 
 def bytes_of(numbers: np.ndarray) -> np.ndarray:
     """Numbers as an input of them has them: the bytes of int32, int8 (..., 4)."""
-    found = np.ascontiguousarray(numbers.astype("<i4"))
-    return found.view(np.int8).reshape(*numbers.shape, found.itemsize)
+    words = np.ascontiguousarray(numbers.astype("<i4"))
+    return words.view(np.int8).reshape(*numbers.shape, words.itemsize)
 
 
 def _patterned(make: Callable[[Tensor], np.ndarray], tensor: Tensor, port: Port) -> np.ndarray:

@@ -30,6 +30,6 @@ def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
     hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.hop + 1
     whole = over(plan, plan.graph.hop, hops)
     given = rows[: whole.graph.tensors[source].shape[0]]
-    found = VirtualMcu(whole).run([given])
+    results = VirtualMcu(whole).run([given])
     ports = plan.graph.outputs
-    return np.hstack([np.asarray(found[port.tensor]).reshape(hops, -1) for port in ports])
+    return np.hstack([np.asarray(results[port.tensor]).reshape(hops, -1) for port in ports])

@@ -36,13 +36,13 @@ class Compared:
 def reference(opened: Opened, target: Machine) -> Machine:
     """Returns the machine that runs a container's tables compiled in: this computer, or the target
     itself where this computer does not have the kernels."""
-    found = runners.get(REFERENCE)
-    assert isinstance(found, CompiledRunner)
-    if named(found.family) not in targets_of(opened.kernels):
+    reference_machine = runners.get(REFERENCE)
+    assert isinstance(reference_machine, CompiledRunner)
+    if named(reference_machine.family) not in targets_of(opened.kernels):
         other = runners.get(target.name.removesuffix(LOADING))
         assert isinstance(other, (CompiledRunner, ZephyrRunner))
         return other
-    return found
+    return reference_machine
 
 
 def expected(opened: Opened, target: Machine, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
@@ -66,8 +66,8 @@ def verify(
     graph = opened.outline.graph
     samples = make_samples(graph, random, structured, seed)
     wanted = expected(opened, target, samples)
-    found = target.run_container(opened, samples)
-    return _compared(graph, wanted, found)
+    outputs = target.run_container(opened, samples)
+    return _compared(graph, wanted, outputs)
 
 
 def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list[Compared]:
@@ -75,19 +75,19 @@ def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list
     graph = opened.outline.graph
     rows = stream_of(graph, graph.hop, hops, seed)
     wanted = answers(opened, target, rows)
-    found = target.run_container_stream(opened, rows)
+    loaded_answers = target.run_container_stream(opened, rows)
     ends = list(itertools.accumulate(graph.tensors[p.tensor].bytes for p in graph.outputs))[:-1]
-    pair = [np.split(each, ends, axis=1) for each in (wanted, found)]
+    pair = [np.split(each, ends, axis=1) for each in (wanted, loaded_answers)]
     return _compared(graph, pair[:1], pair[1:])
 
 
 def _compared(
-    graph: Graph, wanted: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]
+    graph: Graph, wanted: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]
 ) -> list[Compared]:
     """Compares the outputs one by one, over all samples."""
     results = []
     for number, port in enumerate(graph.outputs):
-        pairs = [(w[number], f[number]) for w, f in zip(wanted, found, strict=True)]
+        pairs = [(w[number], f[number]) for w, f in zip(wanted, outputs, strict=True)]
         differing = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
         results.append(Compared(port.name, sum(one.size for one, _ in pairs), differing))
     return results

@@ -99,11 +99,15 @@ def compare(
     except whole.UnfitError as error:
         return EndToEnd((), unfit=str(error))
     exact = optimised and judge.equals(judge.graph)
-    found = outputs(plan, target, [_as_planned(values, judge.graph, plan) for values in given])
+    target_outputs = outputs(
+        plan, target, [_as_planned(values, judge.graph, plan) for values in given]
+    )
     graph, drawn = plan.graph, STRIPED + random
     return EndToEnd(
         tuple(
-            border_of([f[i] for f in found], [w[i] for w in wanted], graph, port, exact, drawn)
+            border_of(
+                [f[i] for f in target_outputs], [w[i] for w in wanted], graph, port, exact, drawn
+            )
             for i, port in enumerate(graph.outputs)
         ),
         exact,
@@ -122,8 +126,8 @@ def outputs(plan: Plan, target: str, samples: Sequence[Values]) -> list[Values]:
         for sample in samples
     ]
     return [
-        [to_file(values, graph, port) for values, port in zip(found, graph.outputs, strict=True)]
-        for found in runner.run(plan, inside)
+        [to_file(values, graph, port) for values, port in zip(results, graph.outputs, strict=True)]
+        for results in runner.run(plan, inside)
     ]
 
 
@@ -159,15 +163,15 @@ def _as_planned(values: Values, graph: Graph, plan: Plan) -> Values:
 
 
 def border_of(
-    found: Values, wanted: Values, graph: Graph, port: Port, exact: bool, drawn: int
+    values: Values, wanted: Values, graph: Graph, port: Port, exact: bool, drawn: int
 ) -> Border:
     """Compares an output of the target with the runtime's, a value a sample in the file's form;
     the first `drawn` samples have no pattern. Raises UserError if the shapes differ."""
-    shape, made = np.shape(wanted[0]), found[0].shape
+    shape, made = np.shape(wanted[0]), values[0].shape
     if math.prod(shape) != math.prod(made):
         reason = f"output '{port.name}' has the shape {list(made)}, in the runtime {list(shape)}"
         raise UserError(Problem(reason, REPORT_DEFECT, graph.origin))
-    ours, theirs = (np.stack([np.reshape(v, -1) for v in vs]) for vs in (found, wanted))
+    ours, theirs = (np.stack([np.reshape(v, -1) for v in vs]) for vs in (values, wanted))
     tensor = graph.tensors[port.tensor]
     off = _steps(ours, theirs, tensor, port)
     # A pattern may be the same in any order of axes.
@@ -186,7 +190,7 @@ def border_of(
         mean / usual if usual else float(mean > 0),
         passed=shape == made and (differing == 0 if exact else near),
         agreeing=agreeing,
-        samples=len(found) if vector else 0,
+        samples=len(values) if vector else 0,
     )
 
 

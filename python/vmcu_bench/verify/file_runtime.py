@@ -64,8 +64,8 @@ class FileRuntime:
         return RuntimeCall(inputs, outputs)
 
     def _by_oracle(self, inputs: Sequence[np.ndarray]) -> Values:
-        found = self.oracle.run(self.memory(inputs))
-        return [to_file(found[port.tensor], self.file, port) for port in self.file.outputs]
+        results = self.oracle.run(self.memory(inputs))
+        return [to_file(results[port.tensor], self.file, port) for port in self.file.outputs]
 
     def answer(self, outputs: Values) -> np.ndarray:
         """Returns a call's outputs that are no states as int64 bytes, one behind the other."""
@@ -80,8 +80,8 @@ class FileRuntime:
 
     def computed(self, inputs: Values) -> Values:
         """Computes a call's outputs by the reference semantics of the file's graph."""
-        found = reference.run(self.file, self.memory(inputs))
-        return [to_file(found[port.tensor], self.file, port) for port in self.file.outputs]
+        results = reference.run(self.file, self.memory(inputs))
+        return [to_file(results[port.tensor], self.file, port) for port in self.file.outputs]
 
     def reference(self, windows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         """Computes the answers of all calls by the reference semantics, with its own states."""

@@ -90,7 +90,7 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
     either cannot."""
     graph = plan.model
     rows = stream_of(graph, plan.graph.hop, hops, seed)
-    found = streamed(runners.get(target), plan, rows)
+    target_answers = streamed(runners.get(target), plan, rows)
     runtime = FileRuntime(graph)
     each = list(windows(graph, rows, plan.graph.hop))
     calls = [runtime.call(window) for window in bar(each, "runtime")]
@@ -98,16 +98,19 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
     checks: tuple[Check, ...] = ()
     ends = NOT_COMPARED
     if runtime.exact:
-        judged = [against(RUNTIME, 0, found, answers)]
+        judged = [against(RUNTIME, 0, target_answers, answers)]
     elif runtime.keeps:
         # Its nodes are exact but for those that make outputs.
         judged = [
-            against(RUNTIME, runtime.steps, found, answers),
-            against(REFERENCE, 0, found, list(meaning(plan, rows))),
+            against(RUNTIME, runtime.steps, target_answers, answers),
+            against(REFERENCE, 0, target_answers, list(meaning(plan, rows))),
         ]
     else:
         own = list(runtime.reference(bar(each, "reference")))
-        judged = [against(RUNTIME, None, found, answers), against(REFERENCE, 0, found, own)]
+        judged = [
+            against(RUNTIME, None, target_answers, answers),
+            against(REFERENCE, 0, target_answers, own),
+        ]
         height = each[0].shape[0]
         first = [_is_patterned(n * plan.graph.hop, height) for n in range(len(each))]
         checks, ends = judge_calls(runtime, calls, first, seed)
@@ -116,7 +119,7 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
         target=target,
         hop=plan.graph.hop,
         window=graph.tensors[graph.inputs[0].tensor].shape[0],
-        hops=len(found),
+        hops=len(target_answers),
         judged=tuple(judged),
         keeps=bool(graph.states),
         checks=checks,
@@ -158,10 +161,10 @@ def judge_calls(
 
 
 def against(
-    said: str, allowed: int | None, found: np.ndarray, wanted: Sequence[np.ndarray]
+    said: str, allowed: int | None, answers: np.ndarray, wanted: Sequence[np.ndarray]
 ) -> Against:
     """Answers int8 (hops, bytes) beside those of a judge."""
-    off = np.abs(found.astype(np.int64) - np.stack(wanted))
+    off = np.abs(answers.astype(np.int64) - np.stack(wanted))
     wrong = int(off.any(axis=1).sum())
     return Against(said, allowed, off.size, int(np.count_nonzero(off)), wrong, int(off.max()))
 
@@ -220,12 +223,12 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from _calls(graph, rows.reshape(-1, *graph.tensors[graph.inputs[0].tensor].shape))
         return
     if graph.states:
-        found = reference.run(moving(graph, hop, len(rows) // hop), [rows])
-        yield from found[names[0]].reshape(len(rows) // hop, -1)
+        results = reference.run(moving(graph, hop, len(rows) // hop), [rows])
+        yield from results[names[0]].reshape(len(rows) // hop, -1)
         return
     for window in windows(graph, rows, hop):
-        found = reference.run(graph, [window])
-        yield np.concatenate([np.ravel(found[name]) for name in names])
+        results = reference.run(graph, [window])
+        yield np.concatenate([np.ravel(results[name]) for name in names])
 
 
 def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
@@ -236,7 +239,7 @@ def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
     begins = zip(shapes, graph.recurs, strict=True)
     states = [np.full(shape, one.begin, np.int8) for shape, one in begins]
     for rows in calls:
-        found = reference.run(whole, [rows, *states])
-        made = [found[one.made] for one in graph.recurs]
+        results = reference.run(whole, [rows, *states])
+        made = [results[one.made] for one in graph.recurs]
         states = [state.reshape(shape) for state, shape in zip(made, shapes, strict=True)]
-        yield np.concatenate([np.ravel(found[port.tensor]) for port in graph.outputs])
+        yield np.concatenate([np.ravel(results[port.tensor]) for port in graph.outputs])

@@ -169,8 +169,8 @@ def judge_sample(
     """
     if judge.equals(graph):
         parts = {
-            name: graph.part(name, found)
-            for name, found in expected.items()
+            name: graph.part(name, value)
+            for name, value in expected.items()
             if name in graph.tensors
         }
         to.compare(graph, meaning, parts)

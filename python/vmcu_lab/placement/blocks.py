@@ -48,15 +48,15 @@ class Blocks:
 
     def unfold(self, offsets: Sequence[int]) -> tuple[int, ...]:
         """The offsets of the buffers, from those of the roots."""
-        found = [0] * len(self.shapes)
+        unfolded = [0] * len(self.shapes)
         for root, offset in zip(self.roots, offsets, strict=True):
-            found[root] = offset
+            unfolded[root] = offset
         first = len(self.shapes) - len(self.parts)
         for number in range(len(self.parts) - 1, -1, -1):
             below, above, shift = self.parts[number]
-            found[below] = found[first + number]
-            found[above] = found[first + number] + shift
-        return tuple(found[:first])
+            unfolded[below] = unfolded[first + number]
+            unfolded[above] = unfolded[first + number] + shift
+        return tuple(unfolded[:first])
 
 
 class Builder:
@@ -126,9 +126,9 @@ class Builder:
         start, end = (lower, 0, size, alignment), (0, upper, size, alignment)
         before, after = (0, lower, size, alignment), (upper, 0, size, alignment)
         begins, ends = self.sums
-        found = [*ends.get(before, ()), *begins.get(after, ())]
-        if found or before in self.ends or after in self.begins:
-            for pair in ((one, other), *found):
+        candidates = [*ends.get(before, ()), *begins.get(after, ())]
+        if candidates or before in self.ends or after in self.begins:
+            for pair in ((one, other), *candidates):
                 self.offer(PAIR_FACTOR * size * self.per_size, *pair)
         for sums, key in ((begins, start), (ends, end)):
             pairs = sums.setdefault(key, [])
@@ -197,9 +197,9 @@ def blocks_of(buffers: Sequence[Buffer], deadline: float, params: PlacementParam
             SIZE_BIASES[turn % len(SIZE_BIASES)],
             BLOCK_DEVIATIONS[turn // len(SIZE_BIASES) % len(BLOCK_DEVIATIONS)],
         )
-        found = Builder(buffers, bias, noise, paired, dice).run()
-        if best is None or len(found.roots) < len(best.roots):
-            best = found
+        blocks = Builder(buffers, bias, noise, paired, dice).run()
+        if best is None or len(blocks.roots) < len(best.roots):
+            best = blocks
         if number + 1 >= probe and len(best.roots) > params.block_share * count:
             return None
         if len(best.roots) == 1:

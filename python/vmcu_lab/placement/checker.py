@@ -50,14 +50,14 @@ def demand(right: bool, what: str) -> None:
 def places(graph: dict[str, Any]) -> dict[str, str]:
     """Maps each tensor to the one in whose place it lies."""
     shares = {t["name"]: t.get("shares") or t["name"] for t in graph["tensors"]}
-    found = {}
+    roots = {}
     for name in shares:
         seen = [name]
         while shares[seen[-1]] not in seen:
             seen.append(shares[seen[-1]])
         circle = seen[seen.index(shares[seen[-1]]) :]
-        found[name] = min(circle, key=list(shares).index)
-    return found
+        roots[name] = min(circle, key=list(shares).index)
+    return roots
 
 
 def moments(graph: dict[str, Any], order: list[str]) -> list[set[str]]:
@@ -86,10 +86,10 @@ def moments(graph: dict[str, Any], order: list[str]) -> list[set[str]]:
 
 def sizes(graph: dict[str, Any]) -> dict[str, int]:
     """The bytes of each place."""
-    found: dict[str, int] = {}
+    place_sizes: dict[str, int] = {}
     for tensor, root in zip(graph["tensors"], places(graph).values(), strict=True):
-        found[root] = max(found.get(root, 0), tensor["size"])
-    return found
+        place_sizes[root] = max(place_sizes.get(root, 0), tensor["size"])
+    return place_sizes
 
 
 def check(graph: dict[str, Any], plan: dict[str, Any]) -> tuple[int, int]:
@@ -236,10 +236,10 @@ def proof(graph: dict[str, Any], bound: int) -> str:
     run = AllOrders(graph)
     if run.alone() >= bound:
         return f"a node needs {bound} in every order"
-    found = run.sets(bound)
-    if found is None:
+    set_count = run.sets(bound)
+    if set_count is None:
         return f"whether none needs less than {bound} is left open"
-    return f"none of the orders needs less than {bound}: {found} sets"
+    return f"none of the orders needs less than {bound}: {set_count} sets"
 
 
 class ActionReplay:
@@ -311,21 +311,21 @@ class ActionReplay:
             return
         demand(what in ("run", "repeat"), f"action {at} is a {what}")
         node = self.nodes[name]
-        found = {root: list(self.fast[root]) for root in self.reads(node) if root in self.fast}
-        demand(found.keys() == self.reads(node), f"{name} lacks an input in action {at}")
+        contents = {root: list(self.fast[root]) for root in self.reads(node) if root in self.fast}
+        demand(contents.keys() == self.reads(node), f"{name} lacks an input in action {at}")
         if what == "run":
             demand(name not in self.saw, f"{name} runs twice")
             demand(self.saw.keys() >= set(node.get("after", [])), f"{name} runs too early")
-            stale = [root for root in found if found[root] != self.true[root]]
+            stale = [root for root in contents if contents[root] != self.true[root]]
             demand(not stale, f"{name} reads {stale}, which are not as they were left")
-            self.saw[name] = found
+            self.saw[name] = contents
             for root in self.changes(node):
                 before = [] if root in node.get("outputs", []) else self.true[root]
                 self.true[root] = self.fast[root] = [*before, name]
             return
         root = action["tensor"]
         demand(bool(node.get("repeatable")), f"{name} cannot be repeated")
-        demand(self.saw.get(name) == found, f"{name} does not find again what it has found")
+        demand(self.saw.get(name) == contents, f"{name} does not find again what it has found")
         others = self.changes(node) - {root} - set(node.get("outputs", []))
         demand(root in self.changes(node) and not others, f"{name} changes {others} again")
         before = [] if root in node.get("outputs", []) else self.fast[root]

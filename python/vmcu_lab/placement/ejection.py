@@ -122,8 +122,8 @@ class Ejection:
 
     def aligned_up(self, offsets: np.ndarray, number: int) -> np.ndarray:
         """The next offsets at which a buffer may lie."""
-        found: np.ndarray = offsets + -offsets % self.alignment[number]
-        return found
+        aligned: np.ndarray = offsets + -offsets % self.alignment[number]
+        return aligned
 
     def replace(self, number: int, around: Near) -> list[int]:
         """Puts a buffer where the displaced buffers weigh least; returns those without another

@@ -45,16 +45,16 @@ class FirstFitSearch:
             raise FixedOffsetError(str(error)) from error
 
     def _neighbours(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.buffers]
+        neighbours: list[list[int]] = [[] for _ in self.buffers]
         alive: list[int] = []
         for number in sorted(range(len(self.buffers)), key=lambda n: self.buffers[n].lower):
             buffer = self.buffers[number]
             alive = [n for n in alive if self.buffers[n].upper > buffer.lower]
             for other in alive:
-                found[number].append(other)
-                found[other].append(number)
+                neighbours[number].append(other)
+                neighbours[other].append(number)
             alive.append(number)
-        return found
+        return neighbours
 
     def conflicts(self, number: int, other: int, offset: int) -> list[tuple[int, int]]:
         """Between which offsets a buffer would share bytes with another one, ends excluded."""
@@ -99,9 +99,9 @@ class FirstFitSearch:
         for key in ORDERS:
             weights = [key(buffer) for buffer in self.buffers]
             ranked = sorted(numbers, key=weights.__getitem__)
-            found = self.first_fit(ranked, best[1] if best else math.inf)
-            if found:
-                best, order = found, ranked
+            offsets = self.first_fit(ranked, best[1] if best else math.inf)
+            if offsets:
+                best, order = offsets, ranked
         assert best is not None, "without a limit, first fit finds offsets"
         dice = random.Random(self.params.seed)
         for _ in range(self.params.first_fit_rounds):
@@ -114,7 +114,7 @@ class FirstFitSearch:
             tried = [n for n in order if n != moved]
             tried.insert(dice.randrange(len(tried) + 1), moved)
             # An equal height is accepted, too: it may lead to a lower one.
-            found = self.first_fit(tried, best[1] + 1)
-            if found:
-                best, order = found, tried
+            offsets = self.first_fit(tried, best[1] + 1)
+            if offsets:
+                best, order = offsets, tried
         return best

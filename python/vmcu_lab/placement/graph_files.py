@@ -84,7 +84,7 @@ class NamedGraph:
     def buffers(self) -> list[GraphBuffer]:
         """Tensors that somebody makes or needs, and scratch. InputError if tensors of one offset
         have different ones."""
-        found, tasks = [], self.tasks
+        buffers, tasks = [], self.tasks
         groups: dict[int, list[NamedTensor]] = {}
         for tensor, root in zip(self.tensors, self.roots, strict=True):
             groups.setdefault(root, []).append(tensor)
@@ -96,7 +96,7 @@ class NamedGraph:
             if len(offsets) > 1:
                 reason = f"tensors in the place of '{name}' have different offsets"
                 raise refuse(self.origin, reason, "give one of them")
-            found.append(
+            buffers.append(
                 GraphBuffer(
                     number,
                     name,
@@ -114,8 +114,8 @@ class NamedGraph:
                 name = f"scratch of {self.nodes[node]}"
                 while name in known:
                     name += "'"
-                found.append(GraphBuffer(~node, name, task.scratch, node))
-        return found
+                buffers.append(GraphBuffer(~node, name, task.scratch, node))
+        return buffers
 
 
 def roots_of(tensors: Sequence[NamedTensor]) -> list[int]:
@@ -197,7 +197,7 @@ class Reader:
 
     def entries(self, data: dict[str, Any], key: str, kind: str) -> list[dict[str, Any]]:
         """The objects of a list, each with a name of its own."""
-        found: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         seen: set[str] = set()
         entries = data.get(key)
         if not isinstance(entries, list):
@@ -211,8 +211,8 @@ class Reader:
                 continue
             seen.add(name)
             self.known(entry, kind, f"{kind} '{name}'")
-            found.append(entry)
-        return found
+            objects.append(entry)
+        return objects
 
     def number(self, entry: dict[str, Any], key: str, least: int, default: int | None) -> int:
         """A field that is an integer."""
@@ -325,12 +325,14 @@ def merged(tensors: Sequence[NamedTensor], tasks: Sequence[GraphTask], kept: set
     sizes = [0] * len(tensors)
     for tensor, root in zip(tensors, roots, strict=True):
         sizes[root] = max(sizes[root], tensor.size)
-    found = []
+    merged_tasks = []
     for task in tasks:
         also = [roots[t] for t in (*task.inputs, *task.outputs) if roots[t] != t]
         inputs = dict.fromkeys((*task.inputs, *(t for t in also if t not in task.outputs)))
         changed = [roots[t] for t in task.writes]
         changed += [roots[t] for t in task.outputs if roots[t] != t]
-        found.append(replace(task, inputs=tuple(inputs), writes=tuple(dict.fromkeys(changed))))
+        merged_tasks.append(
+            replace(task, inputs=tuple(inputs), writes=tuple(dict.fromkeys(changed)))
+        )
     keeps = {roots[t] for t in kept} | kept
-    return TaskGraph(tuple(sizes), tuple(found), frozenset(keeps))
+    return TaskGraph(tuple(sizes), tuple(merged_tasks), frozenset(keeps))

@@ -86,42 +86,42 @@ def solve(
     if order is None and only == "placement":
         order = tuple(graph.tasks.topological())
     if order is None:
-        found = best_order(graph.tasks, watch=watch, keep=keep, deadline=deadline, params=params)
+        ordering = best_order(graph.tasks, watch=watch, keep=keep, deadline=deadline, params=params)
     else:
         peak = usage(graph.tasks, order).peak
-        found = Ordering(order, peak, peak)
+        ordering = Ordering(order, peak, peak)
     if only == "order":
-        return plan_of(graph, found, None, start)
+        return plan_of(graph, ordering, None, start)
     begun, given = (time.monotonic(), SECONDS) if seconds is None else (start, seconds)
     end, own = begun + given, order is None and params.own_order
     reserve = params.own_order_share * given if own else 0.0
     left = max(end - reserve - time.monotonic(), 0.0)
-    problem = instance_of(graph, found.order)
+    problem = instance_of(graph, ordering.order)
     placed = place(problem, None, left, workers, watch, keep, params)
-    if own and placed.height > found.peak and not placed.is_interrupted:
+    if own and placed.height > ordering.peak and not placed.is_interrupted:
         filed = tuple(graph.tasks.topological())
         left = max(end - time.monotonic(), 0.0)
         other = place(instance_of(graph, filed), None, left, workers, params=params)
         if other.height < placed.height:
             peak = usage(graph.tasks, filed).peak
-            found, placed = Ordering(filed, peak, min(found.bound, peak)), other
-    plan = plan_of(graph, found, placed, start)
+            ordering, placed = Ordering(filed, peak, min(ordering.bound, peak)), other
+    plan = plan_of(graph, ordering, placed, start)
     return plan if order is None else replace(plan, bound=max(plan.bound, placed.bound))
 
 
 def plan_of(
-    graph: NamedGraph, found: Ordering, placed: Allocation | None, start: float
+    graph: NamedGraph, ordering: Ordering, placed: Allocation | None, start: float
 ) -> GraphPlan:
     """The plan of an order and of offsets, if there are any. start: of time.monotonic()."""
-    height = placed.height if placed else found.peak
+    height = placed.height if placed else ordering.peak
     return GraphPlan(
-        tuple(graph.nodes[number] for number in found.order),
+        tuple(graph.nodes[number] for number in ordering.order),
         offsets_of(graph, placed.offsets) if placed else None,
         height,
-        found.peak,
-        min(found.bound, height),
+        ordering.peak,
+        min(ordering.bound, height),
         time.monotonic() - start,
-        found.is_interrupted or bool(placed and placed.is_interrupted),
+        ordering.is_interrupted or bool(placed and placed.is_interrupted),
     )
 
 
@@ -135,29 +135,29 @@ def offsets_of(graph: NamedGraph, offsets: dict[str, int]) -> dict[str, int]:
 def prove(graph: NamedGraph, plan: GraphPlan, solver: str, seconds: float = SECONDS) -> GraphPlan:
     """The plan, or a lower one, with the proof of the integer program. solver: "highs" or "cbc"."""
     start = time.monotonic()
-    found = program.solve_within(program.Job(graph, plan.height, solver), seconds)
+    proof = program.solve_within(program.Job(graph, plan.height, solver), seconds)
     plan = replace(plan, seconds=plan.seconds + time.monotonic() - start)
-    if found is None:
+    if proof is None:
         return replace(
             plan, proof=f"{solver}: found nothing in {seconds:g} seconds", is_unproven=True
         )
-    least = min(found.bound, plan.height)
+    least = min(proof.bound, plan.height)
     plan = replace(
         plan,
         bound=max(plan.bound, least),
         proof=f"{solver}: none takes less than {least:,} bytes",
     )
-    if found.order is None:
+    if proof.order is None:
         return plan
-    offsets = {one.name: found.offsets.get(one.number, 0) for one in graph.buffers}
-    height = check(instance_of(graph, found.order), offsets)
+    offsets = {one.name: proof.offsets.get(one.number, 0) for one in graph.buffers}
+    height = check(instance_of(graph, proof.order), offsets)
     if height >= plan.height:
         return plan
     return replace(
         plan,
-        order=tuple(graph.nodes[n] for n in found.order),
+        order=tuple(graph.nodes[n] for n in proof.order),
         offsets=offsets_of(graph, offsets),
         height=height,
-        peak=usage(graph.tasks, found.order).peak,
+        peak=usage(graph.tasks, proof.order).peak,
         bound=min(plan.bound, height),
     )

@@ -124,11 +124,11 @@ def place_in(
                 b for b, there in zip(problem.buffers, chosen, strict=True) if there == number
             )
             part = replace(problem, buffers=inside)
-            found = place(part, memory.capacity, seconds, workers, params=params)
-            offsets |= found.offsets
-            heights.append(found.height)
-            if found.height > memory.capacity:
-                short.append((number, found.height - memory.capacity))
+            placed = place(part, memory.capacity, seconds, workers, params=params)
+            offsets |= placed.offsets
+            heights.append(placed.height)
+            if placed.height > memory.capacity:
+                short.append((number, placed.height - memory.capacity))
         if not short:
             where = {b.id: there for b, there in zip(problem.buffers, chosen, strict=True)}
             cost = cost_of(problem.buffers, memories, chosen)

@@ -137,7 +137,7 @@ def pyramid(flow: Dataflow, spans: Spans) -> dict[int, int]:
     edges = flow.edges
     if flow.overlaps or any(edge.offset is not None for edge in edges):
         return {}
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     top = 0
     left = sorted(range(len(edges)), key=lambda e: -edges[e].alignment)
     going = True
@@ -149,10 +149,10 @@ def pyramid(flow: Dataflow, spans: Spans) -> dict[int, int]:
             covers = all(lives.start <= o.start and o.stop <= lives.stop for o in others)
             unit = lcm(*(edges[other].alignment for other in left if other != edge))
             if covers and (top + edges[edge].size) % unit == 0:
-                found[edge], top, going = top, top + edges[edge].size, True
+                offsets[edge], top, going = top, top + edges[edge].size, True
                 left.remove(edge)
                 break
-    return found
+    return offsets
 
 
 @dataclass(frozen=True)
@@ -328,8 +328,8 @@ class Program:
             return Proof(None, {}, bound)
 
         def value(what: Any) -> int:
-            found: int = round(pulp.value(what))
-            return found
+            rounded: int = round(pulp.value(what))
+            return rounded
 
         steps = [
             next(step for step, run in enumerate(runs) if value(run) == 1) for runs in self.runs
@@ -347,8 +347,8 @@ class Program:
     def least(self, solver: str) -> int:
         """The bound that the solver has proven, in bytes."""
         if self.ilp.sol_status == self.pulp.LpSolutionOptimal:
-            found: int = round(self.pulp.value(self.pool))
-            return found
+            bytes_proven: int = round(self.pulp.value(self.pool))
+            return bytes_proven
         if solver != "highs":
             return 0
         proven = self.ilp.solverModel.getInfo().mip_dual_bound
@@ -371,11 +371,11 @@ def solve_within(job: Job, seconds: float) -> Proof | None:
     finally:
         end(process)
         process.communicate()
-    found: Proof | InputError | None = pickle.loads(answer) if answer else None
-    if isinstance(found, InputError):
-        raise found
-    nothing = found is not None and found.order is None and found.bound <= 0
-    return None if nothing else found
+    outcome: Proof | InputError | None = pickle.loads(answer) if answer else None
+    if isinstance(outcome, InputError):
+        raise outcome
+    nothing = outcome is not None and outcome.order is None and outcome.bound <= 0
+    return None if nothing else outcome
 
 
 def serve() -> None:
@@ -385,15 +385,15 @@ def serve() -> None:
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
         # The solver's output is no answer.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        found: Proof | InputError
+        outcome: Proof | InputError
         try:
             program = Program(dataflow_of(job.graph), job.most)
             # A part of the time is for handing over the result.
             left = max(HANDED_OVER * seconds - (time.monotonic() - begun), 1.0)
-            found = program.solve(job.solver, left)
+            outcome = program.solve(job.solver, left)
         except InputError as error:
-            found = error
-        pickle.dump(found, answer)
+            outcome = error
+        pickle.dump(outcome, answer)
 
 
 def engine(pulp: Any, solver: str) -> Any:

@@ -118,8 +118,8 @@ class Search:
         self.limit, self.deadline = limit, deadline
         if min(self.slack, default=0) < 0:
             return None
-        found = outcome(self.split(0, self.g.sections, [(0, self.g.sections, 0)]))
-        return self.offset if found else None
+        is_placed = outcome(self.split(0, self.g.sections, [(0, self.g.sections, 0)]))
+        return self.offset if is_placed else None
 
     # The rest: a component is a range of sections, its part of the skyline, its valleys by start.
     # Segments and valleys are copied on the way down; everything else is undone.
@@ -183,13 +183,13 @@ class Search:
         if valley.kind == NO_CHOICE:
             self.waste(valley.start, valley.end, valley.wall)
             raised = (valley.start, valley.end, valley.floor + valley.wall)
-            found = yield self.descend(node, [raised], False)
+            is_placed = yield self.descend(node, [raised], False)
         else:
-            found = yield from self.place_one(node)
-        if not found:
+            is_placed = yield from self.place_one(node)
+        if not is_placed:
             self.rewind(mark)
             self.failed.add(state)
-        return found
+        return is_placed
 
     def place_one(self, node: Node) -> Generator[Pending, bool, bool]:
         """Tries one buffer after the other; one that was tried in vain is barred from the floor."""
@@ -292,7 +292,7 @@ class Search:
         placed, last, size, twin, barred = (
             self.placed, self.g.end, self.g.size, self.twin, self.barred
         )  # fmt: skip
-        found: list[int] = []
+        fitting: list[int] = []
         lowest = fits = INFINITE
         for s in range(start, end):
             for b in self.starting[s]:
@@ -310,8 +310,8 @@ class Search:
                 if height < lowest:
                     lowest = height
                 if twin[b] < 0 or placed[twin[b]]:
-                    found.append(b)
-        return found, lowest, fits
+                    fitting.append(b)
+        return fitting, lowest, fits
 
     def covering(self, start: int, end: int, raised: int, buffers: list[int]) -> list[int]:
         """Returns the buffers of the section with the fewest, where some sections have too
@@ -386,19 +386,19 @@ class Search:
                     self.bars ^= hash((b, value))
 
 
-def outcome(found: Pending) -> bool:
+def outcome(pending: Pending) -> bool:
     """Returns the result of a search. Searches under way are on a list, because Python's own
     stack (C's, before Python 3.11) is not deep enough for a thousand buffers with some calls
     each."""
     under_way: list[Generator[Pending, bool, bool]] = []
-    while under_way or not isinstance(found, bool):
+    while under_way or not isinstance(pending, bool):
         try:
-            if isinstance(found, bool):
-                found = under_way[-1].send(found)
+            if isinstance(pending, bool):
+                pending = under_way[-1].send(pending)
             else:
-                under_way.append(found)
-                found = next(found)
+                under_way.append(pending)
+                pending = next(pending)
         except StopIteration as over:
             under_way.pop()
-            found = over.value
-    return found
+            pending = over.value
+    return pending

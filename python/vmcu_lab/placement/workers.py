@@ -44,8 +44,8 @@ class Worker:
             self.send(list(geometries[self.known :]))
             self.known = len(geometries)
         self.send(attempt)
-        found: Outcome = pickle.load(self.process.stdout)
-        return found
+        outcome: Outcome = pickle.load(self.process.stdout)
+        return outcome
 
 
 class Workers:

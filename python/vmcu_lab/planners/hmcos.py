@@ -45,8 +45,8 @@ def bases_in(graph: Graph, heir: Heir) -> tuple[dict[str, int], int]:
             if before.life.overlaps(one.life)
         )
         pieces.append(Piece(str(number), one.size, one.size, (Way(False, live),), True))
-    found = smallest_found(pieces, max(piece.bound() for piece in pieces))
-    return bases_of(buffers, [found.bases[piece.name] for piece in pieces]), found.pool
+    placement = smallest_found(pieces, max(piece.bound() for piece in pieces))
+    return bases_of(buffers, [placement.bases[piece.name] for piece in pieces]), placement.pool
 
 
 def plan(graph: Graph) -> Plan:

@@ -52,8 +52,8 @@ def weight_bytes(node: Node) -> int:
     """The buffer for a convolution's weights as int16."""
     op: Any = node.op
     if op.columnwise and op.windowed and op.window.kernel[0] > 1:
-        found: int = 2 * op.weights.size
-        return found
+        bytes_needed: int = 2 * op.weights.size
+        return bytes_needed
     return 0
 
 

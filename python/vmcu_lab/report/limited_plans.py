@@ -56,13 +56,13 @@ def _action(problem: NamedGraph, action: Action) -> dict[str, Any]:
 
 def _stays(problem: NamedGraph, placed: PlacedStays) -> list[dict[str, Any]]:
     """The contents of a memory, from which action until before which."""
-    found = []
+    rows = []
     for stay, offset in zip(placed.stays, placed.offsets, strict=True):
         is_scratch = stay.place < 0
         name = problem.nodes[~stay.place] if is_scratch else problem.tensors[stay.place].name
         span = {"first": stay.first, "until": stay.until, "offset": offset}
-        found.append({"scratch" if is_scratch else "tensor": name, **span})
-    return found
+        rows.append({"scratch" if is_scratch else "tensor": name, **span})
+    return rows
 
 
 def limited_figures(

@@ -60,41 +60,41 @@ def figures(problem: Instance, placement: Allocation, capacity: int | None) -> d
 
 
 def print_distribution(
-    problem: Instance, memories: Sequence[MemoryBank], found: Distribution, console: Console
+    problem: Instance, memories: Sequence[MemoryBank], distribution: Distribution, console: Console
 ) -> None:
     """A line for each memory, the cost of all accesses and its bound, and where buffers are."""
-    for number, (memory, height) in enumerate(zip(memories, found.heights, strict=True)):
-        count = list(found.memory.values()).count(number)
+    for number, (memory, height) in enumerate(zip(memories, distribution.heights, strict=True)):
+        count = list(distribution.memory.values()).count(number)
         line = f"{memory.name}: {count:,} buffers in {height:,} of {memory.capacity:,} bytes"
         say(console, line)
-    verdict = "optimal" if found.is_optimal else f"lower bound {found.bound:,g}"
-    say(console, f"cost     {found.cost:,g}, {verdict}")
-    say(console, f"seconds  {found.seconds:.1f}")
+    verdict = "optimal" if distribution.is_optimal else f"lower bound {distribution.bound:,g}"
+    say(console, f"cost     {distribution.cost:,g}, {verdict}")
+    say(console, f"seconds  {distribution.seconds:.1f}")
     if len(problem.buffers) <= MOST_OFFSETS:
-        for name, offset in found.offsets.items():
-            where = memories[found.memory[name]].name
+        for name, offset in distribution.offsets.items():
+            where = memories[distribution.memory[name]].name
             say(console, f"  {name} in {where} at {offset}")
 
 
 def distribution_figures(
-    problem: Instance, memories: Sequence[MemoryBank], found: Distribution
+    problem: Instance, memories: Sequence[MemoryBank], distribution: Distribution
 ) -> dict[str, Any]:
     """JSON of `vmcu place --memory`; sizes in bytes. `memory` of a buffer: the number of it."""
     return {
         "problem": problem.origin,
         "memories": [
             {**asdict(memory), "height": height}
-            for memory, height in zip(memories, found.heights, strict=True)
+            for memory, height in zip(memories, distribution.heights, strict=True)
         ],
         "buffers": {
-            name: {"memory": number, "offset": found.offsets[name]}
-            for name, number in found.memory.items()
+            name: {"memory": number, "offset": distribution.offsets[name]}
+            for name, number in distribution.memory.items()
         },
-        "cost": found.cost,
-        "bound": found.bound,
-        "moments": list(found.moments),
-        "optimal": found.is_optimal,
-        "seconds": found.seconds,
+        "cost": distribution.cost,
+        "bound": distribution.bound,
+        "moments": list(distribution.moments),
+        "optimal": distribution.is_optimal,
+        "seconds": distribution.seconds,
     }
 
 
@@ -145,14 +145,14 @@ def write_offsets(plan: GraphPlan, path: Path) -> None:
 
 def too_high(origin: str, placement: Allocation | GraphPlan, capacity: int) -> UserError:
     """The error for an allocation that is too high, with a remedy."""
-    found = f"the lowest placement found needs {placement.height}"
+    said = f"the lowest placement found needs {placement.height}"
     if placement.is_optimal:
-        found = f"the lowest placement needs {placement.height}"
+        said = f"the lowest placement needs {placement.height}"
     elif placement.bound > capacity:
-        found += f", and none needs less than {placement.bound}"
+        said += f", and none needs less than {placement.bound}"
     else:
-        found += f"; whether one needs less is open down to {placement.bound}"
+        said += f"; whether one needs less is open down to {placement.bound}"
     remedy = f"allow {placement.height}"
     if not placement.is_optimal:
         remedy += ", or search longer with --seconds"
-    return UserError(Problem(f"does not fit in {capacity} bytes: {found}", remedy, origin))
+    return UserError(Problem(f"does not fit in {capacity} bytes: {said}", remedy, origin))

@@ -125,10 +125,10 @@ def _print_experiment(
 
 def _where(run: Run) -> str:
     setting = run.setting
-    found = f"threshold {setting.threshold:g}, depth {setting.depth}"
+    text = f"threshold {setting.threshold:g}, depth {setting.depth}"
     if setting.policy == "circular":
-        found += f", stride {setting.stride_depth} x {setting.stride_size}"
-    return found
+        text += f", stride {setting.stride_depth} x {setting.stride_size}"
+    return text
 
 
 def _add_row(grid: ReportTable, label: str, run: Run, endurance: int, rate: float) -> None:
@@ -147,14 +147,14 @@ def _add_row(grid: ReportTable, label: str, run: Run, endurance: int, rate: floa
 
 def stack_figures(trace: StoreTrace, ways: Mapping[str, Run]) -> dict[str, object]:
     """JSON of `print_stack`."""
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "stack_bytes": WORD * trace.stack.size,
         "instructions": trace.instructions,
         "stores_per_inference": trace.stack.tolist(),
     }
     for name, run in ways.items():
-        found[name] = asdict(paper.figures(run, ()))
-    return found
+        figures[name] = asdict(paper.figures(run, ()))
+    return figures
 
 
 def print_stack(trace: StoreTrace, ways: Mapping[str, Run], console: Console) -> None:
@@ -204,28 +204,28 @@ def _cells(wear: Wear) -> tuple[str, ...]:
     )
 
 
-def object_figures(found: Sequence[Object]) -> dict[str, object]:
+def object_figures(written: Sequence[Object]) -> dict[str, object]:
     """JSON of `print_objects`."""
     return {
-        "objects": [asdict(one) for one in found],
-        "lasts": {setting: asdict(worst(found, setting)) for setting in (STAYS, MOVES)},
+        "objects": [asdict(one) for one in written],
+        "lasts": {setting: asdict(worst(written, setting)) for setting in (STAYS, MOVES)},
     }
 
 
 def print_objects(
-    found: Sequence[Object], mean: float, endurance: int, rate: float, console: Console
+    written: Sequence[Object], mean: float, endurance: int, rate: float, console: Console
 ) -> None:
     """Each object that an inference writes to, and the first that wears out. mean: writes to a
     byte of the pool."""
     columns = "bytes", "most writes per inference", "lifetime, inferences", "years"
     grid = table("memory", *columns, left=1)
-    for one in found:
+    for one in written:
         lasts = f"{one.lifetime_inferences:,}"
         grid.add_row(
             one.name, f"{one.bytes:,}", f"{one.writes:,.2f}", lasts, f"{one.lifetime_years:.3g}"
         )
     console.print(grid)
-    still = max((one for one in found if not one.moves and one.name != "stack"), key=_writes)
+    still = max((one for one in written if not one.moves and one.name != "stack"), key=_writes)
     say(
         console,
         f"Writes are those of the byte with the most. The mean byte of the pool has {mean:,.2f}. "
@@ -233,7 +233,7 @@ def print_objects(
         f"{still.writes:,.2f}.",
     )
     for setting in (STAYS, MOVES):
-        first = worst(found, setting)
+        first = worst(written, setting)
         say(
             console,
             f"{setting}: {first.name} wears out first, after {first.lifetime_years:.3g} years at "

@@ -67,7 +67,7 @@ def objects(plan: Plan, trace: StoreTrace, stack: Mapping[str, Run], cells: Cell
     The share of a supervisor and the kernel was measured on the core's Zephyr board."""
     walk = stack["walk"]
     moving = float(walk.writes().max()) / walk.rounds
-    found = [
+    written = [
         *_pool(plan, trace.pool, cells),
         *_context(plan, trace.context, cells),
         *(cells.piece(f"variable {one.name}", one.bytes, one.stores) for one in trace.variables),
@@ -77,8 +77,8 @@ def objects(plan: Plan, trace: StoreTrace, stack: Mapping[str, Run], cells: Cell
     # The caller may push rows in as many jobs.
     jobs = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0] if plan.input_streamed else 1
     for one in supervised(trace.target):
-        found.append(cells.piece(one.name, one.bytes, jobs * one.writes, within=(MOVES,)))
-    return found
+        written.append(cells.piece(one.name, one.bytes, jobs * one.writes, within=(MOVES,)))
+    return written
 
 
 def _pool(plan: Plan, writes: np.ndarray, cells: Cells) -> list[Object]:
@@ -88,17 +88,17 @@ def _pool(plan: Plan, writes: np.ndarray, cells: Cells) -> list[Object]:
     origins = writes.size // math.gcd(step, writes.size)
     most = float(pool.rotated_writes(writes, step, origins).max()) / origins
     lasts = pool.lifetime(writes, step, cells.endurance)
-    found = [cells.piece("pool", plan.pool_bytes, most, lasts, moves=True)]
+    pieces = [cells.piece("pool", plan.pool_bytes, most, lasts, moves=True)]
     if plan.rotation.overhang:
         # It stands for bytes of the circle, at some origins: never written more often than they.
         name = "pool's overhang, at most"
-        found.append(cells.piece(name, plan.rotation.overhang, most, lasts, moves=True))
-    return found
+        pieces.append(cells.piece(name, plan.rotation.overhang, most, lasts, moves=True))
+    return pieces
 
 
 def _context(plan: Plan, fields: Sequence[Stored], cells: Cells) -> list[Object]:
     """Lists the members of the context, those of all positions as one."""
-    positions = len({found[0] for one in fields if (found := POSITION.match(one.name))})
+    positions = len({match[0] for one in fields if (match := POSITION.match(one.name))})
     share = position_share(plan, positions)
     stores: dict[str, tuple[int, float]] = {}
     for field in fields:
@@ -145,7 +145,7 @@ def supervised(target: str) -> tuple[PerJob, ...]:
     return tuple(worst.values())
 
 
-def worst(found: Sequence[Object], setting: str) -> Object:
+def worst(written: Sequence[Object], setting: str) -> Object:
     """Returns the object that wears out first."""
-    own = (one for one in found if setting in one.within)
+    own = (one for one in written if setting in one.within)
     return min(own, key=lambda one: one.lifetime_inferences)

@@ -200,11 +200,11 @@ def means(grid: Sequence[Figures], parameter: str) -> dict[float, tuple[float, f
     """Means over all other parameters, by a parameter's value: max_writes_over_ideal and
     relative_std."""
     values = sorted({entry.parameters[parameter] for entry in grid})  # type: ignore[type-var]
-    found = {}
+    by_value = {}
     for value in values:
         own = [entry for entry in grid if entry.parameters[parameter] == value]
-        found[float(value)] = (  # type: ignore[arg-type]
+        by_value[float(value)] = (  # type: ignore[arg-type]
             float(np.mean([entry.max_writes_over_ideal for entry in own])),
             float(np.mean([entry.relative_std for entry in own])),
         )
-    return found
+    return by_value

@@ -133,8 +133,8 @@ def writes_of_job(task: Task, pattern: str = DEFAULT_PATTERN) -> np.ndarray:
     if task.writes is not None:
         return np.array(task.writes)
     shape = PATTERNS[pattern](task.stack_bytes // WORD)
-    found: np.ndarray = shape * (task.ticks * WRITES_PER_TICK / shape.sum())
-    return found
+    words: np.ndarray = shape * (task.ticks * WRITES_PER_TICK / shape.sum())
+    return words
 
 
 def total_ticks(tasks: Sequence[Task]) -> float:

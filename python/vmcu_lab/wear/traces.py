@@ -124,7 +124,7 @@ def variables(
     """Lists the other stores, by symbol. RunnerError where a store belongs to none, so that
     nothing is left out. stores: int64, by byte of RAM from `ram_start` on, without a stack
     behind it."""
-    found, left = [], stores > 0
+    stored, left = [], stores > 0
     for symbol in elf.symbols:
         start = symbol.address - ram_start
         if symbol.kind != OBJECT or not 0 <= start < stores.size:
@@ -132,8 +132,8 @@ def variables(
         mine = _stored(stores, symbol.name, start, symbol.size)
         left[start : start + symbol.size] = False
         if symbol not in known and mine.stores:
-            found.append(mine)
+            stored.append(mine)
     if left.any():
         where = ram_start + int(np.flatnonzero(left)[0])
         raise RunnerError(f"{elf.path.name} stores to {where:#x}, which has no name")
-    return tuple(found)
+    return tuple(stored)

@@ -61,8 +61,8 @@ class FrontEnd:
             signal = _normalised(signal, self._noise, settings, tables)
         if settings.log:
             signal = _logarithm(signal, settings.log_shift, tables)
-        found: np.ndarray = np.minimum(signal, _UINT16_MAX).astype(np.uint16)
-        return found
+        feature: np.ndarray = np.minimum(signal, _UINT16_MAX).astype(np.uint16)
+        return feature
 
     def _quieter(self, signal: np.ndarray) -> np.ndarray:
         """Subtracts the mean of each channel so far, but leaves at least a part of the signal."""
@@ -74,8 +74,8 @@ class FrontEnd:
         mean = (scaled * smoothing + self._noise * (whole - smoothing)) >> NOISE_BITS
         self._noise = mean & _UINT32_MAX
         above = (scaled - np.minimum(self._noise, scaled)) >> bits
-        found: np.ndarray = np.maximum(above, (signal * tables.least_signal) >> NOISE_BITS)
-        return found
+        reduced: np.ndarray = np.maximum(above, (signal * tables.least_signal) >> NOISE_BITS)
+        return reduced
 
 
 def _windowed(windows: np.ndarray, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
@@ -177,8 +177,8 @@ def _root(x: np.ndarray) -> np.ndarray:
     root -= root * root > x
     root += (root + 1) * (root + 1) <= x
     near = root + (x - root * root > root)
-    found: np.ndarray = np.where(x >> 32 == 0, np.minimum(near, _UINT16_MAX), near)
-    return found
+    roots: np.ndarray = np.where(x >> 32 == 0, np.minimum(near, _UINT16_MAX), near)
+    return roots
 
 
 def _normalised(
@@ -202,8 +202,8 @@ def _gain(noise: np.ndarray, tables: Tables) -> np.ndarray:
     result = ((table[at + 2] * fraction) >> 5) + (table[at + 1] << 5)
     result = _int32(_int32(result) * fraction)
     parabola = table[at] + ((result + (1 << 14)) >> 15)
-    found: np.ndarray = np.where(noise < 2, table[np.minimum(noise, 1)], parabola.astype(np.int16))
-    return found
+    gains: np.ndarray = np.where(noise < 2, table[np.minimum(noise, 1)], parabola.astype(np.int16))
+    return gains
 
 
 def _int32(x: np.ndarray) -> np.ndarray:

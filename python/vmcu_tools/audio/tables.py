@@ -107,8 +107,8 @@ def _coefficients(window: int) -> np.ndarray:
     arg = F32(np.pi) * F32(2) / F32(window)
     angles = arg * (np.arange(window, dtype=F32) + F32(0.5))
     value = F32(0.5) - F32(0.5) * np.cos(angles.astype(np.float64)).astype(F32)
-    found: np.ndarray = np.floor(value * F32(1 << WINDOW_BITS) + F32(0.5)).astype(np.int16)
-    return found
+    coefficients: np.ndarray = np.floor(value * F32(1 << WINDOW_BITS) + F32(0.5)).astype(np.int16)
+    return coefficients
 
 
 def _places(points: int, radices: tuple[int, ...]) -> np.ndarray:
@@ -150,10 +150,10 @@ def _log1p(x: np.ndarray) -> np.ndarray:
         series = coefficient + square * series
     series = s * (half_square + square * series)
     near = f - (half_square - series)
-    found: np.ndarray = np.where(
+    logarithms: np.ndarray = np.where(
         k == 0, near, k * _LN2_HIGH - ((half_square - (series + (k * _LN2_LOW + lost))) - f)
     )
-    return found
+    return logarithms
 
 
 def _filters(settings: Settings) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

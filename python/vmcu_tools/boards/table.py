@@ -108,9 +108,9 @@ def candidates(name: str) -> list[str]:
         return [full]
     if board in known():
         return [board] if qualifiers[:1] in ([], [known()[board].soc]) else []
-    found = [one for one in known() if one.startswith(f"{full}/")]
-    named = [one for one in found if known()[one].soc in board]
-    return named or found
+    boards = [one for one in known() if one.startswith(f"{full}/")]
+    named = [one for one in boards if known()[one].soc in board]
+    return named or boards
 
 
 def of_tree(tree: Path) -> list[Board]:
@@ -120,10 +120,10 @@ def of_tree(tree: Path) -> list[Board]:
         raise UserError(
             Problem("it is no Zephyr tree", "name the folder that has boards/", str(tree))
         )
-    found = {
+    boards = {
         board.name: board for file in sorted(tree.glob("boards/**/*.yaml")) for board in _read(file)
     }
-    return [found[name] for name in sorted(found)]
+    return [boards[name] for name in sorted(boards)]
 
 
 def _read(file: Path) -> Iterator[Board]:

@@ -100,13 +100,13 @@ class _Printer:
         return "".join(f"\t{{{self._members(entry, kind)}}},\n" for entry in value)
 
     def _members(self, value: Mapping[str, object], kind: CStruct) -> str:
-        found = [
+        initialisers = [
             f".{label} = {self._scalar(value[label], member)}, "
             for label, member in kind.members.items()
             if label in value
         ]
         # C99 has no empty braces; the first member is a number, or a pointer.
-        return "".join(found) or f".{next(iter(kind.members))} = 0"
+        return "".join(initialisers) or f".{next(iter(kind.members))} = 0"
 
     def _scalar(self, value: object, member: Member) -> str:
         if isinstance(value, dict):

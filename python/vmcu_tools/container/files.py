@@ -30,13 +30,13 @@ def bytes_of(path: Path) -> tuple[bytes, Facts]:
 def facts_of(path: Path, key: Path | None = None) -> Facts:
     """Reads the facts of a container. Raises UserError for any other file, for a damaged one,
     or, with a key (a PEM file), for one that its owner has not signed."""
-    image, found = bytes_of(path)
+    image, known = bytes_of(path)
     if key is None:
-        return found
+        return known
     reason = "the container is not signed"
-    if found.signed:
+    if known.signed:
         if is_signed_by(image, key):
-            return found
+            return known
         reason = f"the signature was not made with {key}"
     raise UserError(Problem(reason, f"vmcu container sign {path} --key PEM", str(path)))
 
@@ -46,8 +46,8 @@ def sign(
 ) -> Release | None:
     """Signs a container in its place, in one step, and states product and version where they are
     given. Returns its release. Raises UserError."""
-    image, found = bytes_of(path)
-    release = found.release
+    image, facts = bytes_of(path)
+    release = facts.release
     if product is not None or version is not None:
         old = release or Release(0, 0)
         release = Release(

@@ -83,8 +83,8 @@ def unpacked(image: bytes, layers: int) -> Online | None:
 def _entries(image: bytes, kind: CStruct, at: int, count: int) -> tuple[Entry, ...]:
     if at + count * kind.size > len(image):
         raise struct.error(f"{count} entries of {kind.name} at {at}")
-    found = (struct.unpack_from(_form(kind), image, at + kind.size * n) for n in range(count))
-    return tuple(dict(zip(kind.members, values, strict=True)) for values in found)
+    rows = (struct.unpack_from(_form(kind), image, at + kind.size * n) for n in range(count))
+    return tuple(dict(zip(kind.members, values, strict=True)) for values in rows)
 
 
 def _form(kind: CStruct) -> str:

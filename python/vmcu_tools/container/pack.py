@@ -139,9 +139,9 @@ class _Packer:
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
 
     def _table(self, label: str) -> list[Any] | np.ndarray:
-        found = self.objects.values.get(f"{self.name}_{label}", [])
-        assert isinstance(found, (list, np.ndarray))
-        return found
+        table = self.objects.values.get(f"{self.name}_{label}", [])
+        assert isinstance(table, (list, np.ndarray))
+        return table
 
     @staticmethod
     def _size(label: str) -> int:
@@ -217,8 +217,8 @@ class _Packer:
         return self.places[str(value)]
 
     def _element(self, value: Address) -> int:
-        found = self.objects.values[value.name]
-        size = found.itemsize if isinstance(found, np.ndarray) else 0
+        array = self.objects.values[value.name]
+        size = array.itemsize if isinstance(array, np.ndarray) else 0
         if not size and value.index:
             size = STRUCTS[self.objects.types[value.name]].size
         return self.places[value.name] + size * value.index

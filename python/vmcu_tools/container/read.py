@@ -116,11 +116,11 @@ def head_of(image: bytes) -> Head:
     """Raises DamagedError for no container, one of another version and one that has changed."""
     require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
     require(image[: len(MAGIC)] == MAGIC, "the header is not that of a container")
-    found = {
+    fields = {
         label: struct.unpack_from(FORMATS[member.kind], image, member.start)[0]
         for label, member in FILE.members.items()
     }
-    head = Head(found["major"], found["minor"], found["size"], found["signature"])
+    head = Head(fields["major"], fields["minor"], fields["size"], fields["signature"])
     if head.major not in (MAJOR, MAJOR_STREAMS):
         raise DamagedError(
             f"format version {head.major}, but this vmcu reads version {MAJOR_STREAMS}",
@@ -257,16 +257,18 @@ class _Reader:
         self._read_blocks()
         tables = {table.label: table for table in TABLES}
         values = self.objects.values
-        found = {t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")}
-        for label, entries in found.items():
+        entries_of = {
+            t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")
+        }
+        for label, entries in entries_of.items():
             if len(entries):
                 values[f"{self.name}_{label}"] = entries
         model: dict[str, Any] = {
-            k: v for k, v in self.model.items() if v and k not in found and "count" not in k
+            k: v for k, v in self.model.items() if v and k not in entries_of and "count" not in k
         }
         for table in ("tensors", "layers", "stages", "inputs", "outputs"):
             model[tables[table].count] = self.model[tables[table].count]
-            if len(found[table]):
+            if len(entries_of[table]):
                 model[table] = f"{self.name}_{table}"
         for label in ("kernels", "blocks", "requantisers"):
             model.pop(label, None)
@@ -294,8 +296,8 @@ class _Reader:
     def _plain(self, member: Member, at: int) -> int | float:
         kind = "uint32_t" if member.pointer else member.kind
         form = FORMATS.get(kind, "<I")
-        found: int | float = struct.unpack_from(form, self.image, at + member.start)[0]
-        return found
+        number: int | float = struct.unpack_from(form, self.image, at + member.start)[0]
+        return number
 
     def _span(self, table: Table) -> range:
         """Returns the offsets of the entries of a table."""
@@ -333,28 +335,28 @@ class _Reader:
 
     def _struct(self, kind: CStruct, at: int) -> dict[str, Value]:
         """Members that are not zero."""
-        found: dict[str, Value] = {}
+        members: dict[str, Value] = {}
         params = ""
         for label, member in kind.members.items():
             if member.kind in STRUCTS and not member.pointer:
                 inner = self._struct(STRUCTS[member.kind], at + member.start)
                 if inner:
-                    found[label] = inner
+                    members[label] = inner
                 continue
             value = self._plain(member, at)
             if member.kind == "vmcu_kernel_t":
                 require(value < len(self.kernels), f"there is no kernel {value}")
-                found[label], params = self.kernels[int(value)]
+                members[label], params = self.kernels[int(value)]
             elif member.pointer and value:
                 target = params if label == "params" else member.kind
-                found[label] = self._pointer(label, target, int(value))
+                members[label] = self._pointer(label, target, int(value))
             elif value:
-                found[label] = value
-        if found.get("scratch") == CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
-            found["scratch"] = "VMCU_SCRATCH_ON_STACK"
-        if "flags" in found and kind.name == "vmcu_io":
-            found["flags"] = _flags(int(str(found["flags"])))
-        return found
+                members[label] = value
+        if members.get("scratch") == CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
+            members["scratch"] = "VMCU_SCRATCH_ON_STACK"
+        if "flags" in members and kind.name == "vmcu_io":
+            members["flags"] = _flags(int(str(members["flags"])))
+        return members
 
     def _pointer(self, label: str, kind: str, at: int) -> Value:
         if kind == "char":

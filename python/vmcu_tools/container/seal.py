@@ -54,8 +54,8 @@ def _sign(private: Private, digest: bytes) -> bytes:
     from cryptography.hazmat.primitives.asymmetric import ec, utils
 
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        found: bytes = private.sign(digest)
-        return found
+        signature: bytes = private.sign(digest)
+        return signature
     made = private.sign(digest, ec.ECDSA(utils.Prehashed(hashes.SHA256())))
     return b"".join(part.to_bytes(32, "big") for part in utils.decode_dss_signature(made))
 
@@ -106,12 +106,12 @@ def _read(key: Path) -> bytes:
 def _private(key: Path) -> Private:
     serialization = _library()
     try:
-        found: Private = serialization.load_pem_private_key(_read(key), None)
+        key_read: Private = serialization.load_pem_private_key(_read(key), None)
     except (TypeError, ValueError) as error:
         raise _no_key(key, "private") from error
-    if not _is_known(found):
+    if not _is_known(key_read):
         raise _no_key(key, "private")
-    return found
+    return key_read
 
 
 def _public(key: Path) -> Public:
@@ -120,12 +120,12 @@ def _public(key: Path) -> Public:
     if b"PRIVATE KEY" in data:
         return _private(key).public_key()
     try:
-        found: Public = serialization.load_pem_public_key(data)
+        key_read: Public = serialization.load_pem_public_key(data)
     except ValueError as error:
         raise _no_key(key, "public") from error
-    if not _is_known(found):
+    if not _is_known(key_read):
         raise _no_key(key, "public")
-    return found
+    return key_read
 
 
 def _is_known(key: object) -> bool:

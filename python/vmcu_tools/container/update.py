@@ -38,8 +38,8 @@ def update(path: Path, model: Path, draw: Callable[[Graph], Sample]) -> bytes:
     opened, graph = open_container(path), frontends.load(model)
     _check(opened, path, model, _shapes(graph, "inputs"), graph)
     sample = draw(graph)
-    found = reference.run(graph, sample)
-    return _appended(opened.image, sample, [found[port.tensor] for port in graph.outputs])
+    results = reference.run(graph, sample)
+    return _appended(opened.image, sample, [results[port.tensor] for port in graph.outputs])
 
 
 def stream_update(
@@ -54,8 +54,8 @@ def stream_update(
     shapes = _shapes(own, "outputs")
     ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     parts = [part for answer in answers for part in np.split(answer, ends)]
-    found = [part.reshape(shape) for part, shape in zip(parts, itertools.cycle(shapes))]
-    return _appended(opened.image, [rows], found)
+    outputs = [part.reshape(shape) for part, shape in zip(parts, itertools.cycle(shapes))]
+    return _appended(opened.image, [rows], outputs)
 
 
 def _appended(image: bytes, sample: Sample, outputs: Sequence[np.ndarray]) -> bytes:
@@ -81,10 +81,11 @@ def _shapes(graph: Graph, what: str) -> list[Shape]:
 def _check(opened: Opened, path: Path, model: Path, inputs: list[Shape], graph: Graph) -> None:
     """Raises UserError unless a container has these inputs, and the outputs of a graph."""
     for what, wanted in (("inputs", inputs), ("outputs", _shapes(graph, "outputs"))):
-        found = _shapes(opened.outline.graph, what)
-        if found != wanted:
+        shapes = _shapes(opened.outline.graph, what)
+        if shapes != wanted:
             own, others = (
-                ", ".join(" x ".join(map(str, shape)) for shape in some) for some in (found, wanted)
+                ", ".join(" x ".join(map(str, shape)) for shape in some)
+                for some in (shapes, wanted)
             )
             reason = f"the {what} are {own}; those of {model} are {others}"
             raise UserError(Problem(reason, WHICH, str(path)))

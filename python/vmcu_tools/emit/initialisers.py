@@ -61,15 +61,15 @@ def array_lines(array: Array) -> list[str]:
     # Many at once: large models have some hundred thousand words.
     digits = array.values.astype(">u4").tobytes().hex(" ", 4)
     words = [f"0x{word}" for word in digits.split()]
-    found: list[str] = []
+    lines: list[str] = []
     at = 0
     for count in itertools.chain(array.lines, itertools.repeat(array.lines[-1])):
         if at >= len(words):
-            return found
+            return lines
         first, *others = rows_of(words[at : at + count], per_line)
-        found += [first, *(f"\t{line}" for line in others)]
+        lines += [first, *(f"\t{line}" for line in others)]
         at += count
-    return found
+    return lines
 
 
 def nonzero(struct: Struct) -> list[tuple[str, Value]]:

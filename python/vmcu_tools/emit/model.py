@@ -308,10 +308,10 @@ class _Emitter:
             text = _rendered({**values, "maker": ""}, "c")
             values["stream"] = replace(self.stream, model=zlib.crc32(text.encode()))
         files = {f"{self.name}.{suffix}": _rendered(values, suffix) for suffix in ("c", "h")}
-        found = {}
+        binaries = {}
         if weights is not None:
-            found[f"{self.name}{WEIGHTS_SUFFIX}"] = file_of(layouts)
-        return Emitted(files, self.constants.weights_bytes, self._tables_bytes(), found)
+            binaries[f"{self.name}{WEIGHTS_SUFFIX}"] = file_of(layouts)
+        return Emitted(files, self.constants.weights_bytes, self._tables_bytes(), binaries)
 
     def _layer(self, number: int, step: Step) -> LayerRow:
         node, layer = step.node, step.bind(self.graph)
@@ -374,11 +374,11 @@ class _Emitter:
         """struct vmcu_layer's; a layer on its own computes whole rows, which nothing splits."""
         if step.columns is None:
             return 0
-        found = 0
+        splits = 0
         for index in in_one_piece(layer):
             if splits_calls(self.plan, layer, operand(layer, index)):
-                found |= 1 << (index - OUTPUT)
-        return found
+                splits |= 1 << (index - OUTPUT)
+        return splits
 
     def _field(self, number: int, field: RowField) -> FieldRow:
         return FieldRow(

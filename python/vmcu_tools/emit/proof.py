@@ -61,61 +61,61 @@ def _check_kernel(
     who = f"layer '{layer.node.name}'"
     wanted = kernel_of(decoded.plan.graph, layer)
     expect(row.kernel == wanted.symbol, f"{who} runs {row.kernel}")
-    found = kernel_params(objects, row)
+    params = kernel_params(objects, row)
     if wanted.params is None:
         return
-    found = read_arrays(wanted.params, found, buffer)
+    params = read_arrays(wanted.params, params, buffer)
     expect(objects.types.get(row.params) == wanted.params.type, f"{who} has other parameters")
-    expect(_same(wanted.params, found), f"{who} has other parameters")
+    expect(_same(wanted.params, params), f"{who} has other parameters")
     if isinstance(layer, ProgramLayer) and not layer.sums:
-        _check_program(layer, found, proven)
+        _check_program(layer, params, proven)
     for member, part in layer.parts.items():
-        within = found[member]
+        within = params[member]
         assert isinstance(within, dict)
         _check_program(part, within, proven)
     if layer.parts:
         rotates = decoded.plan.rotation is not None
-        between.check(layer.node.name, found, layer.out.shape, layer.scratch_bytes, rotates)
+        between.check(layer.node.name, params, layer.out.shape, layer.scratch_bytes, rotates)
 
 
 def _check_program(
-    layer: ProgramLayer[Any], found: Mapping[str, Any], proven: set[kernels.Case]
+    layer: ProgramLayer[Any], params: Mapping[str, Any], proven: set[kernels.Case]
 ) -> None:
     """The kernel of a layer, run on the parameters that were found for it."""
-    stream = found.get("stream", np.zeros(0, np.uint32))
+    stream = params.get("stream", np.zeros(0, np.uint32))
     assert isinstance(stream, np.ndarray)
-    fields = dict.fromkeys(layer.binding.fields, 0) | dict(_flat(found))
+    fields = dict.fromkeys(layer.binding.fields, 0) | dict(_flat(params))
     fields.pop("stream", None)
     kernels.check(layer, fields, stream.tobytes(), proven)
 
 
-def _flat(found: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(members: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
     """The members of structs within structs by their path."""
-    for member, value in found.items():
+    for member, value in members.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{head}{member}.")
         else:
             yield f"{head}{member}", value
 
 
-def _same(wanted: Value, found: object) -> bool:
+def _same(wanted: Value, actual: object) -> bool:
     """True if the value that was read back is the wanted one; missing values are 0."""
     if isinstance(wanted, Struct):
-        if isinstance(found, int) and found == 0:
-            found = {}
-        if not isinstance(found, dict):
+        if isinstance(actual, int) and actual == 0:
+            actual = {}
+        if not isinstance(actual, dict):
             return False
-        members = {**dict.fromkeys(found, 0), **wanted.fields}
-        return all(_same(value, found.get(member, 0)) for member, value in members.items())
+        members = {**dict.fromkeys(actual, 0), **wanted.fields}
+        return all(_same(value, actual.get(member, 0)) for member, value in members.items())
     if isinstance(wanted, StructArray):
-        if not isinstance(found, list) or len(wanted.items) != len(found):
+        if not isinstance(actual, list) or len(wanted.items) != len(actual):
             return False
-        return all(_same(*pair) for pair in zip(wanted.items, found, strict=True))
+        return all(_same(*pair) for pair in zip(wanted.items, actual, strict=True))
     if isinstance(wanted, Array):
-        if not isinstance(found, np.ndarray) or found.dtype != wanted.values.dtype:
+        if not isinstance(actual, np.ndarray) or actual.dtype != wanted.values.dtype:
             return False
-        return np.array_equal(found, np.ravel(wanted.values))
-    return _text(wanted) == _text(found)
+        return np.array_equal(actual, np.ravel(wanted.values))
+    return _text(wanted) == _text(actual)
 
 
 def _text(scalar: object) -> str:

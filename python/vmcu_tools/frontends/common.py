@@ -83,11 +83,11 @@ def require(condition: bool, reason: str, remedy: str = "") -> None:
         raise UnsupportedError(reason, remedy)
 
 
-def present(found: Found | None, reason: str, remedy: str = "") -> Found:
+def present(value: Found | None, reason: str, remedy: str = "") -> Found:
     """Returns its argument; raises UnsupportedError if that is None."""
-    if found is None:
+    if value is None:
         raise UnsupportedError(reason, remedy)
-    return found
+    return value
 
 
 @contextmanager

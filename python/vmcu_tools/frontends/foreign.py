@@ -57,10 +57,10 @@ _CONTAINER = (
 def foreign(path: Path, head: bytes) -> Problem | None:
     """Identifies a file that is neither .tflite nor .onnx; None for one that may be. head: its
     first eight bytes or more. Raises OSError for a file that cannot be read."""
-    found = _content(path, head) or _SUFFIXES.get(path.suffix.lower())
-    if found is None:
+    kind = _content(path, head) or _SUFFIXES.get(path.suffix.lower())
+    if kind is None:
         return None
-    what, remedy = found
+    what, remedy = kind
     remedy = remedy or "vmcu compiles int8 .tflite and .onnx files"
     return Problem(f"this is {what}, neither a .tflite nor a .onnx file", remedy, str(path))
 

@@ -57,16 +57,16 @@ def rearranged(builder: GraphBuilder, x: Tensor, index: np.ndarray) -> tuple[Ten
 
 def _loops(flat: np.ndarray) -> Shape:
     """(H, W, C) of fewest tables in which Move can say the order `flat`, int64 (elements,)."""
-    found = len(flat), 1, 1
+    best = len(flat), 1, 1
     for inner in _divisors(len(flat)):
         if not _repeats(flat, inner):
             continue
         starts = flat[::inner]
         for middle in _divisors(len(starts)):
             shape = len(starts) // middle, middle, inner
-            if sum(shape) < sum(found) and _repeats(starts, middle):
-                found = shape
-    return found
+            if sum(shape) < sum(best) and _repeats(starts, middle):
+                best = shape
+    return best
 
 
 def _repeats(flat: np.ndarray, count: int) -> bool:

@@ -80,8 +80,10 @@ def onnx_table(input_scale: float) -> np.ndarray:
     256 terms fit in 32 bits with a bit to spare, 65535 terms in 40 bits.
     """
     d = np.arange(256, dtype=np.float64)
-    found: np.ndarray = np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(np.uint32)
-    return found
+    exponentials: np.ndarray = np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(
+        np.uint32
+    )
+    return exponentials
 
 
 def log_range(input_scale: float, count: int) -> tuple[float, int]:

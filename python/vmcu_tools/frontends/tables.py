@@ -43,8 +43,8 @@ def in_double(function: Function) -> Function:
 
 
 def as_table(values: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
-    return found
+    clipped: np.ndarray = np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
+    return clipped
 
 
 def real_values(x: Tensor) -> np.ndarray:
@@ -132,8 +132,8 @@ def _int16_high_mul(a: np.ndarray, b: int) -> np.ndarray:
     """gemmlowp SaturatingRoundingDoublingHighMul of int16; the division cuts towards zero."""
     product = a * b
     nudged = product + np.where(product >= 0, 1 << 14, 1 - (1 << 14))
-    found: np.ndarray = np.minimum(_cut_division(nudged, 15), _INT16_MAX)
-    return found
+    high: np.ndarray = np.minimum(_cut_division(nudged, 15), _INT16_MAX)
+    return high
 
 
 def _cut_division(x: np.ndarray, bits: int) -> np.ndarray:
@@ -141,8 +141,8 @@ def _cut_division(x: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _int16_shift(x: np.ndarray, amount: int) -> np.ndarray:
-    found: np.ndarray = np.clip(x << amount, _INT16_MIN, _INT16_MAX)
-    return found
+    shifted: np.ndarray = np.clip(x << amount, _INT16_MIN, _INT16_MAX)
+    return shifted
 
 
 def hard_swish(x: Tensor, out: Tensor) -> np.ndarray:

@@ -74,8 +74,8 @@ def _words(scale: bytes, zero: int, lowest: bytes, highest: bytes) -> list[tuple
     words = []
     for factor, low, high in zip(factors, *bounds, strict=True):
         real = FloatScale(np.array(factor)).apply
-        found = _line(factor, real, zero, int(low), int(high))
-        words.append(found or (float_bits(float(factor)), 0))
+        line = _line(factor, real, zero, int(low), int(high))
+        words.append(line or (float_bits(float(factor)), 0))
     return words
 
 
@@ -83,8 +83,8 @@ def _words(scale: bytes, zero: int, lowest: bytes, highest: bytes) -> list[tuple
 def integer_product(product: FloatProduct, zero: int) -> tuple[int, int]:
     """Multiplier and word for the product of two int8 values, whatever their zero points."""
     factor, reach = np.float32(product.factor), (INT8_MAX - INT8_MIN) ** 2
-    found = _line(factor, lambda x: product.apply(x, zero) - zero, zero, -reach, reach)
-    return found or (float_bits(float(factor)), 0)
+    line = _line(factor, lambda x: product.apply(x, zero) - zero, zero, -reach, reach)
+    return line or (float_bits(float(factor)), 0)
 
 
 def _line(
@@ -110,9 +110,9 @@ def _line(
         fits = (adjust >= least) & (adjust >= INT32_MIN) & (adjust <= INT32_MAX - STEP)
         if fits.any():
             at = int(np.argmax(fits))
-            found = multiplier + int(some[at]), int(adjust[at]) + shift
-            check_line(*found, real, zero, low, high)
-            return found
+            line = multiplier + int(some[at]), int(adjust[at]) + shift
+            check_line(*line, real, zero, low, high)
+            return line
     return None
 
 

@@ -56,9 +56,9 @@ def integer_sum(a: float, b: float, results: np.ndarray) -> IntegerSum | None:
         nearby = range(-NEARBY, NEARBY + 1)
         steps = sorted(itertools.product(nearby, nearby), key=_distance)
         for step in steps:
-            found = _through(near[0] + step[0], near[1] + step[1], shift, results)
-            if found is not None:
-                return found
+            line = _through(near[0] + step[0], near[1] + step[1], shift, results)
+            if line is not None:
+                return line
     return None
 
 

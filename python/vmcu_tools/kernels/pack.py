@@ -60,8 +60,8 @@ class MacWeights:
     def exact_bias(self) -> np.ndarray:
         """int64 (channels,): biases with the input's zero point taken into account."""
         sums = self.weights.astype(np.int64).sum(axis=(1, 2))
-        found: np.ndarray = self.bias.astype(np.int64) - self.input_zero * sums
-        return found
+        biases: np.ndarray = self.bias.astype(np.int64) - self.input_zero * sums
+        return biases
 
     @functools.cached_property
     def folded_bias(self) -> np.ndarray:
@@ -78,8 +78,8 @@ class MacWeights:
         """int64 (channels,): the limits of sums, biases included."""
         reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
         sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
-        found: np.ndarray = np.abs(self.bias.astype(np.int64)) + sums
-        return found
+        limits: np.ndarray = np.abs(self.bias.astype(np.int64)) + sums
+        return limits
 
     @property
     def fits_nibbles(self) -> bool:
@@ -94,8 +94,8 @@ class MacWeights:
             return self.is_fast
         assert isinstance(self.requant, FixedPoint)
         small = (self.largest < PAIRED_ACCUMULATOR) & np.isin(-self.requant.shift, PAIRED_SHIFTS)
-        found: np.ndarray = self.is_fast & small
-        return found
+        is_quick: np.ndarray = self.is_fast & small
+        return is_quick
 
     @functools.cached_property
     def is_fast(self) -> np.ndarray:
@@ -106,8 +106,8 @@ class MacWeights:
         small = self.largest < FAST_ACCUMULATOR
         # The fast form takes the sum's sign for the product's: weight scales may be negative.
         positive = self.requant.multiplier >= 0
-        found: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
-        return found
+        is_exact: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
+        return is_exact
 
     def has_one_factor(self, packing: Packing) -> bool:
         """True if all channels share a factor, and the fast fixed-point requantiser of a packing's
@@ -139,9 +139,9 @@ class MacWeights:
         words of IntegerScale."""
         if isinstance(self.requant, FloatScale):
             return self.integers.multiplier[channels], self.integers.word[channels]
-        found = self.requant.pick(channels)
-        shift = -found.shift - 1 if quick else found.shift
-        return found.multiplier.astype(np.int32), shift.astype(np.int32)
+        picked = self.requant.pick(channels)
+        shift = -picked.shift - 1 if quick else picked.shift
+        return picked.multiplier.astype(np.int32), shift.astype(np.int32)
 
 
 def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
@@ -159,8 +159,8 @@ def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
 def woven(taps: np.ndarray, packing: Packing) -> np.ndarray:
     """int8 (channels, n, lanes) to (n, bytes of channels * lanes), as kernels read a block."""
     order = packing.weave(len(taps), packing.lanes)
-    found = np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
-    return nibbles(found) if packing.bits == 4 else found
+    taps_in_order = np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
+    return nibbles(taps_in_order) if packing.bits == 4 else taps_in_order
 
 
 def joinable(weights: MacWeights) -> np.ndarray:
@@ -174,9 +174,9 @@ def joinable(weights: MacWeights) -> np.ndarray:
     lowest = bias + np.minimum(*ends).sum(axis=1)
     highest = bias + np.maximum(*ends).sum(axis=1)
     # One without a second is.
-    found = np.ones(len(taps), bool)
-    found[: 2 * len(fit)] = np.repeat(fit & (lowest > -JOINED_SUM) & (highest < JOINED_SUM), 2)
-    return found
+    fits = np.ones(len(taps), bool)
+    fits[: 2 * len(fit)] = np.repeat(fit & (lowest > -JOINED_SUM) & (highest < JOINED_SUM), 2)
+    return fits
 
 
 def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,13 +244,13 @@ def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> 
 
 def lines(stream: bytes, fast: int, exact: int) -> tuple[int, ...]:
     """Words of each head and of each block of so many words, as they follow one another."""
-    words, found, at = np.frombuffer(stream, np.uint32), [], 0
+    words, lengths, at = np.frombuffer(stream, np.uint32), [], 0
     while at < len(words):
         head = Head.of(int(words[at]))
         run = [1, *[fast] * head.fast, *[exact] * head.exact]
-        found += run
+        lengths += run
         at += sum(run)
-    return tuple(found)
+    return tuple(lengths)
 
 
 class Kind(enum.Enum):
@@ -339,8 +339,8 @@ def channel_streams(weights: MacWeights, packing: Packing, taps: list[bytes]) ->
         # Nothing of one that does not exist is stored.
         multiplier, other = 0, WHOLE | 1
         if exists:
-            found = weights.factors(np.array([channel]), bool(quick[channel]))
-            multiplier, other = (int(value[0]) for value in found)
+            factors = weights.factors(np.array([channel]), bool(quick[channel]))
+            multiplier, other = (int(value[0]) for value in factors)
         if quick[channel] if exists else fixed:
             word = int(bias[channel]) << BIAS | other if exists else 0
         else:

@@ -25,8 +25,8 @@ def softmax_tflite(values: np.ndarray, table: np.ndarray, width: int = 1) -> np.
     total = rounding_shift(terms, 12).sum(axis=-1, keepdims=True)
     scale, over_unit = reciprocal(total, 12)
     shares = rounding_shift(high_mul(scale, terms), over_unit + 31 - limits.bits) + limits.min
-    found: np.ndarray = np.clip(shares, limits.min, limits.max)
-    return found
+    clipped: np.ndarray = np.clip(shares, limits.min, limits.max)
+    return clipped
 
 
 def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) -> np.ndarray:
@@ -34,8 +34,8 @@ def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) ->
     bits."""
     terms = table.astype(np.int64)[values.max(axis=-1, keepdims=True) - values]
     total = terms.sum(axis=-1, keepdims=True)
-    found: np.ndarray = (2 * terms * gain + (total << 16)) // (total << 17) + zero
-    return found
+    scores: np.ndarray = (2 * terms * gain + (total << 16)) // (total << 17) + zero
+    return scores
 
 
 def log_softmax_onnx(values: np.ndarray, table: np.ndarray, step: int, gain: int) -> np.ndarray:
@@ -43,8 +43,8 @@ def log_softmax_onnx(values: np.ndarray, table: np.ndarray, step: int, gain: int
     below = values.max(axis=-1, keepdims=True) - values
     total = table.astype(np.int64)[below].sum(axis=-1, keepdims=True)
     share = (log2_q16(total) - (23 << 16)) * gain >> 16
-    found: np.ndarray = (-below * step - share + (1 << 15)) >> 16
-    return found
+    logs: np.ndarray = (-below * step - share + (1 << 15)) >> 16
+    return logs
 
 
 def log2_q16(x: np.ndarray) -> np.ndarray:
@@ -69,8 +69,8 @@ def log_softmax_tflite(values: np.ndarray, table: np.ndarray, scaled: np.ndarray
     below = values.max(axis=-1, keepdims=True) - values
     total = rounding_shift(table.astype(np.int64)[below], 12).sum(axis=-1, keepdims=True)
     logs = rounding_shift(scaled.astype(np.int64)[below] - logarithm(total, 12), 22)
-    found: np.ndarray = np.clip(logs + INT8_MAX, INT8_MIN, INT8_MAX)
-    return found
+    clipped: np.ndarray = np.clip(logs + INT8_MAX, INT8_MIN, INT8_MAX)
+    return clipped
 
 
 def logarithm(x: np.ndarray, integer_bits: int) -> np.ndarray:

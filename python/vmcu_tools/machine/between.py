@@ -12,26 +12,26 @@ from .tables import expect
 
 
 def check(
-    name: str, found: Mapping[str, Any], output: tuple[int, ...], scratch: int, rotates: bool
+    name: str, params: Mapping[str, Any], output: tuple[int, ...], scratch: int, rotates: bool
 ) -> None:
     """Raises PlanError unless all pixels that a piece of a call needs are there together.
 
-    found: a struct vmcu_recomputed_params as it was read back; output: (H, W, C); scratch: bytes
+    params: a struct vmcu_recomputed_params as it was read back; output: (H, W, C); scratch: bytes
     that the layer has in the pool, which `rotates` or not. Follows lib/vmcu/kernels/recomputed.c
     and nothing else.
     """
     ring, height, width, channels, columns = (
-        found.get(member, 0) for member in ("ring", "height", "width", "channels", "columns")
+        params.get(member, 0) for member in ("ring", "height", "width", "channels", "columns")
     )
     who = f"layer '{name}'"
     sound = ring > 0 and channels > 0 and columns > 0 and ring % channels == 0
     expect(sound, f"{who} has no ring between its layers")
     # Rows of its ring that reach around the pool's end would be elsewhere than its scratch.
     expect(not rotates, f"{who} cannot be in a pool that rotates")
-    begin = found.get("scratch", 0)
+    begin = params.get("scratch", 0)
     fits = ring <= (begin or scratch) and begin <= scratch
     expect(fits, f"{who}: its ring is not in its scratch")
-    window, seen = found["outer"]["window"], set()
+    window, seen = params["outer"]["window"], set()
     for y in range(output[0]):
         rows = _places(window, "h", "top", y, y, height)[:: window["dilation_h"]]
         for x in range(output[1]):

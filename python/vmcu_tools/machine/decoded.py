@@ -167,13 +167,13 @@ class _Decoder:
         return self._part(label, kind)
 
     def _part(self, label: str, kind: str) -> list[dict[str, Any]]:
-        found = self.objects.values.get(f"{self.name}_{label}", [])
-        entries = isinstance(found, list) and all(isinstance(entry, dict) for entry in found)
+        table = self.objects.values.get(f"{self.name}_{label}", [])
+        entries = isinstance(table, list) and all(isinstance(entry, dict) for entry in table)
         expect(entries, f"'{label}' is no table")
-        assert isinstance(found, list)
-        for entry in found:
+        assert isinstance(table, list)
+        for entry in table:
             _check_members(entry, kind)
-        return found
+        return table
 
     def _check_model(self) -> None:
         model, claims = self.model, self.claims
@@ -242,7 +242,7 @@ class _Decoder:
         return pools_of([region.pool_bytes for region in self.regions])
 
     def _placements(self) -> dict[str, Placement]:
-        found, circles = {}, self._pools()
+        placements, circles = {}, self._pools()
         for name, entry in zip(self.claims.tensors, self.tensors, strict=True):
             shape = tuple(entry.get(member, 0) for member in ("height", "width", "channels"))
             expect(shape == self.graph.tensors[name].shape, f"tensor '{name}' is {shape}")
@@ -257,8 +257,8 @@ class _Decoder:
             expect(inside, f"the ring of '{name}' is not in the pool")
             phase = entry.get("phase", 0)
             expect(not ring % shape[2] and not phase % shape[2], f"'{name}' splits pixels")
-            found[name] = Placement(name, base, ring, 0, 0, phase)
-        return found
+            placements[name] = Placement(name, base, ring, 0, 0, phase)
+        return placements
 
     def _step(self, number: int) -> Step:
         """A layer as the plan has it, once its tensors are those of its node."""
@@ -322,13 +322,13 @@ class _Decoder:
 
     def _grouped(self, steps: Sequence[Step]) -> tuple[tuple[Step, ...], ...]:
         """The steps by stage; every layer is in one, in order."""
-        found, next_ = [], 0
+        groups, next_ = [], 0
         for stage in self.stages:
             first, count = stage.get("first", 0), stage.get("count", 0)
             expect(first == next_ and count > 0, "stages do not follow one another")
             next_ = first + count
-            found.append(tuple(steps[first:next_]))
-        return tuple(found)
+            groups.append(tuple(steps[first:next_]))
+        return tuple(groups)
 
     def _check_ports(self, plan: Plan) -> None:
         """Inputs and outputs are those of the graph, and where callers look for them."""
@@ -448,13 +448,13 @@ def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
             expect(value.index == 0, f"an address is within '{value.name}'")
         name = value.name if isinstance(value, Address) else value
         if not isinstance(name, str) or name not in order:
-            found: Value = value
-            return found
+            result: Value = value
+            return result
         expect(order[name] < place, f"'{name}' is used before it is defined")
         return resolved(objects.values[name], order[name])
 
     if not row.params:
         return {}
     expect(row.params in order, f"there are no parameters '{row.params}'")
-    found = resolved(objects.values[row.params], order[row.params])
-    return found if isinstance(found, dict) else {"": found}
+    result = resolved(objects.values[row.params], order[row.params])
+    return result if isinstance(result, dict) else {"": result}

@@ -75,14 +75,14 @@ class _Player:
         outs = {port.tensor for port in self.graph.outputs}
         answers = frozenset(at for name in outs for at in self.names[name])
         starts: list[int] = []
-        found = tuple(self._events(plan, starts))
+        events = tuple(self._events(plan, starts))
         copies = {
             at: Copy(names[0], (starts[number] - starts[0]) * TICKS)
             for name, names in self.names.items()
             if name not in outs
             for number, at in enumerate(names[1:], 1)
         }
-        return Played(plan, found, answers, self.names, copies)
+        return Played(plan, events, answers, self.names, copies)
 
     def _hops(self) -> Iterator[Sequence[Called]]:
         """The calls of the stage that never ends, up to where its last layer ends a row."""
@@ -100,10 +100,10 @@ class _Player:
         tensors = dict(self._each(self.graph.tensors, "name"))
         return replace(self.graph, tensors=tensors, nodes=nodes, outputs=last)
 
-    def _each(self, found: Mapping[str, Any], label: str) -> Iterator[tuple[str, Any]]:
+    def _each(self, entries: Mapping[str, Any], label: str) -> Iterator[tuple[str, Any]]:
         """Yields each entry by tensor, with those of all hops; label: the field with a tensor's
         name."""
-        for name, one in found.items():
+        for name, one in entries.items():
             for at in self.names.get(name, (name,)):
                 yield at, one if at == name else replace(one, **{label: at})
 
@@ -141,8 +141,8 @@ class _Player:
         steps = plan.stages[at]
         layers = [step.bind(plan.graph) for step in steps]
         places = {id(step): place for place, step in enumerate(self.behind[index])}
-        found: list[Called] = []
+        calls: list[Called] = []
         for step, _, call in self.calls[1 + index]:
             place = places[id(step)]
-            found.append((steps[place], layers[place], call))
-        return found
+            calls.append((steps[place], layers[place], call))
+        return calls

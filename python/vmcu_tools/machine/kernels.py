@@ -107,12 +107,12 @@ def _check_order(layer: ProgramLayer[Any], machine: Machine, columns: int, row: 
             clock += 1
     known = layer.writes_in_call(0, columns)
     same = known is not None and np.array_equal(writes[:columns], known[:columns])
-    for index, found in enumerate(reads):
+    for index, ticks in enumerate(reads):
         wanted = layer.reads_in_call(index, 0, columns)
         if wanted is not None and not layer.input_rows(index, row):
             # Its windows see nothing but padding there.
             wanted = np.full_like(wanted, NEVER)
-        same = same and wanted is not None and np.array_equal(found, wanted)
+        same = same and wanted is not None and np.array_equal(ticks, wanted)
     if not same:
         raise PlanError(f"{_who(layer)}: it accesses memory in another order than planned")
 

@@ -27,11 +27,11 @@ def stream_of(objects: Objects, name: str, model: dict[str, Any]) -> dict[str, A
     value = model.get("stream")
     if value is None:
         return None
-    found = objects.values.get(f"{name}_stream")
-    known = value == Address(f"{name}_stream") and isinstance(found, dict)
+    stream = objects.values.get(f"{name}_stream")
+    known = value == Address(f"{name}_stream") and isinstance(stream, dict)
     expect(known, f"what it keeps is in '{value}'")
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(stream, dict)
+    return stream
 
 
 def saved(stream: dict[str, Any] | None, pool: int) -> tuple[int, int] | None:
@@ -93,9 +93,9 @@ def _check_states(stream: dict[str, Any], plan: Plan) -> None:
 def _counts(objects: Objects, name: str, stream: dict[str, Any], member: str) -> np.ndarray:
     """Counts by layer; none where they are not where they should be."""
     label = f"{name}_{member}"
-    found = objects.values.get(label)
-    named = stream.get(member) == label and isinstance(found, np.ndarray)
-    return found if named and isinstance(found, np.ndarray) else np.zeros(0, np.uint16)
+    counts = objects.values.get(label)
+    named = stream.get(member) == label and isinstance(counts, np.ndarray)
+    return counts if named and isinstance(counts, np.ndarray) else np.zeros(0, np.uint16)
 
 
 def check_parts(parts: Sequence[dict[str, Any]]) -> None:

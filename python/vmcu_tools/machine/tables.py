@@ -83,7 +83,7 @@ def read(files: Mapping[str, str], name: str) -> Objects:
     """The objects of model `name`'s emitted files. Raises PlanError for any other text."""
     text = _without_comments(files[f"{name}.c"])
     macros = dict(_MACRO.findall(_without_comments(files[f"{name}.h"])))
-    found, at = Objects(macros=macros), 0
+    objects, at = Objects(macros=macros), 0
     left = ""
     for match in _DEFINITION.finditer(text):
         left, at = left + text[at : match.start()], match.end()
@@ -92,12 +92,12 @@ def read(files: Mapping[str, str], name: str) -> Objects:
             value: np.ndarray | list[Any] | dict[str, Any] = _numbers(match["body"], kind, array)
         else:
             value = _Reader(match["body"], macros).initialiser(bool(array))
-        found.values[match["name"]] = value
-        found.types[match["name"]] = kind
+        objects.values[match["name"]] = value
+        objects.types[match["name"]] = kind
     for line in (left + text[at:]).splitlines():
         if line.strip() and not _BESIDES.match(line):
             raise PlanError(f"the tables hold what cannot be read back: {line.strip()[:60]!r}")
-    return found
+    return objects
 
 
 def _without_comments(text: str) -> str:
@@ -156,10 +156,10 @@ class _Reader:
         self.at = 0
 
     def initialiser(self, array: bool) -> list[Any] | dict[str, Any]:
-        found = self._list() if array else self._members()
+        value = self._list() if array else self._members()
         if self.at != len(self.tokens):
             raise PlanError("an initialiser goes on behind its end")
-        return found
+        return value
 
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
@@ -174,25 +174,25 @@ class _Reader:
         return token
 
     def _list(self) -> list[Any]:
-        found = []
+        values = []
         while self._peek() not in ("", "}"):
-            found.append(self._value())
+            values.append(self._value())
             if self._peek() == ",":
                 self._next()
-        return found
+        return values
 
     def _members(self) -> dict[str, Any]:
-        found: dict[str, Value] = {}
+        members: dict[str, Value] = {}
         while self._peek() == ".":
             self._next()
             _, name = self._next()
             self._next("=")
-            if name in found:
+            if name in members:
                 raise PlanError(f"an initialiser sets '{name}' twice")
-            found[name] = self._value()
+            members[name] = self._value()
             if self._peek() == ",":
                 self._next()
-        return found
+        return members
 
     def _value(self) -> Value:
         kind, text = self._next()

@@ -59,26 +59,26 @@ class WeightsBuffer:
 
     def at(self, stage: int) -> bytes:
         """The buffer while a stage runs; bytes of other chunks are 0."""
-        found = bytearray(self.size)
+        buffer = bytearray(self.size)
         for at, size, to, number, _ in self.chunks:
             if number == stage:
-                found[to : to + size] = self.file[at : at + size]
-        return bytes(found)
+                buffer[to : to + size] = self.file[at : at + size]
+        return bytes(buffer)
 
 
-def read_arrays(wanted: Value, found: Any, buffer: bytes) -> Any:
-    """`found`, as it was read back, with the arrays that its addresses in the buffer stand for;
+def read_arrays(wanted: Value, actual: Any, buffer: bytes) -> Any:
+    """`actual`, as it was read back, with the arrays that its addresses in the buffer stand for;
     `wanted` says of which type and size they are."""
-    if isinstance(wanted, Struct) and isinstance(found, dict):
+    if isinstance(wanted, Struct) and isinstance(actual, dict):
         return {
             member: read_arrays(wanted.fields.get(member, 0), value, buffer)
-            for member, value in found.items()
+            for member, value in actual.items()
         }
-    if isinstance(wanted, StructArray) and isinstance(found, list):
-        return [read_arrays(*pair, buffer) for pair in zip(wanted.items, found, strict=True)]
-    address = _ADDRESS.fullmatch(found) if isinstance(found, str) else None
+    if isinstance(wanted, StructArray) and isinstance(actual, list):
+        return [read_arrays(*pair, buffer) for pair in zip(wanted.items, actual, strict=True)]
+    address = _ADDRESS.fullmatch(actual) if isinstance(actual, str) else None
     if address is None or not isinstance(wanted, Array):
-        return found
+        return actual
     at = int(address[1])
     expect(at + wanted.values.nbytes <= len(buffer), "an array is not in the weights buffer")
     return np.frombuffer(buffer, wanted.values.dtype, wanted.values.size, at)

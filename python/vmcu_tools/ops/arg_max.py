@@ -59,10 +59,10 @@ class ArgMaxLayer(OwnPixelLayer[ArgMax], op=ArgMax):
         if self.op.smallest:
             values = -values
         if self.op.last:
-            found = values.shape[2] - 1 - values[:, :, ::-1].argmax(axis=2)
+            places = values.shape[2] - 1 - values[:, :, ::-1].argmax(axis=2)
         else:
-            found = values.argmax(axis=2)
-        return np.ascontiguousarray(found.astype("<i4")).view(np.int8).reshape(*found.shape, 4)
+            places = values.argmax(axis=2)
+        return np.ascontiguousarray(places.astype("<i4")).view(np.int8).reshape(*places.shape, 4)
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)

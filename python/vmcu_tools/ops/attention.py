@@ -120,18 +120,18 @@ class AttentionLayer(Layer[Attention], op=Attention):
         op = self.op
         at = op.window.first(0, y) + np.arange(op.window.kernel[0])
         inside = (at >= 0) & (at < len(rows))
-        found = rows[np.clip(at, 0, len(rows) - 1)].astype(np.int64) - self.ins[index].zero_point
-        found[~inside] = 0
-        parts = found.reshape(len(at), op.heads // op.sharing, -1)
+        values = rows[np.clip(at, 0, len(rows) - 1)].astype(np.int64) - self.ins[index].zero_point
+        values[~inside] = 0
+        parts = values.reshape(len(at), op.heads // op.sharing, -1)
         return parts.repeat(op.sharing, axis=1)
 
     def _weights(self, scores: np.ndarray) -> np.ndarray:
         softmax = self.op.softmax
         if softmax.exact_shares:
-            found = softmax_onnx(scores, softmax.exp, softmax.gain, self.op.weight_zero)
+            shares = softmax_onnx(scores, softmax.exp, softmax.gain, self.op.weight_zero)
         else:
-            found = softmax_tflite(scores, softmax.exp)
-        weights: np.ndarray = np.clip(found, INT8_MIN, INT8_MAX)
+            shares = softmax_tflite(scores, softmax.exp)
+        weights: np.ndarray = np.clip(shares, INT8_MIN, INT8_MAX)
         return weights
 
     def input_rows(self, index: int, y: int) -> range:
@@ -149,8 +149,8 @@ class AttentionLayer(Layer[Attention], op=Attention):
         channels = np.arange(self.out.shape[2] // self.op.heads)
         eights = len(channels) // SIDE_BY_SIDE * SIDE_BY_SIDE
         behind = (channels - eights) // (SIDE_BY_SIDE // 2) + eights // SIDE_BY_SIDE
-        found: np.ndarray = np.where(channels < eights, channels // SIDE_BY_SIDE, behind)
-        return found
+        groups: np.ndarray = np.where(channels < eights, channels // SIDE_BY_SIDE, behind)
+        return groups
 
     @property
     def _ticks(self) -> int:
@@ -163,15 +163,15 @@ class AttentionLayer(Layer[Attention], op=Attention):
 
     def writes(self) -> np.ndarray:
         rows = np.arange(self.out.shape[0], dtype=np.int64)[:, None, None] * self.ticks_per_row
-        found: np.ndarray = rows + self._in_row(self._groups, 1)
-        return found
+        ticks: np.ndarray = rows + self._in_row(self._groups, 1)
+        return ticks
 
     def _in_row(self, groups: np.ndarray, sharing: int) -> np.ndarray:
         """Returns for each channel of a row of heads, each of which so many share, the tick of
         the last of these; groups: by channel of one of them."""
         heads = np.arange(self.op.heads // sharing, dtype=np.int64) * sharing + sharing - 1
-        found: np.ndarray = (heads[:, None] * self._ticks + groups).ravel()
-        return found
+        ticks: np.ndarray = (heads[:, None] * self._ticks + groups).ravel()
+        return ticks
 
     def _read(self, index: int) -> np.ndarray:
         """Returns for each channel of an input's row the tick of its last read while a row is
@@ -185,9 +185,9 @@ class AttentionLayer(Layer[Attention], op=Attention):
         for y in range(self.out.shape[0]):
             seen = self.input_rows(index, y)
             last[seen.start : seen.stop] = y
-        found: np.ndarray = last[:, None, None] * self.ticks_per_row + self._read(index)
-        found[last < 0] = NEVER
-        return found
+        ticks: np.ndarray = last[:, None, None] * self.ticks_per_row + self._read(index)
+        ticks[last < 0] = NEVER
+        return ticks
 
     def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
         return self._read(index)[None]

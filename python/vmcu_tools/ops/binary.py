@@ -163,8 +163,8 @@ class BinaryLayer(Layer[Binary], op=Binary):
         if self.op.a is not None and self.op.b is not None:
             a = self.op.a.apply(a - self.ins[0].zero_point) + self.out.zero_point
             b = self.op.b.apply(b - self.second_zero) + self.out.zero_point
-        found: np.ndarray = np.minimum(a, b) if self.op.kind == "minimum" else np.maximum(a, b)
-        return found
+        values: np.ndarray = np.minimum(a, b) if self.op.kind == "minimum" else np.maximum(a, b)
+        return values
 
     def _prelu(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
         assert self.op.a is not None and self.op.out is not None

@@ -82,17 +82,17 @@ class CarryingLayer(Layer[OpT]):
         ticks = self.reads_in_call(index, 0, self.width)
         assert ticks is not None
         later = int(index == OWN and self.goes_on)
-        found = ticks + self._starts(later)
+        ticks_later = ticks + self._starts(later)
         if later:
-            found[-1] = NEVER
-        return np.where(ticks < 0, NEVER, found)
+            ticks_later[-1] = NEVER
+        return np.where(ticks < 0, NEVER, ticks_later)
 
     def writes(self) -> np.ndarray:
-        found: np.ndarray = self.unit_ticks[1] + self._starts(0)
-        return found
+        ticks: np.ndarray = self.unit_ticks[1] + self._starts(0)
+        return ticks
 
     def _starts(self, later: int) -> np.ndarray:
         """The first tick of each row, or of rows further down, int64 (H, 1, 1)."""
         turns = np.arange(later, later + self.out.shape[0])
-        found: np.ndarray = (turns * self.ticks_per_row)[:, None, None]
-        return found
+        starts: np.ndarray = (turns * self.ticks_per_row)[:, None, None]
+        return starts

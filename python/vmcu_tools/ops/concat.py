@@ -51,9 +51,9 @@ class Concat(Op):
         others = {shape[: self.axis] + shape[self.axis + 1 :] for shape in ins}
         if len(others) > 1:
             return None
-        found = list(ins[0])
-        found[self.axis] = sum(shape[self.axis] for shape in ins)
-        return self, (found[0], found[1], found[2])
+        joined = list(ins[0])
+        joined[self.axis] = sum(shape[self.axis] for shape in ins)
+        return self, (joined[0], joined[1], joined[2])
 
 
 class ConcatLayer(Layer[Concat], op=Concat):

@@ -40,11 +40,11 @@ class Conv2D(Op):
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
     ) -> tuple[Op, Shape] | None:
-        found = self.window.scaled(was[0], ins[0], out)
+        scaled_window = self.window.scaled(was[0], ins[0], out)
         same = (ins[0][2], channels) == (was[0][2], out[2])
-        if found is None or (self.groups > 1 and not same):
+        if scaled_window is None or (self.groups > 1 and not same):
             return None
-        window, size = found
+        window, size = scaled_window
         depth = ins[0][2] // self.groups
         shape = channels, *window.kernel, depth
         pick = repeated(channels, out[2])
@@ -97,8 +97,8 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @property
     def turned(self) -> Op | None:
         weights = self.op.weights.swapaxes(1, 2)
-        found: Op = replace(self.op, weights=weights, window=self.op.window.turned)
-        return found
+        transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        return transposed
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)

@@ -80,10 +80,10 @@ class DepthwiseConv2D(Op):
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
     ) -> tuple[Op, Shape] | None:
-        found = self.window.scaled(was[0], ins[0], out)
-        if found is None:
+        scaled_window = self.window.scaled(was[0], ins[0], out)
+        if scaled_window is None:
             return None
-        window, size = found
+        window, size = scaled_window
         count = ins[0][2] * self.multiplier
         op = self.of_channels(repeated(count, out[2]))
         taps = np.ix_(*map(repeated, (*window.kernel, count), op.weights.shape))
@@ -140,8 +140,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     @property
     def turned(self) -> Op | None:
         weights = self.op.weights.swapaxes(0, 1)
-        found: Op = replace(self.op, weights=weights, window=self.op.window.turned)
-        return found
+        transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        return transposed
 
     @property
     def block(self) -> int:  # type: ignore[override]
@@ -154,13 +154,13 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return Cost(per_call, costs.mac_depthwise)
 
     def tap_weights(self) -> np.ndarray:
-        found: np.ndarray = self.op.weights.astype(np.int64).transpose(2, 0, 1)[..., None]
-        return found
+        weights: np.ndarray = self.op.weights.astype(np.int64).transpose(2, 0, 1)[..., None]
+        return weights
 
     def tap_channels(self) -> np.ndarray:
         channels = np.arange(len(self.op.bias)) // self.op.multiplier
-        found: np.ndarray = channels[:, None, None, None]
-        return found
+        numbers: np.ndarray = channels[:, None, None, None]
+        return numbers
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)

@@ -59,10 +59,10 @@ def _group(packing: Packing) -> Iterator[str]:
 def _numbers(packing: Packing) -> dict[str, str]:
     """The members of struct vmcu_packing in C."""
     names = ("lanes", "step", "dense", "pixels", "tap", "packed", "vector", "bits")
-    found = {name: f"{getattr(packing, name)}U" for name in names}
+    members = {name: f"{getattr(packing, name)}U" for name in names}
     # Streams have one less.
     shift = fast_shifts(packing)[-1] - 1
-    return found | {"shift": f"{shift}U", "paired": str(packing.paired).lower()}
+    return members | {"shift": f"{shift}U", "paired": str(packing.paired).lower()}
 
 
 def _lines(kind: KernelType) -> Iterator[str]:

@@ -58,10 +58,10 @@ class Embedding(Op):
 
 class EmbeddingLayer(OwnPixelLayer[Embedding], op=Embedding):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        found = np.ascontiguousarray(data[0][y0:y1]).view("<i4")[..., 0].astype(np.int64)
+        numbers = np.ascontiguousarray(data[0][y0:y1]).view("<i4")[..., 0].astype(np.int64)
         count = len(self.op.table)
-        found = np.where(found < 0, found + count, found)
-        return self.op.table[np.clip(found, 0, count - 1)]
+        numbers = np.where(numbers < 0, numbers + count, numbers)
+        return self.op.table[np.clip(numbers, 0, count - 1)]
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)

@@ -52,8 +52,8 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
 
     @property
     def turned(self) -> Op | None:
-        found: Op = self.op
-        return found
+        op: Op = self.op
+        return op
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)[:, :, 0, 0]

@@ -82,8 +82,8 @@ class GroupedDense(Op):
         count, depth = self.weights.shape
         groups = self.multipliers.shape[1]
         parts = self.weights.reshape(count, groups, -1) * self.multipliers[:, :, None]
-        found: np.ndarray = parts.reshape(count, depth)
-        return found
+        products: np.ndarray = parts.reshape(count, depth)
+        return products
 
 
 def multipliers_of(
@@ -123,25 +123,25 @@ def multipliers_of(
 def _finer(least: np.ndarray, reach: np.ndarray, real: np.ndarray, step: np.ndarray) -> np.ndarray:
     """Multiples of `least` (N,), at most COARSE, whose units miss the biases by little enough. All
     others in units of a channel's largest scale: the reach of its sums, biases and output steps."""
-    found, missed = least.copy(), np.full(len(least), np.inf)
+    chosen, missed = least.copy(), np.full(len(least), np.inf)
     for factor in range(1, COARSE + 1):
         most = least * factor
         error = np.abs(real - np.rint(real * most) / most) / step
         fits = (most <= COARSE) & (most * (reach + np.abs(real)) < MOST_SUM)
         better = fits & (missed > BIAS_ERROR) & (error < missed)
-        found, missed = np.where(better, most, found), np.where(better, error, missed)
-    return found
+        chosen, missed = np.where(better, most, chosen), np.where(better, error, missed)
+    return chosen
 
 
 def _exact_multiple(ratios: np.ndarray) -> np.ndarray:
     """Finds for each channel the smallest multiplier of the largest scale, at most COARSE, with
     which all ratios (N, groups) become integers; 0 where there is none."""
-    found = np.zeros(len(ratios), np.int64)
+    chosen = np.zeros(len(ratios), np.int64)
     for most in range(COARSE, 0, -1):
         products = ratios * most
         near = np.abs(products - np.rint(products)) <= ROUNDING * products
-        found = np.where(near.all(axis=1), most, found)
-    return found
+        chosen = np.where(near.all(axis=1), most, chosen)
+    return chosen
 
 
 class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
@@ -160,8 +160,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
 
     @property
     def turned(self) -> Op | None:
-        found: Op = self.op
-        return found
+        op: Op = self.op
+        return op
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         op = self.op
@@ -179,8 +179,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         factors, zero = self.op.factors, self.ins[0].zero_point
         ends = [factors * (byte - zero) for byte in (INT8_MIN, INT8_MAX)]
         sums = [extreme(*ends).sum(axis=1) for extreme in (np.minimum, np.maximum)]
-        found: np.ndarray = self._rounded(np.array(sums)) + self.op.bias
-        return found
+        limits: np.ndarray = self._rounded(np.array(sums)) + self.op.bias
+        return limits
 
     @functools.cached_property
     def is_coarse(self) -> bool:

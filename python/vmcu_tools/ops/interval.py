@@ -30,5 +30,5 @@ class Interval:
     @property
     def constant(self) -> np.ndarray:
         """Channels of one byte, bool (C,)."""
-        found: np.ndarray = self.low == self.high
-        return found
+        is_constant: np.ndarray = self.low == self.high
+        return is_constant

@@ -208,8 +208,8 @@ class Layer(ABC, Generic[OpT]):
 
     def clamp(self, values: np.ndarray) -> np.ndarray:
         """Bounded by the fused activation, as int8."""
-        found: np.ndarray = np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
-        return found
+        clipped: np.ndarray = np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+        return clipped
 
     @property
     def bounds(self) -> dict[str, int]:
@@ -344,16 +344,16 @@ class Binding:
 
     def members(self, role: str) -> dict[str, Value]:
         """Those of its parameter struct, the stream, if there is one, as an array of that role."""
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         if self.stream:
-            found["stream"] = Array(role, np.frombuffer(self.stream, np.uint32), self.lines)
+            members["stream"] = Array(role, np.frombuffer(self.stream, np.uint32), self.lines)
         for path, value in self.fields.items():
             outer, _, inner = path.rpartition(".")
             if outer:
-                found.setdefault(outer, Struct("", {})).fields[inner] = value
+                members.setdefault(outer, Struct("", {})).fields[inner] = value
             else:
-                found[path] = value
-        return found
+                members[path] = value
+        return members
 
     def view(self, tensor: Tensor) -> tuple[int, int, int]:
         """The shape in which the program sees an input."""
@@ -432,8 +432,8 @@ class ProgramLayer(Layer[OpT]):
 
     def writes(self) -> np.ndarray:
         turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]
-        found: np.ndarray = turns * self.ticks.count + self.ticks.writes
-        return found
+        ticks: np.ndarray = turns * self.ticks.count + self.ticks.writes
+        return ticks
 
     def last_turns(self, index: int) -> np.ndarray:
         """Returns for each row of input `index` the turn of the layer that reads it last, int64;

@@ -83,14 +83,14 @@ class LookBackLayer(Layer[LookBack], op=LookBack):
 
     def last_reads(self, index: int) -> np.ndarray:
         tensor = self.ins[index]
-        found = np.full(tensor.shape, NEVER, np.int64)
+        ticks = np.full(tensor.shape, NEVER, np.int64)
         last = self.out.bytes - 1
         if index:
-            found[self.op.hop] = last
+            ticks[self.op.hop] = last
         else:
             rows = slice(self._first, self._first + self.out.shape[0])
-            found[rows] = self.writes()
-        return found
+            ticks[rows] = self.writes()
+        return ticks
 
     @property
     def by_columns(self) -> bool:

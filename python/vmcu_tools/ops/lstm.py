@@ -104,9 +104,9 @@ def logistic(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     scaled = 3 * x.astype(np.int64)
     size = np.abs(scaled)
     low, high = (table[np.minimum((size >> 9) + n, 255)].astype(np.int64) for n in (0, 1))
-    found = np.where(size >> 9 >= 255, 0x7FFF << 10, (low << 9) + (size & 0x1FF) * (high - low))
+    values = np.where(size >> 9 >= 255, 0x7FFF << 10, (low << 9) + (size & 0x1FF) * (high - low))
     half = 1 << 9
-    return np.where(scaled >= 0, found + half, (1 << 25) - found + half - 1) >> 10
+    return np.where(scaled >= 0, values + half, (1 << 25) - values + half - 1) >> 10
 
 
 def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) -> np.ndarray:
@@ -114,9 +114,9 @@ def tanh(x: np.ndarray, table: np.ndarray, multiplier: int = 3, shift: int = 0) 
     scaled = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(scaled)
     low, high = (table[np.minimum((size >> 8) + n, 255)].astype(np.int64) for n in (0, 1))
-    found = np.where(size >> 8 >= 255, 0xFFFF << 8, (low << 8) + (size & 0xFF) * (high - low))
+    values = np.where(size >> 8 >= 255, 0xFFFF << 8, (low << 8) + (size & 0xFF) * (high - low))
     middle, half = 1 << 23, 1 << 7
-    return np.where(scaled >= 0, found - middle + half, middle - found + half - 1) >> 8
+    return np.where(scaled >= 0, values - middle + half, middle - values + half - 1) >> 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +223,8 @@ def _in_fours(weights: np.ndarray) -> np.ndarray:
 
 
 def _int16(values: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.clip(values, INT16.min, INT16.max)
-    return found
+    clipped: np.ndarray = np.clip(values, INT16.min, INT16.max)
+    return clipped
 
 
 def _factor(requant: FixedPoint, place: int) -> Struct:

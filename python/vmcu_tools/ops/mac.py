@@ -159,8 +159,10 @@ class MacLayer(WindowLayer[OpT]):
     def tap_weights(self) -> np.ndarray:
         """Weights by output channel and tap, int64 (N, kh, kw, D)."""
         kernel = self.window.kernel
-        found: np.ndarray = self.op.weights.astype(np.int64).reshape(len(self.op.bias), *kernel, -1)
-        return found
+        weights: np.ndarray = self.op.weights.astype(np.int64).reshape(
+            len(self.op.bias), *kernel, -1
+        )
+        return weights
 
     def tap_channels(self) -> np.ndarray:
         """Which input channel each of them meets, (N, 1, 1, D)."""
@@ -188,13 +190,13 @@ class MacLayer(WindowLayer[OpT]):
         _, outside = covered(self.window, self.ins[0].shape, self.out.shape)
         if not outside.any():
             return source.constant
-        found: np.ndarray = source.constant & (source.low == self.ins[0].zero_point)
-        return found
+        is_foldable: np.ndarray = source.constant & (source.low == self.ins[0].zero_point)
+        return is_foldable
 
     def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
         used = (self.tap_weights()[outs] != 0).any(axis=(0, 1, 2))
-        found: np.ndarray = used & ~self.foldable(source)
-        return found
+        wanted: np.ndarray = used & ~self.foldable(source)
+        return wanted
 
     def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
         weights = self.tap_weights()[outs]
@@ -204,8 +206,8 @@ class MacLayer(WindowLayer[OpT]):
         if self.op.weights.ndim == 2:
             kept = kept[:, 0, 0]
         requant = self.op.requant.pick(np.flatnonzero(outs))
-        found: Op = replace(self.op, weights=kept, bias=bias, requant=requant)
-        return found
+        op: Op = replace(self.op, weights=kept, bias=bias, requant=requant)
+        return op
 
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""
@@ -219,8 +221,8 @@ class MacLayer(WindowLayer[OpT]):
         assert reading is not None
         runs = self.op.weights[0].size // reading.side_by_side
         taps = runs * packing.padded(reading.side_by_side)
-        found: int = -(-taps // reading.step(packing))
-        return found
+        count: int = -(-taps // reading.step(packing))
+        return count
 
     @property
     def shapes(self) -> Mapping[int, Shape] | None:

@@ -70,8 +70,8 @@ class Move(Op):
     @property
     def index(self) -> np.ndarray:
         """The input byte of each output byte, int64 (H, W, C)."""
-        found: np.ndarray = self.rows[:, None, None] + self.columns[None, :, None] + self.channels
-        return found
+        indices: np.ndarray = self.rows[:, None, None] + self.columns[None, :, None] + self.channels
+        return indices
 
 
 class MoveLayer(Layer[Move], op=Move):
@@ -81,8 +81,8 @@ class MoveLayer(Layer[Move], op=Move):
         return self.op.index
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        found: np.ndarray = data[0].reshape(-1)[self.source[y0:y1]]
-        return found
+        values: np.ndarray = data[0].reshape(-1)[self.source[y0:y1]]
+        return values
 
     def input_rows(self, index: int, y: int) -> range:
         rows = self.source[y] // self.ins[0].row_bytes

@@ -20,8 +20,8 @@ def scale_fields(requant: Requant, zero: int, depth: int) -> dict[str, int]:
     """The one factor of a product with sums of `depth` terms; of a float32 see integer_scale.py."""
     if isinstance(requant, FloatScale):
         reach = np.array([depth * (INT8_MAX - INT8_MIN) ** 2])
-        found = integer_scale(np.ravel(requant.scale)[:1], zero, -reach, reach, False)
-        return {"multiplier": int(found.multiplier[0]), "shift": int(found.word[0]), "is_float": 1}
+        scale = integer_scale(np.ravel(requant.scale)[:1], zero, -reach, reach, False)
+        return {"multiplier": int(scale.multiplier[0]), "shift": int(scale.word[0]), "is_float": 1}
     multiplier, shift = factor_of(requant)
     return {"multiplier": multiplier, "shift": shift, "is_float": 0}
 

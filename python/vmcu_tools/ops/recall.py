@@ -79,12 +79,12 @@ class RecallLayer(Layer[Recall], op=Recall):
 
     def last_reads(self, index: int) -> np.ndarray:
         tensor = self.ins[index]
-        found = np.full(tensor.shape, NEVER, np.int64)
+        ticks = np.full(tensor.shape, NEVER, np.int64)
         if index:
-            found[self.op.hop] = self.out.bytes - 1
+            ticks[self.op.hop] = self.out.bytes - 1
         elif self.op.hop:
-            found[...] = self.writes()
-        return found
+            ticks[...] = self.writes()
+        return ticks
 
     @property
     def kernel(self) -> Kernel:

@@ -275,5 +275,5 @@ def _bound(graph: Graph, node: Node, columns: int) -> ProgramLayer[Any]:
     able = isinstance(layer, ProgramLayer) and layer.by_columns
     if not able or layer.binding.program.params != "vmcu_mac_params":
         raise ValueError(f"{node.kind} cannot be computed again")
-    found: ProgramLayer[Any] = layer
-    return found
+    program_layer: ProgramLayer[Any] = layer
+    return program_layer

@@ -76,10 +76,10 @@ class TableMean(Op):
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
     ) -> tuple[Op, Shape] | None:
-        found = scaled_pooling(self, self.window, ins[0], was[0], out)
-        if found is None or self.divisor != math.prod(self.window.kernel):
-            return found
-        op, shape = found
+        pooled = scaled_pooling(self, self.window, ins[0], was[0], out)
+        if pooled is None or self.divisor != math.prod(self.window.kernel):
+            return pooled
+        op, shape = pooled
         assert isinstance(op, TableMean)
         return replace(op, divisor=math.prod(op.window.kernel)), shape
 

@@ -158,8 +158,8 @@ class ClassErrorLayer(Layer[ClassError], op=ClassError):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         shares = elements(data[0], ERROR_BYTES) - np.iinfo(np.int16).min
         label, classes = int(data[1].ravel()[0]), np.arange(shares.shape[2])
-        found = channels((shares - np.where(classes == label, 1 << 16, 0)) >> 1, ERROR_BYTES)
-        return found if label in classes else np.zeros_like(found)
+        errors = channels((shares - np.where(classes == label, 1 << 16, 0)) >> 1, ERROR_BYTES)
+        return errors if label in classes else np.zeros_like(errors)
 
     def input_rows(self, index: int, y: int) -> range:
         return range(1)
@@ -229,10 +229,10 @@ class DenseGradientLayer(Layer[DenseGradient], op=DenseGradient):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         errors, (weights, _) = elements(data[0], ERROR_BYTES).reshape(-1, 1), unpacked(data[1])
         products = (errors * weights + (1 << LOST_BITS >> 1)) >> LOST_BITS
-        found = self.op.factor.apply(wrap_int32(products.sum(axis=0)))
+        scaled = self.op.factor.apply(wrap_int32(products.sum(axis=0)))
         values = data[2].ravel()
         return channels(
-            np.where((values > self.op.low) & (values < self.op.high), found, 0), ERROR_BYTES
+            np.where((values > self.op.low) & (values < self.op.high), scaled, 0), ERROR_BYTES
         ).reshape(self.out.shape)
 
     def input_rows(self, index: int, y: int) -> range:

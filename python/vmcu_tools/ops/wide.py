@@ -79,8 +79,8 @@ def channels(values: np.ndarray, width: int) -> np.ndarray:
     """Inverts elements(): int8, after a cut to the range of so many bytes."""
     dtype = np.dtype(f"<i{width}")
     limits = np.iinfo(dtype)
-    found: np.ndarray = np.clip(values, limits.min, limits.max).astype(dtype).view(np.int8)
-    return found
+    narrow: np.ndarray = np.clip(values, limits.min, limits.max).astype(dtype).view(np.int8)
+    return narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +108,8 @@ class WideLayer(OwnPixelLayer[OpT]):
     def last_reads(self, index: int) -> np.ndarray:
         shape, count = self.ins[index].shape, self.ins[index].bytes
         written = self.out.bytes // (count // self._input_bytes)
-        found = np.arange(count, dtype=np.int64) // self._input_bytes * written
-        return found.reshape(shape)
+        ticks = np.arange(count, dtype=np.int64) // self._input_bytes * written
+        return ticks.reshape(shape)
 
     @property
     def _input_bytes(self) -> int:

@@ -37,8 +37,12 @@ def scaled_pooling(
     op: Any, window: Window, image: Shape, was: Shape, out: Shape
 ) -> tuple[Op, Shape] | None:
     """Op.scaled() of one that works channel by channel and has nothing but a window."""
-    found = window.scaled(was, image, out)
-    return None if found is None else (replace(op, window=found[0]), (*found[1], image[2]))
+    scaled_window = window.scaled(was, image, out)
+    return (
+        None
+        if scaled_window is None
+        else (replace(op, window=scaled_window[0]), (*scaled_window[1], image[2]))
+    )
 
 
 class WindowLayer(ProgramLayer[OpT]):
@@ -49,8 +53,8 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def window(self) -> Window:
-        found: Window = self.op.window
-        return found
+        window: Window = self.op.window
+        return window
 
     @property
     def by_columns(self) -> bool:
@@ -62,8 +66,8 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def turned(self) -> Op | None:
-        found: Op = replace(self.op, window=self.window.turned)
-        return found
+        transposed: Op = replace(self.op, window=self.window.turned)
+        return transposed
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)

@@ -17,14 +17,14 @@ MOST_ANCESTOR_TASKS = 6000
 def least_peak(graph: TaskGraph) -> int:
     """The most bytes that some task needs in every order, beside tensors made before it and read
     behind it whatever the order; a start, for the search may prove more."""
-    found = max(graph.at_start, sum(graph.sizes[tensor] for tensor in graph.kept))
+    peak = max(graph.at_start, sum(graph.sizes[tensor] for tensor in graph.kept))
     if not graph.tasks:
-        return found
+        return peak
     own = max(_alone(graph, number, sum(graph.sizes[t] for t in task.inputs))
               for number, task in enumerate(graph.tasks))  # fmt: skip
-    found = max(found, own)
+    peak = max(peak, own)
     if len(graph.tasks) > MOST_ANCESTOR_TASKS:
-        return found
+        return peak
     before = ancestors(graph)
     made = np.ones((len(graph.sizes), len(graph.tasks)), bool)
     read = np.zeros((len(graph.sizes), len(graph.tasks)), bool)
@@ -36,7 +36,7 @@ def least_peak(graph: TaskGraph) -> int:
             read[tensor] |= before[reader]
             read[tensor, reader] = True
     alive = np.array(graph.sizes, np.int64) @ (made & read)
-    return max(found, *(_alone(graph, n, int(alive[n])) for n in range(len(graph.tasks))))
+    return max(peak, *(_alone(graph, n, int(alive[n])) for n in range(len(graph.tasks))))
 
 
 def _alone(graph: TaskGraph, number: int, alive: int) -> int:

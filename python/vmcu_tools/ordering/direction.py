@@ -27,10 +27,10 @@ MANY_READERS = 8
 def table(rows: list[list[int]], filler: int) -> np.ndarray:
     """Lists of different lengths as one array, filled up."""
     width = max((len(row) for row in rows), default=0)
-    found = np.full((len(rows), max(width, 1)), filler, np.int64)
+    filled = np.full((len(rows), max(width, 1)), filler, np.int64)
     for number, row in enumerate(rows):
-        found[number, : len(row)] = row
-    return found
+        filled[number, : len(row)] = row
+    return filled
 
 
 class OutOfTimeError(Exception):
@@ -106,6 +106,6 @@ class Direction:
         never = np.iinfo(kind).max
         return np.array([*(min(c, never) for c in counts), never], kind)
 
-    def in_order(self, found: list[int]) -> list[int]:
+    def in_order(self, order: list[int]) -> list[int]:
         """Tasks in the order in which they run, from that in which a search took them."""
-        return found[::-1] if self.backwards else found
+        return order[::-1] if self.backwards else order

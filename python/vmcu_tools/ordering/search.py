@@ -163,9 +163,9 @@ class OrderSearch:
             return
         sweep = Sweep(way, self.bound, self.peak)
         effort = self.params.beam_work if whole else self.left // BEAM_SHARE
-        found, complete = sweep.run(self.params.beam_width, effort, True)
+        order, complete = sweep.run(self.params.beam_width, effort, True)
         self.left -= 0 if self.thorough else sweep.weighed
-        self.take(found)
+        self.take(order)
         if complete:
             self.raise_bound(self.peak)
         if sweep.is_narrowed and not whole:
@@ -190,10 +190,10 @@ class OrderSearch:
             reached = []
             for way in self.ways:
                 sweep = Sweep(way, self.peak - 1, self.peak)
-                found, complete = sweep.run(self.params.proof_width, min(effort, self.left))
+                order, complete = sweep.run(self.params.proof_width, min(effort, self.left))
                 self.left -= sweep.weighed
                 reached.append(sweep.reached)
-                if self.take(found):
+                if self.take(order):
                     going = True
                 elif complete:
                     self.raise_bound(self.peak)

@@ -139,9 +139,9 @@ class Sweep:
         """Returns the number of sets that may be kept, if the steps left cost as much as the one
         before."""
         share = (effort - self.weighed) / (self.direction.tasks - count)
-        found = max(1, min(width, int(share / max(self.cost, 1.0))))
-        self.is_narrowed = self.is_narrowed or found < width
-        return found
+        affordable = max(1, min(width, int(share / max(self.cost, 1.0))))
+        self.is_narrowed = self.is_narrowed or affordable < width
+        return affordable
 
     def start(self) -> States:
         """Nothing has run, or, backwards, everything."""
@@ -282,11 +282,11 @@ class Sweep:
         """The tasks of the best of some states in which all have run."""
         entry = int(states.log[np.argmin(states.peak)])
         origins, ran = np.concatenate(self.origins), np.concatenate(self.ran)
-        found = []
+        tasks = []
         while entry > 0:
-            found.append(int(ran[entry]))
+            tasks.append(int(ran[entry]))
             entry = int(origins[entry])
-        return self.direction.in_order(found[::-1])
+        return self.direction.in_order(tasks[::-1])
 
 
 def best_of(peak: np.ndarray, alive: np.ndarray, count: int) -> np.ndarray:

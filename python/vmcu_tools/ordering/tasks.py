@@ -57,11 +57,11 @@ class TaskGraph:
     @cached_property
     def readers(self) -> list[list[int]]:
         """Lists for each tensor the tasks that read it, each once."""
-        found: list[list[int]] = [[] for _ in self.sizes]
+        readers: list[list[int]] = [[] for _ in self.sizes]
         for number, task in enumerate(self.tasks):
             for tensor in dict.fromkeys(task.inputs):
-                found[tensor].append(number)
-        return found
+                readers[tensor].append(number)
+        return readers
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
@@ -75,11 +75,11 @@ class TaskGraph:
     @cached_property
     def successors(self) -> list[list[int]]:
         """Lists for each task those that wait for it, each once, in rising order."""
-        found: list[list[int]] = [[] for _ in self.tasks]
+        successors: list[list[int]] = [[] for _ in self.tasks]
         for number, others in enumerate(self.predecessors):
             for other in others:
-                found[other].append(number)
-        return found
+                successors[other].append(number)
+        return successors
 
     @cached_property
     def at_start(self) -> int:
@@ -144,12 +144,12 @@ class Usage:
 def lifetimes(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
     """Returns for each tensor the step from which it is there, and that before which it is gone."""
     at = {number: step for step, number in enumerate(order)}
-    found = []
+    spans = []
     for tensor, readers in enumerate(graph.readers):
         first = at[graph.maker[tensor]] if tensor in graph.maker else 0
         last = max((at[reader] for reader in readers), default=first)
-        found.append((first, max(len(order), 1) if tensor in graph.kept else last + 1))
-    return found
+        spans.append((first, max(len(order), 1) if tensor in graph.kept else last + 1))
+    return spans
 
 
 def usage(graph: TaskGraph, order: Iterable[int]) -> Usage:

@@ -81,12 +81,12 @@ class Smoother:
         for backwards in (False, True) if self.params.backward else (False,):
             way = Direction(stretch, backwards, self.deadline, self.params)
             sweep = Sweep(way, limit - 1, limit)
-            found, _ = sweep.run(width, effort)
+            order, _ = sweep.run(width, effort)
             self.weighed += sweep.weighed
-            if found is None:
+            if order is None:
                 continue
-            used = usage(stretch, found)
-            self.order[first:stop] = [part[number] for number in found]
+            used = usage(stretch, order)
+            self.order[first:stop] = [part[number] for number in order]
             self.steps[first:stop] = [below + step for step in used.steps]
             self.alive[first : stop + 1] = [below + alive for alive in used.alive]
             for place in range(first, stop):

@@ -38,12 +38,12 @@ class Traffic:
 def by_region(plan: Plan) -> list[int]:
     """Bytes that are loaded and stored in an inference in each pool of a plan. Callers write inputs
     and read outputs once."""
-    found: Counter[int] = Counter()
+    accesses: Counter[int] = Counter()
     starts = [circle.start for circle in plan.pools]
 
     def note(at: int, count: int) -> None:
         if count:
-            found[starts.index(plan.pool_of(at).start)] += count
+            accesses[starts.index(plan.pool_of(at).start)] += count
 
     for port in (*plan.graph.inputs, *plan.graph.outputs):
         note(plan.placements[port.tensor].base, plan.graph.tensors[port.tensor].bytes)
@@ -58,7 +58,7 @@ def by_region(plan: Plan) -> list[int]:
         stage = stage_at(plan, number)
         if stage is not None:
             note(plan.progress[number], noted(stage.order.count))
-    return [found[number] for number in range(len(starts))]
+    return [accesses[number] for number in range(len(starts))]
 
 
 def noted(calls: int) -> int:
@@ -98,12 +98,12 @@ def _program_reads(layer: ProgramLayer[Any]) -> tuple[int, ...]:
     names = binding.names(layer.ins, layer.out, layer.descending)
     views = tuple(binding.view(tensor) for tensor in layer.ins)
     rows = _rows_read(binding.program, tuple(sorted(names.items())), views)
-    found = [0] * len(layer.ins)
+    loaded_bytes = [0] * len(layer.ins)
     for (index, first, step), loaded in rows.items():
         height = layer.ins[index].shape[0]
         inside = sum(0 <= first + step * y < height for y in range(layer.out.shape[0]))
-        found[index] += inside * loaded
-    return tuple(found)
+        loaded_bytes[index] += inside * loaded
+    return tuple(loaded_bytes)
 
 
 Rows = dict[tuple[int, int, int], int]
@@ -117,7 +117,7 @@ def _rows_read(
 ) -> Rows:
     """Bytes that are loaded for one output row, by input, the row that they are of for output row 0
     and how many rows further it is for the next."""
-    found: Counter[tuple[int, int, int]] = Counter()
+    loaded_rows: Counter[tuple[int, int, int]] = Counter()
     for ram, reads, bound in executions(program, dict(names)):
         if not reads:
             continue
@@ -125,8 +125,8 @@ def _rows_read(
         size = _elements(ram, bound, views[ram.tensor])
         first, second = (evaluate(ram.row, {**bound, "y": y}) for y in (0, 1))
         for row in _along(ram, bound, 0, [first]):
-            found[ram.tensor, row, second - first] += size
-    return dict(found)
+            loaded_rows[ram.tensor, row, second - first] += size
+    return dict(loaded_rows)
 
 
 def _elements(ram: Ram, bound: Mapping[str, int], shape: tuple[int, int, int]) -> int:

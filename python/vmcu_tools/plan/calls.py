@@ -48,8 +48,8 @@ class Grid(NamedTuple):
             whole: np.ndarray = -(-np.maximum(pixels, 0) // self.width)
             return whole
         rows, rest = np.divmod(np.maximum(pixels, 0), self.width)
-        found: np.ndarray = rows * self.across + -(-rest // self.columns)
-        return found
+        calls: np.ndarray = rows * self.across + -(-rest // self.columns)
+        return calls
 
 
 class Feed(NamedTuple):
@@ -92,9 +92,9 @@ def oldest(grid: Grid, feed: Feed) -> np.ndarray:
     row = np.maximum(y * feed.stride[0] - feed.before[0], 0)
     column = np.clip(x * feed.stride[1] - feed.before[1], 0, feed.width)
     below = np.maximum((y + 1) * feed.stride[0] - feed.before[0], 0)
-    found = np.minimum(row * feed.width + column, below * feed.width)
-    found[-1] = feed.height * feed.width
-    result: np.ndarray = found
+    pixels = np.minimum(row * feed.width + column, below * feed.width)
+    pixels[-1] = feed.height * feed.width
+    result: np.ndarray = pixels
     return result
 
 
@@ -109,10 +109,10 @@ class Order:
     @property
     def makers(self) -> np.ndarray:
         """Returns the layer of each call."""
-        found = np.zeros(self.count, np.int64)
+        layers = np.zeros(self.count, np.int64)
         for number, at in enumerate(self.at):
-            found[at] = number
-        return found
+            layers[at] = number
+        return layers
 
     def begun_with(self, calls: int) -> Order:
         """The order with so many calls of the first layer, which wants nothing of the others, in
@@ -125,9 +125,9 @@ class Order:
 
 def led(counts: np.ndarray) -> np.ndarray:
     """Counts after none, one, two and so on of their items."""
-    found = np.zeros(len(counts) + 1, counts.dtype)
-    found[1:] = counts
-    return found
+    counted = np.zeros(len(counts) + 1, counts.dtype)
+    counted[1:] = counts
+    return counted
 
 
 def order_of(grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: Sequence[bool]) -> Order:
@@ -218,21 +218,21 @@ class Placed:
         calls = led(np.maximum.accumulate(needs))
         more, count = calls[1:] - calls[:-1], len(self.makers)
         moved = np.cumsum(np.bincount(places, more, count)[:count].astype(np.int64))
-        found = {}
+        wanted_from = {}
         for reader, starts in self.starts.items():
             at = self.at(reader)
-            found[reader] = [
+            wanted_from[reader] = [
                 start + calls[np.searchsorted(keys, self._key(start, at, block), "left")]
                 for block, start in enumerate(starts, 1)
             ]
         makers = np.full(count + int(calls[-1]), number, np.int16)
         makers[np.arange(count) + moved] = self.makers
-        return makers, found
+        return makers, wanted_from
 
     def _wants(self, grid: Grid, producer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The layers that want calls of a layer, in the order in which they do: where, by which
         key, and how many calls, those before included."""
-        found = []
+        wants = []
         for reader, feeds in enumerate(self.feeds):
             if all(feed.producer != producer for feed in feeds):
                 continue
@@ -242,13 +242,13 @@ class Placed:
                 if feed.producer == producer:
                     pixels = wanted(self.grids[reader], feed)[: len(at)]
                     keys = self._key(starts[block], at, block)
-                    found.append((starts[block], keys, grid.calls_for(pixels)))
-        if len(found) == 1:
-            return found[0]
-        if not found:
+                    wants.append((starts[block], keys, grid.calls_for(pixels)))
+        if len(wants) == 1:
+            return wants[0]
+        if not wants:
             nothing = np.zeros(0, np.int64)
             return nothing, nothing, nothing
-        places, keys, needs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        places, keys, needs = (np.concatenate(parts) for parts in zip(*wants, strict=True))
         order = np.argsort(keys)
         return places[order], keys[order], needs[order]
 
@@ -256,8 +256,8 @@ class Placed:
         """Rises with the order in which calls `at` want their input `block` at a place: a later
         layer there is an input of the others, and wants its own first."""
         count = len(self.makers) + 1
-        found: np.ndarray = (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
-        return found
+        keys: np.ndarray = (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
+        return keys
 
 
 NOTHING_PLACED = Placed((), (), np.zeros(0, np.int16), {})

@@ -47,11 +47,11 @@ class Region:
 
 def pools_of(sizes: Sequence[int]) -> tuple[Pool, ...]:
     """Places pools of these sizes, in bytes, one after the other."""
-    found, start = [], 0
+    pools, start = [], 0
     for size in sizes:
-        found.append(Pool(start, size))
+        pools.append(Pool(start, size))
         start += -(-size // POOL_ALIGN) * POOL_ALIGN
-    return tuple(found)
+    return tuple(pools)
 
 
 def pool_at(circles: Sequence[Pool], at: int) -> Pool | None:

@@ -64,28 +64,28 @@ class Stage:
     def grids(self) -> tuple[Grid, ...]:
         """Returns the calls of each layer, and last those that read the streamed input."""
         layers = zip(self.layers, self.columns, strict=True)
-        found = [Grid(layer.height, layer.width, columns) for layer, columns in layers]
+        grids = [Grid(layer.height, layer.width, columns) for layer, columns in layers]
         if self.source is not None:
-            found.append(Grid(*self.source.shape[:2], self.taken))
-        return tuple(found)
+            grids.append(Grid(*self.source.shape[:2], self.taken))
+        return tuple(grids)
 
     @functools.cached_property
     def whole_rows(self) -> tuple[bool, ...]:
         """Returns for each layer whether its output is written or read in rows that must not be
         split."""
         whole = [not layer.by_columns for layer in self.layers]
-        found = list(whole)
+        is_whole = list(whole)
         for number, feeds in enumerate(self.feeds):
             for feed in feeds:
                 if feed.producer >= 0 and whole[number]:
-                    found[feed.producer] = True
-        return tuple(found)
+                    is_whole[feed.producer] = True
+        return tuple(is_whole)
 
     @functools.cached_property
     def order(self) -> Order:
         """When each layer is called."""
-        found = order_of(self.grids, self.feeds, self.kept)
-        return found.begun_with(self.ahead) if self.ahead else found
+        order = order_of(self.grids, self.feeds, self.kept)
+        return order.begun_with(self.ahead) if self.ahead else order
 
     def calls(self) -> Iterator[Call]:
         """The calls of an inference, in order."""
@@ -104,12 +104,12 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
     reads does."""
     inside = {id(node) for node in nodes}
     ports = {port.tensor for port in graph.outputs}
-    found = []
+    is_kept = []
     for node in nodes:
         readers = graph.readers[node.outputs[0]]
         outside = any(id(reader) not in inside for reader in readers)
-        found.append(outside or not readers or node.outputs[0] in ports)
-    return found
+        is_kept.append(outside or not readers or node.outputs[0] in ports)
+    return is_kept
 
 
 def stage_of(

@@ -77,11 +77,11 @@ class Trace:
     @functools.cached_property
     def guests(self) -> dict[int, list[int]]:
         """Returns for each owner of a ring of several tensors the others."""
-        found: dict[int, list[int]] = {}
+        by_owner: dict[int, list[int]] = {}
         for number, home in enumerate(self.homes):
             if home.owner != number:
-                found.setdefault(home.owner, []).append(number)
-        return found
+                by_owner.setdefault(home.owner, []).append(number)
+        return by_owner
 
     def _life(self, number: int) -> RingLife:
         made = self.made[number] if number < self.own else NEVER
@@ -163,10 +163,10 @@ class ByteCounts:
 
 def more(counts: np.ndarray, before: int = 0) -> np.ndarray:
     """Returns the increase of each count over the one before it."""
-    found = counts.copy()
-    found[1:] -= counts[:-1]
-    found[:1] -= before
-    return found
+    increase = counts.copy()
+    increase[1:] -= counts[:-1]
+    increase[:1] -= before
+    return increase
 
 
 def life_of(made: Steps, freed: Steps, ring: int, phase: int) -> RingLife:
@@ -200,8 +200,8 @@ def _latest(times: np.ndarray, ring: int) -> np.ndarray:
     """Returns for each place in a ring the last time of the pixels that use it."""
     padded = np.full(-(-max(times.size, 1) // ring) * ring, -1, np.int64)
     padded[: times.size] = times
-    found: np.ndarray = padded.reshape(-1, ring).max(axis=0)
-    return found
+    latest: np.ndarray = padded.reshape(-1, ring).max(axis=0)
+    return latest
 
 
 def trace_of(stage: Stage) -> Trace:

@@ -50,11 +50,11 @@ def turns_of(plan: Plan) -> Turns:
 
 
 def _rows(plan: Plan, layer: Layer[Any]) -> int:
-    found = [turn_of(plan.placements[layer.out.name].ring, layer.out.row_bytes)]
+    periods = [turn_of(plan.placements[layer.out.name].ring, layer.out.row_bytes)]
     for index, tensor in enumerate(layer.ins):
         moved = layer.reach(index).stride[0] * tensor.row_bytes
-        found.append(turn_of(plan.placements[tensor.name].ring, moved))
-    return math.lcm(*found)
+        periods.append(turn_of(plan.placements[tensor.name].ring, moved))
+    return math.lcm(*periods)
 
 
 def macs_of_hop(plan: Plan) -> list[int]:

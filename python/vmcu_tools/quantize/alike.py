@@ -28,13 +28,13 @@ def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Range
     if not groups:
         return {}
     measured = ranges(model, [name for group in groups for name in group])
-    found: Override = {}
+    overrides: Override = {}
     for group in groups:
         low = min(measured[name][0] for name in group)
         high = max(measured[name][1] for name in group)
         limits = {"rmin": np.array(low, np.float32), "rmax": np.array(high, np.float32)}
-        found |= {name: [dict(limits)] for name in group}
-    return found
+        overrides |= {name: [dict(limits)] for name in group}
+    return overrides
 
 
 def of_states(model: onnx.ModelProto) -> list[list[str]]:
@@ -46,14 +46,14 @@ def of_states(model: onnx.ModelProto) -> list[list[str]]:
         for values, words in ((graph.input, PAST_WORDS), (graph.output, PRESENT_WORDS))
     )
     shapes = {v.name: _shape(v) for v in (*graph.input, *graph.output)}
-    found = []
+    groups = []
     for ahead, what in ins.items():
         mine = [name for name, other in outs.items() if other == what != ()]
         if len(mine) == 1 and list(ins.values()).count(what) == 1:
             (behind,) = mine
             if shapes[ahead] == shapes[behind]:
-                found.append(_group(graph, ahead, behind))
-    return found
+                groups.append(_group(graph, ahead, behind))
+    return groups
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
@@ -72,26 +72,26 @@ def _group(graph: onnx.GraphProto, ahead: str, behind: str) -> list[str]:
             names.append(name)
         return names
 
-    found = {ahead: None}
+    members = {ahead: None}
     for node in graph.node:
-        if node.op_type in _MOVES and node.input[0] in found:
-            found[node.output[0]] = None
-        elif node.op_type == "Concat" and not found.keys().isdisjoint(node.input):
+        if node.op_type in _MOVES and node.input[0] in members:
+            members[node.output[0]] = None
+        elif node.op_type == "Concat" and not members.keys().isdisjoint(node.input):
             parts = (name for one in node.input for name in sources(one))
-            found |= dict.fromkeys([*parts, node.output[0]])
-    found |= dict.fromkeys(sources(behind))
+            members |= dict.fromkeys([*parts, node.output[0]])
+    members |= dict.fromkeys(sources(behind))
     constants = {one.name for one in graph.initializer}
-    return [name for name in found if name not in constants]
+    return [name for name in members if name not in constants]
 
 
 def _merged(groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    found: list[list[str]] = []
+    merged: list[list[str]] = []
     for group in groups:
         mine, others = list(dict.fromkeys(group)), []
-        for other in found:
+        for other in merged:
             if set(other).isdisjoint(mine):
                 others.append(other)
             else:
                 mine = list(dict.fromkeys([*other, *mine]))
-        found = [*others, mine]
-    return [group for group in found if len(group) > 1]
+        merged = [*others, mine]
+    return [group for group in merged if len(group) > 1]

@@ -37,24 +37,24 @@ def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[N
     given, steps = attributes_of(node), NodeWriter(graph, node.output[0])
     inputs = [*node.input, *[""] * (6 - len(node.input))]
     outputs = [*node.output, *[""] * (4 - len(node.output))]
-    found = _by_heads(steps, inputs[:3], shapes, given)
-    if found is not None:
-        found = _behind_earlier(steps, found, inputs[4:6], outputs[1:3], shapes)
-    if found is None or outputs[3] or (inputs[4] and given.get("is_causal")):
+    operands = _by_heads(steps, inputs[:3], shapes, given)
+    if operands is not None:
+        operands = _behind_earlier(steps, operands, inputs[4:6], outputs[1:3], shapes)
+    if operands is None or outputs[3] or (inputs[4] and given.get("is_causal")):
         return None
     key, value = (
-        _repeated(steps, name, found) if found.heads != found.shared else name
-        for name in (found.key, found.value)
+        _repeated(steps, name, operands) if operands.heads != operands.shared else name
+        for name in (operands.key, operands.value)
     )
-    scores = _scores(steps, found, key, given)
-    for mask in _masks(steps, found, inputs[3], bool(given.get("is_causal"))):
+    scores = _scores(steps, operands, key, given)
+    for mask in _masks(steps, operands, inputs[3], bool(given.get("is_causal"))):
         scores = steps.add("Add", [scores, mask])
     shares = steps.add("Softmax", [scores], axis=-1)
     if len(shapes[inputs[0]]) == 4:
         steps.add("MatMul", [shares, value], node.output[0])
         return steps.nodes
     turned = steps.add("Transpose", [steps.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
-    steps.add("Reshape", [turned, steps.ints(0, found.tokens, -1)], node.output[0])
+    steps.add("Reshape", [turned, steps.ints(0, operands.tokens, -1)], node.output[0])
     return steps.nodes
 
 
@@ -85,29 +85,29 @@ def _by_heads(
 
 def _behind_earlier(
     steps: NodeWriter,
-    found: _Operands,
+    operands: _Operands,
     past: Sequence[str],
     present: Sequence[str],
     shapes: Shapes,
 ) -> _Operands | None:
     """Puts the keys and values of a cache in front, which then have the names `present`."""
     if not any(past):
-        return None if any(present) else found
+        return None if any(present) else operands
     before = shapes.get(past[0], [])
     if not all(past) or len(before) != 4 or min(before[1:]) < 1:
         return None
     key, value = (
         steps.add("Concat", [earlier, new], name, axis=2)
-        for earlier, new, name in zip(past, (found.key, found.value), present, strict=True)
+        for earlier, new, name in zip(past, (operands.key, operands.value), present, strict=True)
     )
-    return replace(found, key=key, value=value, every=found.every + before[2])
+    return replace(operands, key=key, value=value, every=operands.every + before[2])
 
 
-def _scores(steps: NodeWriter, found: _Operands, key: str, given: dict[str, Any]) -> str:
+def _scores(steps: NodeWriter, operands: _Operands, key: str, given: dict[str, Any]) -> str:
     """Products of queries and keys, scaled and capped."""
-    scale = np.float32(given.get("scale") or found.depth**-0.5)
+    scale = np.float32(given.get("scale") or operands.depth**-0.5)
     turned = steps.add("Transpose", [key], perm=[0, 1, 3, 2])
-    scores = steps.add("MatMul", [found.query, turned])
+    scores = steps.add("MatMul", [operands.query, turned])
     scores = steps.add("Mul", [scores, steps.constant("scale", scale)])
     if cap := given.get("softcap", 0.0):
         limit = steps.constant("softcap", np.float32(cap))
@@ -116,23 +116,23 @@ def _scores(steps: NodeWriter, found: _Operands, key: str, given: dict[str, Any]
     return scores
 
 
-def _masks(steps: NodeWriter, found: _Operands, mask: str, causal: bool) -> list[str]:
+def _masks(steps: NodeWriter, operands: _Operands, mask: str, causal: bool) -> list[str]:
     """Lists the addends of scores."""
     masks = [mask] if mask else []
     if causal:
-        later = np.triu(np.ones((found.tokens, found.every), np.bool_), 1)
+        later = np.triu(np.ones((operands.tokens, operands.every), np.bool_), 1)
         never = np.where(later, -np.inf, 0).astype(np.float32)
         masks.append(steps.constant("causal", never))
     return masks
 
 
-def _repeated(steps: NodeWriter, name: str, found: _Operands) -> str:
+def _repeated(steps: NodeWriter, name: str, operands: _Operands) -> str:
     """(N, shared, every, ...) as (N, heads, every, ...), each head several times."""
-    times = found.heads // found.shared
+    times = operands.heads // operands.shared
     parted = steps.add("Unsqueeze", [name, steps.ints(2)])
-    shape = steps.ints(1, found.shared, times, found.every, 1)
+    shape = steps.ints(1, operands.shared, times, operands.every, 1)
     spread = steps.add("Expand", [parted, shape])
-    return steps.add("Reshape", [spread, steps.ints(0, found.heads, found.every, -1)])
+    return steps.add("Reshape", [spread, steps.ints(0, operands.heads, operands.every, -1)])
 
 
 def rotary(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:

@@ -114,8 +114,8 @@ def quantize_and_judge(
             if labels is not None:
                 accuracy = Accuracy(*(correct(one, samples, labels) for one in (real, made)))
         target.write_bytes(result)
-    found = str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
-    return QuantizationReport(*found, accuracy, widths)
+    figures = str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
+    return QuantizationReport(*figures, accuracy, widths)
 
 
 def _quantize(
@@ -167,10 +167,10 @@ def _quantize(
         quantise_leftovers(quantised, partial(measure, folded))
         spell_norms(quantised)
         join_functions(quantised.graph)
-        found: bytes = quantised.SerializeToString()
-        result.write_bytes(found)
+        model_bytes: bytes = quantised.SerializeToString()
+        result.write_bytes(model_bytes)
     _check_result(source, result)
-    return found
+    return model_bytes
 
 
 def _check_result(source: Path, result: Path) -> None:
@@ -198,14 +198,14 @@ def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
     """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
     groups as one group has channels, and then fails at its biases; for a matrix on the left of a
     product it has one for each number that is summed."""
-    found = {}
+    overrides = {}
     constants = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
         place = {"ConvTranspose": 1 if grouped else -1, "MatMul": 0}.get(node.op_type, -1)
         if place >= 0 and node.input[place] in constants:
-            found[node.input[place]] = [{"symmetric": True}]
-    return found
+            overrides[node.input[place]] = [{"symmetric": True}]
+    return overrides
 
 
 def _ranges(samples: Samples) -> Ranges:

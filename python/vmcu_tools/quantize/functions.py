@@ -55,13 +55,13 @@ def _steps(
 ) -> list[NodeProto]:
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     try:
-        found = unrolled(node, constants, shapes.get(node.input[0], []))
+        parts = unrolled(node, constants, shapes.get(node.input[0], []))
     except UnsupportedError as error:
         problem = Problem(error.reason, error.remedy, origin, node.name, node.op_type)
         raise UserError(problem) from error
-    graph.initializer.extend(found.constants)
-    alike += found.alike.values()
-    return found.nodes
+    graph.initializer.extend(parts.constants)
+    alike += parts.alike.values()
+    return parts.nodes
 
 
 def _group_normalization(

@@ -77,8 +77,8 @@ class Int4Weights:
 def weighted_layers(quantised: onnx.ModelProto, real: onnx.ModelProto) -> list[WeightedLayer]:
     """The convolutions and fully connected layers whose weights can be stated in int4, in the order
     of the file. real: the float model that `quantised` was made of."""
-    found = _Layers(quantised, real)
-    return [layer for node in quantised.graph.node for layer in found.layer(node)]
+    layers = _Layers(quantised, real)
+    return [layer for node in quantised.graph.node for layer in layers.layer(node)]
 
 
 class _Layers:
@@ -132,12 +132,12 @@ class _Layers:
     def _constant(self, node: NodeProto, place: int, kind: int) -> NodeProto | None:
         """The DequantizeLinear of a constant input that nothing else reads."""
         name = node.input[place] if place < len(node.input) else ""
-        found = self.made.get(name)
-        if found is None or found.op_type != "DequantizeLinear":
+        producer = self.made.get(name)
+        if producer is None or producer.op_type != "DequantizeLinear":
             return None
-        tensor = self.constants.get(found.input[0])
-        alone = len(self.readers[name]) == len(self.readers[found.input[0]]) == 1
-        return found if alone and tensor is not None and tensor.data_type == kind else None
+        tensor = self.constants.get(producer.input[0])
+        alone = len(self.readers[name]) == len(self.readers[producer.input[0]]) == 1
+        return producer if alone and tensor is not None and tensor.data_type == kind else None
 
     def _array(self, node: NodeProto, place: int) -> np.ndarray:
         return numpy_helper.to_array(self.constants[node.input[place]]).ravel()
@@ -164,13 +164,13 @@ def candidates(layer: WeightedLayer, group: int) -> list[Int4Weights]:
     parts = layer.real.reshape(-1, group or inputs)
     usual = np.repeat(layer.scales, len(parts) // channels)
     most = np.abs(parts).max(axis=1)
-    found = []
+    choices = []
     for clipped in _CLIPPED:
         # Rows of zeros have the scale of int8.
         scales = np.where(most > 0, most / (HIGH * clipped), usual)
         fitted = _fitted(parts, scales).reshape(channels, -1)
-        found.append(_grouped(layer, fitted) if group else _of_channels(layer, fitted))
-    return found
+        choices.append(_grouped(layer, fitted) if group else _of_channels(layer, fitted))
+    return choices
 
 
 def _fitted(parts: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -178,10 +178,10 @@ def _fitted(parts: np.ndarray, scales: np.ndarray) -> np.ndarray:
     these scales."""
     ints = _rounded(parts, scales[:, None])
     squares = (ints * ints).sum(axis=1)
-    found: np.ndarray = np.where(
+    best: np.ndarray = np.where(
         squares > 0, (ints * parts).sum(axis=1) / np.maximum(squares, 1), scales
     )
-    return found
+    return best
 
 
 def _of_channels(layer: WeightedLayer, fitted: np.ndarray) -> Int4Weights:
@@ -205,8 +205,8 @@ def int4_values(layer: WeightedLayer, scales: np.ndarray) -> np.ndarray:
 
 
 def _rounded(real: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.clip(np.rint(real / scale), LOW, HIGH)
-    return found
+    clipped: np.ndarray = np.clip(np.rint(real / scale), LOW, HIGH)
+    return clipped
 
 
 def with_int4(

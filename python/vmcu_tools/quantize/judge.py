@@ -69,8 +69,8 @@ def accuracy(model: onnx.ModelProto, samples: Samples, labels: np.ndarray) -> fl
     """The share of samples whose largest value of the first output is at the label's place."""
     session = showing(model, [])
     name = model.graph.output[0].name
-    found = [int(np.argmax(session.run([name], sample)[0])) for sample in samples]
-    return float(np.mean(found == labels))
+    predicted = [int(np.argmax(session.run([name], sample)[0])) for sample in samples]
+    return float(np.mean(predicted == labels))
 
 
 def decibel(signal: float, noise: float) -> float:

@@ -24,11 +24,11 @@ def quantise_leftovers(model: onnx.ModelProto, measure: Measure) -> None:
     """Puts a QuantizeLinear and a DequantizeLinear, of uint8, behind each float tensor whose scale
     would not be known otherwise. measure(names) tells the least and the greatest value of each
     tensor over the calibration set."""
-    found = _leftovers(model)
-    if not found:
+    leftovers = _leftovers(model)
+    if not leftovers:
         return
-    ranges = measure(found)
-    for name in found:
+    ranges = measure(leftovers)
+    for name in leftovers:
         _quantise(model.graph, name, *ranges[name])
     _sort(model.graph)
 

@@ -289,12 +289,12 @@ class _Unroller:
         named = [one.decode() for one in self.given.get("activations", [])]
         if named == named[: len(wanted)] * len(self.directions):
             named = named[: len(wanted)]
-        found = tuple(KNOWN.get(one.lower(), "") for one in named) or wanted
-        plain = "" not in found and len(found) == len(wanted)
+        activations = tuple(KNOWN.get(one.lower(), "") for one in named) or wanted
+        plain = "" not in activations and len(activations) == len(wanted)
         plain = plain and not any(self.given.get(f"activation_{one}") for one in ("alpha", "beta"))
         reason = f"the activations {', '.join(named)} of its gates"
         require(plain, reason, f"use {', '.join(KNOWN.values())}, alike in both directions")
-        return found
+        return activations
 
     def _weights(
         self,

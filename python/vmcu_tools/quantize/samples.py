@@ -88,7 +88,7 @@ def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Shapes and types by name, float32 or integers; a symbolic batch is one."""
     model = load_model(source)
     constants = {tensor.name for tensor in model.graph.initializer}
-    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+    inputs: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for value in model.graph.input:
         if value.name in constants:
             continue
@@ -100,8 +100,8 @@ def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
             raise UserError(Problem(reason, "export it with fixed sizes", str(source)))
         kind = value.type.tensor_type.elem_type
         dtype = np.dtype(_INTEGERS.get(kind, np.float32))
-        found[value.name] = tuple(dims), dtype
-    return found
+        inputs[value.name] = tuple(dims), dtype
+    return inputs
 
 
 def load_model(source: Path) -> onnx.ModelProto:
@@ -156,13 +156,13 @@ def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]
             if total > MOST_BYTES:
                 reason = f"the arrays unpack to {total:,} bytes; the maximum is {MOST_BYTES:,}"
                 raise UserError(Problem(reason, "give fewer samples", str(data)))
-            found = {name: np.zeros(0, np.float32) for name in members}
+            arrays = {name: np.zeros(0, np.float32) for name in members}
             for name in wanted:
                 with archive.open(members[name]) as member:
                     _check_size(member, members[name].file_size)
                 with archive.open(members[name]) as member:
-                    found[name] = np.lib.format.read_array(member, allow_pickle=False)
-            return found
+                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+            return arrays
     except (*_UNZIP_ERRORS, *PARSE_ERRORS) as error:
         if isinstance(error, OSError) and not data.is_file():
             raise UserError(Problem("no such file", _SAVE, str(data))) from error

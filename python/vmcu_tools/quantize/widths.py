@@ -229,8 +229,8 @@ class _Ratios:
         cls, forms: _Forms, groups: Mapping[str, int], samples: Samples, tensors: Sequence[str]
     ) -> _Ratios:
         """Measures a form against the float model."""
-        _, found = compare(forms.real, forms.model(groups), samples, tensors)
-        ratios = {one.tensor: one.signal_to_noise for one in found}
+        _, rows = compare(forms.real, forms.model(groups), samples, tensors)
+        ratios = {one.tensor: one.signal_to_noise for one in rows}
         outputs = [value.name for value in forms.real.graph.output if value.name in ratios]
         noise = sum(_noise(ratios[name]) for name in outputs)
         return cls(ratios, decibel(len(outputs), noise))
@@ -249,8 +249,8 @@ def _row(served: _Served, layer: WeightedLayer, before: _Ratios, samples: Sample
     row = LayerWidth(layer.node, layer.op, 8, 0, int8, int4, ratio, reason=reason)
     if weights not in served.groups:
         return row
-    found = _Ratios.of(served.forms, {weights: served.groups[weights]}, samples, [output])
-    return replace(row, snr_int4=found.tensors.get(output), output_snr=found.outputs)
+    ratios = _Ratios.of(served.forms, {weights: served.groups[weights]}, samples, [output])
+    return replace(row, snr_int4=ratios.tensors.get(output), output_snr=ratios.outputs)
 
 
 def _added(row: LayerWidth, before: _Ratios) -> float:

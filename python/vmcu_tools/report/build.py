@@ -106,25 +106,25 @@ def _largest(
 
 def facts(report: ModelReport) -> list[str]:
     """Sentences on the changes by options and the file's constants."""
-    found = []
+    lines = []
     if report.left_out:
-        found.append(
+        lines.append(
             f"Removed {report.left_out:,} of {report.channels:,} constant or unused channels. "
             f"The file has {report.macs_file:,} MACs."
         )
     if report.input_streamed:
-        found.append("You push the input row by row: vmcu_push_row().")
+        lines.append("You push the input row by row: vmcu_push_row().")
     if report.fields:
         fields = ", then ".join(f"{size:,} of '{name}'" for name, size in report.fields)
-        found.append(f"The bytes of a row are {fields}.")
+        lines.append(f"The bytes of a row are {fields}.")
     if report.input_elsewhere:
-        found.append("The input is not in the pool: vmcu_set_input() sets its address.")
+        lines.append("The input is not in the pool: vmcu_set_input() sets its address.")
     if report.rotation_step:
-        found.append(
+        lines.append(
             f"The origin of the pool advances by {report.rotation_step:,} bytes after each "
             f"inference. {report.rotation_overhang:,} bytes of the pool are rotation overhead."
         )
-    return found + ([] if report.weights is None else sentences(report.weights))
+    return lines + ([] if report.weights is None else sentences(report.weights))
 
 
 def print_hop(hop: HopReport, macs: int, console: Console) -> None:

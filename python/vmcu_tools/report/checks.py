@@ -59,7 +59,7 @@ def limits(
 ) -> list[Limit]:
     """Those that are given, and, where there is a baseline, that no figure grows by more than the
     part that its metric, or ALL, has in `tolerance`."""
-    found = [
+    limited = [
         Limit(figure, value, limit)
         for figure, limit in most.items()
         if limit is not None and (value := getattr(sheet, figure)) is not None
@@ -67,8 +67,8 @@ def limits(
     for change in () if against is None else against.changes:
         part = tolerance.get(PLANNED[change.figure], tolerance.get(ALL, 0.0))
         allowed = int(change.before * (1 + part))
-        found.append(Limit(change.figure, int(change.after), allowed, True))
-    return found
+        limited.append(Limit(change.figure, int(change.after), allowed, True))
+    return limited
 
 
 def junit(command: str, what: str, checked: Sequence[Judged]) -> bytes:
@@ -85,8 +85,8 @@ def junit(command: str, what: str, checked: Sequence[Judged]) -> bytes:
         else:
             ElementTree.SubElement(case, "system-out").text = limit.said
     ElementTree.indent(top)
-    found: bytes = ElementTree.tostring(top, encoding="utf-8", xml_declaration=True) + b"\n"
-    return found
+    document: bytes = ElementTree.tostring(top, encoding="utf-8", xml_declaration=True) + b"\n"
+    return document
 
 
 def comment(sheet: Sheet, checked: Sequence[Limit], against: SheetDifference | None) -> str:

@@ -18,13 +18,13 @@ FUSED_CALL, ROW_CALL = 190, 45
 
 def cycles_of(plan: Plan) -> list[int]:
     """Cycles of each step, on a Cortex-M4 without wait states, those of the executor included."""
-    found = []
+    cycles = []
     for steps in plan.stages:
         executor = FUSED_CALL if len(steps) > 1 else ROW_CALL
         for layer in (step.bind(plan.graph) for step in steps):
             calls = calls_of(layer)
-            found.append(round(layer.cycles(calls) + executor * calls))
-    return found
+            cycles.append(round(layer.cycles(calls) + executor * calls))
+    return cycles
 
 
 def cycle_seconds(board: Board) -> float:

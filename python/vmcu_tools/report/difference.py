@@ -130,26 +130,26 @@ def _why(before: Sheet, after: Sheet, layers: Sequence[LayerChange]) -> Iterator
             yield f"{what}: {total:+,}; most in '{names[most.name]}' ({most.state}): {share:+,}"
 
 
-def print_difference(found: SheetDifference, console: Console) -> None:
+def print_difference(compared: SheetDifference, console: Console) -> None:
     """Totals, layers that differ, and why."""
     grid = table("", "before", "after", "change", "percent", left=1)
-    for one in found.changes:
+    for one in compared.changes:
         part = f"{100 * one.part:+.1f} %" if one.by else ""
         grid.add_row(
             FIGURES[one.figure], f"{one.before:,}", f"{one.after:,}", _signed(one.by), part
         )
     console.print(grid)
-    if found.layers:
-        names = short_names(layer.name for layer in found.layers)
+    if compared.layers:
+        names = short_names(layer.name for layer in compared.layers)
         columns = "state", "RAM", "weights", "MACs", "cycles"
         grid = table("layer", "op", *columns, left=3, keys=1)
-        for layer in found.layers:
+        for layer in compared.layers:
             figures = (_signed(getattr(layer, one)) for one in LAYER_FIGURES)
             grid.add_row(names[layer.name], layer.op, layer.state, *figures)
         console.print(grid)
-    for sentence in found.why:
+    for sentence in compared.why:
         say(console, sentence)
-    if not found.layers and not any(one.by for one in found.changes):
+    if not compared.layers and not any(one.by for one in compared.changes):
         say(console, "No figure differs.")
 
 
@@ -161,13 +161,13 @@ def _signed(by: float | None) -> str:
     return "" if not by else f"{by:+,}"
 
 
-def markdown(found: SheetDifference, title: str) -> str:
+def markdown(compared: SheetDifference, title: str) -> str:
     """Writes the changes as a comment on a change of a model."""
     lines = [f"### {title}", "", "| | before | after | by |", "| --- | ---: | ---: | ---: |"]
-    for one in found.changes:
+    for one in compared.changes:
         by = f"{one.by:+,} ({100 * one.part:+.1f} %)" if one.by else "="
         lines.append(f"| {FIGURES[one.figure]} | {one.before:,} | {one.after:,} | {by} |")
-    lines += [""] * bool(found.why) + [f"- {escaped(sentence)}" for sentence in found.why]
+    lines += [""] * bool(compared.why) + [f"- {escaped(sentence)}" for sentence in compared.why]
     return "\n".join(lines) + "\n"
 
 

@@ -115,23 +115,23 @@ def _numbers(*values: Value) -> bool:
     return all(isinstance(value, int | float) for value in values)
 
 
-def print_growth(found: Growth, console: Console) -> None:
+def print_growth(growth: Growth, console: Console) -> None:
     """The figures that differ, then those that grew by more than the limit."""
-    if found.changes:
+    if growth.changes:
         grid = table("run", "figure", "before", "after", "change", "percent", left=2)
-        for one in found.changes:
+        for one in growth.changes:
             change = one.change
             numbers = (f"{change.before:,}", f"{change.after:,}", f"{_rounded(change.by):+,}")
             part = f"{100 * change.part:+.2f} %"
             grid.add_row(one.run, change.figure, *numbers, part)
         console.print(grid)
-    for note in found.notes:
+    for note in growth.notes:
         say(console, note)
-    for one in found.beyond:
+    for one in growth.beyond:
         say(console, f"FAILED: {one.said}")
-    grew = sum(one.change.by > 0 for one in found.changes)
-    few = f"Compared {found.figures:,} figures: {grew:,} grew"
-    say(console, f"{few}, {len(found.beyond):,} by more than the limit.")
+    grew = sum(one.change.by > 0 for one in growth.changes)
+    few = f"Compared {growth.figures:,} figures: {grew:,} grew"
+    say(console, f"{few}, {len(growth.beyond):,} by more than the limit.")
 
 
 def _rounded(by: float) -> float:

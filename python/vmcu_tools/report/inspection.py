@@ -186,10 +186,10 @@ A dash means: no other constraints.
 """
 
 
-def markdown(found: tuple[Coverage, ...]) -> str:
+def markdown(coverage: tuple[Coverage, ...]) -> str:
     """doc/ops.md."""
     lines = [HEADER]
-    for entry in found:
+    for entry in coverage:
         lines.append(f"## {entry.format}\n")
         lines.append(f"{len(entry.supported)} operators:\n")
         lines += ["| Operator | Constraints |", "| --- | --- |"]

@@ -150,13 +150,13 @@ def report(
     """The figures of a plan whose tables have been emitted under `name`. cycle_s: as
     weights_report() has it."""
     graph = plan.graph
-    found = lives_of(plan)
-    peak_step, peak = _peak(plan, found)
+    lives = lives_of(plan)
+    peak_step, peak = _peak(plan, lives)
     each = macs_of_hop(plan) if graph.hop else [bind(graph, s.node).macs for s in plan.steps]
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
-            plan.steps, found.by_step, each, _costs(plan, each), strict=True
+            plan.steps, lives.by_step, each, _costs(plan, each), strict=True
         )
     ]
     tensors = tuple(
@@ -201,14 +201,14 @@ def report(
     )
 
 
-def _peak(plan: Plan, found: Lives) -> tuple[int, str]:
+def _peak(plan: Plan, lives: Lives) -> tuple[int, str]:
     """The layer that needs the most bytes, -1 for the caller's input, and why."""
     names = names_of(plan)
-    peak, most = peak_of(found, names), max(found.by_step, default=0)
+    peak, most = peak_of(lives, names), max(lives.by_step, default=0)
     if peak.bytes >= most:
         return peak.step, peak.sentence
     # Only layers that recompute their window, of which no single call is looked at, need more.
-    step = found.by_step.index(most)
+    step = lives.by_step.index(most)
     name = names[plan.steps[step].node.name]
     return step, (
         f"The peak is layer {step} ({name}). It needs {most:,} of {plan.pool_bytes:,} bytes."
@@ -218,12 +218,12 @@ def _peak(plan: Plan, found: Lives) -> tuple[int, str]:
 def _costs(plan: Plan, macs: list[int]) -> list[tuple[int, int]]:
     """Returns for each step bytes of weights, and cycles; those of a hop where there are many,
     as the multiply-accumulates are."""
-    found = []
+    costs = []
     for step, cycles, each in zip(plan.steps, cycles_of(plan), macs, strict=True):
         layer = bind(plan.graph, step.node)
         part = each / layer.macs if layer.macs else 1.0
-        found.append((layer.weight_bytes, round(cycles * part)))
-    return found
+        costs.append((layer.weight_bytes, round(cycles * part)))
+    return costs
 
 
 def hop_of(plan: Plan) -> HopReport | None:

@@ -25,29 +25,34 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(str(size) for size in shape)
 
 
-def print_inspection(found: Inspection, console: Console) -> None:
+def print_inspection(inspection: Inspection, console: Console) -> None:
     """Inputs and outputs, a line for each node, then totals."""
-    for kind, ports in (("input", found.inputs), ("output", found.outputs)):
+    for kind, ports in (("input", inspection.inputs), ("output", inspection.outputs)):
         for port in ports:
             say(console, f"{kind} {_port(port)}")
-    if found.supported:
+    if inspection.supported:
         columns = "H x W x C", "scale", "zero point", "MACs", "weight bytes"
         grid = table("node", "op", *columns)
-        names = short_names(node.name for node in found.nodes)
-        for node in found.nodes:
+        names = short_names(node.name for node in inspection.nodes)
+        for node in inspection.nodes:
             figures = f"{node.scale:.6g}", str(node.zero_point)
             costs = f"{node.macs:,}", f"{node.weight_bytes:,}"
             grid.add_row(names[node.name], node.op, _shape(node.shape), *figures, *costs)
         console.print(grid)
-        flash = "" if found.flash_bytes is None else f", {found.flash_bytes:,} bytes of flash"
-        totals = f"{counted(len(found.nodes), 'layer')}, {found.macs:,} MACs{flash}"
-        say(console, f"{found.model}: supported; {totals}")
+        flash = (
+            "" if inspection.flash_bytes is None else f", {inspection.flash_bytes:,} bytes of flash"
+        )
+        totals = f"{counted(len(inspection.nodes), 'layer')}, {inspection.macs:,} MACs{flash}"
+        say(console, f"{inspection.model}: supported; {totals}")
         return
     grid = table("node", "op", "problem", left=3)
-    for node in found.nodes:
+    for node in inspection.nodes:
         grid.add_row(node.name, node.op, node.problem)
     console.print(grid)
-    say(console, f"{found.model}: not supported, {counted(len(found.problems), 'problem')}")
+    say(
+        console,
+        f"{inspection.model}: not supported, {counted(len(inspection.problems), 'problem')}",
+    )
 
 
 def _port(port: PortRow) -> str:
@@ -56,9 +61,9 @@ def _port(port: PortRow) -> str:
     return f"{port.name}: {port.dtype} {_shape(port.shape)}{layout}, {real}"
 
 
-def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
+def print_coverage(coverage: tuple[Coverage, ...], console: Console) -> None:
     """The operators of each format."""
-    for entry in found:
+    for entry in coverage:
         say(console, f"{entry.format}: {len(entry.supported)} operators")
         say(console, ", ".join(entry.supported))
         if entry.folded:

@@ -88,14 +88,14 @@ def read(path: Path) -> dict[str, Recorded]:
     if not files:
         remedy = "give it what `vmcu build --json` or a benchmark's --write wrote"
         raise UserError(Problem("there is no .json file in it", remedy, str(path)))
-    found: dict[str, Recorded] = {}
+    runs: dict[str, Recorded] = {}
     for file in files:
         run = _run(file)
-        if run.name in found:
+        if run.name in runs:
             remedy = "compare them file by file"
             raise UserError(Problem(f"'{run.name}' is there twice", remedy, str(file)))
-        found[run.name] = run
-    return found
+        runs[run.name] = run
+    return runs
 
 
 def _run(path: Path) -> Recorded:

@@ -66,15 +66,15 @@ def of_json(path: Path) -> Sheet:
     """Collects the figures of a report that `vmcu build --json` or `vmcu check --json` wrote.
     Raises UserError for any other file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        layers = tuple(_layer(step) for step in found["steps"])
+        report = json.loads(path.read_text(encoding="utf-8"))
+        layers = tuple(_layer(step) for step in report["steps"])
         cycles = [layer.cycles for layer in layers if layer.cycles is not None]
-        weights = found.get("weights") or {}
+        weights = report.get("weights") or {}
         return Sheet(
-            str(found["model"]),
-            int(found["pool_bytes"]),
-            int(found["weights_bytes"]) + int(found["tables_bytes"]),
-            int(found["macs"]),
+            str(report["model"]),
+            int(report["pool_bytes"]),
+            int(report["weights_bytes"]) + int(report["tables_bytes"]),
+            int(report["macs"]),
             sum(cycles) if len(cycles) == len(layers) else None,
             layers,
             int(weights["file_bytes"]) if weights else None,

@@ -36,20 +36,20 @@ class TrainingReport:
         return self.pool_bytes / self.inference_pool_bytes
 
 
-def training_report(name: str, found: TrainingPlan, emitted: Emitted) -> TrainingReport:
+def training_report(name: str, training: TrainingPlan, emitted: Emitted) -> TrainingReport:
     """The figures of a training plan."""
-    state = sum(one.size for one in found.weights)
-    graph = found.plan.graph
+    state = sum(one.size for one in training.weights)
+    graph = training.plan.graph
     return TrainingReport(
         name,
         graph.tensors[graph.outputs[0].tensor].bytes,
-        found.training.layers,
-        found.training.rate,
-        found.inference.pool_bytes,
-        found.plan.pool_bytes,
+        training.training.layers,
+        training.training.rate,
+        training.inference.pool_bytes,
+        training.plan.pool_bytes,
         state,
-        _macs(found.inference),
-        _macs(found.plan),
+        _macs(training.inference),
+        _macs(training.plan),
         emitted.weights_bytes + emitted.tables_bytes + state,
     )
 

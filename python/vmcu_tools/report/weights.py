@@ -110,7 +110,7 @@ def sentences(report: WeightsReport) -> list[str]:
     reads = f"Reading the weights takes {printed(report.read_ms)} ms an inference"
     if report.hidden is None:
         return [f"{reads}. Add --board to estimate how much of it is hidden."]
-    found = [f"{reads}; computation hides {100 * report.hidden:.1f} % of it, by estimate."]
+    facts = [f"{reads}; computation hides {100 * report.hidden:.1f} % of it, by estimate."]
     late = sorted((r for r in report.reads if r.wait_ms), key=lambda r: -(r.wait_ms or 0.0))
     names = short_names(read.layer for read in report.reads)
     named = [
@@ -119,8 +119,8 @@ def sentences(report: WeightsReport) -> list[str]:
     ]
     if named:
         more = f"; {len(late) - len(named)} more stages wait" if len(late) > len(named) else ""
-        found.append(f"Stages wait for weights: {'; '.join(named)}{more}.")
-    return found
+        facts.append(f"Stages wait for weights: {'; '.join(named)}{more}.")
+    return facts
 
 
 def _cause(read: ReadReport) -> str:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ..quantize.widths import LayerWidth, WidthReport
 
 
-def print_widths(found: WidthReport, console: Console) -> None:
+def print_widths(report: WidthReport, console: Console) -> None:
     """The layers in the order in which they get int4 weights, then the whole."""
     sizes, ratios = ("int8, bytes", "int4, bytes"), ("int8, dB", "int4, dB", "outputs, dB")
-    grouped = any(layer.group for layer in found.layers)
+    grouped = any(layer.group for layer in report.layers)
     grid = table("layer", "op", "weights", *["group"] * grouped, *sizes, *ratios)
-    names = short_names(layer.node for layer in found.layers)
-    for layer in found.layers:
+    names = short_names(layer.node for layer in report.layers)
+    for layer in report.layers:
         group = [str(layer.group or "")] * grouped
         grid.add_row(names[layer.node], layer.op, f"int{layer.bits}", *group, *_figures(layer))
     console.print(grid)
@@ -32,16 +32,16 @@ def print_widths(found: WidthReport, console: Console) -> None:
         "int4, dB: signal-to-noise ratio of the layer's output with int8 weights in all layers, "
         "and with int4 weights in this layer. outputs, dB: the same of the model's outputs.",
     )
-    for reason in dict.fromkeys(layer.reason for layer in found.layers if layer.reason):
-        which = [names[layer.node] for layer in found.layers if layer.reason == reason]
+    for reason in dict.fromkeys(layer.reason for layer in report.layers if layer.reason):
+        which = [names[layer.node] for layer in report.layers if layer.reason == reason]
         say(console, f"{reason}: {', '.join(which)}")
-    changed = sum(layer.bits == 4 for layer in found.layers)
-    limit = "" if found.flash_limit is None else f", limit {found.flash_limit:,}"
+    changed = sum(layer.bits == 4 for layer in report.layers)
+    limit = "" if report.flash_limit is None else f", limit {report.flash_limit:,}"
     say(
         console,
-        f"int4 weights in {changed} of {counted(len(found.layers), 'layer')}; flash "
-        f"{found.flash_int8:,} -> {found.flash:,} bytes{limit}; signal-to-noise ratio of the "
-        f"outputs {found.snr_int8:.1f} -> {found.snr:.1f} dB",
+        f"int4 weights in {changed} of {counted(len(report.layers), 'layer')}; flash "
+        f"{report.flash_int8:,} -> {report.flash:,} bytes{limit}; signal-to-noise ratio of the "
+        f"outputs {report.snr_int8:.1f} -> {report.snr:.1f} dB",
     )
 
 

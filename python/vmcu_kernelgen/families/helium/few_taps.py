@@ -139,9 +139,9 @@ def few(name: str, count: int, sizes: tuple[int, ...]) -> Function:
         *lines(),
     ]
     for group in sizes[1:]:
-        found = groups(count, group)
-        code += [note(f"Groups of {group} taps." if len(found) > 1 else "All taps at once.")]
-        code += [f"<of_{group}>:", *(in_groups(found) if len(found) > 1 else whole(count))]
+        parts = groups(count, group)
+        code += [note(f"Groups of {group} taps." if len(parts) > 1 else "All taps at once.")]
+        code += [f"<of_{group}>:", *(in_groups(parts) if len(parts) > 1 else whole(count))]
         code += ["b.w <have>"]
     code += [note("Two taps at a time."), "<of_2>:", *in_pairs(count)]
     summary = f"Adjacent pixels of a depthwise convolution of {name} taps."

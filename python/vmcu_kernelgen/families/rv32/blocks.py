@@ -242,13 +242,13 @@ class Block:
 
     def outputs(self, channel: int) -> list[tuple[int, str]]:
         """Pixel and register of a channel's sums."""
-        found = []
+        places = []
         for at, (n, i) in enumerate(self.chains):
             if n == channel:
-                found.append((2 * i, SUMS[at]))
+                places.append((2 * i, SUMS[at]))
                 if self.shape.pixels > 1:
-                    found.append((2 * i + 1, HIGH[at]))
-        return found
+                    places.append((2 * i + 1, HIGH[at]))
+        return places
 
     def requantised(self) -> Iterator[str]:
         size = 4 * self.channels

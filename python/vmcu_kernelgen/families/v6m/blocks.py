@@ -64,8 +64,8 @@ def byte(to: str, word: str, number: int) -> list[str]:
 def kept(sums: Sequence[str]) -> list[str]:
     """Adds two pairs of sums, which are in two registers, to their stored totals."""
     code = []
-    for found, (whole, upper) in zip(sums, SUMS, strict=True):
-        code += [f"add {whole}, {found}", f"asrs {found}, {found}, #16", f"add {upper}, {found}"]
+    for pair, (whole, upper) in zip(sums, SUMS, strict=True):
+        code += [f"add {whole}, {pair}", f"asrs {pair}, {pair}, #16", f"add {upper}, {pair}"]
     return code
 
 
@@ -168,7 +168,7 @@ class Blocks:
 
     def tap(self, number: int, first: bool) -> list[str]:
         """A tap of a step. first: of those that are added up together."""
-        start = [f"add {found}, {HALF_OF_PAIR}" for found in self.pairs]
+        start = [f"add {pair}, {HALF_OF_PAIR}" for pair in self.pairs]
         if self.at_once == 1:
             taps = self.pairs if first else ("r6", "r7")
             code = [f"ldm {T}!, {registers(taps)}", *self.weight("r3", 0, number)]
@@ -176,10 +176,10 @@ class Blocks:
             adds = [f"adds {a}, {a}, {x}" for a, x in zip(self.pairs, taps, strict=True)]
             return code + (start if first else adds)
         code = [f"ldm {T}!, {{r4}}"]
-        for n, found in enumerate(self.pairs):
-            weight = found if first else "r5"
+        for n, pair in enumerate(self.pairs):
+            weight = pair if first else "r5"
             code += [*self.weight(weight, n, number), f"muls {weight}, r4, {weight}"]
-            code += [] if first else [f"adds {found}, {found}, r5"]
+            code += [] if first else [f"adds {pair}, {pair}, r5"]
         return code + (start if first else [])
 
     @property

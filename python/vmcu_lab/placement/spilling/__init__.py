@@ -79,21 +79,21 @@ def solve_within(
         raise refuse(graph.origin, f"no plan fits {limit} bytes: {why}", f"allow {need}")
     deadline = math.inf if seconds is None else start + seconds * params.order_share
     search = ActionSearch(graph, prices, params, deadline, best)
-    found = search.actions(limit)
-    if found is None:
+    plan_actions = search.actions(limit)
+    if plan_actions is None:
         raise _nothing(graph, limit, prices, "")
     is_optimal = search.is_exact
-    placed = _at_once(_fast(graph, found), limit, params)
-    first, room = found, limit
+    placed = _at_once(_fast(graph, plan_actions), limit, params)
+    first, room = plan_actions, limit
     for _ in range(params.memory_retries):
         if placed.height <= limit:
-            return _plan(graph, prices, found, placed, is_optimal, start, seconds)
+            return _plan(graph, prices, plan_actions, placed, is_optimal, start, seconds)
         room -= placed.height - limit
         less = search.actions(room)
         if less is None:
             break
-        found, is_optimal = less, False
-        placed = _at_once(_fast(graph, found), limit, params)
+        plan_actions, is_optimal = less, False
+        placed = _at_once(_fast(graph, plan_actions), limit, params)
     left = _left(start, seconds)
     placed = place(_fast(graph, first), limit, left, None, watch, params=params)
     if placed.height > limit:
@@ -147,12 +147,12 @@ class ActionSearch:
         self.is_exact = False
         if self.params.spilling_exact and self.graph.order is None:
             try:
-                found = exact.cheapest(tasks, room, self.prices)
+                plan = exact.cheapest(tasks, room, self.prices)
             except exact.TooManyStatesError:
                 pass
             else:
-                self.is_exact = found.is_proven
-                return found.actions
+                self.is_exact = plan.is_proven
+                return plan.actions
         best: tuple[float, list[Action]] | None = None
         for order in self.orders:
             one = gaps.cheap(tasks, order, room, self.prices)
@@ -202,15 +202,15 @@ def need_of(graph: NamedGraph) -> tuple[int, str]:
     """The bytes that no order, copies or repeats do without, and why."""
     tasks = graph.tasks
     kept = sum(tasks.sizes[place] for place in tasks.kept)
-    found = [
+    needs = [
         (tasks.at_start, f"tensors that exist from the start take {tasks.at_start}"),
         (kept, f"tensors that are kept take {kept}"),
     ]
     for task, name in zip(tasks.tasks, graph.nodes, strict=True):
         used = {*task.inputs, *task.outputs}
         need = task.scratch + sum(tasks.sizes[tensor] for tensor in used)
-        found.append((need, f"node '{name}' needs {need} at once"))
-    return max(found)
+        needs.append((need, f"node '{name}' needs {need} at once"))
+    return max(needs)
 
 
 def _nothing(graph: NamedGraph, limit: int, prices: Prices, why: str) -> InputError:

@@ -75,11 +75,11 @@ def changed_by(task: GraphTask) -> set[int]:
 
 def writers(graph: TaskGraph) -> list[list[int]]:
     """Lists for each place the nodes that make or change it."""
-    found: list[list[int]] = [[] for _ in graph.sizes]
+    by_place: list[list[int]] = [[] for _ in graph.sizes]
     for number, task in enumerate(graph.tasks):
         for place in changed_by(task):
-            found[place].append(number)
-    return found
+            by_place[place].append(number)
+    return by_place
 
 
 def _touched(graph: TaskGraph, action: Action) -> tuple[list[int], list[int], int]:
@@ -103,7 +103,7 @@ def stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
     """Lists the contents of memory over time. ValueError if something is needed that is not
     there."""
     sizes, end = graph.sizes, max(len(actions), 1)
-    found: list[Stay] = []
+    stay_list: list[Stay] = []
     since = {
         place: 0
         for place, size in enumerate(sizes)
@@ -117,20 +117,20 @@ def stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
                 raise ValueError(f"action {at} needs place {place}, which is not there")
             last[place] = at
         if scratch:
-            found.append(Stay(~action.number, at, at + 1, scratch))
+            stay_list.append(Stay(~action.number, at, at + 1, scratch))
         for place in made:
             if place in since:
-                found.append(Stay(place, since[place], last[place] + 1, sizes[place]))
+                stay_list.append(Stay(place, since[place], last[place] + 1, sizes[place]))
             since[place] = last[place] = at
     for place, first in since.items():
         until = end if place in graph.kept else last[place] + 1
-        found.append(Stay(place, first, until, sizes[place]))
-    return found
+        stay_list.append(Stay(place, first, until, sizes[place]))
+    return stay_list
 
 
 def slow_stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
     """Lists the contents of the slow memory over time: from a copy there to the last copy back."""
-    found: list[Stay] = []
+    slow: list[Stay] = []
     since: dict[int, int] = {}
     last: dict[int, int] = {}
     for at, action in enumerate(actions):
@@ -138,19 +138,19 @@ def slow_stays(graph: TaskGraph, actions: Sequence[Action]) -> list[Stay]:
             last[action.number] = at
         elif action.kind is ActionKind.STORE:
             if action.number in since:
-                found.append(_slow(graph, action.number, since, last))
+                slow.append(_slow(graph, action.number, since, last))
             since[action.number] = last[action.number] = at
-    return found + [_slow(graph, place, since, last) for place in since]
+    return slow + [_slow(graph, place, since, last) for place in since]
 
 
 def _slow(graph: TaskGraph, place: int, since: dict[int, int], last: dict[int, int]) -> Stay:
     return Stay(place, since[place], last[place] + 1, graph.sizes[place])
 
 
-def peak(found: Sequence[Stay], count: int) -> int:
+def peak(stay_list: Sequence[Stay], count: int) -> int:
     """The most bytes of stays during one of `count` actions."""
     change = [0] * (count + 2)
-    for stay in found:
+    for stay in stay_list:
         change[stay.first] += stay.size
         change[stay.until] -= stay.size
     most = now = 0
@@ -160,12 +160,12 @@ def peak(found: Sequence[Stay], count: int) -> int:
     return most
 
 
-def instance_of(graph: NamedGraph, found: Sequence[Stay], is_slow: bool = False) -> Instance:
+def instance_of(graph: NamedGraph, stay_list: Sequence[Stay], is_slow: bool = False) -> Instance:
     """Stays as buffers, `id`: the number in the list. Alignments and given offsets are those of the
     graph; in the slow memory nothing has a given offset."""
     buffers: dict[int, GraphBuffer] = {one.number: one for one in graph.buffers}
     made = []
-    for number, stay in enumerate(found):
+    for number, stay in enumerate(stay_list):
         one = buffers.get(stay.place)
         alignment = one.alignment if one else 1
         offset = None if is_slow or one is None else one.offset

@@ -125,8 +125,8 @@ class Pebbles:
     def recipe(self, place: int, done: int) -> Recipe | None:
         """Returns the recipe of a place now, if there is one: its inputs have not been changed."""
         ran = bits([node for node in range(len(self.before)) if self.changes[node] >> place & 1])
-        found = self.recipes[place].get(ran & done)
-        return None if found is None or found.stale & done else found
+        known = self.recipes[place].get(ran & done)
+        return None if known is None or known.stale & done else known
 
     def moves(self, state: State) -> Iterator[Move]:
         """Yields the possible moves, with their costs."""
@@ -217,8 +217,8 @@ def cheapest(graph: TaskGraph, room: int, prices: Prices) -> LeastCost:
 
 def _path(came: dict[State, tuple[State, tuple[Action, ...]]], state: State) -> list[Action]:
     """The actions that lead to a state."""
-    found: list[tuple[Action, ...]] = []
+    steps: list[tuple[Action, ...]] = []
     while state in came:
         state, actions = came[state]
-        found.append(actions)
-    return [action for actions in reversed(found) for action in actions]
+        steps.append(actions)
+    return [action for actions in reversed(steps) for action in actions]

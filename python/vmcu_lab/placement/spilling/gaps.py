@@ -153,13 +153,13 @@ class Greedy:
 
     def ways(self, number: int) -> list[tuple[float, Repeat | None]]:
         """Lists the ways in which a place can come back at the end of a gap, with the cost."""
-        found: list[tuple[float, Repeat | None]] = []
+        choices: list[tuple[float, Repeat | None]] = []
         if self.prices.per_byte is not None:
-            found.append((self.copy_cost(number), None))
+            choices.append((self.copy_cost(number), None))
         repeat = self.all.repeats[number]
         if repeat and self.has_repeats and not any(p in self.chosen.back for p in repeat.pins):
-            found.append((repeat.cost, repeat))
-        return found
+            choices.append((repeat.cost, repeat))
+        return choices
 
     def close(self, number: int, way: Repeat | None) -> None:
         """Has a place absent in a gap."""
@@ -256,12 +256,12 @@ class Greedy:
             if (gap.place, gap.version) not in stored:
                 stored.add((gap.place, gap.version))
                 store.setdefault(gap.first, []).append(Action(ActionKind.STORE, gap.place))
-        found: list[Action] = []
+        plan: list[Action] = []
         for step in range(len(self.all.order) + 1):
-            found += store.get(step, []) + fetch.get(step, []) + self._repeated(step)
+            plan += store.get(step, []) + fetch.get(step, []) + self._repeated(step)
             if step < len(self.all.order):
-                found.append(Action(ActionKind.RUN, self.all.order[step]))
-        return found
+                plan.append(Action(ActionKind.RUN, self.all.order[step]))
+        return plan
 
     def _repeated(self, step: int) -> list[Action]:
         """The nodes that are repeated before a step, those that ran early first."""

@@ -135,10 +135,10 @@ def per_channel(
     shape, _, index = broadcast(x.shape, constant.shape)
     if shape != x.shape:
         return None
-    found = narrowed(index.ravel()[laid_out(x)])
-    if found.shape[:2] != (1, 1):
+    place = narrowed(index.ravel()[laid_out(x)])
+    if place.shape[:2] != (1, 1):
         return None
-    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2])
+    values = np.broadcast_to(constant.ravel()[place[0, 0]], x.tensor.shape[2])
     factors = line(node.op, values, swapped)
     return None if factors is None else scaled_channels(node, x, *factors)
 
@@ -184,5 +184,5 @@ def by_element(
         sides = above, context.quantise(sloped, scale, zero, name, x.dtype)
         return pair(context, replace(node, op="Add"), *sides)
 
-    found = scaled(node, x, np.ones(values.size), np.zeros(values.size))
-    return replace(found, resolve=resolve)
+    pending = scaled(node, x, np.ones(values.size), np.zeros(values.size))
+    return replace(pending, resolve=resolve)

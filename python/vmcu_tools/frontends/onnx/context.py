@@ -135,10 +135,10 @@ class Context:
         if isinstance(value, Curve):
             if value.activation.tensor.name in self.rounded:
                 check_steps(value, scale, zero_point)
-            found = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
-            table = table_of(value, found.tensor)
-            self.origins[found.tensor.name] = Origin(value.activation, table)
-            return found
+            activation = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
+            table = table_of(value, activation.tensor)
+            self.origins[activation.tensor.name] = Origin(value.activation, table)
+            return activation
         require(not isinstance(value, Indices), *INTEGERS)
         if not isinstance(value, Pending):
             raise UnsupportedError("the input of QuantizeLinear is not an activation")
@@ -320,22 +320,22 @@ def common_root(context: Context, curves: list[Curve]) -> list[Curve] | None:
     histories = [_history(context, curve) for curve in curves]
     for root in histories[0]:
         if all(root in history for history in histories):
-            found = [history[root] for history in histories]
-            shapes = {curve.activation.shape for curve in found}
-            return found if len(shapes) == 1 else None
+            functions = [history[root] for history in histories]
+            shapes = {curve.activation.shape for curve in functions}
+            return functions if len(shapes) == 1 else None
     return None
 
 
 def _history(context: Context, curve: Curve) -> dict[str, Curve]:
     """A function by the name of each activation that it is a function of, the last one first."""
-    found = {curve.activation.tensor.name: curve}
+    curves = {curve.activation.tensor.name: curve}
     while (origin := context.origins.get(curve.activation.tensor.name)) is not None:
         real = curve.real[origin.table.astype(np.int64) - INT8_MIN]
         if origin.activation.shape != curve.activation.shape:
             break
         curve = Curve(origin.activation, real)
-        found[origin.activation.tensor.name] = curve
-    return found
+        curves[origin.activation.tensor.name] = curve
+    return curves
 
 
 Rule = Callable[[Context, FileNode, Args], Value | list[Value]]
@@ -360,8 +360,8 @@ def rule(*ops: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule
 
 def outputs(context: Context, node: FileNode, args: Args) -> list[Value]:
     """Applies the rule of a node's operator to its inputs."""
-    found = RULES[node.op](context, node, args)
-    return found if isinstance(found, list) else [found]
+    values = RULES[node.op](context, node, args)
+    return values if isinstance(values, list) else [values]
 
 
 def clamp(

@@ -143,8 +143,8 @@ def _layer(context: Context, node: FileNode, first: Pending, args: Args) -> list
 
         return replace(pending, make=make, rebias=None, affine=None)
 
-    found = outputs(context, node, [rounded, *args[1:]])
-    return [bounded(one) if isinstance(one, Pending) else one for one in found]
+    values = outputs(context, node, [rounded, *args[1:]])
+    return [bounded(one) if isinstance(one, Pending) else one for one in values]
 
 
 def until_scale(

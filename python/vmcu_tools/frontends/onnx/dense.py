@@ -137,8 +137,8 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
     require(real.size in (1, count), f"{real.size} biases for {count} channels")
     q = np.rint(np.broadcast_to(real.ravel(), count).astype(np.float32) / product)
     require(bool(np.isfinite(q).all()), "a bias is not a number")
-    found: np.ndarray = np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
-    return found
+    rounded: np.ndarray = np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
+    return rounded
 
 
 @rule(

@@ -186,9 +186,9 @@ def _binary(context: Context, node: FileNode, args: Args) -> Value:
     one = one_curve(context, args, constants, FLOAT[node.op])
     if one is not None:
         one = replace(one, integers=table_of_integers(context, node, args))
-    found = one or _folded(node, args, constants)
-    if found is not None:
-        return found
+    combined = one or _folded(node, args, constants)
+    if combined is not None:
+        return combined
     left, right = args
     if isinstance(left, (Constant, QuantConstant)):
         return _with_constant(context, node, context.activation(right), left, True)

@@ -37,8 +37,8 @@ def numbers(context: Context, value: FileValue, shape: FileShape) -> Indices:
     return Indices(tensor, shape, value.dtype)
 
 
-def embedded(context: Context, node: FileNode, args: Args, found: Indices) -> Value:
-    """The rows of a constant table that `found` names."""
+def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> Value:
+    """The rows of a constant table that `numbers` names."""
     table = args[0]
     if not isinstance(table, (Constant, QuantConstant)):
         reason = "the indices are computed, and so is what they pick from"
@@ -48,10 +48,10 @@ def embedded(context: Context, node: FileNode, args: Args, found: Indices) -> Va
     first = int(node.attributes.get("axis", 0)) in (0, -real.ndim)
     require(first and len(rest) == 1, "indices pick from another axis than the first of two")
     require(0 < rows <= MOST_ROWS, f"the table has {rows} rows, at most {MOST_ROWS} are possible")
-    shape = (*found.shape, rest[0])
-    memory = (*found.tensor.shape[:2], rest[0])
+    shape = (*numbers.shape, rest[0])
+    memory = (*numbers.tensor.shape[:2], rest[0])
     require(np.prod(shape) <= MAX_TENSOR_BYTES, f"the output has {np.prod(shape)} elements")
-    _limit(context, found, rows)
+    _limit(context, numbers, rows)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         steps = np.rint(real / np.float32(out.scale)) + out.zero_point
@@ -64,7 +64,7 @@ def embedded(context: Context, node: FileNode, args: Args, found: Indices) -> Va
         node.name,
         shape,
         order,
-        (found.tensor,),
+        (numbers.tensor,),
         make,
         memory=laid,
         keeps=keeps,
@@ -80,9 +80,9 @@ def _kept(table: Constant | QuantConstant) -> tuple[float, int] | None:
     return float(table.scale.ravel()[0]), int(table.zero_point.ravel()[0]) - shift
 
 
-def _limit(context: Context, found: Indices, rows: int) -> None:
+def _limit(context: Context, numbers: Indices, rows: int) -> None:
     """Notes that an input's numbers are those of a table's rows."""
     ports = context.builder.inputs
     for place, port in enumerate(ports):
-        if port.tensor == found.tensor.name:
+        if port.tensor == numbers.tensor.name:
             ports[place] = replace(port, below=min(rows, port.below or rows))

@@ -54,12 +54,12 @@ def fold(context: Context, node: FileNode, args: Args) -> Value | None:
     }
     _limit(node, [arg.array for arg in args if isinstance(arg, Constant)])
     try:
-        found = _evaluate(node.proto, arrays, context.model.opset)
+        value = _evaluate(node.proto, arrays, context.model.opset)
     except (*PARSE_ERRORS, RuntimeError) as error:
         raise UnsupportedError(f"the constant value cannot be computed: {error}") from error
-    context.folded += found.size
+    context.folded += value.size
     require(context.folded <= _MAX_FOLDED, "its constants and those before it are too large")
-    return Constant(found)
+    return Constant(value)
 
 
 def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
@@ -96,8 +96,8 @@ def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) 
     output = onnx.helper.make_empty_tensor_value_info(proto.output[0])
     graph = onnx.helper.make_graph([proto], "fold", inputs, [output])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-    (found,) = ReferenceEvaluator(model).run(None, arrays)
-    return np.asarray(found)
+    (evaluated,) = ReferenceEvaluator(model).run(None, arrays)
+    return np.asarray(evaluated)
 
 
 def _shape(node: FileNode, args: Args) -> Constant:

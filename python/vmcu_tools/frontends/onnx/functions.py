@@ -45,8 +45,8 @@ def _rational(
 ) -> np.ndarray:
     value = np.clip(np.asarray(x, np.float32), np.float32(-limit), np.float32(limit))
     square = value * value
-    found: np.ndarray = _polynomial(square, above) * value / _polynomial(square, below)
-    return found
+    quotient: np.ndarray = _polynomial(square, above) * value / _polynomial(square, below)
+    return quotient
 
 
 def tanh(x: np.ndarray) -> np.ndarray:
@@ -84,8 +84,8 @@ def _number(node: FileNode, name: str, default: float) -> np.float32:
 
 
 def _hard_sigmoid(x: np.ndarray, alpha: np.float32, beta: np.float32) -> np.ndarray:
-    found: np.ndarray = np.clip(alpha * x + beta, 0, 1)
-    return found
+    clipped: np.ndarray = np.clip(alpha * x + beta, 0, 1)
+    return clipped
 
 
 def _celu(x: np.ndarray, alpha: np.float32) -> np.ndarray:

@@ -216,8 +216,8 @@ def _mat_mul_n_bits(context: Context, node: FileNode, args: Args) -> Value:
 
 def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
     """int64 (count, n): of each byte the lower half, then the upper one."""
-    found: np.ndarray = (packed.reshape(count, -1, 1) >> _PAIR & 15).reshape(count, -1)
-    return found.astype(np.int64)
+    nibbles: np.ndarray = (packed.reshape(count, -1, 1) >> _PAIR & 15).reshape(count, -1)
+    return nibbles.astype(np.int64)
 
 
 def _zero_points(zeros: np.ndarray, count: int, blocks: int) -> np.ndarray:

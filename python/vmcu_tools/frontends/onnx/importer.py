@@ -213,10 +213,10 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
             context.builder.inputs.append(Port(value.name, value.name, shape, "float32", layout))
             return Real(tensor)
         if value.dtype in embedding.DTYPES:
-            found = embedding.numbers(context, value, shape)
-            port = Port(found.tensor.name, value.name, shape, value.dtype)
+            numbers = embedding.numbers(context, value, shape)
+            port = Port(numbers.tensor.name, value.name, shape, value.dtype)
             context.builder.inputs.append(port)
-            return found
+            return numbers
         require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
         scale, zero_point = input_scales.of_int8(context.model, value.name)
         zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
@@ -232,14 +232,14 @@ def _input(context: Context, value: FileValue) -> Value | Failed:
 
 def _is_sequence(model: FileModel, name: str) -> bool:
     """Whether an input (1, C, L) has channels: a layer sees it so, by itself or beside others."""
-    found, seen = consumers(model, name, _QDQ), set()
-    while found:
-        node = found.pop()
+    readers, seen = consumers(model, name, _QDQ), set()
+    while readers:
+        node = readers.pop()
         if _is_spatial(node):
             return True
         if node.op == "Concat" and node.outputs[0] not in seen:
             seen.add(node.outputs[0])
-            found += consumers(model, node.outputs[0], _QDQ)
+            readers += consumers(model, node.outputs[0], _QDQ)
     return False
 
 
@@ -274,22 +274,22 @@ def _constant_output(context: Context, name: str, value: Constant | QuantConstan
 
 def _output(context: Context, value: FileValue) -> None:
     try:
-        found = context.values.get(value.name)
-        if found is None:
+        value_known = context.values.get(value.name)
+        if value_known is None:
             raise UnsupportedError("the output is never computed")
-        if isinstance(found, Failed):
+        if isinstance(value_known, Failed):
             return
-        if isinstance(found, Indices):
-            port = Port(found.tensor.name, value.name, found.shape, found.dtype)
+        if isinstance(value_known, Indices):
+            port = Port(value_known.tensor.name, value.name, value_known.shape, value_known.dtype)
             context.builder.outputs.append(port)
             return
-        if isinstance(found, (Constant, QuantConstant)):
-            _constant_output(context, value.name, found)
+        if isinstance(value_known, (Constant, QuantConstant)):
+            _constant_output(context, value.name, value_known)
             return
-        found = deferred.with_own_scale(context, found)
-        float_result = deferred.is_float(found)
+        value_known = deferred.with_own_scale(context, value_known)
+        float_result = deferred.is_float(value_known)
         require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
-        x = context.activation(found)
+        x = context.activation(value_known)
         layout = "nhwc"
         if len(x.shape) in (3, 4) and x.shape[0] == 1 and _is_channels_last(x):
             layout = "nchw"
@@ -297,7 +297,7 @@ def _output(context: Context, value: FileValue) -> None:
             plain = file_index(x.shape).reshape(tensor_shape(x.shape, np.zeros(0)))
             tensor = context.arranged(x, plain)
             x = Activation(tensor, x.shape, plain.ravel(), x.dtype)
-        dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
+        dtype = "float32" if isinstance(value_known, (Real, Pending)) else x.dtype
         context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
     except UnsupportedError as error:
         context.builder.problem(error.reason, error.remedy, *(error.at or (value.name,)))

@@ -28,7 +28,7 @@ _COARSEST = 2.0
 
 def consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[FileNode]:
     """The nodes that read `name`, looking through the given operators."""
-    found: list[FileNode] = []
+    nodes: list[FileNode] = []
     names, seen = deque([name]), {name}
     while names:
         current = names.popleft()
@@ -39,8 +39,8 @@ def consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[Fil
                 names.extend(out for out in node.outputs if out not in seen)
                 seen.update(node.outputs)
             else:
-                found.append(node)
-    return found
+                nodes.append(node)
+    return nodes
 
 
 def of_int8(model: FileModel, name: str) -> tuple[np.ndarray, np.ndarray | None]:

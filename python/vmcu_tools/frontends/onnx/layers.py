@@ -156,8 +156,8 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
         x = Activation(copied(context, x, len(parts)), shape, order, x.dtype)
         joined = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=0))
         args = [args[0], joined, *args[2:]]
-    found = constant_weights(args, 1, 1)
-    weights, scales = found.ints, found.scales
+    constant = constant_weights(args, 1, 1)
+    weights, scales = constant.ints, constant.scales
     axes = len(x.shape) - 2
     require(weights.ndim == len(x.shape), f"the weights have {weights.ndim} dimensions")
     groups = int(node.attributes.get("group", 1))

@@ -51,15 +51,17 @@ _ONE = "compare within a function of one tensor only"
 )
 def _compare(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
-    found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
-    return present(found, "comparing two activations, or one with an array, is not supported", _ONE)
+    compared = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
+    return present(
+        compared, "comparing two activations, or one with an array, is not supported", _ONE
+    )
 
 
 @rule("Not", constraints="operand must be a function of one int8 tensor")
 def _not(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
-    found = one_curve(context, args, constants, np.logical_not)
-    return present(found, "the input is not a function of one activation", _ONE)
+    curve = one_curve(context, args, constants, np.logical_not)
+    return present(curve, "the input is not a function of one activation", _ONE)
 
 
 @rule(
@@ -70,9 +72,9 @@ def _not(context: Context, node: FileNode, args: Args) -> Value:
 def _where(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) == 3, f"{len(args)} inputs are not supported")
     constants = [constant_of(arg) for arg in args]
-    found = one_curve(context, args, constants, _chosen)
-    if found is not None:
-        return found
+    curve = one_curve(context, args, constants, _chosen)
+    if curve is not None:
+        return curve
     condition, first, second = constants
     condition = present(condition, "the condition is computed from another activation", _ONE)
     if first is None and second is not None:

@@ -256,5 +256,5 @@ def mean_of_function(
         table = np.rint(steps * 2.0**bits).astype(np.int32)
         return TableMean(table, mean.window, bits, mean.divisor, act_min=act_min, act_max=act_max)
 
-    found = mean.pending(node, make)
-    return replace(found, natural=None if node.op == "ReduceSum" else natural)
+    pending = mean.pending(node, make)
+    return replace(pending, natural=None if node.op == "ReduceSum" else natural)

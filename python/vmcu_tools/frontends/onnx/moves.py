@@ -105,11 +105,11 @@ def _gather(context: Context, node: FileNode, args: Args) -> Value:
 )
 def _gather_nd(context: Context, node: FileNode, args: Args) -> Value:
     unfit = "the indices do not match the input's shape"
-    found = args[1] if len(args) > 1 else None
-    if isinstance(found, Indices):
-        single = found.shape[-1:] == (1,) and not node.attributes.get("batch_dims")
+    indices = args[1] if len(args) > 1 else None
+    if isinstance(indices, Indices):
+        single = indices.shape[-1:] == (1,) and not node.attributes.get("batch_dims")
         require(single, unfit, "pick whole rows of a constant table, by a Gather")
-        return embedded(context, node, args, replace(found, shape=found.shape[:-1]))
+        return embedded(context, node, args, replace(indices, shape=indices.shape[:-1]))
     x, index = _source(context, args)
     picks = _indices(context, args, unfit)
     require(not node.attributes.get("batch_dims"), unfit)
@@ -235,5 +235,5 @@ def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
         "ceil": np.ceil,
     }
     require(mode in rounding, f"unsupported nearest_mode {mode}")
-    found: np.ndarray = np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
-    return found
+    indices: np.ndarray = np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
+    return indices

@@ -171,8 +171,8 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
         given = args[2] if len(args) > 2 else None
         return grouped_conv(node, context.image(args[0]), args[1], given)
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
-    found = constant_weights(args, 1, 0)
-    weights = found.ints
+    constant = constant_weights(args, 1, 0)
+    weights = constant.ints
     fits = weights.ndim == len(x.shape)
     require(fits, f"the weights have {weights.ndim} dimensions, its input {len(x.shape)}")
     count, depth, *kernel = weights.shape
@@ -184,8 +184,8 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
     require(node.ints("kernel_shape", kernel) == kernel, "the kernel_shape is not its weights'")
     x, window = window_of(context, node, x, kernel)
-    bias = bias_of(args, 2, x, found.scales, count)
-    laid = replace(found, ints=weights, scales=np.broadcast_to(found.scales, count))
+    bias = bias_of(args, 2, x, constant.scales, count)
+    laid = replace(constant, ints=weights, scales=np.broadcast_to(constant.scales, count))
     return _convolution(node, x, laid, bias, window, groups)
 
 

@@ -129,9 +129,9 @@ def _match(reader: _Reader, node: NodeProto) -> _Match | None:
     if node.op_type == "Div":
         return _divided(reader, *node.input)
     for value, factor in (node.input, list(node.input)[::-1]):
-        found = _multiplied(reader, value, factor)
-        if found is not None:
-            return found
+        normalisation = _multiplied(reader, value, factor)
+        if normalisation is not None:
+            return normalisation
     return None
 
 

@@ -101,8 +101,8 @@ class BlockedConstant:
         """int64 values with the zero point taken out."""
         zero = np.repeat(self.zero_point.astype(np.int64), self.block, axis=self.axis)
         whole = [slice(0, size) for size in self.ints.shape]
-        found: np.ndarray = self.ints.astype(np.int64) - zero[tuple(whole)]
-        return found
+        values: np.ndarray = self.ints.astype(np.int64) - zero[tuple(whole)]
+        return values
 
     def transpose(self, perm: list[int]) -> BlockedConstant:
         return replace(

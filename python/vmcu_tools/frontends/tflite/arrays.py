@@ -139,8 +139,8 @@ def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     inside = picks.size > 0 and bool(((picks >= 0) & (picks < sizes)).all())
     require(inside, f"an index is outside of {sizes.tolist()}")
     limit(picks.size // depth * math.prod(x.shape[depth:]))
-    found: np.ndarray = x[tuple(np.moveaxis(picks, -1, 0))]
-    return found
+    gathered: np.ndarray = x[tuple(np.moveaxis(picks, -1, 0))]
+    return gathered
 
 
 @mover("TILE", "constant multiples")
@@ -163,8 +163,8 @@ def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
 
 @mover("REVERSE_V2", "constant axes")
 def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
-    return found
+    flipped: np.ndarray = np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
+    return flipped
 
 
 @mover("MIRROR_PAD", "constant amounts, none negative")
@@ -206,8 +206,8 @@ def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
         scale = np.float32(size - 1) / np.float32(target - 1)
     at = (np.arange(target, dtype=np.float32) + np.float32(0.5 if half else 0)) * scale
     index = np.floor(at + np.float32(0.5)) if align else np.floor(at)
-    found: np.ndarray = np.clip(index.astype(np.int64), 0, size - 1)
-    return found
+    nearest: np.ndarray = np.clip(index.astype(np.int64), 0, size - 1)
+    return nearest
 
 
 @mover("RESIZE_NEAREST_NEIGHBOR", "4-D, batch 1; constant size")

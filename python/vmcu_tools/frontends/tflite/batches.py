@@ -43,9 +43,9 @@ def _blocks(importer: Importer, op: FileOp, upright: bool) -> _Blocks:
 def _followers(importer: Importer, op: FileOp) -> list[FileOp]:
     """The operators after SPACE_TO_BATCH_ND up to BATCH_TO_SPACE_ND, each the only reader of the
     one before it."""
-    found: list[FileOp] = []
+    followers: list[FileOp] = []
     last = op
-    while not found or found[-1].op != "BATCH_TO_SPACE_ND":
+    while not followers or followers[-1].op != "BATCH_TO_SPACE_ND":
         require(len(last.outputs) == 1, f"{len(last.outputs)} outputs instead of one")
         index = last.outputs[0]
         readers = [other for other in importer.model.ops if index in other.inputs]
@@ -54,12 +54,12 @@ def _followers(importer: Importer, op: FileOp) -> list[FileOp]:
         last = readers[0]
         allowed = last.op in (*CONVOLUTIONS, *_RESHAPES, "BATCH_TO_SPACE_ND")
         require(
-            allowed and len(found) < _MOST_FOLLOWERS,
+            allowed and len(followers) < _MOST_FOLLOWERS,
             f"{last.op} reads the result",
             _ONE_CONVOLUTION,
         )
-        found.append(last)
-    return found
+        followers.append(last)
+    return followers
 
 
 @dataclass(frozen=True)
@@ -101,25 +101,25 @@ def dilated(importer: Importer, op: FileOp) -> Dilated:
     "BATCH_TO_SPACE_ND: a dilated convolution",
 )
 def _space_to_batch(importer: Importer, op: FileOp) -> None:
-    found = dilated(importer, op)
-    x = _image(importer, op, found.upright)
-    middle = importer.activation(found.conv.outputs[0])
-    out = importer.activation(found.end.outputs[0])
+    convolution = dilated(importer, op)
+    x = _image(importer, op, convolution.upright)
+    middle = importer.activation(convolution.conv.outputs[0])
+    out = importer.activation(convolution.end.outputs[0])
     same = (middle.scale, middle.zero_point) == (out.scale, out.zero_point)
     require(same, "the convolution and its result have different scales", KEEP_QUANTISATION)
     # The tensor between convolution and end has no place in the graph.
     del importer.builder.tensors[middle.name]
     kind = convolution_of(
         importer,
-        found.conv,
+        convolution.conv,
         x,
         out,
-        lambda kernel: Window(kernel, (1, 1), found.dilation, found.pad),
+        lambda kernel: Window(kernel, (1, 1), convolution.dilation, convolution.pad),
     )
     height, width, channels = windowed(kind.window, x, kind.bias.size)
     require(min(height, width) > 0, "the output is empty")
-    importer.emit_as(found.end, kind, [x], (height, width, channels))
-    importer.done.update(found.followers)
+    importer.emit_as(convolution.end, kind, [x], (height, width, channels))
+    importer.done.update(convolution.followers)
 
 
 def _image(importer: Importer, op: FileOp, upright: bool) -> Tensor:

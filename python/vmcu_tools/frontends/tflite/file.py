@@ -241,8 +241,8 @@ def _data(
     if kind == "INT4":
         return _unpacked(content, shape)
     if kind not in _DTYPES:
-        found: np.ndarray | None = content
-        return found
+        array: np.ndarray | None = content
+        return array
     # A view: many tensors may share one buffer.
     return np.ascontiguousarray(content).view(_DTYPES[kind]).reshape(shape)
 
@@ -255,5 +255,5 @@ def _unpacked(content: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if content.size != -(-count // 2):
         raise ValueError(f"{content.size} bytes for {count} int4 elements")
     pairs = content.view(np.int8)[:, None] << np.array([4, 0], np.int8)
-    found: np.ndarray = (pairs >> 4).reshape(-1)[:count].reshape(shape)
-    return found
+    elements: np.ndarray = (pairs >> 4).reshape(-1)[:count].reshape(shape)
+    return elements

@@ -57,8 +57,10 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.float32(0.5) * x * erfc(x * np.float32(-np.sqrt(0.5))).astype(np.float32)
-    return found
+    values: np.ndarray = (
+        np.float32(0.5) * x * erfc(x * np.float32(-np.sqrt(0.5))).astype(np.float32)
+    )
+    return values
 
 
 def _hard_swish(x: np.ndarray) -> np.ndarray:
@@ -151,15 +153,15 @@ def _arguments(
     varying = [p for p in places if not importer.is_constant(op.inputs[p])]
     shape = importer.shape(op.outputs[0])
     source, values = _together(importer, [op.inputs[p] for p in varying], shape)
-    found = dict(zip(varying, values, strict=True))
-    return source, [found[p] if p in found else constant(importer, op, p) for p in places]
+    by_place = dict(zip(varying, values, strict=True))
+    return source, [by_place[p] if p in by_place else constant(importer, op, p) for p in places]
 
 
 def _of_types(importer: Importer, op: FileOp, *kinds: str) -> None:
     for i in op.inputs:
-        found = importer.model.tensors[i].type if i >= 0 else kinds[0]
-        reason = f"on {found.lower()} it is not supported"
-        require(found in kinds, reason, KEEP_QUANTISATION)
+        kind = importer.model.tensors[i].type if i >= 0 else kinds[0]
+        reason = f"on {kind.lower()} it is not supported"
+        require(kind in kinds, reason, KEEP_QUANTISATION)
 
 
 def _compute(importer: Importer, op: FileOp) -> None:
@@ -174,12 +176,12 @@ def _compute(importer: Importer, op: FileOp) -> None:
 
 def _float_softmax(importer: Importer, op: FileOp) -> None:
     """A float softmax of dequantised values at the model's end, as int8 of a scale of its own."""
-    found, index = importer.derived[op.inputs[0]], op.outputs[0]
+    derived, index = importer.derived[op.inputs[0]], op.outputs[0]
     last = index in importer.model.outputs and not any(
         index in o.inputs for o in importer.model.ops
     )
-    require(last and found.plain, "computes in float in the middle of the model", _IN_FLOAT)
-    x, name = found.source, importer.model.tensors[index].name
+    require(last and derived.plain, "computes in float in the middle of the model", _IN_FLOAT)
+    x, name = derived.source, importer.model.tensors[index].name
     kind: Op
     if op.op == "SOFTMAX":
         scale, zero = 1 / 256, INT8_MIN
@@ -250,8 +252,8 @@ def _chain(importer: Importer, index: int) -> dict[str, np.ndarray]:
     its bytes: the tensor itself, and the inputs of tables, factors and single constants in
     front."""
     if index in importer.derived:
-        found = importer.derived[index]
-        x, values = found.source, found.values
+        derived = importer.derived[index]
+        x, values = derived.source, derived.values
     else:
         x, values = importer.activation(index), BYTES.astype(np.int8)
     chain = {x.name: values}
@@ -339,13 +341,13 @@ def _select(importer: Importer, op: FileOp) -> None:
 
 def _move(importer: Importer, op: FileOp) -> None:
     """Elements of the int8 tensor move in place of the values computed from them."""
-    found = importer.derived[op.inputs[0]]
+    derived = importer.derived[op.inputs[0]]
     places = file_index(importer.shape(op.inputs[0]))
     others = [
         importer.constant(op, place, ("INT32", "INT64"), "parameters").data
         for place in range(1, len(op.inputs))
     ]
-    importer.move_derived(op, found, MOVERS[op.op](op, places, *others))
+    importer.move_derived(op, derived, MOVERS[op.op](op, places, *others))
 
 
 @rule(
@@ -369,10 +371,10 @@ def _quantize(importer: Importer, op: FileOp) -> None:
         wide.requantised(importer, op)
         return
     out = importer.activation(op.outputs[0])
-    found = importer.derived.get(op.inputs[0])
-    if found is not None:
-        table = Lookup(quantised_away(found.values, out))
-        importer.emit(op, table, [found.source], out.shape)
+    derived = importer.derived.get(op.inputs[0])
+    if derived is not None:
+        table = Lookup(quantised_away(derived.values, out))
+        importer.emit(op, table, [derived.source], out.shape)
         return
     x = importer.activation(op.inputs[0])
     factor = fixed_point(np.float64(x.scale) / np.float64(out.scale))

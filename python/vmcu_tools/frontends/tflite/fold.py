@@ -178,14 +178,14 @@ def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
 
 def _floor_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     require(bool(b.all()), "division by zero")
-    found: np.ndarray = a // b
-    return found
+    quotient: np.ndarray = a // b
+    return quotient
 
 
 def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Towards zero, as C divides."""
-    found: np.ndarray = np.sign(a) * np.sign(b) * _floor_divided(np.abs(a), np.abs(b))
-    return found
+    quotient: np.ndarray = np.sign(a) * np.sign(b) * _floor_divided(np.abs(a), np.abs(b))
+    return quotient
 
 
 _JOINERS = {"CONCATENATION": _concatenated, "PACK": _packed}

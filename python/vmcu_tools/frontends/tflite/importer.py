@@ -235,9 +235,9 @@ class _Borders:
             tensor = self.model.tensors[index]
             derived = self.importer.derived.get(index)
             if index in importer.wide:
-                found = importer.wide[index].name
+                wide_name = importer.wide[index].name
                 dtype = tensor.type.lower()
-                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
+                self.builder.outputs.append(Port(wide_name, tensor.name, tensor.shape, dtype))
                 continue
             if tensor.data is not None and index not in known:
                 self._constant(tensor)
@@ -258,17 +258,17 @@ class _Borders:
             elif tensor.type in ("INT32", "INT64"):
                 constant_outputs.write_integers(self.builder, tensor.name, tensor.values)
             else:
-                found = _tensor(replace(tensor, data=None))
+                output = _tensor(replace(tensor, data=None))
                 values = tensor.values.astype(np.int16) - 128 * (tensor.type == "UINT8")
-                constant_outputs.write(self.builder, found, values.astype(np.int8))
-                self._port(self.builder.outputs, tensor, lambda: found)
+                constant_outputs.write(self.builder, output, values.astype(np.int8))
+                self._port(self.builder.outputs, tensor, lambda: output)
         except UnsupportedError as error:
             self.builder.problem(error.reason, error.remedy, tensor.name)
 
     def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
-        found = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
-        self.skipped.update(i for i, _ in found)
-        return [op for _, op in found]
+        matching = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
+        self.skipped.update(i for i, _ in matching)
+        return [op for _, op in matching]
 
     def _port(self, ports: list[Port], tensor: FileTensor, inner: Callable[[], Tensor]) -> None:
         try:

@@ -84,16 +84,16 @@ def kind_of(model: FileModel) -> Kind | None:
 
 def _other_machine(model: FileModel) -> Kind | None:
     for begins, reason, remedy in _CUSTOM:
-        found = [op.op for op in model.ops if op.op.startswith(CUSTOM + begins)]
-        if found:
-            return Kind(reason.format(names=_counted(found)), remedy, tuple(found))
+        operators = [op.op for op in model.ops if op.op.startswith(CUSTOM + begins)]
+        if operators:
+            return Kind(reason.format(names=_counted(operators)), remedy, tuple(operators))
     for names, reason, remedy in (
         (_FRONT_END, "this file begins with an audio front end", _FEATURES),
         (_RECURRENT, "this file has recurrent layers that are not unrolled", _UNROLL),
     ):
-        found = [op.op for op in model.ops if op.op in names]
-        if found:
-            return Kind(f"{reason}: {_counted(found)}", remedy, tuple(found))
+        operators = [op.op for op in model.ops if op.op in names]
+        if operators:
+            return Kind(f"{reason}: {_counted(operators)}", remedy, tuple(operators))
     return None
 
 
@@ -148,5 +148,5 @@ def _working(model: FileModel, kind: str) -> str:
 
 def _counted(ops: Iterable[str]) -> str:
     """Such as 'CONV_2D (3), custom Flex'."""
-    found = Counter(op.removeprefix(CUSTOM) for op in ops)
-    return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(found.items()))
+    counts = Counter(op.removeprefix(CUSTOM) for op in ops)
+    return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(counts.items()))

@@ -65,7 +65,7 @@ def _moved(importer: Importer, op: FileOp) -> None:
 
 def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[int]) -> None:
     """One output for each stretch of an axis."""
-    found = importer.derived.get(op.inputs[place])
+    derived = importer.derived.get(op.inputs[place])
     index = file_index(importer.shape(op.inputs[place]))
     axis = axis_of(axis, index.ndim)
     whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
@@ -75,8 +75,8 @@ def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[in
     starts = np.cumsum([0, *sizes[:-1]])
     for output, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         part = index.take(range(start, start + size), axis)
-        if found is not None:
-            importer.move_derived(op, found, part, output)
+        if derived is not None:
+            importer.move_derived(op, derived, part, output)
         else:
             _emit(importer, op, importer.activation(op.inputs[place]), part, output)
 

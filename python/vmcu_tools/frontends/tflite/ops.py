@@ -154,15 +154,17 @@ class Importer:
         self.builder.add_node(name, kind, [source.name], name)
         return result
 
-    def move_derived(self, op: FileOp, found: Derived, index: np.ndarray, output: int = 0) -> None:
+    def move_derived(
+        self, op: FileOp, derived: Derived, index: np.ndarray, output: int = 0
+    ) -> None:
         """An output of the file's operator that has the elements at these places of a tensor
         computed from an int8 one: the tensor's own move."""
         tensor = self.model.tensors[op.outputs[output]]
         shape = image_shape(tensor.shape)
         fits = index.size == math.prod(shape)
         require(fits, f"the output is {shape} in the file but computes {list(index.shape)}")
-        source = self.arranged(found.source, index, shape, f"{tensor.name}/int8")
-        self.derived[op.outputs[output]] = replace(found, source=source)
+        source = self.arranged(derived.source, index, shape, f"{tensor.name}/int8")
+        self.derived[op.outputs[output]] = replace(derived, source=source)
 
 
 Rule = Callable[[Importer, FileOp], None]

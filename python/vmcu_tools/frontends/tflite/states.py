@@ -53,29 +53,29 @@ class _Variable:
 def read(path: Path) -> FileModel:
     """The model of a .tflite file. Raises UserError for a file that is damaged, has several
     subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
-    found, count = subgraphs(path)
+    graphs, count = subgraphs(path)
     if count == 1:
-        model = found[0]
+        model = graphs[0]
         names = tuple(model.tensors[index].name for index in own_states(model))
         return replace(model, states=names)
     try:
         with parsing(str(path)):
-            if count > len(found) or not keeps_state(found[0]) or initial(found[0]) != 1:
-                raise UserError(_several(count, found[0], path))
-            return _kept(*found)
+            if count > len(graphs) or not keeps_state(graphs[0]) or initial(graphs[0]) != 1:
+                raise UserError(_several(count, graphs[0], path))
+            return _kept(*graphs)
     except UnsupportedError as error:
         raise UserError(Problem(error.reason, error.remedy, str(path))) from error
 
 
 def own_states(model: FileModel) -> tuple[int, ...]:
     """The tensors that operators keep from call to call without variables."""
-    found = (
+    indices = (
         op.inputs[place]
         for op in model.ops
         for place in _OWN.get(op.op, ())
         if place < len(op.inputs)
     )
-    return tuple(index for index in dict.fromkeys(found) if index >= 0)
+    return tuple(index for index in dict.fromkeys(indices) if index >= 0)
 
 
 def computes_states(model: FileModel) -> bool:
@@ -146,27 +146,27 @@ def without_variables(model: FileModel, once: FileModel) -> FileModel:
 
 def _named(model: FileModel) -> dict[int, str]:
     """Variables by the tensors that are handles of them."""
-    found = {}
+    names = {}
     for op in model.ops:
         if op.op == "VAR_HANDLE":
             name = op.options(tflite.VarHandleOptions).SharedName() or b""
-            found[op.outputs[0]] = name.decode()
-    return found
+            names[op.outputs[0]] = name.decode()
+    return names
 
 
 def _beginnings(once: FileModel) -> dict[str, np.ndarray | None]:
     """Reads the initial values of variables, by name."""
     names = _named(once)
-    found = {}
+    values = {}
     for op in once.ops:
         if op.op == "ASSIGN_VARIABLE":
-            found[names.get(op.inputs[0], "")] = once.tensors[op.inputs[1]].data
-    return found
+            values[names.get(op.inputs[0], "")] = once.tensors[op.inputs[1]].data
+    return values
 
 
 def _variables(model: FileModel) -> list[_Variable]:
     names = _named(model)
-    found = []
+    variables = []
     for handle, name in names.items():
         reads = [op for op in model.ops if op.op == "READ_VARIABLE" and op.inputs == (handle,)]
         writes = [
@@ -174,15 +174,15 @@ def _variables(model: FileModel) -> list[_Variable]:
         ]
         once = len(reads) == len(writes) == 1 and list(names.values()).count(name) == 1
         require(once, f"variable '{name}' is not read once and written once", REMEDY)
-        found.append(_Variable(name, reads[0].outputs[0], writes[0].inputs[1]))
-    return found
+        variables.append(_Variable(name, reads[0].outputs[0], writes[0].inputs[1]))
+    return variables
 
 
 def _joined(model: FileModel, one: _Variable) -> tuple[int, FileOp]:
     """The only reader of a variable, which puts it in front of new rows, and its number."""
     readers = [(n, op) for n, op in enumerate(model.ops) if one.read in op.inputs]
-    found = len(readers) == 1 and readers[0][1].op == "CONCATENATION"
-    require(found, f"variable '{one.name}' is not put in front of new rows", REMEDY)
+    is_joined = len(readers) == 1 and readers[0][1].op == "CONCATENATION"
+    require(is_joined, f"variable '{one.name}' is not put in front of new rows", REMEDY)
     number, op = readers[0]
     options = op.options(tflite.ConcatenationOptions)
     rank = len(model.tensors[one.read].shape)
@@ -212,8 +212,8 @@ def _sliced(model: FileModel, one: _Variable, joined: int, rows: int) -> int:
     """The number of the operator that takes the last rows, for the variable alone."""
     what = f"variable '{one.name}' does not get the last {rows} rows"
     makers = [(n, op) for n, op in enumerate(model.ops) if one.written in op.outputs]
-    found = len(makers) == 1 and makers[0][1].op == "STRIDED_SLICE"
-    require(found and makers[0][1].inputs[0] == joined, what, REMEDY)
+    is_sliced = len(makers) == 1 and makers[0][1].op == "STRIDED_SLICE"
+    require(is_sliced and makers[0][1].inputs[0] == joined, what, REMEDY)
     number, op = makers[0]
     users = [other for other in model.ops if one.written in other.inputs]
     require(len(users) == 1 and one.written not in model.outputs, what, REMEDY)
@@ -233,12 +233,12 @@ def _bounds(model: FileModel, op: FileOp, shape: Sequence[int]) -> list[tuple[in
         return None
     if not len(begin) == len(end) == len(shape):
         return None
-    found = []
+    bounds = []
     for axis, size in enumerate(shape):
         start = 0 if options.BeginMask() >> axis & 1 else int(begin[axis])
         stop = size if options.EndMask() >> axis & 1 else int(end[axis])
-        found.append((start % size if start < 0 else start, stop + size if stop < 0 else stop))
-    return found
+        bounds.append((start % size if start < 0 else start, stop + size if stop < 0 else stop))
+    return bounds
 
 
 def _constant(name: str, values: np.ndarray) -> FileTensor:

@@ -26,8 +26,8 @@ def rounded_away(x: np.ndarray) -> np.ndarray:
     every output clamped."""
     x = np.nan_to_num(np.asarray(x, np.float64), nan=0.0, posinf=_LIMIT, neginf=-_LIMIT)
     x = np.clip(x, -_LIMIT, _LIMIT)
-    found: np.ndarray = (np.sign(x) * np.floor(np.abs(x) + 0.5)).astype(np.int64)
-    return found
+    rounded: np.ndarray = (np.sign(x) * np.floor(np.abs(x) + 0.5)).astype(np.int64)
+    return rounded
 
 
 def from_real(function: Function) -> Callable[[Tensor, Tensor], np.ndarray]:
@@ -62,10 +62,10 @@ def gelu(x: Tensor, out: Tensor) -> np.ndarray:
     root = np.float32(-np.sqrt(0.5))
 
     def function(real: np.ndarray) -> np.ndarray:
-        found: np.ndarray = (
+        values: np.ndarray = (
             np.float32(0.5) * real * erfc((real * root).astype(np.float64)).astype(np.float32)
         )
-        return found
+        return values
 
     return from_real(function)(x, out)
 

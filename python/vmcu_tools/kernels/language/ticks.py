@@ -56,22 +56,22 @@ class Place:
 def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str, Shape]) -> Ticks:
     """Those of one output row. The rows of a window are read together, so the order within a row of
     output is the same for each of them."""
-    found: dict[Any, np.ndarray] = {t: np.full(s[1:], -1, np.int64) for t, s in shapes.items()}
+    last: dict[Any, np.ndarray] = {t: np.full(s[1:], -1, np.int64) for t, s in shapes.items()}
     count, places = _places(program.body, {**names, "y": 0})
     for place in places:
-        _touch(place, found[place.ram.tensor])
-    writes = found.pop("output")
-    return Ticks(count, found, writes)
+        _touch(place, last[place.ram.tensor])
+    writes = last.pop("output")
+    return Ticks(count, last, writes)
 
 
 def _places(body: tuple[Stmt, ...], names: Mapping[str, int]) -> tuple[int, list[Place]]:
     """The stores of a body, and its accesses in order."""
-    count, found = 0, []
+    count, accesses = 0, []
     for stmt in body:
         if isinstance(stmt, Do):
             for operand in stmt.operands:
                 if isinstance(operand, Ram):
-                    found.append(Place(operand, (), count, names))
+                    accesses.append(Place(operand, (), count, names))
                     count += is_store(stmt)
         for var, start, step, turns, inner, span in bound_loops(stmt, names):
             if turns <= 0:
@@ -81,9 +81,9 @@ def _places(body: tuple[Stmt, ...], names: Mapping[str, int]) -> tuple[int, list
             loop = Turns(var, start, step, turns, stores)
             for place in places:
                 loops = (loop, *place.loops)
-                found.append(Place(place.ram, loops, count + place.stores, place.names))
+                accesses.append(Place(place.ram, loops, count + place.stores, place.names))
             count += turns * stores
-    return count, found
+    return count, accesses
 
 
 def _touch(place: Place, ticks: np.ndarray) -> None:

@@ -28,25 +28,25 @@ class Card:
         return f"{self.name}. " + ". ".join(f"{what}: {how}" for what, how in self.lines)
 
 
-def cards(found: Lives, names: Mapping[str, str]) -> list[Card]:
+def cards(lives: Lives, names: Mapping[str, str]) -> list[Card]:
     """Lists the cards by life."""
-    plan = found.plan
+    plan = lives.plan
     writers = {step.node.outputs[0]: number for number, step in enumerate(plan.steps)}
     return [
         Card(
             names[life.tensor],
             life.tensor,
             writers.get(life.tensor, -1),
-            tuple(_lines(found, number, life, names, writers.get(life.tensor, -1))),
+            tuple(_lines(lives, number, life, names, writers.get(life.tensor, -1))),
         )
-        for number, life in enumerate(found.lives)
+        for number, life in enumerate(lives.lives)
     ]
 
 
 def _lines(
-    found: Lives, number: int, life: Life, names: Mapping[str, str], writer: int
+    lives: Lives, number: int, life: Life, names: Mapping[str, str], writer: int
 ) -> Iterator[tuple[str, str]]:
-    plan = found.plan
+    plan = lives.plan
     tensor, placement = plan.graph.tensors[life.tensor], plan.placements[life.tensor]
     height, width, channels = tensor.shape
     if placement.ring < tensor.bytes:
@@ -65,24 +65,24 @@ def _lines(
         f"{start:,} to {stop:,}" + (", around the pool's end" if stop < start else ""),
     )
     readers = [n for n, step in enumerate(plan.steps) if life.tensor in step.node.inputs]
-    yield "written", "by the caller" if writer < 0 else _layer(found, writer, names)
+    yield "written", "by the caller" if writer < 0 else _layer(lives, writer, names)
     if readers:
-        yield "read", ", ".join(_layer(found, reader, names) for reader in readers[-MOST_NAMED:])
+        yield "read", ", ".join(_layer(lives, reader, names) for reader in readers[-MOST_NAMED:])
     if any(port.tensor == life.tensor for port in plan.graph.outputs):
         yield "read", "by the caller"
     if not plan.graph.hop:
         begins = "before the first call" if life.first == BEFORE else f"from call {life.first:,}"
-        ends = "to the end" if life.last >= found.calls else f"to call {life.last:,}"
-        yield "alive", f"{begins} {ends} of {found.calls:,}"
-    yield from _neighbours(found, number, names)
+        ends = "to the end" if life.last >= lives.calls else f"to call {life.last:,}"
+        yield "alive", f"{begins} {ends} of {lives.calls:,}"
+    yield from _neighbours(lives, number, names)
 
 
-def _layer(found: Lives, step: int, names: Mapping[str, str]) -> str:
-    return f"by layer {step}, {names[found.plan.steps[step].node.name]}"
+def _layer(lives: Lives, step: int, names: Mapping[str, str]) -> str:
+    return f"by layer {step}, {names[lives.plan.steps[step].node.name]}"
 
 
-def _neighbours(found: Lives, number: int, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    heirs = found.ledger.heirs
+def _neighbours(lives: Lives, number: int, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    heirs = lives.ledger.heirs
     before = {one: size for (one, heir), size in heirs.items() if heir == number}
     after = {heir: size for (one, heir), size in heirs.items() if one == number}
     turns = before.keys() & after.keys()
@@ -93,12 +93,12 @@ def _neighbours(found: Lives, number: int, names: Mapping[str, str]) -> Iterator
     ):
         if sizes:
             ranked = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
-            yield what, _named(found, ranked, names)
+            yield what, _named(lives, ranked, names)
 
 
-def _named(found: Lives, ranked: Sequence[tuple[int, int]], names: Mapping[str, str]) -> str:
+def _named(lives: Lives, ranked: Sequence[tuple[int, int]], names: Mapping[str, str]) -> str:
     said = ", ".join(
-        f"{names[found.lives[one].tensor]} ({size:,})" for one, size in ranked[:MOST_NAMED]
+        f"{names[lives.lives[one].tensor]} ({size:,})" for one, size in ranked[:MOST_NAMED]
     )
     rest = len(ranked) - MOST_NAMED
     return said + (f" and {rest} more" if rest > 0 else "")

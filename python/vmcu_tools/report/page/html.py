@@ -59,11 +59,11 @@ class View:
 
 def render(plan: Plan, report: ModelReport, compared: Any = None) -> str:
     """The page. compared: a Comparison of vmcu_lab, or None."""
-    found = lives_of(plan)
+    lives = lives_of(plan)
     names = names_of(plan)
-    peak = peak_of(found, names)
-    told = cards(found, names)
-    seen, close = plot.whole(found), plot.close(found, peak.call)
+    peak = peak_of(lives, names)
+    told = cards(lives, names)
+    seen, close = plot.whole(lives), plot.close(lives, peak.call)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("vmcu_tools.report"),
         autoescape=True,
@@ -75,12 +75,12 @@ def render(plan: Plan, report: ModelReport, compared: Any = None) -> str:
         report=report,
         plan=plan,
         choices=worth(plan.choices),
-        found=found,
+        found=lives,
         peak=peak,
         names=names,
         colours=_colours(seen, told),
         views=[view(seen, told, "a"), *([view(close, told, "b")] if close else [])],
-        rows=rows(found, report, names, peak),
+        rows=rows(lives, report, names, peak),
         cards=_script([_card(card) for card in told]),
         compared=compared,
         warnings=[note[len(WARNING) :].strip() for note in plan.notes if note.startswith(WARNING)],
@@ -90,17 +90,17 @@ def render(plan: Plan, report: ModelReport, compared: Any = None) -> str:
         dark=variables(DARK),
         width=plot.WIDTH,
         height=plot.HEIGHT,
-        stage=found.spans[found.span_of(peak.call)] if found.calls else None,
+        stage=lives.spans[lives.span_of(peak.call)] if lives.calls else None,
     )
 
 
 def worth(choices: Sequence[Choice]) -> list[Choice]:
     """Those of which no other needs fewer bytes and cycles."""
-    found: list[Choice] = []
+    best: list[Choice] = []
     for choice in sorted(choices, key=lambda one: (one.extra_cycles, one.pool_bytes)):
-        if not found or choice.pool_bytes < found[-1].pool_bytes:
-            found.append(choice)
-    return found
+        if not best or choice.pool_bytes < best[-1].pool_bytes:
+            best.append(choice)
+    return best
 
 
 def _more(part: float) -> str:
@@ -153,12 +153,14 @@ def view(seen: plot.Plot, told: Sequence[Card], key: str) -> View:
     return View(tuple(areas), svg.curve_path(seen), at, tuple(marks), tuple(ticks), key)
 
 
-def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
+def rows(
+    pool_lives: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak
+) -> list[TableRow]:
     """Lists the rows by layer."""
-    plan = found.plan
-    lives = {life.tensor: n for n, life in enumerate(found.lives)}
+    plan = pool_lives.plan
+    lives = {life.tensor: n for n, life in enumerate(pool_lives.lives)}
     stages = [n for n, stage in enumerate(plan.stages) for _ in stage]
-    most = found.by_step
+    most = pool_lives.by_step
     listed = []
     for number, step in enumerate(plan.steps):
         known = report.steps[number]

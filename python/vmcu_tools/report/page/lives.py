@@ -101,11 +101,11 @@ class Lives:
     @functools.cached_property
     def spells(self) -> list[Spell]:
         """Lists the spells in the order in which they are written."""
-        found = []
+        spells = []
         for number, life in enumerate(self.lives):
             for start, stop, birth, death in zip(*(a.tolist() for a in runs_of(life)), strict=True):
-                found.append(Spell(birth, start, stop, death, number))
-        return sorted(found)
+                spells.append(Spell(birth, start, stop, death, number))
+        return sorted(spells)
 
     @functools.cached_property
     def size(self) -> int:
@@ -260,7 +260,7 @@ def _scratch(steps: tuple[Step, ...], span: Span) -> Iterator[Box]:
 def _kept_beside(plan: Plan) -> list[int]:
     """Counts for each step bytes of rings that are kept or that it reads or writes, and of its
     scratch."""
-    found = []
+    kept_bytes = []
     for step in plan.steps:
         live = np.zeros(plan.pool_bytes, bool)
         live[step.scratch : step.scratch + step.scratch_bytes] = True
@@ -268,8 +268,8 @@ def _kept_beside(plan: Plan) -> list[int]:
             placement = plan.placements[name]
             at = placement.base + np.arange(placement.ring)
             live[at % plan.pool_bytes] = True
-        found.append(int(live.sum()))
-    return found
+        kept_bytes.append(int(live.sum()))
+    return kept_bytes
 
 
 def lives_of(plan: Plan) -> Lives:
@@ -288,11 +288,11 @@ def runs_of(life: Life) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return at, at + counts * life.pixel, life.births[starts], life.deaths[starts]
 
 
-def needed_of(found: Lives) -> np.ndarray:
+def needed_of(lives: Lives) -> np.ndarray:
     """Returns for each call the bytes of the pool that are needed."""
-    change = np.zeros(found.calls + 2, np.int64)
-    until = np.full(found.size, BEFORE - 1, np.int64)
-    for birth, start, stop, death, _ in found.spells:
+    change = np.zeros(lives.calls + 2, np.int64)
+    until = np.full(lives.size, BEFORE - 1, np.int64)
+    for birth, start, stop, death, _ in lives.spells:
         first = max(birth, 0)
         change[first] += stop - start
         change[death + 1] -= stop - start
@@ -303,26 +303,26 @@ def needed_of(found: Lives) -> np.ndarray:
             change[first] -= np.count_nonzero(shared)
             np.add.at(change, ends[shared] + 1, 1)
         until[start:stop] = death
-    needed = np.cumsum(change[: found.calls])
-    for box in found.boxes:
+    needed = np.cumsum(change[: lives.calls])
+    for box in lives.boxes:
         here = slice(box.start, box.stop)
-        mine = True if box.step is None else found.makers[here] == box.step
+        mine = True if box.step is None else lives.makers[here] == box.step
         needed[here] += np.where(mine, box.bytes, 0)
     return needed
 
 
-def heirs_of(found: Lives) -> dict[tuple[int, int], int]:
+def heirs_of(lives: Lives) -> dict[tuple[int, int], int]:
     """The successors of lives, see Ledger."""
-    owner = np.full(found.size, NOBODY, np.int64)
+    owner = np.full(lives.size, NOBODY, np.int64)
     heirs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for _, start, stop, _, number in found.spells:
+    for _, start, stop, _, number in lives.spells:
         before = owner[start:stop]
         if (before != number).any():
             for one in np.unique(before).tolist():
                 if one not in (NOBODY, number):
                     heirs[one, number] += [(start, stop)]
         owner[start:stop] = number
-    return {pair: _covered(spans, found.size) for pair, spans in heirs.items()}
+    return {pair: _covered(spans, lives.size) for pair, spans in heirs.items()}
 
 
 def _covered(spans: list[tuple[int, int]], size: int) -> int:

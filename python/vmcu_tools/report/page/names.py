@@ -52,8 +52,8 @@ def _forms(name: str) -> list[str]:
         first += 1
     while last - 1 > first and OPERATOR.fullmatch(path[last - 1]) and _has_letter(path[last - 2]):
         last -= 1
-    found = [PARTS.join(path[first:end]) for end in range(last, len(path) + 1)]
-    return [*filter(None, found), *[PARTS.join(path)] * bool(path), name]
+    forms = [PARTS.join(path[first:end]) for end in range(last, len(path) + 1)]
+    return [*filter(None, forms), *[PARTS.join(path)] * bool(path), name]
 
 
 def _folded(names: Mapping[str, str]) -> Mapping[str, str]:

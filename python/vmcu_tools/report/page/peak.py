@@ -38,38 +38,38 @@ class Peak:
     sentence: str
 
 
-def peak_of(found: Lives, names: Mapping[str, str]) -> Peak:
+def peak_of(lives: Lives, names: Mapping[str, str]) -> Peak:
     """The peak in words."""
-    call = found.peak
-    parts = sorted(_parts(found, call, names), key=lambda part: (-part.bytes, part.tensor))
-    step = int(found.makers[call]) if found.calls else -1
+    call = lives.peak
+    parts = sorted(_parts(lives, call, names), key=lambda part: (-part.bytes, part.tensor))
+    step = int(lives.makers[call]) if lives.calls else -1
     total = sum(part.bytes for part in parts)
-    said = _sentence(found, call, step, total, parts, names)
-    return Peak(call, found.calls, step, total, found.plan.pool_bytes, tuple(parts), said)
+    said = _sentence(lives, call, step, total, parts, names)
+    return Peak(call, lives.calls, step, total, lives.plan.pool_bytes, tuple(parts), said)
 
 
-def _parts(found: Lives, call: int, names: Mapping[str, str]) -> list[PeakPart]:
+def _parts(lives: Lives, call: int, names: Mapping[str, str]) -> list[PeakPart]:
     """Bytes by tensor; those that change hands in the call are the later one's."""
-    if not found.calls:
+    if not lives.calls:
         return []
-    owner = np.full(found.plan.pool_bytes + max(life.pixel for life in found.lives), NOBODY)
-    order = sorted(range(len(found.lives)), key=lambda n: found.lives[n].first)
+    owner = np.full(lives.plan.pool_bytes + max(life.pixel for life in lives.lives), NOBODY)
+    order = sorted(range(len(lives.lives)), key=lambda n: lives.lives[n].first)
     late: list[tuple[int, np.ndarray]] = []
     for number in order:
-        life = found.lives[number]
+        life = lives.lives[number]
         alive = life.alive(call)
         late.append((number, life.at[alive & (life.births == call)]))
         _paint(owner, life.at[alive & (life.births < call)], life.pixel, number)
     for number, at in late:
-        _paint(owner, at, found.lives[number].pixel, number)
-    counts = np.bincount(owner[owner >= 0], minlength=len(found.lives))
+        _paint(owner, at, lives.lives[number].pixel, number)
+    counts = np.bincount(owner[owner >= 0], minlength=len(lives.lives))
     parts = []
-    for number, life in enumerate(found.lives):
+    for number, life in enumerate(lives.lives):
         if counts[number]:
-            why = _why(found, call, number)
+            why = _why(lives, call, number)
             parts.append(PeakPart(life.tensor, names[life.tensor], int(counts[number]), why))
-    for box in found.boxes:
-        if box.start <= call < box.stop and box.step in (None, int(found.makers[call])):
+    for box in lives.boxes:
+        if box.start <= call < box.stop and box.step in (None, int(lives.makers[call])):
             why = "progress of the stage" if box.step is None else "work memory of the kernel"
             parts.append(PeakPart("", COUNTERS if box.step is None else SCRATCH, box.bytes, why))
     return parts
@@ -80,11 +80,11 @@ def _paint(owner: np.ndarray, at: np.ndarray, pixel: int, number: int) -> None:
         owner[at + byte] = number
 
 
-def _why(found: Lives, call: int, number: int) -> str:
+def _why(lives: Lives, call: int, number: int) -> str:
     """Why a tensor's bytes are needed in a call."""
-    plan, life = found.plan, found.lives[number]
+    plan, life = lives.plan, lives.lives[number]
     tensor, placement = plan.graph.tensors[life.tensor], plan.placements[life.tensor]
-    span = found.spans[found.span_of(call)]
+    span = lives.spans[lives.span_of(call)]
     share = np.count_nonzero(life.alive(call)) / max(len(life.at), 1)
     reader = _last_reader(plan, life.tensor)
     if life.tensor in plan.kept:
@@ -130,16 +130,16 @@ def _percent(share: float) -> str:
 
 
 def _sentence(
-    found: Lives,
+    lives: Lives,
     call: int,
     step: int,
     total: int,
     parts: list[PeakPart],
     names: Mapping[str, str],
 ) -> str:
-    if not found.calls:
+    if not lives.calls:
         return "The model has no layers; the pool has its input and its output."
-    plan, span = found.plan, found.spans[found.span_of(call)]
+    plan, span = lives.plan, lives.spans[lives.span_of(call)]
     where = "The peak is the caller's next input row"
     if step >= 0:
         where = f"The peak is layer {step} ({names[plan.steps[step].node.name]})"

@@ -66,73 +66,73 @@ class Plot:
     top: int
 
 
-def whole(found: Lives) -> Plot:
+def whole(lives: Lives) -> Plot:
     """The plot of an inference; of a window that moves, of two hops."""
-    x = _even(found, *found.sight) if found.plan.graph.hop else _times(found)
-    return _plotted(found, x, *found.sight)
+    x = _even(lives, *lives.sight) if lives.plan.graph.hop else _times(lives)
+    return _plotted(lives, x, *lives.sight)
 
 
-def close(found: Lives, call: int) -> Plot | None:
+def close(lives: Lives, call: int) -> Plot | None:
     """The plot of the stage of a call; None where it is most of the plot of all."""
-    if found.plan.graph.hop or len(found.spans) < 2:
+    if lives.plan.graph.hop or len(lives.spans) < 2:
         return None
-    number = found.span_of(call)
-    span = found.spans[number]
+    number = lives.span_of(call)
+    span = lives.spans[number]
     start, stop = span.start, span.stop
     if span.first == span.last:
-        near = found.spans[max(number - 1, 0) : number + 2]
+        near = lives.spans[max(number - 1, 0) : number + 2]
         start, stop = near[0].start, near[-1].stop
-    return _plotted(found, _even(found, start, stop), start, stop)
+    return _plotted(lives, _even(lives, start, stop), start, stop)
 
 
-def _even(found: Lives, start: int, stop: int) -> np.ndarray:
+def _even(lives: Lives, start: int, stop: int) -> np.ndarray:
     """x of each call's left edge, and of the right one of the last: calls [start, stop) only."""
     border = BORDER * WIDTH
-    edges = np.arange(found.calls + 1, dtype=np.float64)
+    edges = np.arange(lives.calls + 1, dtype=np.float64)
     x = border + (edges - start) / max(stop - start, 1) * (WIDTH - 2 * border)
-    return np.clip(x, 0 if start else border, WIDTH if stop < found.calls else WIDTH - border)
+    return np.clip(x, 0 if start else border, WIDTH if stop < lives.calls else WIDTH - border)
 
 
-def _times(found: Lives) -> np.ndarray:
+def _times(lives: Lives) -> np.ndarray:
     """Returns the x of all calls, with stages by their cycles."""
-    if not found.spans:
+    if not lives.spans:
         return np.array([BORDER * WIDTH])
-    cycles = cycles_of(found.plan)
-    each = np.array([sum(cycles[span.first : span.last + 1]) for span in found.spans])
+    cycles = cycles_of(lives.plan)
+    each = np.array([sum(cycles[span.first : span.last + 1]) for span in lives.spans])
     least = min(LEAST, 0.6 / len(each))
     shares = least + (1 - least * len(each)) * each / max(each.sum(), 1)
     x = [np.zeros(1)]
-    for span, share in zip(found.spans, shares, strict=True):
+    for span, share in zip(lives.spans, shares, strict=True):
         calls = span.stop - span.start
         x.append(x[-1][-1] + share * np.arange(1, calls + 1) / calls)
     return (BORDER + np.concatenate(x) * (1 - 2 * BORDER)) * WIDTH
 
 
-def _plotted(found: Lives, x: np.ndarray, start: int, stop: int) -> Plot:
-    colours = _colours(found)
-    bottom, top = 0, max(found.plan.pool_bytes, 1)
-    grid = _Grid(found, x, start, stop, bottom, top)
-    areas = [grid.area(number, life, colours[number]) for number, life in enumerate(found.lives)]
-    areas += [grid.box(box) for box in _apart(found.boxes)]
+def _plotted(lives: Lives, x: np.ndarray, start: int, stop: int) -> Plot:
+    colours = _colours(lives)
+    bottom, top = 0, max(lives.plan.pool_bytes, 1)
+    grid = _Grid(lives, x, start, stop, bottom, top)
+    areas = [grid.area(number, life, colours[number]) for number, life in enumerate(lives.lives)]
+    areas += [grid.box(box) for box in _apart(lives.boxes)]
     shown = [area for area in areas if area is not None]
     marks = tuple(
         Mark(round(x[span.start]), round(x[span.stop]), span.first, span.last)
-        for span in found.spans
+        for span in lives.spans
         if span.start < stop and start < span.stop
     )
-    peak = found.peak
+    peak = lives.peak
     seen = None
-    if found.calls and start <= peak < stop:
-        seen = round((x[peak] + x[peak + 1]) / 2), int(found.ledger.needed[peak])
-    return Plot(tuple(shown), marks, tuple(_curve(found, x, start, stop)), seen, bottom, top)
+    if lives.calls and start <= peak < stop:
+        seen = round((x[peak] + x[peak + 1]) / 2), int(lives.ledger.needed[peak])
+    return Plot(tuple(shown), marks, tuple(_curve(lives, x, start, stop)), seen, bottom, top)
 
 
-def _curve(found: Lives, x: np.ndarray, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _curve(lives: Lives, x: np.ndarray, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """The most that is needed in each column of the plot, where it changes."""
     columns = np.rint(x[start:stop]).astype(np.int64)
     before = None
     for column in np.unique(columns).tolist():
-        most = int(found.ledger.needed[start:stop][columns == column].max())
+        most = int(lives.ledger.needed[start:stop][columns == column].max())
         if most != before:
             yield column, most
         before = most
@@ -140,11 +140,11 @@ def _curve(found: Lives, x: np.ndarray, start: int, stop: int) -> Iterator[tuple
         yield round(x[stop]), 0
 
 
-def _colours(found: Lives) -> list[str]:
-    graph, number, colours = found.plan.graph, 0, []
+def _colours(lives: Lives) -> list[str]:
+    graph, number, colours = lives.plan.graph, 0, []
     outputs = {port.tensor for port in graph.outputs}
     inputs = {port.tensor for port in graph.inputs}
-    for life in found.lives:
+    for life in lives.lives:
         if life.tensor in inputs:
             colours.append(INPUT)
         elif life.tensor in outputs:
@@ -168,8 +168,8 @@ def _apart(boxes: Sequence[Box]) -> list[Box]:
 class _Grid:
     """A map from calls and addresses to whole numbers of the plot."""
 
-    def __init__(self, found: Lives, x: np.ndarray, start: int, stop: int, bottom: int, top: int):
-        self.found, self.start, self.stop = found, start, stop
+    def __init__(self, lives: Lives, x: np.ndarray, start: int, stop: int, bottom: int, top: int):
+        self.found, self.start, self.stop = lives, start, stop
         self.x, self.bottom, self.scale = x, bottom, HEIGHT / (top - bottom)
         self.circles: set[tuple[int, int]] = set()
 
@@ -276,12 +276,12 @@ def _outline(rows: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
         points += [(left, low), (left, high)]
     for _, low, right, high in reversed(rows):
         points += [(right, high), (right, low)]
-    found: list[tuple[int, int]] = []
+    outline: list[tuple[int, int]] = []
     for point in points:
-        if found and found[-1] == point:
+        if outline and outline[-1] == point:
             continue
-        if len(found) > 1 and (found[-2][0] == found[-1][0] == point[0]):
-            found[-1] = point
+        if len(outline) > 1 and (outline[-2][0] == outline[-1][0] == point[0]):
+            outline[-1] = point
             continue
-        found.append(point)
-    return tuple(found)
+        outline.append(point)
+    return tuple(outline)

@@ -237,8 +237,8 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
         acc = np.zeros(size, np.int64)
         add_up(m, acc, source)
         multiplier = m.take(np.int32, size)
-        found = fixed_fast(m, wrap_int32(acc), multiplier, take_shifts(m, size))
-        m.store(replace(ram, channel=ram.channel + first), found)
+        values = fixed_fast(m, wrap_int32(acc), multiplier, take_shifts(m, size))
+        m.store(replace(ram, channel=ram.channel + first), values)
 
 
 @compound(
@@ -285,8 +285,8 @@ def sums_dense_whole(m: Machine, acc: np.ndarray, ram: Ram, depth: int, stream: 
 def _sums_whole(m: Machine, channels: int, ram: Ram, depth: int) -> np.ndarray:
     biases = take_biases(m, channels)
     weights = take_weights(m, channels, -(-depth // m.packing.lanes))
-    found: np.ndarray = biases + weights[:, :depth] @ m.load(ram)
-    return found
+    sums: np.ndarray = biases + weights[:, :depth] @ m.load(ram)
+    return sums
 
 
 PER_TENSOR = "const struct vmcu_dense_per_tensor_params *p"

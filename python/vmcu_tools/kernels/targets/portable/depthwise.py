@@ -214,10 +214,10 @@ def finish_channels(
 ) -> np.ndarray:
     """Requantised sums (channels, pixels), of channels with these words and multipliers, both
     (channels, 1)."""
-    found = fixed_fast(m, wrap_int32(acc), multipliers, words % SHIFTS)
+    values = fixed_fast(m, wrap_int32(acc), multipliers, words % SHIFTS)
     for channel in np.flatnonzero(words & EXACT):
         kind = IntegerScale if m.names["p->is_float"] else FixedPoint
         lacking, other = m.words(int(words[channel, 0]) >> BIAS, 2)
         scale = kind(multipliers[channel], np.array([other]))
-        found[channel] = finish(m, acc[channel] + lacking, scale, acc.shape[1]).ravel()
-    return found
+        values[channel] = finish(m, acc[channel] + lacking, scale, acc.shape[1]).ravel()
+    return values

@@ -172,8 +172,8 @@ class Meetings:
 def meetings(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Meetings:
     """Those of a strip of `wide` pixels. phase, row: words to the odd columns and two rows on."""
     met = _rows if packing.paired else _pairs
-    found = met(packing, taps, stride, phase, row, wide)
-    places_, words, halves = zip(*found, strict=True)
+    by_weight = met(packing, taps, stride, phase, row, wide)
+    places_, words, halves = zip(*by_weight, strict=True)
     return Meetings(np.array(places_), np.stack(words, axis=1), np.stack(halves, axis=1))
 
 
@@ -182,22 +182,22 @@ Met = list[tuple[int, np.ndarray, np.ndarray]]
 
 def _rows(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
     """Lists the meetings of weights row by row."""
-    found: Met = []
+    by_weight: Met = []
     for number in range(taps * taps):
         r, s = divmod(number, taps)
         column = stride * np.arange(wide) + s
         if r == taps - 1:
-            found.append((number, taps // 2 * row + column // 2, column % 2))
+            by_weight.append((number, taps // 2 * row + column // 2, column % 2))
             continue
         words = r // 2 * row + s % stride * phase + column // stride
-        found.append((number, words, np.full(wide, r % 2)))
-    return found
+        by_weight.append((number, words, np.full(wide, r % 2)))
+    return by_weight
 
 
 def _pairs(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Met:
     """Lists the meetings of weights of two rows in pairs."""
     pixels = np.arange(wide)
-    found: Met = []
+    by_weight: Met = []
     for at, pairs, is_line in _runs(packing, taps, stride, phase, row):
         if is_line:
             places: dict[int, int] = {}
@@ -205,12 +205,12 @@ def _pairs(packing: Packing, taps: int, stride: int, phase: int, row: int, wide:
                 places |= dict(zip(two, bytes_, strict=True))
             for tap in range(taps):
                 column = pixels + tap
-                found.append((places[tap], at + column // 2, column % 2))
+                by_weight.append((places[tap], at + column // 2, column % 2))
             continue
         for word, couple in enumerate(pairs, at):
             for half, place in enumerate(couple):
-                found.append((place, word + pixels, np.full(wide, half)))
-    return found
+                by_weight.append((place, word + pixels, np.full(wide, half)))
+    return by_weight
 
 
 def _runs(

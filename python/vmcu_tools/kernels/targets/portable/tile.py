@@ -141,8 +141,8 @@ def fixed_fast(
     bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
     shifted = wrap_int32(total >> 32) >> (shift + 1)
-    found: np.ndarray = np.minimum(np.maximum(shifted, INT8_MIN), INT8_MAX)
-    return found
+    clipped: np.ndarray = np.minimum(np.maximum(shifted, INT8_MIN), INT8_MAX)
+    return clipped
 
 
 def take_shifts(m: Machine, channels: int) -> np.ndarray:

@@ -50,9 +50,9 @@ def quarters(channels: int) -> np.ndarray:
 
 def _in_order(values: np.ndarray) -> np.ndarray:
     """Constants of a vector by channel."""
-    found = np.empty_like(values)
-    found[quarters(len(values))] = values
-    return found
+    ordered = np.empty_like(values)
+    ordered[quarters(len(values))] = values
+    return ordered
 
 
 @define("Dot", "", "")
