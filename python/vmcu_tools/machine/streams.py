@@ -58,7 +58,7 @@ def check_turns(
         expect(rows > 0 and rest == more == 0, f"layer {number} starts over within a row")
         reaches = [layer.reach(index) for index in range(len(layer.ins))]
         below = all(first * reach.stride[0] >= reach.before[0] for reach in reaches)
-        below = below and first >= layer.apart
+        below = below and first >= layer.startup_rows
         expect(below, f"layer {number} starts over in front of its first row")
         moved = [(layer.out.name, rows * layer.out.row_bytes)]
         for index, tensor in enumerate(layer.ins):

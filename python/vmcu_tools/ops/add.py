@@ -13,8 +13,9 @@ from ..graph import REQUANTISERS, Op
 from ..kernels.integer_sum import BYTES, IntegerSum, integer_sum
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
+from .binding import Binding
 from .kernel_type import BYTEWISE, KernelType
-from .layer import Binding, ProgramLayer
+from .layer import ProgramLayer
 from .pixelwise import OwnPixelLayer
 from .rates import Rates
 from .values import CStruct, factor_of

@@ -18,8 +18,9 @@ from ..kernels.targets.portable.pooling import (
     MEAN_OF_SUM_FLOAT,
 )
 from ..quant import FloatScale, Requant, divide_away, float_bits
+from .binding import Binding
 from .kernel_type import BYTEWISE, KernelType
-from .layer import Binding, Form, Layer
+from .layer import Form, Layer
 from .rates import Rates
 from .reach import Reach
 from .values import CStruct, factor

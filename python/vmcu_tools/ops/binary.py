@@ -211,7 +211,7 @@ class BinaryLayer(Layer[Binary], op=Binary):
         return not varies and all(height == own for height in heights[: len(self.ins)])
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         constant = self.op.constant
         return self.op if constant is None else replace(self.op, constant=constant.swapaxes(0, 1))
 

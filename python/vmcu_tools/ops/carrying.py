@@ -62,7 +62,7 @@ class CarryingLayer(Layer[OpT]):
         return self.goes_on
 
     @property
-    def apart(self) -> int:
+    def startup_rows(self) -> int:
         """The first row has none before it."""
         return 1
 

@@ -97,7 +97,7 @@ class ConcatLayer(Layer[Concat], op=Concat):
         return self.op.axis != 0
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         return replace(self.op, axis=(1, 0, 2)[self.op.axis])
 
     def last_reads(self, index: int) -> np.ndarray:

@@ -91,11 +91,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         return replace(DENSE, byte=DENSE.byte + row * (self.op.window.kernel[0] - 1))
 
     @property
-    def mixes(self) -> bool:
+    def can_remove_channels(self) -> bool:
         return bool(self.op.groups == 1)
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         weights = self.op.weights.swapaxes(1, 2)
         transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
         return transposed

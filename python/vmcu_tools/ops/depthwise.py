@@ -35,7 +35,8 @@ from ..kernels.targets.portable.depthwise import (
 )
 from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
-from .layer import Binding, Cost
+from .binding import Binding
+from .layer import Cost
 from .mac import WORD, MacLayer, kernel_type, repeated
 from .rates import Rates
 from .window import window_fields
@@ -138,7 +139,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return Rates(call=call, byte=0, floating=31, block=self.block)
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         weights = self.op.weights.swapaxes(0, 1)
         transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
         return transposed

@@ -47,11 +47,11 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
         return Window()
 
     @property
-    def mixes(self) -> bool:
+    def can_remove_channels(self) -> bool:
         return True
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         op: Op = self.op
         return op
 

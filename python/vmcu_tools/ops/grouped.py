@@ -26,7 +26,7 @@ from ..kernels.targets import PORTABLE, packings
 from ..kernels.targets.portable.grouped import FRACTION
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, requantize, wrap_int32
 from .biases import Biases
-from .layer import Binding
+from .binding import Binding
 from .mac import WORD, accumulate, kernel_type, requant_bytes
 from .once import Made, once
 from .rates import DENSE
@@ -159,7 +159,7 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         return Window()
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         op: Op = self.op
         return op
 

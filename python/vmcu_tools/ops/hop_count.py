@@ -65,7 +65,7 @@ class HopCountLayer(Layer[HopCount], op=HopCount):
         return True
 
     @property
-    def apart(self) -> int:
+    def startup_rows(self) -> int:
         return self.op.first
 
     @property

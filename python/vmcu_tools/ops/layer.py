@@ -22,16 +22,16 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor
-from ..kernels.language.evaluate import with_lets
-from ..kernels.language.ir import COLUMN, Program
-from ..kernels.language.ticks import Ticks, ticks
+from ..kernels.language.ir import Program
+from ..kernels.language.ticks import Ticks
 from ..kernels.programs import programs
 from ..kernels.targets import named
 from .biases import Biases
+from .binding import Binding
 from .interval import Interval
 from .rates import FLOATING, Rates
 from .reach import Reach
-from .values import STRUCTS, Array, Kernel, Struct, Value
+from .values import STRUCTS, Kernel
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
@@ -163,20 +163,20 @@ class Layer(ABC, Generic[OpT]):
         return 0.0
 
     @property
-    def mixes(self) -> bool:
-        """True if every output channel has weights of its own for every input channel, so that
-        channels can go on either side; see `wants` and `without`."""
+    def can_remove_channels(self) -> bool:
+        """True if every output channel has weights of its own for every input channel; see
+        `needed_channels` and `without`."""
         return False
 
-    def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
-        """Input channels, bool (C,), that cannot go where output channels `outs`, bool, stay and
-        the input's bytes are those; of a layer that mixes."""
-        raise NotImplementedError(f"{type(self).__name__} does not mix channels")
+    def needed_channels(self, outs: np.ndarray, source: Interval) -> np.ndarray:
+        """Input channels, bool (C,), that output channels `outs`, bool, require where the input's
+        bytes are those; of a layer that can remove channels."""
+        raise NotImplementedError(f"{type(self).__name__} cannot remove channels")
 
     def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
         """The op of channels `outs` from channels `ins`, both bool: the constant terms of the
         others are part of the biases."""
-        raise NotImplementedError(f"{type(self).__name__} does not mix channels")
+        raise NotImplementedError(f"{type(self).__name__} cannot remove channels")
 
     def reach(self, index: int) -> Reach:
         """Returns the region of input `index` that an output pixel reads."""
@@ -262,14 +262,13 @@ class Layer(ABC, Generic[OpT]):
         return max(-(-reach.before[0] // max(reach.stride[0], 1)) for reach in reaches)
 
     @property
-    def apart(self) -> int:
-        """Rows at its beginning, padding aside, that never come again where it goes on for ever."""
+    def startup_rows(self) -> int:
+        """Rows at its beginning, padding aside, that an unbounded schedule does not repeat."""
         return 0
 
     @property
-    def turned(self) -> Op | None:
-        """The op for tensors whose rows and columns are in each other's place; None if there is
-        none."""
+    def transposed(self) -> Op | None:
+        """The op for transposed tensors, rows for columns; None if there is none."""
         return None
 
     @property
@@ -312,7 +311,7 @@ class Layer(ABC, Generic[OpT]):
         return range(0)
 
     def turn(self, y: int) -> int:
-        """The how manieth row of the layer row y is; the other way round the same."""
+        """The position of row y in the layer's order, and the row at position y."""
         return self.height - 1 - y if self.descending else y
 
     @property
@@ -324,58 +323,6 @@ class Layer(ABC, Generic[OpT]):
     def weight_bytes(self) -> int:
         """Constant bytes the layer reads, requantiser included."""
         return 0
-
-
-@dataclass(frozen=True, eq=False)
-class Binding:
-    """A generated kernel with everything it needs for one layer.
-
-    fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
-    flash stream; scratch_bytes: of its tile; lines: words of each line of the stream for a reader,
-    the last for all that follow.
-    """
-
-    program: Program
-    fields: dict[str, int]
-    stream: bytes = b""
-    scratch_bytes: int = 0
-    flat: bool = False
-    lines: tuple[int, ...] = (4,)
-
-    def members(self, role: str) -> dict[str, Value]:
-        """Those of its parameter struct, the stream, if there is one, as an array of that role."""
-        members: dict[str, Any] = {}
-        if self.stream:
-            members["stream"] = Array(role, np.frombuffer(self.stream, np.uint32), self.lines)
-        for path, value in self.fields.items():
-            outer, _, inner = path.rpartition(".")
-            if outer:
-                members.setdefault(outer, Struct("", {})).fields[inner] = value
-            else:
-                members[path] = value
-        return members
-
-    def view(self, tensor: Tensor) -> tuple[int, int, int]:
-        """The shape in which the program sees an input."""
-        return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
-
-    def names(
-        self,
-        ins: Sequence[Tensor],
-        out: Tensor,
-        descending: bool = False,
-        x: int = 0,
-        columns: int | None = None,
-    ) -> dict[str, int]:
-        """Returns the names for the program when it computes columns of a row, all by default:
-        parameters, shapes and its own definitions."""
-        names = {f"p->{path}": value for path, value in self.fields.items()}
-        names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
-        _, names["out_w"], names["out_c"] = out.shape
-        names |= {COLUMN.text: x, "columns": out.shape[1] if columns is None else columns}
-        for index, tensor in enumerate(ins):
-            _, names[f"in{index}_w"], names[f"in{index}_c"] = self.view(tensor)
-        return with_lets(self.program, names)
 
 
 class ProgramLayer(Layer[OpT]):
@@ -408,13 +355,7 @@ class ProgramLayer(Layer[OpT]):
         return self._ticks(0, self.out.shape[1])
 
     def _ticks(self, x: int, columns: int) -> Ticks:
-        binding = self.binding
-        names = binding.names(self.ins, self.out, self.descending, x, columns)
-        shapes: dict[Any, tuple[int, ...]] = {
-            i: binding.view(tensor) for i, tensor in enumerate(self.ins)
-        }
-        shapes["output"] = self.out.shape
-        return _ticks(binding.program, tuple(sorted(names.items())), tuple(shapes.items()))
+        return self.binding.ticks(self.ins, self.out, self.descending, x, columns)
 
     @property
     def ticks_per_row(self) -> int:
@@ -451,12 +392,3 @@ class ProgramLayer(Layer[OpT]):
         times: np.ndarray = last_row * self.ticks.count + ticks
         times[np.broadcast_to((last_row < 0) | (ticks < 0), times.shape)] = NEVER
         return times.reshape(self.ins[index].shape)
-
-
-@functools.lru_cache(maxsize=4096)
-def _ticks(
-    program: Program,
-    names: tuple[tuple[str, int], ...],
-    shapes: tuple[tuple[int | str, tuple[int, int, int]], ...],
-) -> Ticks:
-    return ticks(program, dict(names), dict(shapes))

@@ -143,7 +143,7 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
         return self.out.row_bytes % (self.op.gain.size * self.op.run) == 0
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         return self.op if self.out.shape[2] % (self.op.gain.size * self.op.run) == 0 else None
 
     @property

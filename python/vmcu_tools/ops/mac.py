@@ -33,9 +33,10 @@ from ..quant import (
 )
 from . import dense_per_tensor
 from .biases import Biases, beyond_float32
+from .binding import Binding
 from .interval import Interval
 from .kernel_type import KernelType
-from .layer import STACK_SCRATCH, Binding, Form, Layer, OpT
+from .layer import STACK_SCRATCH, Form, Layer, OpT
 from .once import Made, once
 from .rates import TILED
 from .values import CStruct
@@ -193,7 +194,7 @@ class MacLayer(WindowLayer[OpT]):
         is_foldable: np.ndarray = source.constant & (source.low == self.ins[0].zero_point)
         return is_foldable
 
-    def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
+    def needed_channels(self, outs: np.ndarray, source: Interval) -> np.ndarray:
         used = (self.tap_weights()[outs] != 0).any(axis=(0, 1, 2))
         wanted: np.ndarray = used & ~self.foldable(source)
         return wanted

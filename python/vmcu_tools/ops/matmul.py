@@ -12,8 +12,9 @@ import numpy as np
 from ..graph import Op
 from ..kernels.programs import PROGRAMS
 from ..quant import Requant, requantize, wrap_int32
+from .binding import Binding
 from .kernel_type import KernelType
-from .layer import Binding, ProgramLayer
+from .layer import ProgramLayer
 from .product import PRODUCT, product_fields
 from .rates import Rates
 from .values import CStruct

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..graph import Op, Shape, Window
 from ..quant import INT8_MIN
+from .binding import Binding
 from .kernel_type import BYTEWISE, ONE_INPUT, SAME_CHANNELS, KernelType
-from .layer import Binding
 from .rates import Rates
 from .values import CStruct
 from .window import WindowLayer, gather, scaled_pooling, window_fields

@@ -94,7 +94,7 @@ class MoveLayer(Layer[Move], op=Move):
         return last.reshape(self.ins[0].shape)
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         """Returns the op of one row, whose bytes are in the same order as those of one column."""
         if self.ins[0].shape[0] > 1 or self.out.shape[0] > 1:
             return None

@@ -56,7 +56,7 @@ class PadLayer(Layer[Pad], op=Pad):
         )
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         rows, columns, channels = self.op.amounts
         return replace(self.op, amounts=(columns, rows, channels))
 

@@ -22,7 +22,7 @@ class OwnPixelLayer(Layer[OpT]):
         return True
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         return self.op
 
     def input_rows(self, index: int, y: int) -> range:

@@ -87,7 +87,7 @@ class ResizeLayer(Layer[Resize], op=Resize):
         return self.clamp(self.op.requant.apply(centred) + self.out.zero_point)
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         return replace(self.op, rows=self.op.columns, columns=self.op.rows)
 
     def input_rows(self, index: int, y: int) -> range:

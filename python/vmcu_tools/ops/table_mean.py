@@ -96,7 +96,7 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
         return self.clamp(np.clip(quotient, -(1 << 20), 1 << 20) + self.out.zero_point)
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         return replace(self.op, window=self.op.window.turned)
 
     def input_rows(self, index: int, y: int) -> range:

@@ -100,7 +100,7 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
         return used, index[used]
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         pairs = (self.op.stride, self.op.pad, self.op.dilation)
         stride, pad, dilation = ((across, down) for down, across in pairs)
         weights = self.op.weights.swapaxes(1, 2)

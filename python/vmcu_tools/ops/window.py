@@ -65,7 +65,7 @@ class WindowLayer(ProgramLayer[OpT]):
         return not self.window.pad[2]
 
     @property
-    def turned(self) -> Op | None:
+    def transposed(self) -> Op | None:
         transposed: Op = replace(self.op, window=self.window.turned)
         return transposed
 

@@ -86,8 +86,8 @@ def _want(layer: Layer[Any], kept: Kept, found: dict[str, Interval]) -> None:
     ins = [kept[name] for name in layer.node.inputs]
     out = kept[layer.node.outputs[0]]
     op = layer.op
-    if layer.mixes:
-        ins[0] |= layer.wants(out, found[layer.node.inputs[0]])
+    if layer.can_remove_channels:
+        ins[0] |= layer.needed_channels(out, found[layer.node.inputs[0]])
     elif isinstance(op, Concat) and op.axis == 2:
         start = 0
         for mask in ins:
@@ -108,7 +108,7 @@ def _cut(layer: Layer[Any], kept: Kept, found: dict[str, Interval]) -> Node:
     """The node of what stays."""
     node = layer.node
     outs = kept[node.outputs[0]]
-    if layer.mixes:
+    if layer.can_remove_channels:
         source = node.inputs[0]
         if outs.all() and kept[source].all():
             return node

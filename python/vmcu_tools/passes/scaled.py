@@ -64,7 +64,7 @@ def _fixed(graph: Graph) -> set[str]:
         if name in found:
             continue
         found.add(name)
-        if node is not None and not bind(graph, node).mixes:
+        if node is not None and not bind(graph, node).can_remove_channels:
             ahead += node.inputs
     return found
 

@@ -107,7 +107,7 @@ def _turned(graph: Graph, node: Node, which: Which) -> Node | None:
     if not turning or (node.op.relabels and all(map(_alike, turning))):
         return node
     every = all(which(tensor) or tensor.shape[:2] == (1, 1) for tensor in tensors)
-    op = bind(graph, node).turned if every else None
+    op = bind(graph, node).transposed if every else None
     return None if op is None else replace(node, op=op)
 
 

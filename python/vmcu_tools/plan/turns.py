@@ -42,7 +42,7 @@ def turns_of(plan: Plan) -> Turns:
     for step in plan.stages[0]:
         layer = step.bind(plan.graph)
         rows.append(_rows(plan, layer))
-        starts.append(max(layer.rows_ahead, layer.apart))
+        starts.append(max(layer.rows_ahead, layer.startup_rows))
         every[layer.out.name] = every[layer.ins[0].name] * layer.reach(0).stride[0]
     outs = tuple(every[step.node.outputs[0]] for step in plan.stages[0])
     ring = plan.placements[source.name].ring
