@@ -15,7 +15,7 @@ from vmcu_tools.emit import structs
 from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.kernels.pack import fast_shifts
 from vmcu_tools.kernels.targets import DEFAULT
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, WIDE
 from vmcu_tools.ops.kernel_type import KERNEL_TYPES
 from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.plan.plan import Plan

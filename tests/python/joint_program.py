@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vmcu_lab.placement.dataflow import Dataflow, Overlap
 from vmcu_lab.placement.graph_files import GraphBuffer
-from vmcu_lab.placement.program import Dataflow, Overlap, Proof
+from vmcu_lab.placement.program import Proof
 from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import SCRATCH_ALIGN, Plan, pool_scratch

@@ -19,7 +19,6 @@ from vmcu_tools.kernels.language.packing import Packing
 from vmcu_tools.kernels.pack import fast_shifts
 from vmcu_tools.kernels.programs.depthwise import tile_bytes
 from vmcu_tools.kernels.targets import TARGETS, Target
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE
 from vmcu_tools.kernels.targets.portable.depthwise import (
     SQUARE_TAPS,
     STRIDES,
@@ -27,6 +26,7 @@ from vmcu_tools.kernels.targets.portable.depthwise import (
     channel_bytes,
     pair_counts,
 )
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, WIDE
 from vmcu_tools.kernels.targets.portable.strips import meetings
 from vmcu_tools.kernels.targets.portable.vectors import ALONE, LINES
 from vmcu_tools.ops.depthwise import blocks_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from builders.containers import changed, model_member, of_model, of_table
 from vmcu_tools import container, frontends, passes, paths
-from vmcu_tools.container import layout, read, seal
+from vmcu_tools.container import head, layout, read, seal
 from vmcu_tools.emit import structs
 from vmcu_tools.errors import UserError
 from vmcu_tools.planner.registry import make_plan
@@ -95,7 +95,7 @@ def _kernels(image: bytes) -> int:
 @pytest.mark.parametrize("number", range(len(DAMAGES)))
 def test_what_is_wrong_is_said(image: bytes, number: int) -> None:
     damage, what = DAMAGES[number]
-    with pytest.raises(read.DamagedError, match=what) as found:
+    with pytest.raises(head.DamagedError, match=what) as found:
         read.facts(damage(image))
     assert found.value.problems[0].remedy
 
@@ -111,7 +111,7 @@ def test_whatever_a_word_is_there_is_an_answer_or_a_reason(image: bytes) -> None
         value = int(rng.choice(words) if rng.random() < 0.5 else rng.integers(0, 2 * len(image)))
         try:
             read.facts(changed(image, at, "<I", value))
-        except read.DamagedError:
+        except head.DamagedError:
             refused += 1
     assert RANDOM // 10 < refused < RANDOM
 
@@ -123,7 +123,7 @@ def test_what_lies_at_the_very_end_is_read(image: bytes) -> None:
     moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
     moved = of_model(moved, "kernels", len(image))
     assert read.kernels_of(moved) == read.kernels_of(image)
-    with pytest.raises(read.DamagedError, match="the table of kernels is outside of the file"):
+    with pytest.raises(head.DamagedError, match="the table of kernels is outside of the file"):
         read.kernels_of(of_model(moved, "kernels", len(image) + 1))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from test_place_graph import PINNED, UNITS, graph_of, random_graph, solved
-from vmcu_lab.placement import Buffer, Instance, check, checker, graphs, program
+from vmcu_lab.placement import Buffer, Instance, check, checker, dataflow, graphs, program
 from vmcu_lab.placement.complaints import InputError
 from vmcu_tools.cli import main
 from vmcu_tools.ordering.tasks import lifetimes, usage
@@ -37,7 +37,7 @@ def solver(request: pytest.FixtureRequest) -> str:
 def alone(data: dict[str, Any], solver: str, most: int) -> tuple[program.Proof, int]:
     """What the program finds without help, and the height of its offsets, checked."""
     graph = graphs.parse(data)
-    written = program.Program(program.dataflow_of(graph), most)
+    written = program.Program(dataflow.dataflow_of(graph), most)
     found = written.solve(solver, 60)
     assert found.order is not None
     lives = lifetimes(graph.tasks, found.order)
@@ -97,7 +97,7 @@ def test_tiny_graphs_have_the_least_height_of_all_orders_and_offsets() -> None:
         best, graph = least(data), graphs.parse(data)
         if not best:
             continue
-        found = program.Program(program.dataflow_of(graph), 2 * best)
+        found = program.Program(dataflow.dataflow_of(graph), 2 * best)
         proof = found.solve(solver, 60)
         assert proof.bound == best, seed
         seen += 1
@@ -162,7 +162,7 @@ def test_what_the_program_is_not_for_is_refused(
     monkeypatch.setattr(program, "MOST_CONDITIONS", 3)
     graph = graphs.read(path)
     with pytest.raises(InputError, match="leave out --solver"):
-        program.Program(program.dataflow_of(graph), 1000)
+        program.Program(dataflow.dataflow_of(graph), 1000)
 
 
 @pytest.mark.parametrize("solver", ["highs", "cbc"])

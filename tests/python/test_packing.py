@@ -23,10 +23,10 @@ from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
+from vmcu_tools.kernels.depthwise_streams import together
 from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.kernels.language.packing import PAIRED_TAPS, PAIRS, Packing, in_order, paired_code
 from vmcu_tools.kernels.language.target import Target
-from vmcu_tools.kernels.pack import together
 from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import DEFAULT, TARGETS
 from vmcu_tools.ops import ProgramLayer, bind

@@ -35,7 +35,8 @@ from vmcu_lab.placement.best_fit import best_fit
 from vmcu_lab.placement.bounds import lower_bound
 from vmcu_lab.placement.geometry import Geometry
 from vmcu_lab.placement.portfolio import components_of, luby
-from vmcu_lab.placement.search import VALLEYS, LimitError, Search
+from vmcu_lab.placement.search import LimitError, Search
+from vmcu_lab.placement.valleys import VALLEYS
 from vmcu_tools.cli import main
 
 from scripts import script

@@ -16,7 +16,7 @@ from vmcu_tools import paths
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
-from vmcu_tools.machine.decoded import LIMITS
+from vmcu_tools.machine.limits import LIMITS
 from vmcu_tools.machine.tables import NUMBERS, Address, Objects, read
 
 # Numbers as the emitter writes them, those at the ends of each type too.

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from vmcu_tools.kernels.targets.portable.blocks import SHAPES
 from vmcu_tools.kernels.targets.portable.dense import whole_dense
+from vmcu_tools.kernels.targets.portable.shapes import SHAPES
 from vmcu_tools.kernels.targets.portable.tile import WIDEN_ROWS
 
 from ..c_source import wrap

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vmcu_tools.kernels.language.packing import WORDS, Packing
-from vmcu_tools.kernels.targets.portable.blocks import SHAPES, Shape
+from vmcu_tools.kernels.targets.portable.shapes import SHAPES, Shape
 from vmcu_tools.kernels.targets.portable.tile import SEVERAL
 
 from ..assembly import WORD, Function, leave, note, push, release, save

@@ -37,7 +37,7 @@ class PlacementParams(OrderParams):
     """Blocks are fewer if they are at most this share of the buffers."""
 
     valleys: tuple[str, ...] = ("covered", "lowest", "fewest", "narrowest")
-    """Which valley branch and bound decides first, by search.VALLEYS; none: no such search."""
+    """Which valley branch and bound decides first, by valleys.VALLEYS; none: no such search."""
     aims: tuple[float, ...] = (0, 0, 0.5, 0.9)
     """Heights of searches between the bound (0) and the lowest placement (1). The first batch aims
     at the bound."""

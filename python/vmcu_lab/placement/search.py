@@ -18,47 +18,16 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from .geometry import INFINITE, Geometry
+from .valleys import COVER, NO_CHOICE, OPEN, VALLEYS, Valley
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
 # A search as a coroutine: it yields the searches it depends on and is sent the result of each. One
 # that is decided without looking is just its outcome.
 Pending = Generator["Pending", bool, bool] | bool
-
-NO_CHOICE, COVER, OPEN = 0, 1, 2
-
-
-class Valley(NamedTuple):
-    """A valley of the skyline, and the buffers that may lie on its floor.
-
-    kind NO_CHOICE: none may, it is to be raised by `wall`. COVER: exactly one of them does. OPEN:
-    any number of them, or none.
-    """
-
-    choices: int
-    floor: int
-    start: int
-    end: int
-    wall: int
-    kind: int
-    buffers: list[int]
-
-
-# Which valley to decide next, the smallest key first.
-VALLEYS: dict[str, Callable[[Valley], tuple[int, ...]]] = {
-    "covered": lambda v: (v.kind == OPEN, v.choices * (v.kind != OPEN), v.floor, v.start),
-    "lowest": lambda v: (v.choices > 1, v.floor, v.start),
-    "fewest": lambda v: (v.choices, v.floor, v.start),
-    "narrowest": lambda v: (
-        min(v.choices, 3),
-        v.end - v.start if v.choices > 2 else 0,
-        v.floor,
-        v.start,
-    ),
-}
 
 
 class Node(NamedTuple):

@@ -4,10 +4,11 @@
 from .build import as_c, build, kernels_source, of_tables, released
 from .compiled import header, source
 from .files import facts_of, sign
+from .head import DamagedError
 from .online import online_of
 from .opened import Opened, open_container
 from .pack import pack
-from .read import DamagedError, kernels_of, layers_of, unpack
+from .read import kernels_of, layers_of, unpack
 from .release import Release
 
 __all__ = [

@@ -13,9 +13,9 @@ from ..emit.initialisers import float_literal, literals, rows_of
 from ..emit.structs import STREAM
 from ..machine.tables import Address
 from ..ops.values import STRUCTS, CStruct, Member
+from .head import require
 from .layout import MODEL, TABLES
 from .opened import Opened
-from .read import require
 
 PER_LINE = 8
 NUMBERS = {1: "uint8_t", 2: "uint16_t"}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from .build import released
-from .read import DamagedError, Facts, facts
+from .head import DamagedError
+from .read import Facts, facts
 from .release import Release
 from .seal import is_signed_by, signed
 

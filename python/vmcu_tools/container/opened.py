@@ -11,8 +11,9 @@ from ..graph import Graph, Port, Tensor
 from ..machine.tables import Objects
 from ..plan.plan import Plan
 from .files import bytes_of
+from .head import require
 from .kernels import check_linkable
-from .read import Facts, Side, require, unpack
+from .read import Facts, Side, unpack
 
 PLANNER = "container"
 

@@ -18,21 +18,18 @@ import numpy as np
 
 from ..emit.structs import STREAM
 from ..emit.text import string
-from ..errors import Problem, UserError
 from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..ops.values import STRUCTS, CStruct, Member
 from . import release as releases
+from .head import DamagedError, head_of, require
 from .hops import Hops, hops_of
 from .layout import (
     BLOCK,
     CONSTANTS,
     DIGEST,
-    FILE,
     FORMATS,
     KERNEL,
-    MAGIC,
-    MAJOR,
     MAJOR_STREAMS,
     MINOR_ONLINE,
     MINOR_RELEASE,
@@ -47,24 +44,9 @@ from .layout import (
 )
 from .online import Online, unpacked
 from .release import Release
-from .seal import digest
 
-AGAIN = "build it again, or transfer it again"
 # The type of a pointer without one.
 WORDS = "uint32_t"
-
-
-class DamagedError(UserError):
-    """A container that cannot be used."""
-
-    def __init__(self, reason: str, remedy: str = AGAIN):
-        super().__init__(Problem(reason, remedy))
-
-
-def require(holds: bool, reason: str) -> None:
-    """Raises DamagedError unless something holds."""
-    if not holds:
-        raise DamagedError(reason)
 
 
 @dataclass(frozen=True)
@@ -100,37 +82,6 @@ class Facts:
     online: bool
     hops: Hops | None = None
     release: Release | None = None
-
-
-@dataclass(frozen=True)
-class Head:
-    """The file's first bytes."""
-
-    major: int
-    minor: int
-    size: int
-    signature: int
-
-
-def head_of(image: bytes) -> Head:
-    """Raises DamagedError for no container, one of another version and one that has changed."""
-    require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
-    require(image[: len(MAGIC)] == MAGIC, "the header is not that of a container")
-    fields = {
-        label: struct.unpack_from(FORMATS[member.kind], image, member.start)[0]
-        for label, member in FILE.members.items()
-    }
-    head = Head(fields["major"], fields["minor"], fields["size"], fields["signature"])
-    if head.major not in (MAJOR, MAJOR_STREAMS):
-        raise DamagedError(
-            f"format version {head.major}, but this vmcu reads version {MAJOR_STREAMS}",
-            "build the model with the release that the firmware is from",
-        )
-    require(
-        head.size == len(image), f"the header states {head.size} bytes, the file has {len(image)}"
-    )
-    require(image[DIGEST] == digest(image), "the digest does not match the bytes")
-    return head
 
 
 def unpack(image: bytes) -> tuple[Objects, str]:

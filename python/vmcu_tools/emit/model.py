@@ -25,6 +25,7 @@ from ..plan.weights import file_of, layouts_of, mark_of
 from .initialisers import Constants, rows_of
 from .names import check_name
 from .proof import prove
+from .rows import FieldRow, IoRow, LayerRow, StageRow, TensorRow
 from .schedule import Part, written
 from .stream import StreamRow, stream_row
 from .structs import (
@@ -68,84 +69,6 @@ class Emitted:
     def all_files(self) -> dict[str, str | bytes]:
         """The C files and the weights file."""
         return {**self.files, **self.weights}
-
-
-@dataclass(frozen=True)
-class LayerRow:
-    """One entry of the layer table."""
-
-    comment: str
-    kernel: str
-    params: str
-    first_input: int
-    input_count: int
-    descending: bool
-    output: int
-    scratch: str
-    rows: int
-    columns: int
-    width: int
-    splits: int
-
-
-@dataclass(frozen=True)
-class StageRow:
-    """One entry of the stage table; `schedule` and `parts` are the places of its first entries in
-    theirs, None for a layer on its own."""
-
-    schedule: int | None
-    parts: int
-    part_count: int
-    progress: int
-    first: int
-    count: int
-    taken: int = 0
-
-
-@dataclass(frozen=True)
-class TensorRow:
-    """One entry of the tensor table: base, ring and phase in bytes of the pool; a ring of none for
-    a tensor that is elsewhere."""
-
-    comment: str
-    base: int
-    ring: int
-    phase: int
-    height: int
-    width: int
-    channels: int
-
-
-@dataclass(frozen=True)
-class IoRow:
-    """A graph input or output; `macro` is the stem of its macros in the header, `table_zero` and
-    `element_bytes` are those of Tensor and Port."""
-
-    macro: str
-    name: str
-    scale: str
-    zero_point: int
-    table_zero: int
-    element_bytes: int
-    flags: str
-    tensor: int
-    height: int
-    width: int
-    channels: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class FieldRow:
-    """An input that is a field of a row, from byte `first` on."""
-
-    macro: str
-    name: str
-    dtype: str
-    first: int
-    bytes: int
-    scale: str
-    zero_point: int
 
 
 def _flags(port: Port) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..machine import between, kernels, rotation, tables
-from ..machine.decoded import Claims, Decoded, Row, decode, kernel_params
+from ..machine.decoded import Claims, Decoded, decode
+from ..machine.kernel_params import Row, kernel_params
 from ..machine.mcu import VirtualMcu
 from ..machine.tables import expect
 from ..machine.weights import WeightsBuffer, read_arrays

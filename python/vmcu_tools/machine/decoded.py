@@ -32,39 +32,16 @@ from ..plan.pools import (
 from ..plan.schedule import Call
 from . import streams
 from .events import WHOLE, Called
+from .kernel_params import Row
+from .limits import check_members
 from .parts import Taken, parts_of
-from .tables import Address, Objects, Value, expect
+from .tables import Address, Objects, expect
 
-# VMCU_TAKE and VMCU_SCRATCH_ON_STACK; the largest values of the structs' fields.
+# VMCU_TAKE and VMCU_SCRATCH_ON_STACK.
 TAKE = 255
 # In place of an entry: the end of a stream's first hop.
 END = -1
 ON_STACK = "VMCU_SCRATCH_ON_STACK"
-UINT8, UINT16, UINT32 = 2**8 - 1, 2**16 - 1, 2**32 - 1
-LIMITS = {
-    "vmcu_model": {
-        **dict.fromkeys(("pool_bytes", "circle", "step"), UINT32),
-        **{"streamed": 1, "elsewhere": 1, "pool_count": UINT8},
-    },
-    "vmcu_tensor": {
-        **dict.fromkeys(("base", "ring", "phase"), UINT32),
-        **dict.fromkeys(("height", "width", "channels"), UINT16),
-    },
-    "vmcu_layer": {
-        **dict.fromkeys(("input_count", "descending", "splits"), UINT8),
-        **dict.fromkeys(("output", "rows", "width", "columns"), UINT16),
-    },
-    "vmcu_stage": {
-        "progress": UINT32,
-        **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
-    },
-    "vmcu_io": {"tensor": UINT16},
-    "vmcu_stream": {
-        **dict.fromkeys(("model", "state", "state_bytes"), UINT32),
-        **dict.fromkeys(("rows", "states"), UINT16),
-    },
-    "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
-}
 
 
 @dataclass(frozen=True)
@@ -85,15 +62,6 @@ class Claims:
             tuple(step.node for step in steps),
             tuple(step.form for step in steps),
         )
-
-
-@dataclass(frozen=True)
-class Row:
-    """A layer of the table: `kernel` is its entry point, `params` the object with its parameters,
-    "" for none."""
-
-    kernel: str
-    params: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +87,7 @@ class _Decoder:
         model = objects.values.get(f"{name}_model")
         expect(isinstance(model, dict), "there is no model")
         assert isinstance(model, dict)
-        _check_members(model, "vmcu_model")
+        check_members(model, "vmcu_model")
         self.model = model
         self.bound: list[Layer[Any]] = []
         self.tensors = self._table("tensors", "vmcu_tensor")
@@ -129,7 +97,7 @@ class _Decoder:
         self.regions = self._regions()
         self.stream = streams.stream_of(objects, name, model)
         if self.stream is not None:
-            _check_members(self.stream, "vmcu_stream")
+            check_members(self.stream, "vmcu_stream")
 
     def run(self) -> Decoded:
         self._check_model()
@@ -172,7 +140,7 @@ class _Decoder:
         expect(entries, f"'{label}' is no table")
         assert isinstance(table, list)
         for entry in table:
-            _check_members(entry, kind)
+            check_members(entry, kind)
         return table
 
     def _check_model(self) -> None:
@@ -424,37 +392,3 @@ class _Decoder:
                 if endless:
                     yield END - hops
                     hops += 1
-
-
-def _check_members(entry: dict[str, Any], kind: str) -> None:
-    """The members of a struct are numbers that it can hold."""
-    for member, most in LIMITS[kind].items():
-        value = entry.get(member, 0)
-        fits = isinstance(value, int) and 0 <= value <= most
-        expect(fits, f"{kind}.{member} is {value}")
-
-
-def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
-    """The parameters of a layer, structs and arrays resolved: the objects behind the names in
-    it."""
-    order = {name: place for place, name in enumerate(objects.values)}
-
-    def resolved(value: Any, place: int) -> Value:
-        if isinstance(value, dict):
-            return {member: resolved(inner, place) for member, inner in value.items()}
-        if isinstance(value, list):
-            return [resolved(inner, place) for inner in value]
-        if isinstance(value, Address):
-            expect(value.index == 0, f"an address is within '{value.name}'")
-        name = value.name if isinstance(value, Address) else value
-        if not isinstance(name, str) or name not in order:
-            result: Value = value
-            return result
-        expect(order[name] < place, f"'{name}' is used before it is defined")
-        return resolved(objects.values[name], order[name])
-
-    if not row.params:
-        return {}
-    expect(row.params in order, f"there are no parameters '{row.params}'")
-    result = resolved(objects.values[row.params], order[row.params])
-    return result if isinstance(result, dict) else {"": result}

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Shape, Window
-from ..kernels.targets.portable.blocks import NARROW
 from ..kernels.targets.portable.dense import are_copied
+from ..kernels.targets.portable.shapes import NARROW
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate, repeated

@@ -16,14 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op, Shape, Window
+from ..kernels.depthwise_streams import channel_streams, vector_streams, weight_stream
 from ..kernels.language.target import Target
-from ..kernels.pack import (
-    MacWeights,
-    channel_streams,
-    group_streams,
-    vector_streams,
-    weight_stream,
-)
+from ..kernels.pack import MacWeights, group_streams
 from ..kernels.programs.depthwise import tile_bytes
 from ..kernels.targets import packings
 from ..kernels.targets.portable.depthwise import (

@@ -20,8 +20,8 @@ from ..graph import Graph, Node, Op
 from ..kernels.language.packing import Packing, packed_shifts
 from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.targets import packings
-from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from ..kernels.targets.portable.dense import are_copied
+from ..kernels.targets.portable.shapes import NARROW, WIDE, Shape
 from ..quant import (
     INT32_MAX,
     INT32_MIN,

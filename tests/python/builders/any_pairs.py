@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vmcu_kernelgen.families import pairs
-from vmcu_kernelgen.families.rv32 import depthwise
-from vmcu_kernelgen.families.v6m import int4, strips
+from vmcu_kernelgen.families.rv32 import depthwise_c
+from vmcu_kernelgen.families.v6m import int4, strips_c
 from vmcu_kernelgen.family import portable_body
 from vmcu_tools.kernels.language.instruction import Instruction
 from vmcu_tools.kernels.language.packing import PAIRS
@@ -197,30 +197,30 @@ def own_function(text: str, start: str) -> str:
 
 
 def strips_of_both() -> str:
-    rv32 = depthwise.ALL_STRIPS.replace("fours(&job", "vmcu_paired_fours(&job")
+    rv32 = depthwise_c.ALL_STRIPS.replace("fours(&job", "vmcu_paired_fours(&job")
     return f"if ((call->y & 1) != 0) {{{rv32}}} else {{{portable_body(all_strips, PAIRS)}}}"
 
 
 # See Family. The instructions that others call are first.
 OWN: Mapping[Instruction, str] = {
     stage: portable_body(stage, PAIRS),
-    **strips.OWN,
+    **strips_c.OWN,
     all_strips: strips_of_both(),
 }
 HELPERS = {
     **pairs.HELPERS,
     "paired_runs": own_function(pairs.HELPERS["paired_runs"], "vmcu_paired_run vmcu_paired_4x2,"),
     "paired_strips": own_function(
-        depthwise.HELPERS["paired_strips"], "const uint8_t *vmcu_paired_strip("
+        depthwise_c.HELPERS["paired_strips"], "const uint8_t *vmcu_paired_strip("
     ),
-    "interleave": strips.INTERLEAVE,
-    "strip_block": own_function(strips.STRUCT, "bool vmcu_strip_words("),
+    "interleave": strips_c.INTERLEAVE,
+    "strip_block": own_function(strips_c.STRUCT, "bool vmcu_strip_words("),
 }
 LATER = {
     "paired_block": blocks("v[(k / 4 * size + n) * 4 + k % 4]"),
     "columns": COLUMNS,
     "planes": PLANES,
-    "strip_blocks": strips.RUN,
+    "strip_blocks": strips_c.RUN,
 }
 # Of weights of 4 bits: the lower halves of bytes are those of the second half of the channels.
 BYTE = "v[(k / 4 * size / 2 + n % (size / 2)) * 4 + k % 4]"

@@ -6,7 +6,20 @@ from __future__ import annotations
 from vmcu_tools.kernels.targets.families import DSP as TARGET
 
 from ...family import Family, int4_of
-from . import blocks, dense, grouped, int4, places, pooling, products, strips, sums, tile, widen
+from . import (
+    blocks,
+    dense,
+    grouped,
+    int4,
+    places,
+    pooling,
+    products,
+    strips,
+    sums,
+    tile,
+    unjoined,
+    widen,
+)
 
 # Compilers do not say for which Cortex-M they compile.
 DUAL = "defined(CONFIG_CPU_CORTEX_M7) || defined(VMCU_CORTEX_M7)"
@@ -34,7 +47,7 @@ DSP = Family(
         **sums.HELPERS,
     },
     {
-        "blocks": [*blocks.RUNS, *blocks.APART_FUNCTIONS],
+        "blocks": [*blocks.RUNS, *unjoined.APART_FUNCTIONS],
         "dense": dense.FUNCTIONS,
         "places": places.FUNCTIONS,
         "strips": strips.FUNCTIONS,

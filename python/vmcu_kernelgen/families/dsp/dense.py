@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vmcu_tools.kernels.targets.portable.blocks import NARROW
 from vmcu_tools.kernels.targets.portable.dense import (
     dot_dense,
     dot_dense_some,
@@ -14,11 +13,13 @@ from vmcu_tools.kernels.targets.portable.dense import (
     run_dense_per_tensor,
     whole_dense,
 )
+from vmcu_tools.kernels.targets.portable.shapes import NARROW
 
 from ...assembly import Function, repeat
 from ...c_source import wrap
 from ..thumb import STREAM, Registers, T, after_turn, prototypes
-from .blocks import PARAMETERS, Block, joined, run_function
+from .blocks import Block, joined, run_function
+from .blocks_c import PARAMETERS
 
 # A pixel's block of four channels.
 BLOCK = NARROW[1]

@@ -12,23 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vmcu_tools.kernels.language.packing import NIBBLES
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from vmcu_tools.kernels.targets.portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
 from vmcu_tools.kernels.targets.portable.dense import run_dense_per_tensor, whole_dense
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, WIDE, Shape
 
 from ...assembly import Function, note, repeat
 from ..thumb import STREAM, Registers, T, after_turn
 from . import tile, widen
-from .blocks import (
-    OTHERS,
-    UNROLL,
-    Block,
-    blocks_body,
-    pair_of,
-    run_function,
-    run_helpers,
-    smlad,
-)
+from .blocks import OTHERS, UNROLL, Block, pair_of, run_function, smlad
+from .blocks_c import blocks_body, run_helpers
 from .dense import BLOCK, RUN, declared, run_per_tensor, runs_of
 
 UPPER = "#0xf0f0f0f0"

@@ -7,10 +7,11 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, WIDE, sums_apart
+from vmcu_tools.kernels.targets.portable.blocks import sums_apart
 from vmcu_tools.kernels.targets.portable.blocks_all import BLOCKS_NARROW, BLOCKS_WIDE
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, WIDE
 
-from . import blocks, dense, widen
+from . import blocks_c, dense, widen
 
 HELPERS = {
     "once": r"""
@@ -110,9 +111,9 @@ VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multipl
 }
 
 OWN = {
-    BLOCKS_WIDE: blocks.blocks_body(WIDE, "wide"),
-    BLOCKS_NARROW: blocks.blocks_body(NARROW, "narrow"),
+    BLOCKS_WIDE: blocks_c.blocks_body(WIDE, "wide"),
+    BLOCKS_NARROW: blocks_c.blocks_body(NARROW, "narrow"),
     sums_apart: "*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);",
     **dense.OWN,
 }
-HELPERS |= {**widen.HELPERS, **blocks.HELPERS, **dense.HELPERS}
+HELPERS |= {**widen.HELPERS, **blocks_c.HELPERS, **dense.HELPERS}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vmcu_tools.kernels.language.packing import PAIRED_TAPS, PAIRS, packed_shifts
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, SHAPES, Shape
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, SHAPES, Shape
 
 from ...assembly import Function, note
 from . import requant

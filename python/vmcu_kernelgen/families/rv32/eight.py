@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vmcu_tools.kernels.language.packing import packed_shifts
-from vmcu_tools.kernels.targets.portable.blocks import NARROW
+from vmcu_tools.kernels.targets.portable.shapes import NARROW
 
 from ...assembly import WORD, note
 from . import blocks

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vmcu_tools.kernels.targets.portable.blocks import NARROW, SHAPES
 from vmcu_tools.kernels.targets.portable.dense import whole_dense
+from vmcu_tools.kernels.targets.portable.shapes import NARROW, SHAPES
 
 from .. import pairs
 from . import dense, tile

@@ -7,13 +7,13 @@ from vmcu_tools.kernels.targets.families import V6M as TARGET
 
 from ...family import Family, int4_of
 from .. import pairs
-from . import blocks, int4, single, strips
+from . import blocks, int4, single, strips, strips_c
 
 INT4 = Family(int4_of(TARGET), {}, int4.HELPERS, {"blocks": int4.FUNCTIONS})
 V6M = Family(
     TARGET,
-    strips.OWN,
-    {**pairs.HELPERS, **strips.HELPERS},
+    strips_c.OWN,
+    {**pairs.HELPERS, **strips_c.HELPERS},
     {"strips": strips.FUNCTIONS, "blocks": [*blocks.FUNCTIONS, *single.FUNCTIONS]},
-    later={"strip_blocks": strips.RUN},
+    later={"strip_blocks": strips_c.RUN},
 )

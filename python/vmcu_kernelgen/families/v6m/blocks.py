@@ -15,41 +15,33 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vmcu_tools.kernels.language.packing import PAIRED_TAPS, PAIRS
-from vmcu_tools.kernels.targets.portable.blocks import SHAPES, Shape
+from vmcu_tools.kernels.targets.portable.shapes import SHAPES, Shape
 from vmcu_tools.kernels.targets.portable.tile import SEVERAL
 
-from ...assembly import WORD, Function, note, push, registers, release, reserve
-
-STREAM, T = "r0", "r1"
-# Of the two pairs of sums: all of it, and its upper half.
-SUMS = (("r8", "r9"), ("r10", "r11"))
-HALF_OF_PAIR, LAST = "r12", "lr"
-LOW, HIGH = ("r4", "r5", "r6", "r7", "lr"), ("r8", "r9", "r10", "r11")
-NAMES = ("BLOCK", "TILE", "ENTRY", "EXCESS", "OUT", "PLACE")
-ABOVE = len(NAMES) + len(LOW) + len(HIGH)
-SLOTS = {WORD * i: name for i, name in enumerate(NAMES)}
-SLOTS |= {WORD * (ABOVE + i): name for i, name in enumerate(("CHANNELS", "HALF", "PITCH", "CODE"))}
-BLOCK, TILE, ENTRY, EXCESS, OUT, PLACE, CHANNELS, HALF, PITCH, CODE = (
-    f"[sp, #{at}]" for at in SLOTS
+from ...assembly import WORD, Function, note, registers, release, reserve
+from .frame import (
+    BLOCK,
+    CHANNELS,
+    CODE,
+    ENTRY,
+    EXCESS,
+    HALF_OF_PAIR,
+    LAST,
+    NAMES,
+    OUT,
+    PITCH,
+    PLACE,
+    SLOTS,
+    STREAM,
+    SUMS,
+    TILE,
+    T,
+    leave,
+    save,
 )
+from .requant import beyond, factor, stored
+
 LANES = PAIRS.lanes
-
-
-def save() -> list[str]:
-    """Pushes the caller's registers, those above R7 by way of those below."""
-    code = push(LOW)
-    code += [f".cfi_rel_offset {name}, {WORD * at}" for at, name in enumerate(LOW)]
-    code += [f"mov {low}, {high}" for low, high in zip(LOW, HIGH, strict=False)]
-    code += push(LOW[:4])
-    return code + [f".cfi_rel_offset {name}, {WORD * at}" for at, name in enumerate(HIGH)]
-
-
-def leave() -> list[str]:
-    """Restores them and returns."""
-    code = [f"pop {registers(LOW[:4])}", f".cfi_adjust_cfa_offset {-WORD * len(HIGH)}"]
-    for low, high in zip(LOW, HIGH, strict=False):
-        code += [f"mov {high}, {low}", f".cfi_restore {high}"]
-    return [*code, f"pop {registers((*LOW[:4], 'pc'))}"]
 
 
 def byte(to: str, word: str, number: int) -> list[str]:
@@ -67,72 +59,6 @@ def kept(sums: Sequence[str]) -> list[str]:
     for pair, (whole, upper) in zip(sums, SUMS, strict=True):
         code += [f"add {whole}, {pair}", f"asrs {pair}, {pair}, #16", f"add {upper}, {pair}"]
     return code
-
-
-def factor(n: int, place: Sequence[str]) -> list[str]:
-    """Loads the requantiser of channel n from R0 on: the multiplier's halves in R3 and R2, the
-    shift in R7, half and the zero point in R12. place: loads R7 with the shift."""
-    return [
-        f"ldr r2, [{STREAM}, #{WORD * n}]",
-        *multiplier_halves(),
-        *place,
-        f"ldr r5, {HALF}",
-        *constant(),
-    ]
-
-
-def multiplier_halves() -> list[str]:
-    """Splits the multiplier in R2: the upper half in R3, the lower one in R2."""
-    return ["lsrs r3, r2, #16", "uxth r2, r2"]
-
-
-def constant() -> list[str]:
-    """Combines the shift in R7 and half in R5, for stored()."""
-    return ["lsls r5, r7", "mov r12, r5", "adds r7, #1"]
-
-
-def stored(number: int, at: int = 0) -> list[str]:
-    """Requantises R4 and stores it behind R1. A product of 31 by 31 bits is made of four: as both
-    halves of the sum have signs, none overflows."""
-    return [
-        "sxth r5, r4",
-        "subs r4, r4, r5",
-        "asrs r4, r4, #16",
-        "movs r6, r5",
-        "muls r6, r2, r6",
-        "asrs r6, r6, #16",
-        "muls r5, r3, r5",
-        "adds r5, r5, r6",
-        "movs r6, r4",
-        "muls r6, r2, r6",
-        "adds r5, r5, r6",
-        "asrs r5, r5, #14",
-        "adds r5, #1",
-        "asrs r5, r5, #1",
-        "muls r4, r3, r4",
-        "lsls r4, r4, #1",
-        "adds r4, r4, r5",
-        "asrs r5, r4, #31",
-        "adds r4, r4, r5",
-        "add r4, r12",
-        "asrs r4, r7",
-        "sxtb r5, r4",
-        "cmp r4, r5",
-        f"bne <beyond_{number}>",
-        f"<store_{number}>:",
-        f"strb r4, [r1, #{at}]",
-    ]
-
-
-def beyond(number: int) -> list[str]:
-    """The limit next to a byte beyond one."""
-    return [
-        f"<beyond_{number}>:",
-        "asrs r4, r4, #31",
-        "movs r5, #127",
-        "eors r4, r5",
-        f"b <store_{number}>",
-    ]
 
 
 @dataclass(frozen=True)

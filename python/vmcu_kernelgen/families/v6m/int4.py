@@ -10,12 +10,13 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from vmcu_tools.kernels.targets.portable.blocks import SHAPES
 from vmcu_tools.kernels.targets.portable.dense import whole_dense
+from vmcu_tools.kernels.targets.portable.shapes import SHAPES
 
 from ...assembly import WORD, note, registers
 from .. import pairs
-from .blocks import ENTRY, EXCESS, LANES, LAST, PLACE, STREAM, Blocks, T
+from .blocks import LANES, Blocks
+from .frame import ENTRY, EXCESS, LAST, PLACE, STREAM, T
 from .single import Single, functions
 
 SUFFIX = "_int4"

@@ -11,23 +11,9 @@ from typing import ClassVar
 from vmcu_tools.kernels.language.packing import PAIRS, packed_shifts
 
 from ...assembly import WORD, Function, note, registers, release, reserve
-from .blocks import (
-    CHANNELS,
-    HIGH,
-    LAST,
-    NAMES,
-    OUT,
-    SLOTS,
-    STREAM,
-    TILE,
-    T,
-    beyond,
-    byte,
-    factor,
-    leave,
-    save,
-    stored,
-)
+from .blocks import byte
+from .frame import CHANNELS, HIGH, LAST, NAMES, OUT, SLOTS, STREAM, TILE, T, leave, save
+from .requant import beyond, factor, stored
 
 TAPS = ("r4", "r5", "r6", "r7")
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from vmcu_tools.kernels.language.packing import NIBBLES, WORDS
 from vmcu_tools.kernels.language.target import Target
 from vmcu_tools.kernels.targets.families import V7M as TARGET
-from vmcu_tools.kernels.targets.portable.blocks import SUMS, Shape
+from vmcu_tools.kernels.targets.portable.blocks import SUMS
+from vmcu_tools.kernels.targets.portable.shapes import Shape
 
 from ...family import Family, int4_of
 from ..thumb import STREAM, Registers, T, prototypes, sums_functions

@@ -12,11 +12,9 @@ import numpy as np
 import tflite
 
 from ...graph import Op, Shape, Tensor, Window
-from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.fully_connected import FullyConnected
-from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
 from ...ops.reshape import Reshape
 from ...quant import FixedPoint
@@ -191,7 +189,9 @@ def limits_of(activation: int, out: Tensor) -> dict[str, int]:
     return {"act_min": low, "act_max": high}
 
 
-def _window(options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x: Tensor) -> Window:
+def layer_window(
+    options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x: Tensor
+) -> Window:
     stride = (options.StrideH(), options.StrideW())
     require(min(*kernel, *stride, *dilation) >= 1, f"invalid {kernel=}, {stride=} or {dilation=}")
     if options.Padding() == tflite.Padding.SAME:
@@ -315,7 +315,7 @@ def _convolution(importer: Importer, op: FileOp) -> None:
     x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     dilation = (options.DilationHFactor(), options.DilationWFactor())
     kind = convolution_of(
-        importer, op, x, out, lambda kernel: _window(options, kernel, dilation, x)
+        importer, op, x, out, lambda kernel: layer_window(options, kernel, dilation, x)
     )
     importer.emit(op, kind, [x], windowed(kind.window, x, kind.bias.size))
 
@@ -347,33 +347,6 @@ def _fully_connected(importer: Importer, op: FileOp) -> None:
     kernel = weights.values.reshape(count, *x.shape)
     kind = Conv2D(weights=kernel, window=Window((x.shape[0], x.shape[1])), **common)
     importer.emit(op, kind, [x], (1, 1, count))
-
-
-def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int]]:
-    options = op.options(tflite.Pool2DOptions)
-    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
-    # The tolerance is TensorFlow Lite Micro's own, micro/kernels/pooling_common.cc.
-    require(
-        abs(x.scale - out.scale) <= 1e-6 and x.zero_point == out.zero_point,
-        "the input and output have different scales or zero points",
-        KEEP_QUANTISATION,
-    )
-    window = _window(options, (options.FilterHeight(), options.FilterWidth()), (1, 1), x)
-    return x, window, limits_of(options.FusedActivationFunction(), out)
-
-
-@rule("AVERAGE_POOL_2D", constraints=f"4-D, batch 1; {SAME_SCALE}")
-def _average_pool(importer: Importer, op: FileOp) -> None:
-    x, window, limits = _pool(importer, op)
-    low, high = limits["act_min"], limits["act_max"]
-    kind = AveragePool2D(window, act_min=low, act_max=high)
-    importer.emit(op, kind, [x], windowed(window, x, x.shape[2]))
-
-
-@rule("MAX_POOL_2D", constraints=f"4-D, batch 1; {SAME_SCALE}")
-def _max_pool(importer: Importer, op: FileOp) -> None:
-    x, window, limits = _pool(importer, op)
-    importer.emit(op, MaxPool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
 
 
 @rule("PAD", "PADV2", constraints="constant amounts, none negative; the batch axis only alone")

@@ -16,8 +16,8 @@ from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
 from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import blocks, blocks_all, vectors
-from ..targets.portable.blocks import Shape
+from ..targets.portable import blocks, blocks_all, shapes, vectors
+from ..targets.portable.shapes import Shape
 from ..targets.portable.tile import gather, widen
 
 STREAM, TILE = Stream(), Tile()
@@ -134,9 +134,9 @@ WINDOW_FIELDS = (
 )
 
 
-WIDE_TILES = Tiles(blocks.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE, blocks_all.BLOCKS_WIDE)
+WIDE_TILES = Tiles(shapes.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE, blocks_all.BLOCKS_WIDE)
 NARROW_TILES = Tiles(
-    blocks.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW, blocks_all.BLOCKS_NARROW
+    shapes.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW, blocks_all.BLOCKS_NARROW
 )
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,36 +24,10 @@ from ....quant import wrap_int32
 from ...language.evaluate import Machine
 from ...language.instruction import WIDTH, Instruction, instruction
 from ...language.ir import APART, Ram, Stream, Tile
-from ...language.packing import WORDS, Packing, from_nibbles, packed_shifts
+from ...language.packing import Packing, from_nibbles, packed_shifts
 from .registry import define
-from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast, take_shifts
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a block: so many pixels of a wide or a narrow tile."""
-
-    pixels: int
-    wide: bool
-
-    def channels(self, packing: Packing = WORDS) -> int:
-        """Channels of a block."""
-        return packing.channels if self.wide else packing.dense
-
-    def sums(self, packing: Packing = WORDS) -> int:
-        """Channels times pixels."""
-        return self.pixels * self.channels(packing)
-
-    @property
-    def name(self) -> str:
-        """Names it by its pixels and channels in WORDS."""
-        return f"{self.pixels}x{self.channels()}"
-
-
-# By pixels.
-WIDE = {pixels: Shape(pixels, True) for pixels in PIXELS}
-NARROW = {pixels: Shape(pixels, False) for pixels in PIXELS[1:]}
-SHAPES = (*WIDE.values(), *NARROW.values())
+from .shapes import NARROW, SHAPES, WIDE, Shape
+from .tile import SEVERAL, any_requant, finish, fixed_fast, take_shifts
 
 
 def sums_c(shape: Shape, packing: Packing) -> str:

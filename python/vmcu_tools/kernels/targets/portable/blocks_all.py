@@ -11,8 +11,9 @@ from ...language.evaluate import Machine
 from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
-from .blocks import NARROW, WIDE, Shape, of_pixels
+from .blocks import of_pixels
 from .registry import compound
+from .shapes import NARROW, WIDE, Shape
 
 # Where channels of a block may be joined.
 APART = """\
