@@ -8,13 +8,14 @@ Nothing here knows of networks or needs the rest of vmcu. By module:
     problem, complaints, files   buffers and their check, errors, CSV
     bounds                       lower bounds
     best_fit, skyline            first placements
-    search                       branch and bound within a height
+    search, valleys              branch and bound within a height
     ejection, blocks             for many buffers
     portfolio, workers, child    which searches are made, and in which processes
     first_fit                    buffers with gaps or given offsets
     memories                     several memories
     tasks, ordering/             graphs whose execution order is open
-    graph_files, graphs, program order and offsets: JSON, the search, MODeL's integer program
+    graph_files, graphs          order and offsets: JSON, the search
+    program, dataflow            MODeL's integer program for both
     checker                      checks plans, usable alone
     params                       PlacementParams: every technique and limit
 """
