@@ -12,15 +12,15 @@ import pytest
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import ALL_TILES, SearchParams
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages import variants
+from vmcu_tools.planner.stages import extra_macs
 from vmcu_tools.planner.stages.band_search import Bands
-from vmcu_tools.planner.stages.variants import (
+from vmcu_tools.planner.stages.extra_macs import (
     BAND_PRECISION,
     BAND_STEP,
-    Variant,
     fewest_bytes,
     tighter,
 )
+from vmcu_tools.planner.stages.variants import Variant
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module
@@ -99,12 +99,14 @@ def test_bands_are_for_the_limit_or_for_the_fewest_bytes(
         asked.append(limit)
         return spent.macs + room if spent.macs + room <= (ram or 1000) else None
 
-    monkeypatch.setattr(variants, "BandSearch", lambda partitioner, most: Searched(700, most=most))
-    monkeypatch.setattr(variants, "with_bands", with_bands)
-    monkeypatch.setattr(variants.bands, "macs", lambda graph: 100)
+    monkeypatch.setattr(
+        extra_macs, "BandSearch", lambda partitioner, most: Searched(700, most=most)
+    )
+    monkeypatch.setattr(extra_macs, "with_bands", with_bands)
+    monkeypatch.setattr(extra_macs.bands, "macs", lambda graph: 100)
     base: Any = Variant(None, 1000, 0)  # type: ignore[arg-type]
-    assert not list(variants.many_bands(base, base, CompileOptions(ram=ram), 0.0)) and not asked
-    found = list(variants.many_bands(base, base, CompileOptions(ram=ram), 0.5))
+    assert not list(extra_macs.many_bands(base, base, CompileOptions(ram=ram), 0.0)) and not asked
+    found = list(extra_macs.many_bands(base, base, CompileOptions(ram=ram), 0.5))
     # The limit itself where bands are within it, else as few bytes as there are.
     assert asked[0] == ram if ram in (800, 950) else 700 <= asked[0] <= 710
     assert sorted(asked, reverse=True) == asked and min(asked) >= 700

@@ -19,8 +19,9 @@ from ...plan.pools import Region
 from ..options import CompileOptions
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
+from ..stages.fusion import variants
 from ..stages.partition import Partitioner
-from ..stages.variants import Variant, search_partition, variants
+from ..stages.variants import Variant, search_partition
 from .assign import Assigner, problem_of
 from .place import Places, placed, plan_from
 

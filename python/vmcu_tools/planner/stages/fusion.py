@@ -14,22 +14,19 @@ from dataclasses import replace
 
 from ...graph import Graph
 from ...kernels.targets import named
+from ...ops import bind
 from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ..options import CompileOptions
 from ..places.layout import Layout
 from ..places.order import Ordered, reordered
 from ..places.smallest_pool import packed, place, walked
-from . import bands
 from .costs import bytes_of_trade_off, extra_cost, trade_off
 from .external_input import fetched
 from .partition import UNLIMITED, Partitioner
 from .variants import (
     Variant,
     check_streamable,
-    lower_peaks,
-    variants,
-    with_extra_macs,
     without_extra_macs,
 )
 
@@ -85,6 +82,8 @@ def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
     if options.ram is None:
         best = smallest_of(variants(graph, options, options.extra_macs / 100), graph, options)
         return with_fewer_macs(best, graph, options)
+    from .extra_macs import lower_peaks, with_extra_macs
+
     params = options.params
     base, most = without_extra_macs(graph, options), max(options.extra_macs / 100, params.band_macs)
     tried = itertools.chain([base], with_extra_macs(graph, base, options, most))
@@ -96,6 +95,18 @@ def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
         again = first_within(options.ram, twice, graph, options)
         return min(first, again or first, key=bytes_and_macs)
     return first
+
+
+def variants(graph: Graph, options: CompileOptions, most: float) -> Iterator[Variant]:
+    """The graph, then those of with_extra_macs() for at most this part of its multiply-accumulates
+    done twice."""
+    base = without_extra_macs(graph, options)
+    yield base
+    if most > 0:
+        # Most networks need none of it.
+        from .extra_macs import with_extra_macs
+
+        yield from with_extra_macs(graph, base, options, most)
 
 
 def below(graph: Graph, options: CompileOptions, least: int) -> Iterator[Plan]:
@@ -117,7 +128,7 @@ def with_fewer_macs(best: Plan, graph: Graph, options: CompileOptions) -> Plan:
     """The smaller of a plan and of those for lower limits on extra MACs: a variant with a smaller
     bound may have a gap that one with fewer MACs has not."""
     while best.gap and best.macs_extra:
-        less = (best.macs_extra - 1) / bands.macs(graph)
+        less = (best.macs_extra - 1) / sum(bind(graph, node).macs for node in graph.nodes)
         other = smallest_of(variants(graph, options, less), graph, options)
         if other.pool_bytes >= best.pool_bytes:
             return min(best, other, key=bytes_and_macs)

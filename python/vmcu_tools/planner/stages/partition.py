@@ -21,7 +21,6 @@ from ...plan.schedule import Tile, taken_columns
 from ...plan.weights import chunk_bytes
 from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
-from . import bands
 from .cheapest import Cheapest
 from .costs import bytes_of_trade_off, calls_of, trade_off
 from .footprint import Footprints, Option
@@ -296,23 +295,6 @@ class Partitioner(Footprints):
         limit = self.params.tile_start * starts[0].peak
         found = [one for start in starts if start.peak <= limit for one in search.run(start)]
         return [option.cut for option in pareto(found) if option.cut.larger]
-
-    def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
-        """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
-        if there are none with at most so many multiply-accumulates."""
-        stretch = bands.stretch_of(self.graph, cut.first, cut.stop)
-        if stretch is None or (self.source is not None and stretch.source == self.source.name):
-            return None
-        besides = self.besides(cut)
-        best: tuple[int, ...] | None = None
-        for ends in bands.splits(stretch.out.shape[1], bands.FEW):
-            if bands.macs(bands.banded(stretch, ends)) > most:
-                continue
-            partitioner = Partitioner(bands.together(stretch, ends), False, self.params, brief=True)
-            peak = besides + partitioner.least_peak(self.tiles, least - besides)
-            if peak < least:
-                least, best = peak, ends
-        return None if best is None else bands.banded(stretch, best)
 
     def stages_within(self, first: int, stop: int, limit: int) -> list[Cut]:
         """The stages that nodes [first, stop) can form within `limit` bytes, the cheap ones
