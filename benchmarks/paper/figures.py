@@ -72,7 +72,7 @@ def planners(models: Path) -> Table:
         "Whole networks, planner by planner",
         sorted(models.glob("*.tflite")),
         "Each planner counts its own way: tflm is the head of TensorFlow Lite Micro's arena, by "
-        "its recorder; tinyengine includes scratch; hmcos has none.",
+        "its recorder; tinyengine includes scratch; hmcos has none; equations: the vMCU paper's.",
     )
 
 
