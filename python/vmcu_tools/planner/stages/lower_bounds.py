@@ -22,6 +22,7 @@ from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
+from .peaks import grid_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +234,7 @@ class LowerBounds:
             return replace(
                 suffix, layers=layers, whole=whole, readers=readers, demands=demands, before={}
             )
-        grid, number, size = _grid(layer), len(suffix.layers), layer.out.shape[2]
+        grid, number, size = grid_of(layer), len(suffix.layers), layer.out.shape[2]
         calls = grid.calls_for(demand.wanted)
         made = _made(grid)[calls]
         rings = dict(suffix.rings)
@@ -321,19 +322,15 @@ def _guests(
 @functools.lru_cache(maxsize=1 << 14)
 def _wants_all(maker: Layer[Any], reader: Layer[Any], index: int) -> bool:
     """True if all of a layer's calls want all of those of the layer that makes an input."""
-    grid = _grid(maker)
-    pixels = wanted(_grid(reader), feed_of(reader, index))[-1]
+    grid = grid_of(maker)
+    pixels = wanted(grid_of(reader), feed_of(reader, index))[-1]
     return bool(grid.calls_for(pixels) == grid.count)
-
-
-def _grid(layer: Layer[Any]) -> Grid:
-    return Grid(layer.height, layer.width, layer.columns)
 
 
 def _last(layer: Layer[Any], kept: bool) -> Suffix:
     """The last layer of a stage, with its output or without. The call that makes its output still
     needs what it reads."""
-    grid = _grid(layer)
+    grid = grid_of(layer)
     calls = np.arange(1, grid.count + 1)
     made = ends(grid) * layer.out.shape[2]
     if layer.sums:
@@ -350,7 +347,7 @@ def _demands(
     others: dict[str, Demand], layer: Layer[Any], number: int, made: np.ndarray, over: np.ndarray
 ) -> dict[str, Demand]:
     """Also what a layer wants, of which so many calls are begun, and so many over."""
-    grid = _grid(layer)
+    grid = grid_of(layer)
     for index, tensor in enumerate(layer.ins):
         feed = feed_of(layer, index)
         pixels = _needed(grid, feed)
@@ -383,22 +380,19 @@ def _read(layers: Sequence[Layer[Any]]) -> set[str]:
     return {tensor.name for layer in layers for tensor in layer.ins} - made
 
 
-# By calls that are over, 0 to all of them.
-
-
 @functools.lru_cache(maxsize=1 << 14)
 def _made(grid: Grid) -> np.ndarray:
-    """Pixels that are made."""
+    """Pixels that are made, by the number of calls that are over, 0 to all of them."""
     return led(ends(grid))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _wanted(grid: Grid, feed: Feed) -> np.ndarray:
-    """Pixels of an input that must exist."""
+    """Pixels of an input that must exist, by the number of calls."""
     return led(wanted(grid, feed))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _needed(grid: Grid, feed: Feed) -> np.ndarray:
-    """The first pixel of an input that a later call may read."""
+    """The first pixel of an input that a later call may read, by the number of calls."""
     return led(oldest(grid, feed))
