@@ -67,7 +67,7 @@ def row(name: str) -> tuple[str, ...]:
     against = next(one for one in checked.judged if not one.strict)
     output = model.graph.output[0].name
     decibel = next(one.signal_to_noise for one in quality.layers if one.tensor == output)
-    figures = (len(plan.model.recurs), plan.pool_bytes, kept.state_bytes, counted.macs)
+    figures = (len(plan.model.state.recurrent), plan.pool_bytes, kept.state_bytes, counted.macs)
     costs = (round(counted.instructions), round(counted.cycles or 0))
     words = [f"{figure:,}" for figure in (*figures, *costs)]
     differing = f"{against.differing:,} of {against.bytes:,}"

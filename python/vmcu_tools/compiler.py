@@ -42,7 +42,7 @@ def compile_model(path: Path, options: CompileOptions = DEFAULTS) -> Plan:
     graph = _prepared(path, options)
     if len(options.memory) == 1:
         options = replace(options, ram=options.memory[0].capacity, memory=())
-    if graph.states:
+    if graph.state.names:
         # Without an input there is no plan either, and moving() says so.
         rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
         options = replace(options, hop=options.hop or rows)
@@ -132,15 +132,15 @@ def compile_training(
 def _prepared(path: Path, options: CompileOptions) -> Graph:
     """The graph of a file after the passes, as planners get it."""
     graph = fed_back(load(path), options.state)
-    if graph.carries and not goes_on(graph):
+    if graph.is_recurrent and not goes_on(graph):
         graph = load(path, unrolled=True)
     graph = replace(graph, target=named(options.target).name)
-    if graph.recurs:
+    if graph.state.recurrent:
         graph = optimized(_with_one_input(graph))
     else:
         # What is constant in a first call is not in the next.
-        graph = optimize(graph, all_channels=bool(graph.states))
-        if graph.states:
+        graph = optimize(graph, all_channels=bool(graph.state.names))
+        if graph.state.names:
             graph = _with_one_input(graph) if recurs(graph) else prepared(graph)
     if options.hop:
         graph = with_time(graph, options.hop, options.time)
@@ -154,7 +154,7 @@ def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
         graph = fed_back(load(path), state) if may_keep_state(path) else None
     except UserError:
         return 0
-    if graph is None or not graph.states:
+    if graph is None or not graph.state.names:
         return 0
     graph = _with_one_input(graph)
     return graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -175,16 +175,16 @@ class Op:
         """The op for an output that begins with column `first`, where it fetches columns."""
         return self
 
-    def looks_at(self, inputs: Sequence[str]) -> str:
-        """Of its inputs the one that goes on and on, of which it copies a window; "" for none."""
+    def window_source(self, inputs: Sequence[str]) -> str:
+        """Returns the input with an unbounded schedule of which it copies a window; "" for none."""
         return ""
 
-    def of_before(self, inputs: Sequence[str]) -> str:
-        """Of its inputs the one that it has as the hop before has left it; "" for none."""
+    def previous_step_input(self, inputs: Sequence[str]) -> str:
+        """Returns the input that has its value of the previous streaming step; "" for none."""
         return ""
 
-    def at_hop(self, number: int) -> Op:
-        """The op in hop `number` of a graph that goes on and on, where it depends on that."""
+    def at_step(self, number: int) -> Op:
+        """Returns the op of streaming step `number`, where it depends on that."""
         return self
 
     @property
@@ -208,8 +208,8 @@ class Node:
         return type(self.op).__name__
 
     @property
-    def carries(self) -> bool:
-        """True if it reads its own output, of which a row is made from the row before."""
+    def is_recurrent(self) -> bool:
+        """True if it reads its own output: it computes each row from the row before."""
         return not set(self.inputs).isdisjoint(self.outputs)
 
     @property
@@ -251,24 +251,52 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Recurrence:
-    """A state that layers compute anew in each call: the tensor that they read, which the graph
-    does not make, the one that it then is in the next call, and the byte that all of it begins
-    with."""
+class RecurrentState:
+    """A state that layers compute in each call.
 
-    ahead: str
-    made: str
-    begin: int
+    before: the tensor with its value before the call, which no node of the graph computes
+    after: the tensor with its value after the call
+    initial: the int8 value of all its bytes before the first call
+    """
+
+    before: str
+    after: str
+    initial: int
 
 
 @dataclass(frozen=True)
 class RowField:
-    """An input of the file that is a field of the only input's row, from byte `first` on. Passes
-    may have left out the tensor."""
+    """An input of the file that is a part of the only input's row, from byte `first` on. Passes
+    can remove the tensor from the graph."""
 
     port: Port
     tensor: Tensor
     first: int
+
+
+@dataclass(frozen=True)
+class State:
+    """What a graph keeps between calls or between streaming steps; passes/state/ sets it.
+
+    names: the states in the file: its variables, or its inputs that receive an output
+    pairs: input and output of each state, by the file's names; none for variables
+    recurrent: the states that layers compute; all others are rows of ring buffers, and in the graph
+        of a first call they are padding
+    row_fields: the file's inputs, if they are parts of the only input's row
+    step_rows: the streaming step: rows of the only input from one output to the next; 0 for a graph
+        that does not stream
+    unbounded_nodes: the number of first nodes that have an unbounded schedule, if those behind them
+        compute a whole window in each streaming step; 0 if all nodes have
+    updates: tensors of an input and of the output that is its next value, both at one address
+    """
+
+    names: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    recurrent: tuple[RecurrentState, ...] = ()
+    row_fields: tuple[RowField, ...] = ()
+    step_rows: int = 0
+    unbounded_nodes: int = 0
+    updates: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,17 +309,9 @@ class Graph:
     `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
     there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
-    so (`fetches`), and are never in the pool. `hop`: rows of the only input between an output and
-    the next, of a graph whose rows go on and on; its heights are as many as somebody looks at. 0
-    for a graph of one input and its outputs. `endless`: of such a graph how many of its first nodes
-    go on and on, if those behind them have the rows of one window, which they compute anew for each
-    hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
-    graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
-    names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
-    compute anew. `fields`: the file's inputs where they are one row. `aligned`: tensors that begin
-    where scratch can. `dropped`: names of the file's outputs that are float constants, which the
-    graph does not have. `updated`: tensors of an input and of an output that is its next value; a
-    plan has both at one address, where the value stays from call to call.
+    so (`fetches`), and are never in the pool. `aligned`: tensors that begin where scratch can.
+    `dropped`: names of the file's outputs that are float constants, which the graph does not have.
+    The heights of a graph that streams are those of some streaming steps.
     """
 
     name: str
@@ -306,15 +326,13 @@ class Graph:
     macs_file: int = 0
     offline: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
-    hop: int = 0
-    endless: int = 0
-    states: tuple[str, ...] = ()
-    fed: tuple[tuple[str, str], ...] = ()
-    recurs: tuple[Recurrence, ...] = ()
-    fields: tuple[RowField, ...] = ()
     aligned: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
-    updated: tuple[tuple[str, str], ...] = ()
+    state: State = State()
+
+    def with_state(self, **changes: Any) -> Graph:
+        """Returns the graph with some fields of its state changed."""
+        return replace(self, state=replace(self.state, **changes))
 
     @property
     def held(self) -> tuple[Port, ...]:
@@ -322,21 +340,23 @@ class Graph:
         return tuple(port for port in self.inputs if port.tensor not in self.elsewhere)
 
     @property
-    def carries(self) -> bool:
-        """True if one of its nodes does, see Node."""
-        return any(node.carries for node in self.nodes)
+    def is_recurrent(self) -> bool:
+        """True if one of its nodes is, see Node."""
+        return any(node.is_recurrent for node in self.nodes)
 
     @property
-    def remembered(self) -> dict[str, str]:
-        """Of a graph that goes on and on with states that layers compute, by tensor that one is
-        then, the tensor that has it until the next hop."""
-        read = {node.op.of_before(node.inputs) for node in self.nodes}
+    def stored_states(self) -> dict[str, str]:
+        """The tensors that store recurrent states until the next streaming step, by the tensor with
+        the state after the step."""
+        read = {node.op.previous_step_input(node.inputs) for node in self.nodes}
         return {node.inputs[0]: node.outputs[0] for node in self.nodes if node.outputs[0] in read}
 
-    def at_once(self, port: Port) -> int:
-        """Rows of an input or output that there are at once: one, where they go on and on."""
-        goes_on = self.hop > 0 and (self.endless == 0 or port in self.inputs)
-        return 1 if goes_on else self.tensors[port.tensor].shape[0]
+    def rows_at_once(self, port: Port) -> int:
+        """Returns the rows of an input or output that the caller passes at once: one with an
+        unbounded schedule, else all."""
+        streams = self.state.step_rows > 0
+        unbounded = streams and (self.state.unbounded_nodes == 0 or port in self.inputs)
+        return 1 if unbounded else self.tensors[port.tensor].shape[0]
 
     def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
         """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""

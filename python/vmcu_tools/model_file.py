@@ -88,7 +88,7 @@ def _fed(options: CompileOptions, plan: Plan) -> tuple[str, ...]:
     by_name = f" (matching names; {STATE} {NONE} turns this off)" if options.state is None else ""
     return tuple(
         f"state: output '{behind}' is fed back as input '{ahead}'{by_name}"
-        for ahead, behind in plan.model.fed
+        for ahead, behind in plan.model.state.pairs
     )
 
 

@@ -37,7 +37,7 @@ def peak(
     """
     if isinstance(model, Graph):
         graph = model
-    elif (written := load(Path(model))).states:
+    elif (written := load(Path(model))).state.names:
         # Its preparation has several steps, and its plan needs no search.
         return compile_model(Path(model)).ram_bytes
     else:
@@ -88,5 +88,5 @@ def structure(graph: Graph) -> str:
         note(node.kind, ends, likeness(node.op))
     for ports in (graph.inputs, graph.outputs):
         note([numbers[port.tensor] for port in ports])
-    note(graph.target, sorted(graph.elsewhere), graph.hop, graph.states)
+    note(graph.target, sorted(graph.elsewhere), graph.state.step_rows, graph.state.names)
     return digest.hexdigest()

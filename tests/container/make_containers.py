@@ -150,12 +150,15 @@ def streams_text() -> str:
     """Their containers, with rows and the answers that whole windows mean."""
     arrays, entries = [], []
     for name, plan in streams():
-        rows = stream_of(plan.model, plan.graph.hop, HOPS, SEED)
+        rows = stream_of(plan.model, plan.graph.state.step_rows, HOPS, SEED)
         answers = list(meaning(plan, rows))
         bytes_of = f"static const uint8_t {name}_file[] __aligned(VMCU_CONTAINER_ALIGN) = {{\n"
         arrays.append(f"{bytes_of}{initialiser(container.build(plan, name))}}};\n")
         arrays += [array(f"{name}_rows", [rows]), array(f"{name}_answers", answers)]
-        window, hop = plan.model.tensors[plan.model.inputs[0].tensor].shape[0], plan.graph.hop
+        window, hop = (
+            plan.model.tensors[plan.model.inputs[0].tensor].shape[0],
+            plan.graph.state.step_rows,
+        )
         files = f"{name}_file, sizeof({name}_file), {name}_rows, {name}_answers"
         entries.append(f'\t{{"{name}", {files}, {len(rows)}, {window}, {hop}}},\n')
     return (

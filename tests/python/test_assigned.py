@@ -190,7 +190,7 @@ def test_rows_beside_what_is_computed(tmp_path: Path) -> None:
     joined = m.latest(x, 3)
     y = simple(m, m.dense(m.convolved(joined, SIZE, 4), SIZE), "cell")
     plan = compile_model(m.save(tmp_path / "both.tflite", [x], [m.dense(y, 4)]))
-    assert [one.begin for one in plan.model.recurs] == [2, 0]
+    assert [one.initial for one in plan.model.state.recurrent] == [2, 0]
     assert stream.verify(plan, "host", 300, 1).passed
 
 

@@ -41,8 +41,8 @@ def expect(step: Step, folder: Path, rings: bool) -> None:
     """The same bytes as ONNX Runtime on the host and the virtual MCU, and the cache once."""
     path = step.save(folder / "step.onnx")
     plan = compile_model(path, CompileOptions(hop=1, state=None))
-    assert plan.model.states == ("past_key", "past_value")
-    assert bool(plan.model.recurs) != rings
+    assert plan.model.state.names == ("past_key", "past_value")
+    assert bool(plan.model.state.recurrent) != rings
     assert (plan.state[1] < 2 * (step.tokens + 3) * step.width + 40) or not rings
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "60", "--on", target]) == 0

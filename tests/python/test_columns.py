@@ -193,7 +193,9 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_hop_computes_new_columns_alone(heard: Path) -> None:
     plan = compile_model(heard, CompileOptions(hop=1, time="w"))
     assert sum(macs_of_hop(plan)) == 6 * 9 * 9 + 3 * 10 * 3 * 4
-    assert plan.graph.endless == 0 and not any(isinstance(n.op, Move) for n in plan.graph.nodes)
+    assert plan.graph.state.unbounded_nodes == 0 and not any(
+        isinstance(n.op, Move) for n in plan.graph.nodes
+    )
 
 
 def test_a_tflite_file(tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_rows_that_are_left_of_an_image_are_those_of_a_hop(tmp_path: Path) -> No
     layers = [("conv", (9, 1), (1, 1), (0, 0)), ("conv", (1, 3), (1, 1), (0, 0))]
     path = Drawn(layers, "flat", (9, 6)).save(tmp_path / "left.onnx")
     plan = compile_model(path, CompileOptions(hop=1))
-    assert plan.graph.endless == 0
+    assert plan.graph.state.unbounded_nodes == 0
     assert verify(plan, "host", 50, 1).passed
 
 

@@ -77,7 +77,7 @@ def test_states_that_layers_compute(rows_loader: ctypes.CDLL, cells: int, tmp_pa
     for states in (0, stages - 2, stages, stages + 1):
         damaged = member_of(image, layout.STREAM_AT, structs.STREAM, "states", states)
         assert load(rows_loader, damaged)[0] == (-errno.EBADMSG if states >= stages else 0)
-    state, *_ = plan.graph.remembered.values()
+    state, *_ = plan.graph.stored_states.values()
     there = plan.placements[state]
     moved = {**plan.placements, state: replace(there, base=0)}
     found = load(rows_loader, image_of(replace(plan, placements=moved)), True)
@@ -91,7 +91,7 @@ def test_rows_made_of_the_row_before(rows_loader: ctypes.CDLL, tmp_path: Path) -
 
     plan = classifier(tmp_path, 6)
     assert load(rows_loader, image_of(plan)) == load(rows_loader, image_of(plan), True) == (0, "")
-    outputs = [step.node.outputs[0] for step in plan.steps if step.node.carries]
+    outputs = [step.node.outputs[0] for step in plan.steps if step.node.is_recurrent]
     assert len(outputs) == 2
     others = [name for name in plan.placements if name not in outputs]
     for name in outputs:

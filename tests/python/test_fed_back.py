@@ -46,7 +46,7 @@ def test_calls_are_those_of_a_runtime_with_its_own_states(
 ) -> None:
     path = listening(tmp_path / "fed.onnx", (3, 5, 2), NAMES, rows=rows, flat=flat)
     plan = compile_model(path, CompileOptions(state=None))
-    assert plan.model.fed == tuple(NAMES) and plan.graph.hop == rows
+    assert plan.model.state.pairs == tuple(NAMES) and plan.graph.state.step_rows == rows
     given_ = stream.stream_of(plan.model, rows, 300, 3)
     found = streamed(runners.get(SANITIZED), plan, given_)
     np.testing.assert_array_equal(found, streamed(runners.get("virtual"), plan, given_))
@@ -122,8 +122,12 @@ def test_states_that_are_no_rings(spoiled: dict, tmp_path: Path) -> None:
     path = listening(tmp_path / "fed.onnx", (4,), NAMES[:1], rows=2, **spoiled)
     plan = compile_model(path, CompileOptions(state=["state:state_out"]))
     outcome = stream.verify(plan, "host", 200, 1)
-    assert plan.model.recurs and outcome.passed and not any(o.differing for o in outcome.judged)
-    assert compile_model(path, CompileOptions(state=None)).model.recurs
+    assert (
+        plan.model.state.recurrent
+        and outcome.passed
+        and not any(o.differing for o in outcome.judged)
+    )
+    assert compile_model(path, CompileOptions(state=None)).model.state.recurrent
 
 
 @pytest.mark.parametrize(

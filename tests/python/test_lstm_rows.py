@@ -52,7 +52,7 @@ def classifier(path: Path, steps: int, seed: int = 0, layers: int = 1) -> Plan:
 def test_a_row_is_a_step(steps: int, target: str, tmp_path: Path) -> None:
     for layers in (1, 2):
         plan = classifier(tmp_path, steps, layers, layers)
-        assert not plan.graph.recurs and len(plan.stages) == 1
+        assert not plan.graph.state.recurrent and len(plan.stages) == 1
         kinds = [step.node.kind for step in plan.steps]
         assert kinds.count("LstmStep") == layers and ("DenseByRows" in kinds) == (steps > 1)
         found = stream.verify(plan, target, 100, steps)
@@ -78,7 +78,9 @@ def test_the_last_row(target: str, tmp_path: Path) -> None:
     m = TfliteModel(2)
     x, out = last_row(m)
     plan = compile_model(m.save(tmp_path / "net.tflite", [x], [out]))
-    assert not plan.graph.recurs and plan.pool_bytes < INPUTS + 3 * UNITS + 2 * UNITS + 20 + 4
+    assert (
+        not plan.graph.state.recurrent and plan.pool_bytes < INPUTS + 3 * UNITS + 2 * UNITS + 20 + 4
+    )
     assert stream.verify(plan, target, 60, 1).passed
 
 
@@ -140,7 +142,7 @@ def test_the_first_step_never_comes_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_rows_that_are_read_are_named(tmp_path: Path) -> None:
     plan = classifier(tmp_path, 6)
-    layers = [step.bind(plan.graph) for step in plan.steps if step.node.carries]
+    layers = [step.bind(plan.graph) for step in plan.steps if step.node.is_recurrent]
     assert len(layers) == 2
     for layer, index in itertools.product(layers, (0, 1)):
         tensor = layer.ins[index]
@@ -177,6 +179,6 @@ def test_steps_that_are_nodes(network, tmp_path: Path) -> None:
     m = TfliteModel(2)
     x, out = network(m)
     plan = compile_model(m.save(tmp_path / "net.tflite", [x], [out]))
-    assert plan.graph.recurs
+    assert plan.graph.state.recurrent
     for target in ("host", "virtual"):
         assert stream.verify(plan, target, 20, 1).passed

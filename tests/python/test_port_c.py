@@ -105,7 +105,9 @@ def with_variables(folder: Path) -> tuple[Path, tuple[str, ...], tuple[str, ...]
 def recurrent(folder: Path) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
     path, plan = built(folder, 1, 2)
     states = tuple(
-        word for ahead, behind in plan.model.fed for word in ("--state", f"{ahead}:{behind}")
+        word
+        for ahead, behind in plan.model.state.pairs
+        for word in ("--state", f"{ahead}:{behind}")
     )
     return path, states, states
 

@@ -42,13 +42,13 @@ def test_a_thousand_calls(number: int, cells: int, tmp_path: Path) -> None:
     other. The judge's session makes activations uint8, so that products with an int8 number are
     computed in float there: these may be a step off."""
     _, plan = built(tmp_path, number, cells)
-    assert len(plan.model.recurs) == cells * (2 if FORMS[number].get("gated") else 1)
+    assert len(plan.model.state.recurrent) == cells * (2 if FORMS[number].get("gated") else 1)
     outcome = stream.verify(plan, "host:sanitize", 1000, number)
     assert outcome.hops == 1000 and outcome.passed
     assert not any(one.differing for one in outcome.judged if one.strict)
     products = FORMS[number].get("gated", False)
     assert products or not any(one.differing for one in outcome.judged)
-    rows = stream.stream_of(plan.model, plan.graph.hop, 50, 9)
+    rows = stream.stream_of(plan.model, plan.graph.state.step_rows, 50, 9)
     found = streamed(runners.get("virtual"), plan, rows)
     np.testing.assert_array_equal(found, np.stack(list(stream.meaning(plan, rows))))
     assert len(np.unique(found, axis=0)) > 15
@@ -76,7 +76,7 @@ def test_a_state_is_what_it_was(tmp_path: Path) -> None:
 
 def test_bytes_of_state_are_counted_and_saved(tmp_path: Path) -> None:
     _, plan = built(tmp_path)
-    states = [plan.placements[name] for name in plan.graph.remembered.values()]
+    states = [plan.placements[name] for name in plan.graph.stored_states.values()]
     assert [one.ring for one in states] == [6] * 4
     start, size = plan.state
     assert all(start <= one.base and one.base + one.ring <= start + size for one in states)
@@ -89,7 +89,7 @@ def test_nothing_is_written_over_a_state(tmp_path: Path) -> None:
     """By each other tensor of the pool that is alive meanwhile, be it by one byte."""
     _, plan = built(tmp_path)
     VirtualMcu(plan).prove()
-    (state, *_) = plan.graph.remembered.values()
+    (state, *_) = plan.graph.stored_states.values()
     others = [step.node.outputs[0] for step in plan.steps if step.node.kind != "Remember"]
     expect_refused(plan, state, others)
 
@@ -101,7 +101,7 @@ def test_rows_of_the_inputs_are_those_that_are_read(tmp_path: Path) -> None:
         for node in plan.graph.nodes:
             if isinstance(node.op, HopCount):
                 continue
-            layer = bind(plan.graph, replace(node, op=node.op.at_hop(number)))
+            layer = bind(plan.graph, replace(node, op=node.op.at_step(number)))
             for index, tensor in enumerate(layer.ins):
                 named = {row for y in range(layer.height) for row in layer.input_rows(index, y)}
                 read = (layer.last_reads(index) != NEVER).reshape(tensor.shape[0], -1).any(axis=1)
@@ -142,7 +142,7 @@ def test_names_that_say_so(tmp_path: Path) -> None:
     model = Recurrent(2, 1)
     model.save(tmp_path / "one.onnx")
     plan = compile_model(tmp_path / "one.onnx", CompileOptions(state=["h0:hn0"]))
-    assert plan.model.fed == (("h0", "hn0"),)
+    assert plan.model.state.pairs == (("h0", "hn0"),)
 
 
 def test_a_state_of_another_shape(tmp_path: Path) -> None:

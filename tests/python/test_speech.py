@@ -43,7 +43,7 @@ def test_a_detector(tmp_path: Path) -> None:
     """Every byte is ONNX Runtime's."""
     size = MAKE["Detector"](samples=64, window=32, step=16, channels=(8, 8, 8, 8), units=8)
     plan = planned(MAKE["detector"](size), tmp_path)
-    assert len(plan.model.recurs) == 2
+    assert len(plan.model.state.recurrent) == 2
     outcome = stream.verify(plan, "host", 100, 1)
     assert outcome.hops == 100 and outcome.passed
     assert not any(one.differing for one in outcome.judged)
@@ -54,7 +54,7 @@ def test_an_enhancer(name: str, tmp_path: Path) -> None:
     """A mean of squares and a LayerNormalization may be a step off, see promise.py."""
     form, states = PARTS[name]
     plan = planned(MAKE["enhancer"](MAKE["Enhancer"](**SMALL, **form)), tmp_path)
-    assert len(plan.model.recurs) == states
+    assert len(plan.model.state.recurrent) == states
     outcome = stream.verify(plan, "host", 100, 1)
     assert outcome.hops == 100 and outcome.passed
     assert not any(one.differing for one in outcome.judged if one.strict)

@@ -135,7 +135,7 @@ def test_states_in_c(tmp_path: Path) -> None:
 def check_states(plan: Plan, tmp_path: Path, loaded: bool = False) -> None:
     """What a hop of one row survives in C: cancelled, saved and restored, reset, and given what is
     no state of it. loaded: from a container."""
-    graph, hop = plan.model, plan.graph.hop
+    graph, hop = plan.model, plan.graph.state.step_rows
     rows = stream_of(graph, hop, 200 - graph.tensors[graph.inputs[0].tensor].shape[0] + 1, 5)
     (tmp_path / "rows").write_bytes(rows.tobytes())
     (tmp_path / "answers").write_bytes(np.stack(list(meaning(plan, rows))).tobytes())
@@ -144,7 +144,7 @@ def check_states(plan: Plan, tmp_path: Path, loaded: bool = False) -> None:
     defines = ("-DVMCU_STREAMS", "-DVMCU_PROFILE", "-DVMCU_HOOKS")
     target = device.host(defines, loaded)
     given = [f"-I{Path(__file__).parents[1] / 'c'}", f"-I{tmp_path}"]
-    given += ["-DCOMPUTED"] if plan.model.recurs else []
+    given += ["-DCOMPUTED"] if plan.model.state.recurrent else []
     sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c"]
     linked = map(str, (*sources, target.archive(sources)))
     target.gcc([*given, *linked, "-o", str(tmp_path / "states")], tmp_path)

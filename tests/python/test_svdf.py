@@ -105,7 +105,7 @@ def test_a_state_takes_its_bytes_once(dtype: type, tmp_path: Path) -> None:
     first = m.activation((1, 4))
     y = svdf(m, first, 4, 64, 1, 16, state_zero=0, state=dtype)
     plan = compile_model(m.save(tmp_path / "net.tflite", [first], [y]), CompileOptions(hop=1))
-    assert len(plan.model.states) == 1
+    assert len(plan.model.state.names) == 1
     # Its 1,024 elements, the input and the output.
     assert plan.pool_bytes <= np.dtype(dtype).itemsize * 64 * 16 + 4 + 64
 

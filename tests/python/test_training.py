@@ -240,11 +240,11 @@ def test_weights_stay_at_one_address(
     trained: tuple[Plan, object, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = trained[0]
-    assert len(plan.graph.updated) == 2
-    for before, after in plan.graph.updated:
+    assert len(plan.graph.state.updates) == 2
+    for before, after in plan.graph.state.updates:
         assert plan.placements[before].base == plan.placements[after].base
     monkeypatch.setattr(registry, "at_one_address", lambda plan: plan)
-    name = plan.graph.updated[0][1]
+    name = plan.graph.state.updates[0][1]
     moved = replace(plan.placements[name], base=plan.placements[name].base + 1)
     elsewhere = replace(plan, placements={**plan.placements, name: moved})
     with pytest.raises(PlanError, match="is not where input"):
@@ -300,7 +300,7 @@ def test_refusals(reason: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_states_and_huge_steps_are_refused() -> None:
     graph, _ = network((1, 1, 12), hidden=False)
     with pytest.raises(UserError, match="the model keeps state"):
-        trained_head(replace(graph, states=("cache",)), Training())
+        trained_head(graph.with_state(names=("cache",)), Training())
     with pytest.raises(UserError, match="a smaller --learning-rate"):
         trained_head(graph, Training(rate=1e6))
 

@@ -55,24 +55,24 @@ def test_calls_are_those_of_a_runtime_that_keeps_variables(
 ) -> None:
     path = listening(kind, folder)
     plan = compile_model(path)
-    rows = stream.stream_of(plan.model, plan.graph.hop, 120, 1)
+    rows = stream.stream_of(plan.model, plan.graph.state.step_rows, 120, 1)
     found = streamed(runners.get(target), plan, rows)
     runtime = FileRuntime(plan.model)
-    windows = stream.windows(plan.model, rows, plan.graph.hop)
+    windows = stream.windows(plan.model, rows, plan.graph.state.step_rows)
     wanted = np.stack([runtime.answer(runtime.call(window).outputs) for window in windows])
     np.testing.assert_array_equal(found, wanted)
     assert runtime.exact and len(np.unique(found)) > 50
     assert cli.main(["verify", str(path), "-n", "40", "--on", target]) == 0
     said = capsys.readouterr().out
     assert "0 of 40 hops differ from the file's own runtime call by call" in said
-    assert f"{plan.graph.hop} rows a call, with the file's own state: PASSED" in said
+    assert f"{plan.graph.state.step_rows} rows a call, with the file's own state: PASSED" in said
 
 
 @pytest.mark.parametrize("target", ["virtual", "host"])
 def test_vmcu_run_takes_the_rows_of_several_calls(target: str, folder: Path) -> None:
     path = listening("strided", folder)
     plan = compile_model(path)
-    rows = stream.stream_of(plan.model, plan.graph.hop, 20, 1)
+    rows = stream.stream_of(plan.model, plan.graph.state.step_rows, 20, 1)
     np.save(folder / "x.npy", rows[None])
     words = ["run", path, "--input", folder / "x.npy", "--output", folder / "y.npy", "--on", target]
     assert cli.main([str(word) for word in words]) == 0
@@ -99,7 +99,7 @@ def test_bytes_of_state(folder: Path) -> None:
 def test_variables_that_are_no_rings_are_computed(other: dict[str, int], folder: Path) -> None:
     """One that begins with others than zeros, and one that does not get the last rows."""
     plan = compile_model(listening("strided", folder, **other))
-    assert len(plan.model.recurs) == 1
+    assert len(plan.model.state.recurrent) == 1
     outcome = stream.verify(plan, "host", 300, 1)
     assert outcome.passed and not outcome.judged[0].differing
 

@@ -55,7 +55,7 @@ def test_hops_are_those_of_whole_windows(seed: int) -> None:
 
 
 def test_networks_have_such_layers() -> None:
-    behind = [plan_of(seed).graph.endless for seed in range(NETWORKS)]
+    behind = [plan_of(seed).graph.state.unbounded_nodes for seed in range(NETWORKS)]
     # One counts hops: more is a network some of whose layers go on.
     assert sum(count > 1 for count in behind) >= 8 and sum(count == 1 for count in behind) >= 4
     assert {drawn(seed)[1] for seed in range(NETWORKS)} == {1, 2, 3, 4}
@@ -195,7 +195,10 @@ def test_images_of_one_row(kind: str) -> None:
     graph = turned(b.graph([convolution(b, z, Window((1, width)), 1, 1, 3).name]))
     assert any(node.kind == "Reshape" for node in graph.nodes) is (kind == "norm")
     plan = make_plan(graph, CompileOptions(hop=1))
-    assert plan.graph.endless == 2 and sum(macs_of_hop(plan)) == 3 * 4 * 4 + width * 4 * 3
+    assert (
+        plan.graph.state.unbounded_nodes == 2
+        and sum(macs_of_hop(plan)) == 3 * 4 * 4 + width * 4 * 3
+    )
     rows = stream_of(graph, 1, 200, 1)
     wanted = answers(graph, rows, 1)
     for target in ("virtual", SANITIZED):
@@ -293,7 +296,7 @@ def test_strides_that_a_hop_does_not_divide(
     code, said, _ = vmcu(capsys, "build", path, "--hop", 3, "-o", tmp_path)
     assert code == 0 and "needs 2 input rows, and 3 is not a multiple of 2" in said
     assert "choose --hop 2 or a multiple" in said
-    assert moving(compile_model(path).model, 2, 3).endless == 0
+    assert moving(compile_model(path).model, 2, 3).state.unbounded_nodes == 0
 
 
 def test_what_a_hop_costs(padded: Path) -> None:

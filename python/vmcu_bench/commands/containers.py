@@ -42,7 +42,7 @@ def opened(args: argparse.Namespace) -> Opened:
         )
     found = open_container(args.model)
     if hasattr(args, "hop"):
-        args.hop = found.outline.graph.hop
+        args.hop = found.outline.graph.state.step_rows
     return found
 
 

@@ -78,7 +78,7 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
         container = opened(args)
         loader = target_of(args.on, container, args.model)
         plan = container.outline
-        if plan.graph.hop:
+        if plan.graph.state.step_rows:
             run = functools.partial(loader.run_container_stream, container)
             return plan.graph, _streaming(plan, run)
         return plan.graph, functools.partial(loader.run_container, container)
@@ -89,7 +89,7 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
 
     plan = compiled(args)
     target = runners.get(args.on or runners.VIRTUAL)
-    if plan.graph.hop:
+    if plan.graph.state.step_rows:
         return plan.model, _streaming(plan, functools.partial(streamed, target, plan))
     return plan.graph, functools.partial(target.run, plan)
 

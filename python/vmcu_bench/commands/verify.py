@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from ..verify.verify import verify
 
     plan = compiled(args)
-    if plan.graph.hop:
+    if plan.graph.state.step_rows:
         return _stream(args, plan)
     target = args.on or runners.VIRTUAL
     outcome = verify(plan, target, args.samples, args.samples, args.seed)
@@ -99,7 +99,7 @@ def _container(args: argparse.Namespace) -> int:
 
     container = opened(args)
     target = target_of(args.on, container, args.model)
-    if container.outline.graph.hop:
+    if container.outline.graph.state.step_rows:
         results = verify_stream(container, target, args.samples, args.seed)
     else:
         results = verify(container, target, args.samples, args.samples, args.seed)

@@ -121,7 +121,10 @@ def counted(
 ) -> StreamBench:
     """bench() of a subject."""
     plan, begun = subject.plan, subject.begun
-    rows, hop = stream_of(plan.model, plan.graph.hop, HOPS + 1, seed), plan.graph.hop
+    rows, hop = (
+        stream_of(plan.model, plan.graph.state.step_rows, HOPS + 1, seed),
+        plan.graph.state.step_rows,
+    )
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
         image = subject.build(folder)

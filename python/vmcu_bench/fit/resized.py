@@ -41,7 +41,7 @@ class Scale:
 def scale_of(name: str, kind: str, graph: Graph, options: CompileOptions) -> Scale:
     """Returns the way in which a graph can be scaled; `name`: of Scale. Raises UserError if it
     cannot."""
-    if graph.states or options.hop:
+    if graph.state.names or options.hop:
         raise _refused("the model keeps state from call to call", graph)
     if kind == CHANNELS:
         steps = WIDTH_STEPS

@@ -51,9 +51,9 @@ def fit(
     refused: list[str] = []
     ways: list[Remedy] = []
     scale = partial(_scale, name, base, whole)
-    if ram and not base.graph.hop:
+    if ram and not base.graph.state.step_rows:
         ways += _otherwise(base, footprint, limits, planned, refused)
-    if flash and not base.graph.hop:
+    if flash and not base.graph.state.step_rows:
         ways += _less_flash(name, base, footprint, limits, planned, refused)
     if not outcome.fits:
         ways += _smaller(scale, footprint, limits, refused)
@@ -188,7 +188,9 @@ def _scale(
         graph = base.model if kind == IMAGE else whole()
         elsewhere = bool(base.graph.elsewhere)
         options = CompileOptions(
-            stream_input=base.input_streamed, external_input=elsewhere, hop=base.graph.hop
+            stream_input=base.input_streamed,
+            external_input=elsewhere,
+            hop=base.graph.state.step_rows,
         )
         return scale_of(name, kind, graph, options)
     except UserError as error:

@@ -38,7 +38,7 @@ class Runner(Protocol):
 
 def refuse_stream(plan: Plan) -> None:
     """Raises UserError for a plan that takes no inputs one by one, but rows without end."""
-    if plan.graph.hop:
+    if plan.graph.state.step_rows:
         reason = "the model keeps state from call to call and cannot run on single inputs"
         remedy = "`vmcu run`, `vmcu verify` and `vmcu bench` push rows without end"
         raise UserError(Problem(reason, remedy, plan.graph.origin))
@@ -51,12 +51,12 @@ def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray
     Raises RunnerError if `target` has delivered too few or too many.
     """
     graph = plan.graph
-    size = sum(graph.at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
+    size = sum(graph.rows_at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
-    hops = (rows - window) // plan.graph.hop + 1
+    hops = (rows - window) // plan.graph.state.step_rows + 1
     answers = np.frombuffer(data, np.int8).reshape(-1, size)
     # A window whose last rows nobody reads is done before they come.
-    if len(answers) < hops or (len(answers) - hops) * plan.graph.hop > window:
+    if len(answers) < hops or (len(answers) - hops) * plan.graph.state.step_rows > window:
         raise RunnerError(f"{target}: {len(answers)} answers, not {hops}")
     return answers[:hops]
 

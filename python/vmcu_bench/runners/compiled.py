@@ -139,7 +139,7 @@ class CompiledRunner(ABC):
 
     def build_container(self, opened: Opened, folder: Path) -> Path:
         """The image of run_container(), in `folder`."""
-        wanted = {ROTATING: opened.rotates, STREAMS: opened.outline.graph.hop}
+        wanted = {ROTATING: opened.rotates, STREAMS: opened.outline.graph.state.step_rows}
         target = self._defining(wanted)
         files = container_files(opened, MODEL_NAME, target.container)
         return target.compile(files, MODEL_NAME, folder)
@@ -183,7 +183,7 @@ class CompiledRunner(ABC):
         wanted = {
             ROTATING: plan.rotation,
             "-DVMCU_SEVERAL_POOLS": plan.regions,
-            STREAMS: plan.graph.hop,
+            STREAMS: plan.graph.state.step_rows,
             "-DVMCU_EXTERNAL_WEIGHTS": plan.weights,
         }
         return self._defining(wanted)

@@ -27,8 +27,8 @@ def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
     source = plan.graph.inputs[0].tensor
-    hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.hop + 1
-    whole = over(plan, plan.graph.hop, hops)
+    hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.state.step_rows + 1
+    whole = over(plan, plan.graph.state.step_rows, hops)
     given = rows[: whole.graph.tensors[source].shape[0]]
     results = VirtualMcu(whole).run([given])
     ports = plan.graph.outputs

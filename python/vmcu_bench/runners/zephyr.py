@@ -120,7 +120,7 @@ class ZephyrRunner:
 
     def _image_of(self, opened: Opened) -> _Image:
         files = container_files(opened, MODEL_NAME, self.container)
-        hop = opened.outline.graph.hop > 0
+        hop = opened.outline.graph.state.step_rows > 0
         return _Image(files, self._kconfig({"POOL_ROTATE": opened.rotates, "STREAMS": hop}))
 
     def loading(self) -> ZephyrRunner:
@@ -161,7 +161,7 @@ class ZephyrRunner:
         wanted = {
             "POOL_ROTATE": plan.rotation,
             "SEVERAL_POOLS": plan.regions,
-            "STREAMS": plan.graph.hop,
+            "STREAMS": plan.graph.state.step_rows,
         }
         return _Image(files, self._kconfig({**wanted, **options}))
 

@@ -73,7 +73,7 @@ def verify(
 def verify_stream(opened: Opened, target: Machine, hops: int, seed: int) -> list[Compared]:
     """verify() of a container that keeps rows, over so many hops of a stream."""
     graph = opened.outline.graph
-    rows = stream_of(graph, graph.hop, hops, seed)
+    rows = stream_of(graph, graph.state.step_rows, hops, seed)
     wanted = answers(opened, target, rows)
     loaded_answers = target.run_container_stream(opened, rows)
     ends = list(itertools.accumulate(graph.tensors[p.tensor].bytes for p in graph.outputs))[:-1]

@@ -44,7 +44,7 @@ class FileRuntime:
             # The oracle has the file in a form that the runtime does run.
             self._run, exact = self._by_oracle, True
         self.exact = exact and self.oracle.equals(self.file)
-        self.keeps = bool(graph.states) and not graph.fed
+        self.keeps = bool(graph.state.names) and not graph.state.pairs
         self._states = self._first_states()
 
     @property
@@ -93,7 +93,7 @@ class FileRuntime:
 
     def _first_states(self) -> dict[str, np.ndarray]:
         """The states in front of the first call, by input: zero."""
-        names = {ahead for ahead, _ in self.graph.fed}
+        names = {ahead for ahead, _ in self.graph.state.pairs}
         return {
             port.name: to_file(np.full(tensor.shape, tensor.zero_point, np.int8), self.file, port)
             for port in self.file.inputs
@@ -108,14 +108,17 @@ class FileRuntime:
         bytes_of = {
             port.name: to_file(to_memory(v, self.file, port), self.file, port) for port, v in ends
         }
-        return {ahead: bytes_of[behind] for ahead, behind in self.graph.fed}
+        return {ahead: bytes_of[behind] for ahead, behind in self.graph.state.pairs}
 
     def _inputs(self, window: np.ndarray, states: Mapping[str, np.ndarray]) -> Values:
         """All inputs of a call in the file's form: of a window int8 (H, W, C), and of states."""
-        if self.graph.fields:
-            firsts = [one.first for one in self.graph.fields[1:]]
+        if self.graph.state.row_fields:
+            firsts = [one.first for one in self.graph.state.row_fields[1:]]
             parts = np.split(window.ravel(), firsts)
-            named = {f.port.name: part for f, part in zip(self.graph.fields, parts, strict=True)}
+            named = {
+                f.port.name: part
+                for f, part in zip(self.graph.state.row_fields, parts, strict=True)
+            }
             rows = {
                 p.name: to_file(named[p.name], self.file, p)
                 for p in self.file.inputs

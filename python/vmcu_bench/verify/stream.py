@@ -89,10 +89,10 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
     """Runs a stream of so many hops on a target and through the runtime. Raises UserError where
     either cannot."""
     graph = plan.model
-    rows = stream_of(graph, plan.graph.hop, hops, seed)
+    rows = stream_of(graph, plan.graph.state.step_rows, hops, seed)
     target_answers = streamed(runners.get(target), plan, rows)
     runtime = FileRuntime(graph)
-    each = list(windows(graph, rows, plan.graph.hop))
+    each = list(windows(graph, rows, plan.graph.state.step_rows))
     calls = [runtime.call(window) for window in bar(each, "runtime")]
     answers = [runtime.answer(call.outputs) for call in calls]
     checks: tuple[Check, ...] = ()
@@ -112,16 +112,16 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
             against(REFERENCE, 0, target_answers, own),
         ]
         height = each[0].shape[0]
-        first = [_is_patterned(n * plan.graph.hop, height) for n in range(len(each))]
+        first = [_is_patterned(n * plan.graph.state.step_rows, height) for n in range(len(each))]
         checks, ends = judge_calls(runtime, calls, first, seed)
     return StreamVerification(
         model=graph.name,
         target=target,
-        hop=plan.graph.hop,
+        hop=plan.graph.state.step_rows,
         window=graph.tensors[graph.inputs[0].tensor].shape[0],
         hops=len(target_answers),
         judged=tuple(judged),
-        keeps=bool(graph.states),
+        keeps=bool(graph.state.names),
         checks=checks,
         ends=ends,
     )
@@ -173,8 +173,8 @@ def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
     """Rows for so many hops, int8 (rows, W, C): spells of noise, of silence and of clipping."""
     tensor = graph.tensors[graph.inputs[0].tensor]
     rng = np.random.default_rng(seed)
-    if graph.fields:
-        every = [_calls_of(rng, one.port, one.tensor, hops) for one in graph.fields]
+    if graph.state.row_fields:
+        every = [_calls_of(rng, one.port, one.tensor, hops) for one in graph.state.row_fields]
         return np.concatenate([rows.reshape(hops, 1, -1) for rows in every], axis=2)
     count = tensor.shape[0] + (hops - 1) * hop
     return _rows(rng, graph.inputs[0], tensor, count)
@@ -217,12 +217,12 @@ def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
 def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the reference result of each hop of a stream, int8 (bytes,), outputs one behind the
     other: of whole windows, or, where a file keeps its state, of all rows up to there."""
-    graph, hop = plan.model, plan.graph.hop
+    graph, hop = plan.model, plan.graph.state.step_rows
     names = [port.tensor for port in graph.outputs]
-    if graph.recurs:
+    if graph.state.recurrent:
         yield from _calls(graph, rows.reshape(-1, *graph.tensors[graph.inputs[0].tensor].shape))
         return
-    if graph.states:
+    if graph.state.names:
         results = reference.run(moving(graph, hop, len(rows) // hop), [rows])
         yield from results[names[0]].reshape(len(rows) // hop, -1)
         return
@@ -235,11 +235,11 @@ def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the reference results of calls, one after the other, of a graph whose layers compute
     its states."""
     whole = attached(graph)
-    shapes = [graph.tensors[one.ahead].shape for one in graph.recurs]
-    begins = zip(shapes, graph.recurs, strict=True)
-    states = [np.full(shape, one.begin, np.int8) for shape, one in begins]
+    shapes = [graph.tensors[one.before].shape for one in graph.state.recurrent]
+    begins = zip(shapes, graph.state.recurrent, strict=True)
+    states = [np.full(shape, one.initial, np.int8) for shape, one in begins]
     for rows in calls:
         results = reference.run(whole, [rows, *states])
-        made = [results[one.made] for one in graph.recurs]
+        made = [results[one.after] for one in graph.state.recurrent]
         states = [state.reshape(shape) for state, shape in zip(made, shapes, strict=True)]
         yield np.concatenate([np.ravel(results[port.tensor]) for port in graph.outputs])

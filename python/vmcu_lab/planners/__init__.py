@@ -63,7 +63,7 @@ def plan_by(name: str, graph: Graph, prove: bool = True) -> Plan:
 def plan_of(name: str, path: Path, prove: bool = True) -> Plan:
     """The same of a file. Raises UserError as load() does, and for a file that keeps state."""
     graph = load(path)
-    if graph.states:
+    if graph.state.names:
         reason = f"the model keeps state, which planner '{name}' does not support"
         raise UserError(Problem(reason, "compare two files", str(path)))
     if not BASELINES[name].as_written:

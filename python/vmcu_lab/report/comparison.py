@@ -65,7 +65,12 @@ FEW = 100
 def beside(plan: Plan) -> Comparison | None:
     """A plan beside those of other planners that are soon found; None where there are none."""
     graph = plan.model
-    if plan.planner != DEFAULT_PLANNER or graph.states or plan.graph.hop or len(graph.nodes) > FEW:
+    if (
+        plan.planner != DEFAULT_PLANNER
+        or graph.state.names
+        or plan.graph.state.step_rows
+        or len(graph.nodes) > FEW
+    ):
         return None
     single = make_plan(graph, CompileOptions(planner="single"), prove=False)
     plans = {DEFAULT_PLANNER: plan, "single": single}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,5 +73,5 @@ def _outline(facts: Facts, path: Path) -> Plan:
     outputs = tuple(port("output", n, side) for n, side in enumerate(facts.outputs))
     graph = Graph(facts.name, str(path), tensors, (), inputs, outputs)
     if hops is not None:
-        graph = replace(graph, hop=hops.rows, endless=int(not hops.goes_on))
+        graph = graph.with_state(step_rows=hops.rows, unbounded_nodes=int(not hops.goes_on))
     return Plan(PLANNER, graph, (), {}, facts.pool_bytes, input_streamed=facts.streamed)

@@ -49,7 +49,7 @@ def stream_update(
     and the bytes of all outputs by step. graph: of the model file, its outputs those of a step."""
     opened = open_container(path)
     own = opened.outline.graph
-    first = len(rows) - (len(answers) - 1) * own.hop
+    first = len(rows) - (len(answers) - 1) * own.state.step_rows
     _check(opened, path, model, [(first, *rows.shape[1:])], graph)
     shapes = _shapes(own, "outputs")
     ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]

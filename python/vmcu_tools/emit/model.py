@@ -129,7 +129,7 @@ def _check(plan: Plan) -> None:
     for name, placement in plan.placements.items():
         if placement.ring > plan.pool_of(placement.base).size:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
-    for before, after in graph.updated:
+    for before, after in graph.state.updates:
         if plan.placements[before].base != plan.placements[after].base:
             raise PlanError(f"output '{after}' is not where input '{before}' is")
     inputs = () if plan.input_streamed else graph.held
@@ -143,7 +143,7 @@ def _check_whole(plan: Plan, port: Port) -> None:
     placement = plan.placements[port.tensor]
     circle = plan.pool_of(placement.base)
     start = circle.around(placement.base)
-    whole = plan.graph.at_once(port) * tensor.row_bytes
+    whole = plan.graph.rows_at_once(port) * tensor.row_bytes
     around = start + whole > circle.stop and plan.rotation is None
     if placement.ring < whole or around:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
@@ -222,7 +222,7 @@ class _Emitter:
             "streamed": self.plan.input_streamed,
             "stream": self.stream,
             "elsewhere": bool(self.graph.elsewhere),
-            "fields": [self._field(n, one) for n, one in enumerate(self.graph.fields)],
+            "fields": [self._field(n, one) for n, one in enumerate(self.graph.state.row_fields)],
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
@@ -317,7 +317,7 @@ class _Emitter:
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]
         _, width, channels = tensor.shape
-        height = self.graph.at_once(port)
+        height = self.graph.rows_at_once(port)
         return IoRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_{label}",
             name=string(port.name),

@@ -30,7 +30,7 @@ class StreamRow:
 
 def stream_row(plan: Plan) -> StreamRow | None:
     """Returns the row of a plan; None if it has no state."""
-    if not plan.graph.hop:
+    if not plan.graph.state.step_rows:
         return None
     turns, calls, again = turns_of(plan), [], []
     for step, rows, start in zip(plan.stages[0], turns.rows, turns.starts, strict=True):
@@ -40,5 +40,7 @@ def stream_row(plan: Plan) -> StreamRow | None:
         again.append(start * across)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
     made, later = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
-    states = len(plan.graph.remembered)
-    return StreamRow(made, later, turns.source, *plan.state, window, plan.graph.hop, states)
+    states = len(plan.graph.stored_states)
+    return StreamRow(
+        made, later, turns.source, *plan.state, window, plan.graph.state.step_rows, states
+    )

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Op, Port, Recurrence, Shape, Tensor, Window
+from ..graph import Graph, Node, Op, Port, RecurrentState, Shape, State, Tensor, Window
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
 # Beyond the memory of any microcontroller. A file that exceeds a limit is taken for a hostile one:
@@ -146,8 +146,8 @@ class GraphBuilder:
     problems: list[Problem] = field(default_factory=list)
     # Outputs that are float constants, by the file's names.
     dropped: list[str] = field(default_factory=list)
-    # States that layers compute anew in each call.
-    recurs: list[Recurrence] = field(default_factory=list)
+    # States that layers compute in each call.
+    recurrent: list[RecurrentState] = field(default_factory=list)
     moved: int = 0
     # The node of each tensor that has one, by name.
     producers: dict[str, Node] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class GraphBuilder:
             tuple(self.nodes),
             tuple(self.inputs),
             tuple(self.outputs),
-            recurs=tuple(self.recurs),
+            state=State(recurrent=tuple(self.recurrent)),
             dropped=tuple(self.dropped),
         )
 

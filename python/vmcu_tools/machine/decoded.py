@@ -164,7 +164,9 @@ class _Decoder:
         size = model.get("pool_bytes", 0)
         expect(told in (None, str(size)), f"callers give a pool of {told} bytes, not of {size}")
         keeps = self.stream is not None
-        expect(keeps == (graph.hop > 0), "it keeps what callers are not told, or does not")
+        expect(
+            keeps == (graph.state.step_rows > 0), "it keeps what callers are not told, or does not"
+        )
 
     def _pool(self) -> tuple[int, Rotation | None]:
         """Bytes of the circle, and how it rotates."""
@@ -327,8 +329,8 @@ class _Decoder:
     def _check_border(self, plan: Plan, port: Port) -> None:
         """Callers see inputs and outputs as one array, or, in a pool that rotates, row by row."""
         placement, tensor = plan.placements[port.tensor], self.graph.tensors[port.tensor]
-        size = plan.graph.at_once(port) * tensor.row_bytes
-        whole = placement.ring == size if plan.graph.hop else placement.ring >= size
+        size = plan.graph.rows_at_once(port) * tensor.row_bytes
+        whole = placement.ring == size if plan.graph.state.step_rows else placement.ring >= size
         straight = placement.phase % placement.ring == 0 and whole
         circle = plan.pool_of(placement.base)
         around = placement.base + size > circle.stop and plan.rotation is None

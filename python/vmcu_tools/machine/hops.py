@@ -39,9 +39,9 @@ class Played:
 
 def played(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> Played:
     """calls: by stage, those that emitted tables lead to, in place of those that the plan means."""
-    if plan.graph.endless:
+    if plan.graph.state.unbounded_nodes:
         return _Player(plan, calls).run()
-    answers = frozenset({plan.graph.outputs[0].tensor} if plan.graph.hop else ())
+    answers = frozenset({plan.graph.outputs[0].tensor} if plan.graph.state.step_rows else ())
     return Played(plan, tuple(events(plan, calls)), answers)
 
 
@@ -52,7 +52,7 @@ class _Player:
         self.calls = calls or [list(planned_calls(plan, number)) for number in numbers]
         self.behind = plan.stages[1:]
         self.hops = list(self._hops())
-        nodes = self.graph.nodes[self.graph.endless :]
+        nodes = self.graph.nodes[self.graph.state.unbounded_nodes :]
         own = [name for node in nodes for name in node.outputs]
         self.names = {
             name: tuple(f"{name} in hop {number}" for number in range(len(self.hops)))
@@ -111,10 +111,10 @@ class _Player:
         return tuple(replace(step, node=self._node(step.node, number)) for step in stage)
 
     def _node(self, node: Node, number: int) -> Node:
-        before = node.op.of_before(node.inputs)
+        before = node.op.previous_step_input(node.inputs)
         ins = tuple(self._name(name, number - (name == before)) for name in node.inputs)
         outs = tuple(self._name(name, number) for name in node.outputs)
-        return replace(node, op=node.op.at_hop(number), inputs=ins, outputs=outs)
+        return replace(node, op=node.op.at_step(number), inputs=ins, outputs=outs)
 
     def _name(self, name: str, number: int) -> str:
         """A tensor in a hop; nobody reads one of the hop before the first."""

@@ -144,7 +144,7 @@ class VirtualMcu:
         """True between two calls where the caller has an answer."""
         if before.layer is None or not self.played.answers:
             return False
-        if self.plan.graph.endless:
+        if self.plan.graph.state.unbounded_nodes:
             return before.stage > 0 and event.stage == 0
         return event.layer is None and before.layer.out.name in self.played.answers
 
@@ -299,7 +299,7 @@ class VirtualMcu:
         """Graph outputs are there, whole, when the inference is over."""
         for port in self.plan.graph.outputs:
             tensor = self.tensors[port.tensor]
-            for y in range(tensor.shape[0] - self.plan.graph.at_once(port), tensor.shape[0]):
+            for y in range(tensor.shape[0] - self.plan.graph.rows_at_once(port), tensor.shape[0]):
                 cells = self._cells(self._where(tensor, y, 0, tensor.shape[1]))
                 expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
                 mine = self.owner[cells] == self.ids[tensor.name]

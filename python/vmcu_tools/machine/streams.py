@@ -67,7 +67,7 @@ def check_turns(
         expect(around, f"layer {number} starts over where a ring does not")
         expect(last < layer.height, f"layer {number} does not start over in the replay")
     _check_states(stream, plan)
-    if plan.graph.endless:
+    if plan.graph.state.unbounded_nodes:
         hop = layers[-1].out
         there = plan.placements[hop.name]
         one_place = (there.ring, there.phase) == (hop.row_bytes, 0)
@@ -84,7 +84,7 @@ def check_turns(
 def _check_states(stream: dict[str, Any], plan: Plan) -> None:
     """Checks that the layers that keep states come last, each on its own: all of a hop's are
     kept, or none."""
-    kept, states = plan.graph.remembered.values(), stream.get("states", 0)
+    kept, states = plan.graph.stored_states.values(), stream.get("states", 0)
     stages = plan.stages[max(len(plan.stages) - states, 0) :]
     last = [step.node.outputs[0] for steps in stages for step in steps]
     expect(states == len(last) and set(last) == set(kept), "others than its states are kept last")
@@ -113,8 +113,8 @@ def check_hop(
     out, source = last.out, plan.graph.tensors[plan.graph.inputs[0].tensor]
     answered = made is not None and made.y == hop and made.x + made.columns == out.shape[1]
     expect(answered, f"hop {hop} ends without its answer")
-    within = source.shape[0] - (out.shape[0] - 1 - hop) * plan.graph.hop
-    further = taken - first == hop * plan.graph.hop
+    within = source.shape[0] - (out.shape[0] - 1 - hop) * plan.graph.state.step_rows
+    further = taken - first == hop * plan.graph.state.step_rows
     expect(further and taken <= within, f"hop {hop} takes another number of rows")
 
 

@@ -54,10 +54,10 @@ class LookBack(Op):
     step: int
     hop: int = 0
 
-    def looks_at(self, inputs: Sequence[str]) -> str:
+    def window_source(self, inputs: Sequence[str]) -> str:
         return inputs[0]
 
-    def at_hop(self, number: int) -> LookBack:
+    def at_step(self, number: int) -> LookBack:
         return replace(self, hop=number)
 
 

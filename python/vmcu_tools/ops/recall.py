@@ -53,13 +53,13 @@ class Recall(Op):
     zero: int
     hop: int = 0
 
-    def looks_at(self, inputs: Sequence[str]) -> str:
+    def window_source(self, inputs: Sequence[str]) -> str:
         return inputs[0]
 
-    def of_before(self, inputs: Sequence[str]) -> str:
+    def previous_step_input(self, inputs: Sequence[str]) -> str:
         return inputs[0]
 
-    def at_hop(self, number: int) -> Recall:
+    def at_step(self, number: int) -> Recall:
         return replace(self, hop=number)
 
 

@@ -45,7 +45,7 @@ def carried(graph: Graph, hop: int, calls: int) -> Graph:
     graph = _by_rows(graph)
     nodes = tuple(_over_calls(graph, node) for node in graph.nodes)
     tensors = {name: _taller(tensor, calls) for name, tensor in graph.tensors.items()}
-    return replace(graph, tensors=tensors, nodes=nodes, hop=hop)
+    return replace(graph, tensors=tensors, nodes=nodes).with_state(step_rows=hop)
 
 
 def prepared(graph: Graph) -> Graph:
@@ -56,7 +56,7 @@ def prepared(graph: Graph) -> Graph:
 def goes_on(graph: Graph) -> bool:
     """True if all of a call's rows can follow those of the call before. Where layers carry their
     own rows, padding is of the file and comes in each call."""
-    if not graph.inputs or graph.recurs:
+    if not graph.inputs or graph.state.recurrent:
         return False
     rows = graph.tensors[graph.inputs[0].tensor].shape[0]
     try:
@@ -64,7 +64,7 @@ def goes_on(graph: Graph) -> bool:
     except UserError:
         return False
     padded = any(bind(found, node).reach(0).before[0] > 0 for node in found.nodes)
-    return not (padded and found.carries)
+    return not (padded and found.is_recurrent)
 
 
 def _taller(tensor: Tensor, calls: int) -> Tensor:
@@ -75,7 +75,7 @@ def _taller(tensor: Tensor, calls: int) -> Tensor:
 def _by_rows(graph: Graph) -> Graph:
     """With nodes that take rows as they come in place of such as read all of a call, where others
     carry rows: the copy of a row, and sums of a dense layer, which take less time than those."""
-    if not graph.carries:
+    if not graph.is_recurrent:
         return graph
     tensors, nodes = dict(graph.tensors), []
     for node in graph.nodes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Op, Port, Tensor
+from ..graph import Graph, Node, Op, Port, State, Tensor
 from ..ops.concat import Concat
 from ..ops.lookup import Lookup
 from ..ops.move import Move
@@ -51,7 +51,7 @@ def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
     """The graph that keeps the states which `pairs` name, each as "input:output"; None: all whose
     names say so and that fit. Raises UserError for one that does not fit, or is not there."""
     unwanted = pairs is not None and tuple(pairs) in ((), (NONE,))
-    if graph.states or unwanted or len(graph.inputs) < 2:
+    if graph.state.names or unwanted or len(graph.inputs) < 2:
         if pairs and not unwanted:
             reason = "no input can receive an output of the previous call"
             raise UserError(Problem(reason, f"leave out {STATE_OPTION}", graph.origin))
@@ -80,19 +80,14 @@ def _keeping(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
 
 def recurs(graph: Graph) -> bool:
     """True if states are among its inputs and outputs still: layers compute them."""
-    return bool({ahead for ahead, _ in graph.fed} & {port.name for port in graph.inputs})
+    return bool({ahead for ahead, _ in graph.state.pairs} & {port.name for port in graph.inputs})
 
 
 def _computed(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
     """The graph whose outputs have bytes as its inputs take them: with the input first."""
     names = {ahead.name for ahead, _ in pairs}
     ins = sorted(graph.inputs, key=lambda port: port.name in names)
-    graph = replace(
-        graph,
-        inputs=tuple(ins),
-        states=tuple(ahead.name for ahead, _ in pairs),
-        fed=tuple((ahead.name, behind.name) for ahead, behind in pairs),
-    )
+    graph = replace(graph, inputs=tuple(ins), state=_state_of(pairs))
     for ahead, behind in pairs:
         graph = _alike(graph, ahead, behind)
     return graph
@@ -281,9 +276,13 @@ def _without(graph: Graph, fits: Sequence[_Fit | str], pairs: Sequence[tuple[Por
         inputs=tuple(port for port in graph.inputs if port.name not in ins),
         outputs=tuple(port for port in graph.outputs if port.name not in outs),
         tensors={n: t for n, t in graph.tensors.items() if n not in {p.tensor for p, _ in pairs}},
-        states=tuple(ahead.name for ahead, _ in pairs),
-        fed=tuple((ahead.name, behind.name) for ahead, behind in pairs),
+        state=_state_of(pairs),
     )
+
+
+def _state_of(pairs: Sequence[tuple[Port, Port]]) -> State:
+    names = tuple((ahead.name, behind.name) for ahead, behind in pairs)
+    return State(names=tuple(ahead for ahead, _ in names), pairs=names)
 
 
 def _padded(graph: Graph, node: Node, rows: int) -> Node:

@@ -34,5 +34,5 @@ def joined_inputs(graph: Graph) -> Graph:
         tensors={name: row, **graph.tensors},
         nodes=(*nodes, *graph.nodes),
         inputs=(Port(name, name, (1, at), "int8"),),
-        fields=tuple(fields),
+        state=replace(graph.state, row_fields=tuple(fields)),
     )

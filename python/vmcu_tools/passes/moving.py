@@ -46,15 +46,15 @@ def moving(graph: Graph, hop: int, hops: int) -> Graph:
 
     Raises UserError where there is no such graph.
     """
-    if graph.recurs:
+    if graph.state.recurrent:
         return recurring(graph, hop, hops)
-    if graph.states:
+    if graph.state.names:
         return carried(graph, hop, hops)
     split = split_of(graph, hop)
     tensors = dict(graph.tensors)
     for name, step in split.every.items():
         tensors[name] = _taller(graph.tensors[name], step, hop, hops)
-    found = replace(graph, tensors=tensors, nodes=split.endless, hop=hop)
+    found = replace(graph, tensors=tensors, nodes=split.endless).with_state(step_rows=hop)
     if not split.whole and not split.reasons:
         return found
     return _looked_back(graph, found, split, hops)
@@ -86,7 +86,7 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     wanted += [port.tensor for port in graph.outputs]
     kept = [name for name in dict.fromkeys(wanted) if name in split.every]
     rows = tuple(graph.tensors[name].shape[0] for name in kept)
-    steps = tuple(found.hop // split.every[name] for name in kept)
+    steps = tuple(found.state.step_rows // split.every[name] for name in kept)
     count = free_name(graph, HOPS)
     tensors[count] = Tensor(count, (hops, 1, BYTES), 1.0, 0)
     endless = (*split.endless, Node(HOPS, HopCount(rows, steps), tuple(kept), (count,)))
@@ -94,7 +94,7 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     def look(name: str, reader: str) -> str:
         out = free_name(graph, f"{name} for {reader}")
         tensors[out] = replace(graph.tensors[name], name=out)
-        op = LookBack(found.hop // split.every[name])
+        op = LookBack(found.state.step_rows // split.every[name])
         nodes.append(Node(f"window of {name}", op, (name, count), (out,)))
         return out
 
@@ -106,7 +106,8 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     outs = {p.tensor: look(p.tensor, "the answer") for p in graph.outputs if p.tensor in kept}
     ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
     all_ = (*endless, *nodes)
-    return replace(found, tensors=tensors, nodes=all_, outputs=ports, endless=len(endless))
+    state = replace(found.state, unbounded_nodes=len(endless))
+    return replace(found, tensors=tensors, nodes=all_, outputs=ports, state=state)
 
 
 def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
@@ -198,6 +199,7 @@ def _still(graph: Graph, node: Node) -> Problem:
 
 def endless_part(graph: Graph) -> Graph:
     """The layers that go on of a graph that has others, which look back."""
-    name = graph.nodes[graph.endless - 1].outputs[0]
+    name = graph.nodes[graph.state.unbounded_nodes - 1].outputs[0]
     port = replace(graph.outputs[0], tensor=name)
-    return replace(graph, nodes=graph.nodes[: graph.endless], outputs=(port,), endless=0)
+    nodes = graph.nodes[: graph.state.unbounded_nodes]
+    return replace(graph, nodes=nodes, outputs=(port,)).with_state(unbounded_nodes=0)

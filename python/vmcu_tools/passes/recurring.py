@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Port, Recurrence, Shape, Tensor
+from ..graph import Graph, Node, Port, RecurrentState, Shape, Tensor
 from ..ops.hop_count import BYTES, HopCount
 from ..ops.look_back import LookBack
 from ..ops.recall import Recall, Remember
@@ -26,13 +26,18 @@ HOPS = "hops"
 def detached(graph: Graph) -> Graph:
     """The graph without its states among inputs and outputs."""
     ins, outs = ({one.name: one for one in ports} for ports in (graph.inputs, graph.outputs))
-    ahead, behind = ({names[n] for names in graph.fed} for n in (0, 1))
-    pairs = [(ins[one].tensor, outs[other].tensor) for one, other in graph.fed]
+    ahead, behind = ({names[n] for names in graph.state.pairs} for n in (0, 1))
+    pairs = [(ins[one].tensor, outs[other].tensor) for one, other in graph.state.pairs]
     return replace(
         graph,
         inputs=tuple(port for port in graph.inputs if port.name not in ahead),
         outputs=tuple(port for port in graph.outputs if port.name not in behind),
-        recurs=tuple(Recurrence(*pair, graph.tensors[pair[0]].zero_point) for pair in pairs),
+        state=replace(
+            graph.state,
+            recurrent=tuple(
+                RecurrentState(*pair, graph.tensors[pair[0]].zero_point) for pair in pairs
+            ),
+        ),
     )
 
 
@@ -44,21 +49,22 @@ def attached(graph: Graph) -> Graph:
 
     return replace(
         graph,
-        inputs=(*graph.inputs, *(port(one.ahead) for one in graph.recurs)),
-        outputs=(*graph.outputs, *(port(one.made) for one in graph.recurs)),
-        recurs=(),
+        inputs=(*graph.inputs, *(port(one.before) for one in graph.state.recurrent)),
+        outputs=(*graph.outputs, *(port(one.after) for one in graph.state.recurrent)),
+        state=replace(graph.state, recurrent=()),
     )
 
 
 def optimized(graph: Graph) -> Graph:
     """The graph behind all passes, which see its states as inputs and outputs."""
-    whole, count = optimize(attached(graph), all_channels=True), len(graph.recurs)
-    ends = zip(graph.recurs, whole.inputs[-count:], whole.outputs[-count:], strict=True)
+    whole, count = optimize(attached(graph), all_channels=True), len(graph.state.recurrent)
+    ends = zip(graph.state.recurrent, whole.inputs[-count:], whole.outputs[-count:], strict=True)
+    found = (RecurrentState(ahead.tensor, made.tensor, one.initial) for one, ahead, made in ends)
     return replace(
         whole,
         inputs=whole.inputs[:-count],
         outputs=whole.outputs[:-count],
-        recurs=tuple(Recurrence(ahead.tensor, made.tensor, one.begin) for one, ahead, made in ends),
+        state=replace(graph.state, recurrent=tuple(found)),
     )
 
 
@@ -96,16 +102,18 @@ class _Maker:
         op = HopCount((self.hop,), (self.hop,), 2)
         self.nodes.append(Node(HOPS, op, (self.source,), (self.count,)))
         places: dict[tuple[str, Shape], str] = {}
-        for one in self.graph.recurs:
+        for one in self.graph.state.recurrent:
             # A pass may have left out a Reshape of what is made.
-            key = one.made, self.tensors[one.ahead].shape
+            key = one.after, self.tensors[one.before].shape
             if key not in places:
-                places[key] = self._named(f"{one.made} until the next call")
-                kept = replace(self.tensors[one.ahead], name=places[key])
+                places[key] = self._named(f"{one.after} until the next call")
+                kept = replace(self.tensors[one.before], name=places[key])
                 self.tensors[kept.name] = kept
             state = places[key]
-            recall = Recall(one.begin)
-            self.nodes.append(Node(f"state {one.ahead}", recall, (state, self.count), (one.ahead,)))
+            recall = Recall(one.initial)
+            self.nodes.append(
+                Node(f"state {one.before}", recall, (state, self.count), (one.before,))
+            )
         for node in self.graph.nodes:
             ins = [self._seen(name, node.outputs[0]) for name in node.inputs]
             self.nodes.append(replace(node, inputs=tuple(ins)))
@@ -119,8 +127,7 @@ class _Maker:
             tensors=self.tensors,
             nodes=tuple(self.nodes),
             outputs=ports,
-            hop=self.hop,
-            endless=1,
+            state=replace(self.graph.state, step_rows=self.hop, unbounded_nodes=1),
         )
 
     def _kept(self, places: dict[tuple[str, Shape], str]) -> Iterator[Node]:

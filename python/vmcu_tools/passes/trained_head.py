@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import Problem, UserError
 from ..frontends.softmax import tflite_table
-from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
+from ..graph import Graph, Node, Op, Port, Shape, State, Tensor, Window
 from ..ops.concat import Concat
 from ..ops.conv2d import Conv2D
 from ..ops.fully_connected import FullyConnected
@@ -93,8 +93,8 @@ class _Dense:
 
 def trained_head(graph: Graph, training: Training) -> TrainedHead:
     """The graph that trains its last layers. Raises UserError if it cannot."""
-    if graph.states or len(graph.outputs) != 1:
-        what = "keeps state" if graph.states else f"has {len(graph.outputs)} outputs"
+    if graph.state.names or len(graph.outputs) != 1:
+        what = "keeps state" if graph.state.names else f"has {len(graph.outputs)} outputs"
         reason = f"the model {what}; only a classifier of one output can be trained"
         raise _refused(graph, reason, DENSE_END)
     last = graph.producer(graph.outputs[0].tensor)
@@ -218,7 +218,7 @@ class _Maker:
             nodes=tuple(nodes),
             inputs=(*self.graph.inputs, *map(self._port, (label, *heads))),
             outputs=(replace(shown, layout="nhwc"), *map(self._port, nexts)),
-            updated=tuple(zip(heads, nexts, strict=True)),
+            state=State(updates=tuple(zip(heads, nexts, strict=True))),
         )
         return TrainedHead(swept(graph), tuple(one.packed for one in self.layers))
 

@@ -39,7 +39,7 @@ def turned(graph: Graph) -> Graph:
 def with_time(graph: Graph, hop: int, time: str | None) -> Graph:
     """The graph with time along H, of one that has it along H or W, as `time` says; None: along W
     where a hop is none of H's, and fits into W. Raises UserError where there is no time along W."""
-    if graph.states or len(graph.inputs) != 1:
+    if graph.state.names or len(graph.inputs) != 1:
         return graph
     height, width, _ = graph.tensors[graph.inputs[0].tensor].shape
     if time == TIME_IN_COLUMNS and width < 2:

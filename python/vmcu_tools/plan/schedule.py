@@ -144,7 +144,7 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if len(steps) == 1 and source is None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
-    endless = number == 0 and plan.graph.hop > 0
+    endless = number == 0 and plan.graph.state.step_rows > 0
     kept = kept_outputs(plan.graph, [step.node for step in steps])
     if endless:
         # A layer that looks back from behind the stage has its rows held by the last layer.
@@ -184,7 +184,7 @@ def taken_columns(graph: Graph, source: Tensor | None, tile: Tile) -> int:
     if source is None:
         return 0
     _, width, channels = source.shape
-    if tile is None or graph.hop:
+    if tile is None or graph.state.step_rows:
         return width
     return 1 if tile == ONE_COLUMN else _even_part(width, channels, tile, PAIR)
 

@@ -59,7 +59,7 @@ def _rows(plan: Plan, layer: Layer[Any]) -> int:
 
 def macs_of_hop(plan: Plan) -> list[int]:
     """Multiply-accumulates of each layer from one answer to the next."""
-    hop, first = plan.graph.hop, plan.stages[0]
+    hop, first = plan.graph.state.step_rows, plan.stages[0]
     endless = [
         layer.macs // layer.out.shape[0] * (hop // every)
         for step, every in zip(first, turns_of(plan).every, strict=True)

@@ -42,8 +42,8 @@ def make_plan(
     than the bytes allowed, PlanError if the planner is wrong.
     """
     start = time.monotonic()
-    if graph.states and not options.hop:
-        reason = f"the model keeps state from call to call ('{graph.states[0]}')"
+    if graph.state.names and not options.hop:
+        reason = f"the model keeps state from call to call ('{graph.state.names[0]}')"
         remedy = "use `vmcu build`, `vmcu run`, `vmcu verify` or `vmcu bench`"
         raise UserError(Problem(reason, remedy, graph.origin))
     if options.stream_input and len(graph.inputs) != 1:

@@ -152,7 +152,7 @@ def report(
     graph = plan.graph
     lives = lives_of(plan)
     peak_step, peak = _peak(plan, lives)
-    each = macs_of_hop(plan) if graph.hop else [bind(graph, s.node).macs for s in plan.steps]
+    each = macs_of_hop(plan) if graph.state.step_rows else [bind(graph, s.node).macs for s in plan.steps]
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
@@ -162,7 +162,7 @@ def report(
     tensors = tuple(
         TensorReport(
             p.tensor,
-            graph.tensors[p.tensor].bytes if not graph.hop else p.ring,
+            graph.tensors[p.tensor].bytes if not graph.state.step_rows else p.ring,
             p.base,
             round(p.ring / graph.tensors[p.tensor].row_bytes, 3),
             p.first,
@@ -181,12 +181,16 @@ def report(
         macs=macs,
         macs_extra=plan.macs_extra,
         macs_file=plan.model.macs_file
-        or (sum(bind(plan.model, n).macs for n in plan.model.nodes) if graph.hop else macs),
+        or (
+            sum(bind(plan.model, n).macs for n in plan.model.nodes)
+            if graph.state.step_rows
+            else macs
+        ),
         channels=sum(tensor.shape[2] for tensor in plan.model.tensors.values()) + left_out,
         left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),
         input_streamed=plan.input_streamed,
-        fields=tuple((one.port.name, one.tensor.bytes) for one in plan.model.fields),
+        fields=tuple((one.port.name, one.tensor.bytes) for one in plan.model.state.row_fields),
         input_elsewhere=bool(graph.elsewhere),
         steps=tuple(steps),
         tensors=tensors,
@@ -228,7 +232,7 @@ def _costs(plan: Plan, macs: list[int]) -> list[tuple[int, int]]:
 
 def hop_of(plan: Plan) -> HopReport | None:
     """Reports the state of a plan; None if nothing of it goes from one inference to the next."""
-    if not plan.graph.hop:
+    if not plan.graph.state.step_rows:
         return None
     model = plan.model
     kept = tuple(
@@ -240,8 +244,8 @@ def hop_of(plan: Plan) -> HopReport | None:
     macs = sum(bind(model, node).macs for node in model.nodes)
     rings = {(plan.placements[name].base, plan.placements[name].ring) for name in plan.kept}
     state = sum(size for _, size in rings)
-    rows, variables = plan.graph.hop, len(model.states)
-    computed = bool(model.recurs)
+    rows, variables = plan.graph.state.step_rows, len(model.state.names)
+    computed = bool(model.state.recurrent)
     return HopReport(
         rows, window, first_rows(plan), macs, state, kept, variables, computed, anew_of(plan)
     )
@@ -250,12 +254,12 @@ def hop_of(plan: Plan) -> HopReport | None:
 def anew_of(plan: Plan) -> AnewReport | None:
     """Reports the layers that are computed for each hop as a whole, where a window is more than
     a hop."""
-    endless = plan.graph.endless
-    if not endless or plan.model.recurs:
+    endless = plan.graph.state.unbounded_nodes
+    if not endless or plan.model.state.recurrent:
         return None
-    first, *others = split_of(plan.model, plan.graph.hop).reasons
+    first, *others = split_of(plan.model, plan.graph.state.step_rows).reasons
     behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]
-    own = [layer for layer in behind if not layer.node.op.looks_at(layer.node.inputs)]
+    own = [layer for layer in behind if not layer.node.op.window_source(layer.node.inputs)]
     macs = sum(layer.macs for layer in own)
     names = tuple(problem.node for problem in others)
     return AnewReport(first.node, first.op, first.reason, first.remedy, names, len(own), macs)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from ...graph import Graph, Port, Recurrence, Tensor
+from ...graph import Graph, Port, RecurrentState, State, Tensor
 from ...paths import import_modules
 from ...quant import INT8_MAX, INT8_MIN
 from .. import constant_outputs
@@ -60,23 +60,19 @@ def load(path: Path, unrolled: bool = False) -> Graph:
             builder = import_model(folded, str(path))
         else:
             builder = _of_another_kind(model, kind, str(path))
-    graph = replace(builder.finish(path.stem), offline=offsets_of(path), states=model.states)
-    return _recurring(graph, model.begins) if model.begins else graph
+    graph = replace(builder.finish(path.stem), offline=offsets_of(path))
+    return _with_states(graph, model)
 
 
-def _recurring(graph: Graph, begins: Sequence[int]) -> Graph:
-    """The graph whose last inputs and outputs are states."""
-    count = len(begins)
-    ends = zip(graph.inputs[-count:], graph.outputs[-count:], begins, strict=True)
-    return replace(
-        graph,
-        inputs=graph.inputs[:-count],
-        outputs=graph.outputs[:-count],
-        recurs=(
-            *graph.recurs,
-            *(Recurrence(ahead.tensor, made.tensor, begin) for ahead, made, begin in ends),
-        ),
-    )
+def _with_states(graph: Graph, model: FileModel) -> Graph:
+    """The graph without the inputs and outputs at the end that are states: one for each of the
+    model's `begins`."""
+    first = len(graph.inputs) - len(model.begins), len(graph.outputs) - len(model.begins)
+    ends = zip(graph.inputs[first[0] :], graph.outputs[first[1] :], model.begins, strict=True)
+    found = (RecurrentState(before.tensor, after.tensor, value) for before, after, value in ends)
+    state = State(names=model.states, recurrent=(*graph.state.recurrent, *found))
+    inputs, outputs = graph.inputs[: first[0]], graph.outputs[: first[1]]
+    return replace(graph, inputs=inputs, outputs=outputs, state=state)
 
 
 def import_model(model: FileModel, file: str) -> GraphBuilder:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import tflite
 
-from ...graph import Recurrence, Tensor, Window
+from ...graph import RecurrentState, Tensor, Window
 from ...ops.concat import Concat
 from ...ops.lookup import Lookup
 from ...ops.lstm import COLUMNS, MOST_INPUTS, MOST_UNITS, NO_CLIP, LstmStep
@@ -103,7 +103,7 @@ def _emit_unrolled(
         state = behind
         parts.append(tensor(f"output {step}", 1))
         builder.add_node(parts[-1].name, given, [state.name], parts[-1].name)
-    builder.recurs.append(Recurrence(first.name, state.name, 0))
+    builder.recurrent.append(RecurrentState(first.name, state.name, 0))
     # A unit's output is kept less its zero point, as a byte that may have wrapped around.
     table = (np.arange(INT8_MIN, INT8_MAX + 1) + kind.zero).astype(np.int8)
     whole = Lookup(table) if steps == 1 else Concat(0, (table if kind.zero else None,) * steps)

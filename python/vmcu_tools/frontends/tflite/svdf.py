@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import tflite
 
-from ...graph import Op, Recurrence, Tensor, Window
+from ...graph import Op, RecurrentState, Tensor, Window
 from ...ops.concat import Concat
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
@@ -84,7 +84,7 @@ def _behind_earlier(importer: Importer, row: Tensor, memory: int, name: str) -> 
     kept = Move.of(np.arange(row.bytes, rows.bytes).reshape(later.shape))
     assert kept is not None
     builder.add_node(later.name, kept, [name], later.name)
-    builder.recurs.append(Recurrence(earlier.name, later.name, zero))
+    builder.recurrent.append(RecurrentState(earlier.name, later.name, zero))
     return rows
 
 

@@ -231,7 +231,7 @@ class Binder:
         """A stage of these layers, with the streamed input, if it is the first, as `source`."""
         kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
         taken = taken_columns(self.graph, source, cut.tile)
-        return stage_of(layers, kept, source, taken, self.graph.hop > 0)
+        return stage_of(layers, kept, source, taken, self.graph.state.step_rows > 0)
 
     def stage(self, cut: Cut) -> tuple[Layer[Any], ...]:
         """A stage's layers."""
@@ -379,7 +379,7 @@ class Layout:
                 continue
             if number < trace.own:
                 self._born(tensor, trace.rings[number])
-                if self.graph.hop:
+                if self.graph.state.step_rows:
                     first, last = in_hop(trace, number)
                     self.births[tensor.name][:] = group.start + first
                     self.deaths[tensor.name][:] = OUTLIVES if last is None else group.start + last

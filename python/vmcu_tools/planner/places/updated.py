@@ -16,7 +16,7 @@ from ...plan.plan import Plan
 def at_one_address(plan: Plan) -> Plan:
     """The plan with each output that updates an input in that input's place."""
     placements = dict(plan.placements)
-    for before, after in plan.graph.updated:
+    for before, after in plan.graph.state.updates:
         where = placements[before]
         placements[after] = replace(placements[after], base=where.base, ring=where.ring, phase=0)
     return replace(plan, placements=placements)

@@ -285,7 +285,7 @@ class Peaks:
             if tensor.name == name
         )
         placed = placed.led_by(grid_of(layer), own, kept)
-        return Tail(here, layer, placed, kept, readers, tails, self.graph.hop > 0)
+        return Tail(here, layer, placed, kept, readers, tails, self.graph.state.step_rows > 0)
 
     def _producer(self, name: str, stop: int) -> int:
         return STREAMED if self._streams(name) else stop - 1 - self.makers[name]

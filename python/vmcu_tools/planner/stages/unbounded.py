@@ -39,25 +39,25 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     Raises UserError where the graph has no such plan.
     """
     # Of an image, rows that are the only ones are those of a hop and no sequence.
-    if not graph.states and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
+    if not graph.state.names and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
         graph = turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
-    endless = endless_part(few) if few.endless else few
-    found = [_placed(endless, cut, few.endless > 0) for cut in _cuts(endless)]
+    endless = endless_part(few) if few.state.unbounded_nodes else few
+    found = [_placed(endless, cut, few.state.unbounded_nodes > 0) for cut in _cuts(endless)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
-    if few.endless:
+    if few.state.unbounded_nodes:
         best = behind(few, best)
     return _tall(best, graph, options.hop)
 
 
 def _enough(graph: Graph, hop: int) -> int:
     """Hops after which all are alike: no ring holds anything of the first any more."""
-    if graph.recurs:
+    if graph.state.recurrent:
         # Layers of one call see nothing of the others.
         return 4
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
     seen = sum(_rows_seen(bind(graph, node)) for node in graph.nodes)
-    return (seen if graph.states else -(-height // max(hop, 1))) + 3
+    return (seen if graph.state.names else -(-height // max(hop, 1))) + 3
 
 
 def _rows_seen(layer: Layer[Any]) -> int:
@@ -126,8 +126,8 @@ def over(plan: Plan, hop: int, hops: int) -> Plan:
     nodes = iter(tall.nodes)
     first, *others = plan.stages
     first = tuple(replace(step, node=next(nodes)) for step in first)
-    if tall.endless:
+    if tall.state.unbounded_nodes:
         # Layers of one window are what they were, in the order of the plan.
         behind = tuple(step.node for stage in others for step in stage)
-        tall = replace(tall, nodes=(*tall.nodes[: tall.endless], *behind))
+        tall = replace(tall, nodes=(*tall.nodes[: tall.state.unbounded_nodes], *behind))
     return replace(plan, graph=tall, stages=(first, *others))

@@ -25,7 +25,7 @@ STATE = "what the stage that never ends keeps"
 def planned(tall: Graph, front: Plan) -> Plan:
     """The plan of a graph whose first nodes go on and on as `front` has them, in a pool whose end
     nothing reaches around."""
-    states = tall.remembered
+    states = tall.stored_states
     size = front.pool_bytes + sum(tall.tensors[name].bytes for name in states.values())
     rest = widened(best_of_variants(_behind(tall, size), CompileOptions()))
     state = rest.placements[STATE].base
@@ -37,8 +37,12 @@ def planned(tall: Graph, front: Plan) -> Plan:
 def _behind(tall: Graph, state: int) -> Graph:
     """The layers of one window as a graph whose windows lie elsewhere, with so many bytes that are
     the stage's in front."""
-    states = tall.remembered
-    layers = [node for node in tall.nodes[tall.endless :] if node.outputs[0] not in states.values()]
+    states = tall.stored_states
+    layers = [
+        node
+        for node in tall.nodes[tall.state.unbounded_nodes :]
+        if node.outputs[0] not in states.values()
+    ]
     nodes = [_fetching(node) for node in layers]
     within = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     windows = {node.op.fetches for node in nodes if node.op.fetches}
@@ -57,15 +61,14 @@ def _behind(tall: Graph, state: int) -> Graph:
         outputs=(held, *tall.outputs, *made),
         elsewhere=frozenset(windows),
         aligned=frozenset([STATE]),
-        hop=0,
-        endless=0,
+        state=replace(tall.state, step_rows=0, unbounded_nodes=0),
     )
     return reordered(graph).graph
 
 
 def _fetching(node: Node) -> Node:
     """A node that looks back, as one that fetches what lies elsewhere."""
-    source = node.op.looks_at(node.inputs)
+    source = node.op.window_source(node.inputs)
     return replace(node, op=Fetch(source), inputs=()) if source else node
 
 
@@ -86,14 +89,17 @@ def _joined(tall: Graph, front: Plan, rest: Plan, state: int) -> Plan:
         for stage in rest.stages
     )
     end, last = state + front.pool_bytes, len(rest.steps) + steps - 1
-    for name in tall.remembered.values():
+    for name in tall.stored_states.values():
         last += 1
         behind = (*behind, (Step(nodes[name]),))
         size = tall.tensors[name].bytes
         placements[name] = Placement(name, end, size, last, last)
         end += size
     ahead = tuple(replace(s, scratch=s.scratch + state) for s in front.stages[0])
-    ordered = (*tall.nodes[: tall.endless], *(step.node for stage in behind for step in stage))
+    ordered = (
+        *tall.nodes[: tall.state.unbounded_nodes],
+        *(step.node for stage in behind for step in stage),
+    )
     return replace(
         rest,
         planner=front.planner,
@@ -102,7 +108,7 @@ def _joined(tall: Graph, front: Plan, rest: Plan, state: int) -> Plan:
         placements=placements,
         input_streamed=True,
         taken=front.taken,
-        progress=(front.progress[0] + state, *rest.progress, *(0,) * len(tall.remembered)),
-        kept=(*front.kept, *tall.remembered.values()),
+        progress=(front.progress[0] + state, *rest.progress, *(0,) * len(tall.stored_states)),
+        kept=(*front.kept, *tall.stored_states.values()),
         saved=(state, end - state),
     )

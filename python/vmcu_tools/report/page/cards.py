@@ -52,7 +52,7 @@ def _lines(
     if placement.ring < tensor.bytes:
         rows = placement.ring / tensor.row_bytes
         grain = "rows" if placement.ring % tensor.row_bytes == 0 else "rows, in tiles"
-        whole = "" if plan.graph.hop else f" ({tensor.bytes:,} for all rows)"
+        whole = "" if plan.graph.state.step_rows else f" ({tensor.bytes:,} for all rows)"
         yield "bytes", f"{placement.ring:,}, ring buffer of {rows:.3g} {grain}{whole}"
     else:
         yield "bytes", f"{tensor.bytes:,}, all of it"
@@ -70,7 +70,7 @@ def _lines(
         yield "read", ", ".join(_layer(lives, reader, names) for reader in readers[-MOST_NAMED:])
     if any(port.tensor == life.tensor for port in plan.graph.outputs):
         yield "read", "by the caller"
-    if not plan.graph.hop:
+    if not plan.graph.state.step_rows:
         begins = "before the first call" if life.first == BEFORE else f"from call {life.first:,}"
         ends = "to the end" if life.last >= lives.calls else f"to call {life.last:,}"
         yield "alive", f"{begins} {ends} of {lives.calls:,}"

@@ -130,7 +130,7 @@ class Lives:
         for step, needed in zip(self.makers.tolist(), self.needed.tolist(), strict=True):
             if step >= 0:
                 most[step] = max(most[step], needed)
-        if self.plan.graph.endless:
+        if self.plan.graph.state.unbounded_nodes:
             # Of rows that are kept no later hop is looked at.
             most = [max(pair) for pair in zip(most, _kept_beside(self.plan), strict=True)]
         return most
@@ -139,7 +139,7 @@ class Lives:
     def sight(self) -> tuple[int, int]:
         """The calls [start, stop) that stand for all: of a window that moves, those of two hops at
         the end, where one is as the other."""
-        if self.plan.graph.hop:
+        if self.plan.graph.state.step_rows:
             last = np.flatnonzero(self.makers == len(self.plan.steps) - 1)
             answer = self.plan.steps[-1].bind(self.plan.graph)
             across = -(-answer.width // answer.columns)

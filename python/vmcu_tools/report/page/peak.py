@@ -97,7 +97,7 @@ def _why(lives: Lives, call: int, number: int) -> str:
             for other in plan.placements.values()
         )
         shared = f", shared by {also} tensors" if also > 1 else ""
-        of = "" if plan.graph.hop else f" of {tensor.shape[0]}"
+        of = "" if plan.graph.state.step_rows else f" of {tensor.shape[0]}"
         return f"line buffer of {rows:.3g}{of} rows{read}{shared}"
     if life.first == BEFORE:
         return f"the input, {_percent(share)} not read yet"

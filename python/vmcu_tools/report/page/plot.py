@@ -68,13 +68,13 @@ class Plot:
 
 def whole(lives: Lives) -> Plot:
     """The plot of an inference; of a window that moves, of two hops."""
-    x = _even(lives, *lives.sight) if lives.plan.graph.hop else _times(lives)
+    x = _even(lives, *lives.sight) if lives.plan.graph.state.step_rows else _times(lives)
     return _plotted(lives, x, *lives.sight)
 
 
 def close(lives: Lives, call: int) -> Plot | None:
     """The plot of the stage of a call; None where it is most of the plot of all."""
-    if lives.plan.graph.hop or len(lives.spans) < 2:
+    if lives.plan.graph.state.step_rows or len(lives.spans) < 2:
         return None
     number = lives.span_of(call)
     span = lives.spans[number]
