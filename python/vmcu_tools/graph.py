@@ -276,7 +276,7 @@ class RowField:
 
 @dataclass(frozen=True)
 class State:
-    """What a graph keeps between calls or between streaming steps; passes/state/ sets it.
+    """What a graph keeps between calls or between streaming steps; passes set it.
 
     names: the states in the file: its variables, or its inputs that receive an output
     pairs: input and output of each state, by the file's names; none for variables

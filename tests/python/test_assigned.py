@@ -256,7 +256,7 @@ def test_two_inputs_are_one_row(tmp_path: Path) -> None:
     x, y = m.vector(), m.vector()
     out = m.total(simple(m, x, "h"), y)
     path = m.save(tmp_path / "two.tflite", [x, y], [out])
-    fields = compile_model(path).model.fields
+    fields = compile_model(path).model.state.row_fields
     assert [one.first for one in fields] == [0, fields[0].tensor.bytes]
     for target in ("virtual", "host"):
         assert main(["verify", str(path), "-n", "100", "--on", target]) == 0

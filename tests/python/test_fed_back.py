@@ -185,4 +185,4 @@ def test_two_outputs_of_one_name(tmp_path: Path) -> None:
     more = onnx.helper.make_tensor_value_info("state_new", onnx.TensorProto.FLOAT, (1, 4, 2, 1))
     model.graph.output.append(more)
     onnx.save(model, path)
-    assert not compile_model(path, CompileOptions(state=None)).model.states
+    assert not compile_model(path, CompileOptions(state=None)).model.state.names

@@ -99,13 +99,13 @@ class Plan:
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
     layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
     before. `gap`: bytes of the pool beyond the bound of its order. `rotation`: how the pool
-    rotates; its end then may split rows. `kept`: of a graph whose window moves (State.step_rows), the
-    tensors whose rings hold rows from one answer to the next. `saved`: of such a graph where layers
-    see windows anew, from where on so many bytes of the pool are those of the stage that never
-    ends. `regions`: of a plan with several pools the memories that they are in. Each is a circle of
-    its own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
-    `weights`: of a plan whose constants are in a file, how they are read. `choices`: the
-    alternatives, where CompileOptions.choices asks for them.
+    rotates; its end then may split rows. `kept`: of a graph whose window moves
+    (State.step_rows), the tensors whose rings hold rows from one answer to the next. `saved`:
+    of such a graph where layers see windows anew, from where on so many bytes of the pool are
+    those of the stage that never ends. `regions`: of a plan with several pools the memories
+    that they are in. Each is a circle of its own; addresses go through one after the other, and
+    `pool_bytes` is where the last one ends. `weights`: of a plan whose constants are in a file,
+    how they are read. `choices`: the alternatives, where CompileOptions.choices asks for them.
     """
 
     planner: str

@@ -152,7 +152,11 @@ def report(
     graph = plan.graph
     lives = lives_of(plan)
     peak_step, peak = _peak(plan, lives)
-    each = macs_of_hop(plan) if graph.state.step_rows else [bind(graph, s.node).macs for s in plan.steps]
+    each = (
+        macs_of_hop(plan)
+        if graph.state.step_rows
+        else [bind(graph, s.node).macs for s in plan.steps]
+    )
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
