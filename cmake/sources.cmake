@@ -7,7 +7,6 @@ set(runtime
   convert.c
   executor.c
   guard.c
-  io.c
   stage.c
   stream.c
   weights.c
