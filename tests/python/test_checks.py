@@ -31,10 +31,19 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Port, Tensor, Window
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language.ticks import Ticks, ticks
-from vmcu_tools.machine import decoded, kernels, mcu, parts, rotation, streams
+from vmcu_tools.machine import (
+    decoded,
+    kernel_params,
+    kernels,
+    limits,
+    mcu,
+    parts,
+    rotation,
+    streams,
+)
 from vmcu_tools.machine.kernels import Case
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.ops import layer as base
+from vmcu_tools.ops import binding
 from vmcu_tools.ops import mac as mac_kernels
 from vmcu_tools.ops.layer import ProgramLayer
 from vmcu_tools.ops.once import once
@@ -45,7 +54,7 @@ from vmcu_tools.planner.registry import make_plan
 PROMISED = Path(__file__).parent / "checks.txt"
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below, of
 # between.py test_again.py.
-MODULES = (decoded, mcu, parts, proof, rotation, streams)
+MODULES = (decoded, kernel_params, limits, mcu, parts, proof, rotation, streams)
 
 
 @dataclass(frozen=True)
@@ -355,5 +364,5 @@ def test_another_order_of_access(monkeypatch: pytest.MonkeyPatch) -> None:
         found = ticks(*args)
         return Ticks(found.count, {i: r - (r > 0) for i, r in found.reads.items()}, found.writes)
 
-    monkeypatch.setattr(base, "_ticks", lambda p, n, s: late(p, dict(n), dict(s)))
+    monkeypatch.setattr(binding, "_ticks", lambda p, n, s: late(p, dict(n), dict(s)))
     assert refused("in another order than planned")
