@@ -18,7 +18,7 @@ import io
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,6 +70,12 @@ def c_lines(text: str) -> Counter[str]:
     return Counter(kind_of.values())
 
 
+def lines_of(files: Iterable[Path]) -> Counter[str]:
+    """Lines by kind of Python and C files."""
+    count = (python_lines, c_lines)
+    return sum((count[path.suffix != ".py"](path.read_text()) for path in files), Counter())
+
+
 def packages() -> Iterator[tuple[str, list[Path]]]:
     """Each package by its path, with its files; files beside packages are in that of the folder."""
     for base in (*PYTHON, RUNTIME):
@@ -84,27 +90,17 @@ def packages() -> Iterator[tuple[str, list[Path]]]:
 
 def counted() -> dict[str, Counter[str]]:
     """Lines by kind of each package."""
-    lines: dict[str, Counter[str]] = {}
-    for name, files in packages():
-        count = [
-            (python_lines if path.suffix == ".py" else c_lines)(path.read_text()) for path in files
-        ]
-        lines[name] = sum(count, Counter())
-    return lines
+    return {name: lines_of(files) for name, files in packages()}
 
 
-def sizes() -> dict[str, int]:
-    """What has a ceiling: lines of code of each package and of the tests, words of the pages."""
-    code = {name: lines["code"] for name, lines in counted().items()}
-    tests = [path for path in sorted(TESTS.rglob("*")) if path.suffix in SUFFIXES]
+def sizes(packages: Mapping[str, Counter[str]]) -> dict[str, int]:
+    """What has a ceiling: lines of code of each package, as counted() has them, and of the tests,
+    words of the pages."""
+    code = {name: lines["code"] for name, lines in packages.items()}
+    tests = lines_of(path for path in TESTS.rglob("*") if path.suffix in SUFFIXES)
     pages = {path for pattern in PAGES for path in ROOT.glob(pattern)}
     words = sum(len(page.read_text().split()) for page in pages)
-    return {**code, "tests": _code(tests), "pages (words)": words}
-
-
-def _code(files: list[Path]) -> int:
-    count = python_lines, c_lines
-    return sum(count[path.suffix != ".py"](path.read_text())["code"] for path in files)
+    return {**code, "tests": tests["code"], "pages (words)": words}
 
 
 def ceilings(text: str) -> dict[str, int]:
@@ -115,12 +111,12 @@ def ceilings(text: str) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="lower the ceilings to today's lines")
-    size, most = sizes(), ceilings(BUDGET.read_text())
+    lines = counted()
+    size, most = sizes(lines), ceilings(BUDGET.read_text())
     if parser.parse_args().write:
         most = {name: min(size[name], most[name]) for name in size if name in most}
         rows = "".join(f"{name},{ceiling}\n" for name, ceiling in most.items())
         BUDGET.write_text(f"package,most\n{rows}")
-    lines = counted()
     print(f"{'package':34} {'ceiling':>8}" + "".join(f"{kind:>11}" for kind in KINDS))
     for name, found in lines.items():
         print(f"{name:34} {most.get(name, 0):8,}" + "".join(f"{found[kind]:11,}" for kind in KINDS))

@@ -41,7 +41,7 @@ def test_numbers_are_among_them():
     """What is left to Settings, and what is not."""
     kinds = [action.type for action in OPTIONS.values()]
     found = [kind for kind in kinds if isinstance(_of(kind, "0.5"), float)]
-    assert len(found) >= 8
+    assert len(found) >= 10
 
 
 def _of(kind, text):
