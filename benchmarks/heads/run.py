@@ -18,8 +18,8 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, show_of_models  # noqa: E402
 from vmcu_bench.cycles import model  # noqa: E402
-from vmcu_tools.compiler import compile_training  # noqa: E402
 from vmcu_tools.training import Training  # noqa: E402
+from vmcu_tools.training_compiler import compile_training  # noqa: E402
 
 BOARD = "qemu:m4"
 # By file, its classes.

@@ -44,7 +44,7 @@ from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.model_file import name_of  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
-from vmcu_tools.passes.narrowed import narrowed  # noqa: E402
+from vmcu_tools.passes.int4_weights import use_int4_weights  # noqa: E402
 from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
@@ -342,7 +342,7 @@ def serial_row(
     flash = flash_of(place, None)
     assert flash is not None and place.megahertz is not None
     graph = optimize(load(file))
-    plan = make_plan(narrowed(graph) if int4 else graph, prove=False)
+    plan = make_plan(use_int4_weights(graph) if int4 else graph, prove=False)
     report = bench(plan, file.stem, emulated(place.cpu), flash=flash)
     assert report.cycles is not None and report.flash_waits is not None
     spent, waits = (1e-3 * n / place.megahertz for n in (report.cycles, report.flash_waits))

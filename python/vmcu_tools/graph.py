@@ -66,7 +66,7 @@ class Window:
         return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     @property
-    def turned(self) -> Window:
+    def transposed(self) -> Window:
         """With rows and columns in each other's place."""
         top, left, bottom, right = self.pad
         kernel, stride, dilation = (

@@ -19,8 +19,8 @@ from .errors import Problem, UserError, stands_for
 from .frontends import format_of
 from .graph import EXCHANGED, Port
 from .ops import bias_warnings
-from .passes.fed_back import NONE
-from .passes.fed_back import STATE_OPTION as STATE
+from .passes.state.options import NO_STATES
+from .passes.state.options import STATE_OPTION as STATE
 from .plan.plan import Plan
 from .planner.options import CompileOptions, check_exclusions
 
@@ -71,7 +71,7 @@ def checked(model: Path, options: CompileOptions, own: Collection[str] = ()) -> 
         options = replace(options, hop=rows_of_call(model, options.state))
         if options.hop:
             stateful = "leave out that option"
-            stateful += f", or say {STATE} {NONE}" if format_of(model) == "onnx" else ""
+            stateful += f", or say {STATE} {NO_STATES}" if format_of(model) == "onnx" else ""
     if options.time and (stateful or not options.hop):
         reason = "--time requires --hop"
         if options.hop:
@@ -85,7 +85,9 @@ def checked(model: Path, options: CompileOptions, own: Collection[str] = ()) -> 
 
 def _fed(options: CompileOptions, plan: Plan) -> tuple[str, ...]:
     """What a person should know of states that are inputs and outputs of the file."""
-    by_name = f" (matching names; {STATE} {NONE} turns this off)" if options.state is None else ""
+    by_name = (
+        f" (matching names; {STATE} {NO_STATES} turns this off)" if options.state is None else ""
+    )
     return tuple(
         f"state: output '{behind}' is fed back as input '{ahead}'{by_name}"
         for ahead, behind in plan.model.state.pairs

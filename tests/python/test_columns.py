@@ -24,7 +24,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.move import Move
-from vmcu_tools.passes.turned import exchanged
+from vmcu_tools.passes.state.transpose import transpose_images
 from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
 
@@ -38,7 +38,7 @@ def test_any_layer(kind: str, seed: int) -> None:
     graph = random_layers(kind, 6, seed)
     given = random_inputs(graph, seed)
     wanted = reference.run(graph, given)
-    other = exchanged(graph)
+    other = transpose_images(graph)
     columns = [np.ascontiguousarray(image.swapaxes(0, 1)) for image in given]
     found = reference.run(other, columns)
     for port, mine in zip(graph.outputs, other.outputs, strict=True):

@@ -19,7 +19,7 @@ from vmcu_bench.runners.stream import streamed
 from vmcu_bench.verify import stream
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
-from vmcu_tools.passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
+from vmcu_tools.passes.state.connect import PAST_WORDS, PRESENT_WORDS, state_key
 from vmcu_tools.planner.options import CompileOptions
 
 NAMES = [("state", "state_out"), ("in_cache.1", "out_cache.1"), ("h0", "hn")]
@@ -168,13 +168,13 @@ def test_a_file_without_states(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_say_so(ahead: str, behind: str) -> None:
-    assert key(ahead, PAST_WORDS) == key(behind, PRESENT_WORDS) != ()
+    assert state_key(ahead, PAST_WORDS) == state_key(behind, PRESENT_WORDS) != ()
 
 
 def test_names_that_do_not() -> None:
-    assert key("input", PAST_WORDS) == key("output", PRESENT_WORDS) == ()
-    assert key("in_cache.1", PAST_WORDS) != key("out_cache.2", PRESENT_WORDS)
-    assert key("h0", PAST_WORDS) != key("cn", PRESENT_WORDS)
+    assert state_key("input", PAST_WORDS) == state_key("output", PRESENT_WORDS) == ()
+    assert state_key("in_cache.1", PAST_WORDS) != state_key("out_cache.2", PRESENT_WORDS)
+    assert state_key("h0", PAST_WORDS) != state_key("cn", PRESENT_WORDS)
 
 
 def test_two_outputs_of_one_name(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ ROOMS = (
         "planner.rotate",
         "planner.read_ahead",
         "compiler",
+        "training_compiler",
     ),
     *("peaks", "emit", "container"),
     *(

@@ -37,7 +37,7 @@ from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
-from vmcu_tools.passes.moving import moving
+from vmcu_tools.passes.state.streaming import expand_steps
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import first_rows, macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
@@ -318,7 +318,7 @@ def test_windows_that_cannot_move(listener: Path, capsys: pytest.CaptureFixture[
     one, two = b.input((9, 1, 4)), b.input((9, 1, 4))
     out = b.node(Concat(2, (None, None)), [one, two], (9, 1, 8))
     with pytest.raises(UserError, match="2 inputs; rows can be pushed into one only"):
-        moving(b.graph([out.name]), 1, 3)
+        expand_steps(b.graph([out.name]), 1, 3)
     code, _, said = vmcu(capsys, "build", listener, "--hop", 0)
     assert code == 2 and "a window that does not move" in said
 

@@ -13,7 +13,6 @@ import pytest
 from vmcu_bench import runners
 from vmcu_tools import paths
 from vmcu_tools.cli import main
-from vmcu_tools.compiler import compile_training
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph, Node, Port, Shape, Tensor, Window
@@ -27,6 +26,7 @@ from vmcu_tools.planner import registry
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.training import Training
+from vmcu_tools.training_compiler import compile_training
 
 SAMPLES = paths.root() / "samples"
 LEARN = SAMPLES / "learn" / "learn.onnx"

@@ -36,8 +36,8 @@ from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.layer_norm import LayerNorm
 from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.pad import Pad
-from vmcu_tools.passes.moving import moving
-from vmcu_tools.passes.turned import turned
+from vmcu_tools.passes.state.streaming import expand_steps
+from vmcu_tools.passes.state.transpose import transpose_rows
 from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
@@ -192,7 +192,7 @@ def test_images_of_one_row(kind: str) -> None:
         factors = [b.rng.integers(-(1 << 12), 1 << 12, 40).astype(np.int32) for _ in range(2)]
         z = b.node(LayerNorm(*factors, 8, 1000, True, 1), [y], y.shape)
     width = z.shape[1]
-    graph = turned(b.graph([convolution(b, z, Window((1, width)), 1, 1, 3).name]))
+    graph = transpose_rows(b.graph([convolution(b, z, Window((1, width)), 1, 1, 3).name]))
     assert any(node.kind == "Reshape" for node in graph.nodes) is (kind == "norm")
     plan = make_plan(graph, CompileOptions(hop=1))
     assert (
@@ -296,7 +296,7 @@ def test_strides_that_a_hop_does_not_divide(
     code, said, _ = vmcu(capsys, "build", path, "--hop", 3, "-o", tmp_path)
     assert code == 0 and "needs 2 input rows, and 3 is not a multiple of 2" in said
     assert "choose --hop 2 or a multiple" in said
-    assert moving(compile_model(path).model, 2, 3).state.unbounded_nodes == 0
+    assert expand_steps(compile_model(path).model, 2, 3).state.unbounded_nodes == 0
 
 
 def test_what_a_hop_costs(padded: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
-from vmcu_tools.passes.narrowed import narrowed
+from vmcu_tools.passes.int4_weights import use_int4_weights
 from vmcu_tools.plan.chunks import WeightStore
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
@@ -113,7 +113,7 @@ def _less_flash(
             break
     streams, elsewhere = base.input_streamed, bool(base.graph.elsewhere)
     options = CompileOptions(stream_input=streams, external_input=elsewhere)
-    footprint = measured(make_plan(narrowed(base.model), options, prove=False), name)
+    footprint = measured(make_plan(use_int4_weights(base.model), options, prove=False), name)
     if footprint.flash_bytes < now.flash_bytes:
         yield Remedy.of(INT4, "int4 weights", "", footprint, limits)
 

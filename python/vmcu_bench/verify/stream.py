@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from vmcu_tools.graph import Graph, Port, Tensor
 from vmcu_tools.machine import reference
-from vmcu_tools.passes.moving import moving
-from vmcu_tools.passes.recurring import attached
+from vmcu_tools.passes.state.recurrent import attach_states
+from vmcu_tools.passes.state.streaming import expand_steps
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.progress import bar
 from vmcu_tools.quant import INT8_MAX, INT8_MIN
@@ -223,7 +223,7 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from _calls(graph, rows.reshape(-1, *graph.tensors[graph.inputs[0].tensor].shape))
         return
     if graph.state.names:
-        results = reference.run(moving(graph, hop, len(rows) // hop), [rows])
+        results = reference.run(expand_steps(graph, hop, len(rows) // hop), [rows])
         yield from results[names[0]].reshape(len(rows) // hop, -1)
         return
     for window in windows(graph, rows, hop):
@@ -234,7 +234,7 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
 def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the reference results of calls, one after the other, of a graph whose layers compute
     its states."""
-    whole = attached(graph)
+    whole = attach_states(graph)
     shapes = [graph.tensors[one.before].shape for one in graph.state.recurrent]
     begins = zip(shapes, graph.state.recurrent, strict=True)
     states = [np.full(shape, one.initial, np.int8) for shape, one in begins]

@@ -213,7 +213,7 @@ def _stream_update(args: argparse.Namespace) -> bytes | None:
     from ..compiler import compile_model
     from ..container import facts_of
     from ..container.update import WHICH, stream_update
-    from ..passes.option import HOP_OPTION
+    from ..passes.state.options import HOP_OPTION
     from ..planner.options import CompileOptions
 
     hops = facts_of(args.file).hops

@@ -82,7 +82,6 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..compiler import compile_training
     from ..emit import emit, write
     from ..emit.trained import weights_header
     from ..model_file import name_of
@@ -91,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console, write_json
     from ..report.time import brief_time
     from ..report.training import print_training, training_report
+    from ..training_compiler import compile_training
     from .models import quantised
 
     name = args.name or name_of(args.model)

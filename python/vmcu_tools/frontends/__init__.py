@@ -12,9 +12,8 @@ from . import foreign
 from .common import check_file_size
 
 
-def load(path: str | Path, unrolled: bool = False) -> Graph:
-    """The int8 graph of a .tflite or .onnx file. unrolled: with a node for each step of a recurrent
-    layer whose steps would be rows of one.
+def load(path: str | Path) -> Graph:
+    """The int8 graph of a .tflite or .onnx file.
 
     Raises UserError, with every problem found, for a file that is missing, damaged, or holds
     something that is not supported.
@@ -23,7 +22,7 @@ def load(path: str | Path, unrolled: bool = False) -> Graph:
     if format_of(path) == "tflite":
         from .tflite import importer as tflite
 
-        return tflite.load(path, unrolled)
+        return tflite.load(path)
     from .onnx import importer as onnx
 
     return onnx.load(path)

@@ -97,7 +97,7 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @property
     def transposed(self) -> Op | None:
         weights = self.op.weights.swapaxes(1, 2)
-        transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        transposed: Op = replace(self.op, weights=weights, window=self.op.window.transposed)
         return transposed
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:

@@ -136,7 +136,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     @property
     def transposed(self) -> Op | None:
         weights = self.op.weights.swapaxes(0, 1)
-        transposed: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        transposed: Op = replace(self.op, weights=weights, window=self.op.window.transposed)
         return transposed
 
     @property

@@ -97,7 +97,7 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
 
     @property
     def transposed(self) -> Op | None:
-        return replace(self.op, window=self.op.window.turned)
+        return replace(self.op, window=self.op.window.transposed)
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.op.window, self.ins[0].shape[0], y)

@@ -66,7 +66,7 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def transposed(self) -> Op | None:
-        transposed: Op = replace(self.op, window=self.window.turned)
+        transposed: Op = replace(self.op, window=self.window.transposed)
         return transposed
 
     def input_rows(self, index: int, y: int) -> range:

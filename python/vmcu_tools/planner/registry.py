@@ -18,7 +18,7 @@ from .params import LONG, NORMAL
 from .places import online
 from .places.updated import at_one_address
 from .places.widen import widened
-from .stages import fusion, unbounded
+from .stages import fusion
 
 Planner = Callable[[Graph, CompileOptions], Plan]
 # Stages, order, directions and overlap for the smallest pool; overlap in the file's order.
@@ -57,6 +57,8 @@ def make_plan(
     if options.online:
         planned_by = _online
     if options.hop:
+        from .stages import unbounded
+
         planned_by = unbounded.plan
     if options.effort == LONG:
         plan = _plan_long(graph, options, planned_by)

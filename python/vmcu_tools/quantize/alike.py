@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from ..passes.fed_back import PAST_WORDS, PRESENT_WORDS, key
+from ..passes.state.connect import PAST_WORDS, PRESENT_WORDS, state_key
 from .preparation import Ranges
 
 # Operators whose result has the scale of their first input.
@@ -42,7 +42,7 @@ def of_states(model: onnx.ModelProto) -> list[list[str]]:
     and after a call both, and the tensors concatenated with it."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     ins, outs = (
-        {value.name: key(value.name, words) for value in values}
+        {value.name: state_key(value.name, words) for value in values}
         for values, words in ((graph.input, PAST_WORDS), (graph.output, PRESENT_WORDS))
     )
     shapes = {v.name: _shape(v) for v in (*graph.input, *graph.output)}

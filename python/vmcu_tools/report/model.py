@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ops import bind
-from ..passes.moving import split_of
 from ..plan.accesses import by_region
 from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
@@ -261,7 +260,9 @@ def anew_of(plan: Plan) -> AnewReport | None:
     endless = plan.graph.state.unbounded_nodes
     if not endless or plan.model.state.recurrent:
         return None
-    first, *others = split_of(plan.model, plan.graph.state.step_rows).reasons
+    from ..passes.state.streaming import split_unbounded
+
+    first, *others = split_unbounded(plan.model, plan.graph.state.step_rows).reasons
     behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]
     own = [layer for layer in behind if not layer.node.op.window_source(layer.node.inputs)]
     macs = sum(layer.macs for layer in own)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from ..compiler import TrainingPlan
 from ..emit import Emitted
 from ..plan.plan import Plan
+from ..training_compiler import TrainingPlan
 from .terminal import say
 from .text import table
 

@@ -109,9 +109,7 @@ def options_class(op: str) -> str:
 class FileModel:
     """The one subgraph of a .tflite file. states: variables that keep something from call to
     call. Those of the latest rows of tensors are written as padding, see states.py; the others
-    are the last inputs and outputs, and the initial value of each of these is in `begins`.
-    unrolled: steps of recurrent layers become nodes of their own, and their states are computed
-    call by call."""
+    are the last inputs and outputs, and the initial value of each of these is in `begins`."""
 
     tensors: tuple[FileTensor, ...]
     ops: tuple[FileOp, ...]
@@ -119,7 +117,6 @@ class FileModel:
     outputs: tuple[int, ...]
     states: tuple[str, ...] = ()
     begins: tuple[int, ...] = ()
-    unrolled: bool = False
 
 
 def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:

@@ -36,7 +36,7 @@ from .kinds import Kind, kind_of
 from .offline import offsets_of
 from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
-from .states import own_states, read, states_go_on
+from .states import own_states, read
 
 # Fills RULES.
 import_modules(__package__)
@@ -49,10 +49,9 @@ FIXED_BATCH = "convert with a fixed batch, so that the converter computes with c
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 
 
-def load(path: Path, unrolled: bool = False) -> Graph:
-    """The graph of a .tflite file; UserError with all its problems. unrolled: see FileModel."""
+def load(path: Path) -> Graph:
+    """The graph of a .tflite file; UserError with all its problems."""
     model = read(path)
-    model = replace(model, unrolled=unrolled or not states_go_on(model))
     kind = kind_of(model)
     with parsing(str(path)):
         if kind is None:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """UNIDIRECTIONAL_SEQUENCE_LSTM, step by step (TensorFlow Lite Micro, kernels/lstm_eval_common.cc).
 
-The file's two states become one, see ops/lstm.py, of which each step is a row that goes on from the
-one before, in the next call too. In a model whose rows cannot go on, steps are nodes that share
-weights, and the last one's state is that of the next call.
+The file's two states become one, see ops/lstm.py. Each step is a row, computed from the row before,
+also across calls. passes/state/unroll.py makes nodes of the steps where that is not possible.
 """
 
 from __future__ import annotations
@@ -13,12 +12,9 @@ import math
 import numpy as np
 import tflite
 
-from ...graph import RecurrentState, Tensor, Window
-from ...ops.concat import Concat
-from ...ops.lookup import Lookup
+from ...graph import Tensor, Window
 from ...ops.lstm import COLUMNS, MOST_INPUTS, MOST_UNITS, NO_CLIP, LstmStep
 from ...ops.max_pooling import MaxPool2D
-from ...ops.move import Move
 from ...quant import INT8_MAX, INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, fixed_point, require
 from .file import FileOp, FileTensor
@@ -60,8 +56,7 @@ def _lstm(importer: Importer, op: FileOp) -> None:
     require(steps <= MOST_STEPS, many, "convert it for fewer steps: it keeps its state")
     kind = _step(importer, op, x, shape[2], options)
     require(out.bytes == steps * len(kind.weights), f"the output is {out.shape} in the file")
-    emit = _emit_unrolled if importer.model.unrolled else _emit
-    emit(importer, op, kind, x, out, steps)
+    _emit(importer, op, kind, x, out, steps)
 
 
 def _emit(
@@ -77,37 +72,6 @@ def _emit(
     # The first column of each row is the units' output. The maximum of one pixel copies it, row by
     # row, which a Move could not.
     importer.emit_as(op, MaxPool2D(Window(stride=(1, COLUMNS))), [state], (steps, 1, units))
-
-
-def _emit_unrolled(
-    importer: Importer, op: FileOp, kind: LstmStep, x: Tensor, out: Tensor, steps: int
-) -> None:
-    """A node for each step, which makes the state behind it from the one before."""
-    builder, units = importer.builder, len(kind.weights)
-    inputs = x.bytes // steps
-
-    def tensor(name: str, columns: int) -> Tensor:
-        return builder.add_tensor(Tensor(f"{out.name}/{name}", (1, columns, units), 1.0, 0))
-
-    first = state = tensor("state", COLUMNS)
-    given = Move.of(np.arange(units).reshape(1, 1, -1))
-    assert given is not None
-    parts = []
-    for step in range(steps):
-        row = x
-        if steps > 1:
-            index = np.arange(step * inputs, (step + 1) * inputs)
-            row = importer.arranged(x, index, (1, 1, inputs), f"{out.name}/input {step}")
-        behind = tensor(f"state {step}", COLUMNS)
-        builder.add_node(behind.name, kind, [row.name, state.name], behind.name)
-        state = behind
-        parts.append(tensor(f"output {step}", 1))
-        builder.add_node(parts[-1].name, given, [state.name], parts[-1].name)
-    builder.recurrent.append(RecurrentState(first.name, state.name, 0))
-    # A unit's output is kept less its zero point, as a byte that may have wrapped around.
-    table = (np.arange(INT8_MIN, INT8_MAX + 1) + kind.zero).astype(np.int8)
-    whole = Lookup(table) if steps == 1 else Concat(0, (table if kind.zero else None,) * steps)
-    importer.emit_as(op, whole, parts, (steps, 1, units))
 
 
 def _step(

@@ -83,12 +83,6 @@ def computes_states(model: FileModel) -> bool:
     return bool(model.begins) or any(op.op in _COMPUTED for op in model.ops)
 
 
-def states_go_on(model: FileModel) -> bool:
-    """True if its only states are those of layers whose steps can be rows that go on and on."""
-    others = _OWN.keys() - _COMPUTED
-    return not model.begins and all(op.op not in others for op in model.ops)
-
-
 def _kept(model: FileModel, once: FileModel) -> FileModel:
     """The model without its variables: all of them rows that are padding in a first call, or
     computed."""

@@ -16,9 +16,9 @@ from typing import Any
 from ...errors import Problem, UserError
 from ...graph import Graph
 from ...ops import Form, Layer, bind
-from ...passes.moving import endless_part, moving
-from ...passes.option import HOP_OPTION
-from ...passes.turned import turned
+from ...passes.state.options import HOP_OPTION
+from ...passes.state.streaming import expand_steps, unbounded_part
+from ...passes.state.transpose import transpose_rows
 from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
 from ..options import CompileOptions
@@ -40,9 +40,9 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     """
     # Of an image, rows that are the only ones are those of a hop and no sequence.
     if not graph.state.names and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
-        graph = turned(graph)
-    few = moving(graph, options.hop, _enough(graph, options.hop))
-    endless = endless_part(few) if few.state.unbounded_nodes else few
+        graph = transpose_rows(graph)
+    few = expand_steps(graph, options.hop, _enough(graph, options.hop))
+    endless = unbounded_part(few) if few.state.unbounded_nodes else few
     found = [_placed(endless, cut, few.state.unbounded_nodes > 0) for cut in _cuts(endless)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
     if few.state.unbounded_nodes:
@@ -122,7 +122,7 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
 
 def over(plan: Plan, hop: int, hops: int) -> Plan:
     """The same plan, of which so many hops are looked at."""
-    tall = moving(plan.model, hop, hops)
+    tall = expand_steps(plan.model, hop, hops)
     nodes = iter(tall.nodes)
     first, *others = plan.stages
     first = tuple(replace(step, node=next(nodes)) for step in first)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph with states that layers compute from what they were, over all of its calls.
+"""Many calls of a graph whose layers compute its states.
 
-Of the input each call's rows are kept, as of a window that moves on by all of its rows. What a
-state is at a call's end is copied to bytes that outlive the call, and from there to where layers
-read it in the next one. The first call begins with zeros.
+The rows of a call are a window that moves by all of its rows. At the end of a call a layer copies
+the state to bytes that no other layer writes; in the next call a layer copies it to where layers
+read it.
 """
 
 from __future__ import annotations
@@ -11,38 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..errors import Problem, UserError
-from ..graph import Graph, Node, Port, RecurrentState, Shape, Tensor
-from ..ops.hop_count import BYTES, HopCount
-from ..ops.look_back import LookBack
-from ..ops.recall import Recall, Remember
-from ..ops.reshape import Reshape
-from . import optimize
-from .rewrite import free_name
+from ...errors import Problem, UserError
+from ...graph import Graph, Node, Port, RecurrentState, Shape, Tensor
+from ...ops.hop_count import BYTES, HopCount
+from ...ops.look_back import LookBack
+from ...ops.recall import Recall, Remember
+from ...ops.reshape import Reshape
+from .. import optimize
+from ..rewrite import free_name
 
 HOPS = "hops"
 
 
-def detached(graph: Graph) -> Graph:
-    """The graph without its states among inputs and outputs."""
-    ins, outs = ({one.name: one for one in ports} for ports in (graph.inputs, graph.outputs))
-    ahead, behind = ({names[n] for names in graph.state.pairs} for n in (0, 1))
-    pairs = [(ins[one].tensor, outs[other].tensor) for one, other in graph.state.pairs]
-    return replace(
-        graph,
-        inputs=tuple(port for port in graph.inputs if port.name not in ahead),
-        outputs=tuple(port for port in graph.outputs if port.name not in behind),
-        state=replace(
-            graph.state,
-            recurrent=tuple(
-                RecurrentState(*pair, graph.tensors[pair[0]].zero_point) for pair in pairs
-            ),
-        ),
-    )
-
-
-def attached(graph: Graph) -> Graph:
-    """detached() the other way round, of a first call: its states are inputs and outputs, last."""
+def attach_states(graph: Graph) -> Graph:
+    """Returns the graph of one call with its states as the last inputs and outputs."""
 
     def port(name: str) -> Port:
         return Port(name, name, (1,), "int8")
@@ -55,9 +37,9 @@ def attached(graph: Graph) -> Graph:
     )
 
 
-def optimized(graph: Graph) -> Graph:
-    """The graph behind all passes, which see its states as inputs and outputs."""
-    whole, count = optimize(attached(graph), all_channels=True), len(graph.state.recurrent)
+def optimize_with_states(graph: Graph) -> Graph:
+    """Applies all passes, which see the states as inputs and outputs."""
+    whole, count = optimize(attach_states(graph), all_channels=True), len(graph.state.recurrent)
     ends = zip(graph.state.recurrent, whole.inputs[-count:], whole.outputs[-count:], strict=True)
     found = (RecurrentState(ahead.tensor, made.tensor, one.initial) for one, ahead, made in ends)
     return replace(
@@ -68,10 +50,10 @@ def optimized(graph: Graph) -> Graph:
     )
 
 
-def recurring(graph: Graph, hop: int, calls: int) -> Graph:
-    """The graph for so many calls, each of which takes the `hop` rows of the graph's input.
+def expand_recurrent_calls(graph: Graph, hop: int, calls: int) -> Graph:
+    """Returns the graph of so many calls, each with `hop` rows of the input.
 
-    Raises UserError where it cannot go on from call to call.
+    Raises UserError if a call has another number of rows, no input or no output.
     """
     rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
     reason, remedy = "", "leave out --hop, or export it otherwise"
@@ -83,10 +65,10 @@ def recurring(graph: Graph, hop: int, calls: int) -> Graph:
         reason = "the model has no output besides its states"
     if reason:
         raise UserError(Problem(reason, remedy, graph.origin))
-    return _Maker(graph, hop, calls).run()
+    return _Expansion(graph, hop, calls).run()
 
 
-class _Maker:
+class _Expansion:
     def __init__(self, graph: Graph, hop: int, calls: int):
         self.graph, self.hop = graph, hop
         self.source = graph.inputs[0].tensor
@@ -98,15 +80,15 @@ class _Maker:
         self.nodes: list[Node] = []
 
     def run(self) -> Graph:
-        # A count of 0 or 1 is a stream that has no state yet, see lib/vmcu/executor.c.
+        # A count of 0 or 1 is a stream without a state, see lib/vmcu/executor.c.
         op = HopCount((self.hop,), (self.hop,), 2)
         self.nodes.append(Node(HOPS, op, (self.source,), (self.count,)))
         places: dict[tuple[str, Shape], str] = {}
         for one in self.graph.state.recurrent:
-            # A pass may have left out a Reshape of what is made.
+            # A pass can have removed a Reshape of the state.
             key = one.after, self.tensors[one.before].shape
             if key not in places:
-                places[key] = self._named(f"{one.after} until the next call")
+                places[key] = self._free_name(f"{one.after} until the next call")
                 kept = replace(self.tensors[one.before], name=places[key])
                 self.tensors[kept.name] = kept
             state = places[key]
@@ -115,13 +97,13 @@ class _Maker:
                 Node(f"state {one.before}", recall, (state, self.count), (one.before,))
             )
         for node in self.graph.nodes:
-            ins = [self._seen(name, node.outputs[0]) for name in node.inputs]
+            ins = [self._window(name, node.outputs[0]) for name in node.inputs]
             self.nodes.append(replace(node, inputs=tuple(ins)))
         ports = tuple(
-            replace(port, tensor=self._seen(port.tensor, "the answer"))
+            replace(port, tensor=self._window(port.tensor, "the answer"))
             for port in self.graph.outputs
         )
-        self.nodes += self._kept(places)
+        self.nodes += self._store(places)
         return replace(
             self.graph,
             tensors=self.tensors,
@@ -130,21 +112,21 @@ class _Maker:
             state=replace(self.graph.state, step_rows=self.hop, unbounded_nodes=1),
         )
 
-    def _kept(self, places: dict[tuple[str, Shape], str]) -> Iterator[Node]:
+    def _store(self, places: dict[tuple[str, Shape], str]) -> Iterator[Node]:
         for (made, shape), state in places.items():
-            source = self._seen(made, state)
+            source = self._window(made, state)
             if self.tensors[source].shape != shape:
-                shaped = self._named(f"{source} as {state}")
+                shaped = self._free_name(f"{source} as {state}")
                 self.tensors[shaped] = replace(self.tensors[state], name=shaped)
                 yield Node(f"shape of {made}", Reshape(), (source,), (shaped,))
                 source = shaped
             yield Node(f"state {made}", Remember(), (source,), (state,))
 
-    def _named(self, name: str) -> str:
+    def _free_name(self, name: str) -> str:
         return free_name(replace(self.graph, tensors=self.tensors), name)
 
-    def _seen(self, name: str, reader: str) -> str:
-        """A tensor as layers of one call see it; the input's rows are looked back at."""
+    def _window(self, name: str, reader: str) -> str:
+        """Returns a tensor as layers of one call read it: for the input, a copy of the window."""
         if name != self.source:
             return name
         label = f"{name} for {reader}"

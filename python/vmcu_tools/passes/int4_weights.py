@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network with int4 weights in place of its own, as one that was quantised anew would have."""
+"""Replaces weights by int4 weights, to estimate the figures of a network quantised that way."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..graph import Graph, Node
 MOST = 7
 
 
-def narrowed(graph: Graph) -> Graph:
-    """The graph with 4 bits in all weights that can have them. Its figures are those of such a
-    network; what it computes means nothing, as the scales stay."""
-    return replace(graph, nodes=tuple(map(_narrowed, graph.nodes)))
+def use_int4_weights(graph: Graph) -> Graph:
+    """Returns the graph with 4 bits in all weights that support them. Its outputs have no meaning,
+    because the scales stay."""
+    return replace(graph, nodes=tuple(map(_use_int4, graph.nodes)))
 
 
-def _narrowed(node: Node) -> Node:
+def _use_int4(node: Node) -> Node:
     op: Any = node.op
     if not hasattr(op, "weight_bits"):
         return node

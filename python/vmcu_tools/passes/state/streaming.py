@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph of a window that moves along time: the same network, over rows that go on and on.
+"""Many streaming steps of a graph whose window moves along time.
 
-Time is the input's H. A window of H rows moves by `hop` rows from one answer to the next, and most
-rows of most layers are in both windows. In the graph made here each layer has its rows once,
-whatever the number of windows that they are in, and the layer that brings the window down to one
-row has one row for each of its positions. That is exact where a row is made in the same way
-wherever it is.
+Time is the input's H. The window moves by `hop` rows from one output to the next, and most rows of
+most layers are in both windows. In the graph of many steps a layer computes each row once. The
+layer that reduces the window to one row has one row for each step. That is exact if rows do not
+depend on their position in the window.
 
-From the first layer on that is otherwise, layers are those of one window. Of the tensors that they
-read of layers in front the window's rows are kept, and looked back at hop by hop.
+Layers behind one whose rows do depend on it compute a whole window in each step. The rows that they
+read are stored, and a LookBack copies the window.
 """
 
 from __future__ import annotations
@@ -16,71 +15,70 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import Problem, UserError
-from ..graph import Graph, Node, Tensor
-from ..ops import bind
-from ..ops.hop_count import BYTES, HopCount
-from ..ops.look_back import LookBack
-from .carried import carried
-from .option import HOP_OPTION
-from .recurring import HOPS, recurring
-from .rewrite import free_name
+from ...errors import Problem, UserError
+from ...graph import Graph, Node, Tensor
+from ...ops import bind
+from ...ops.hop_count import BYTES, HopCount
+from ...ops.look_back import LookBack
+from ..rewrite import free_name
+from .concatenate import concatenate_calls
+from .options import HOP_OPTION
+from .recurrent import HOPS, expand_recurrent_calls
 
 
 @dataclass(frozen=True)
 class Split:
-    """A graph's nodes as they go on and on, in order, and those that do not; for how many rows of
-    the input each tensor of the former has one; why each of the latter that read nothing but those
-    does not go on, or why all of an answer does not come with its last row."""
+    """The nodes with an unbounded schedule, and those that compute a whole window in each step.
 
-    endless: tuple[Node, ...]
+    every: input rows for each row, by tensor with an unbounded schedule
+    reasons: why nodes, or the outputs, have no unbounded schedule
+    """
+
+    unbounded: tuple[Node, ...]
     whole: tuple[Node, ...]
     every: dict[str, int]
     reasons: tuple[Problem, ...]
 
 
-def moving(graph: Graph, hop: int, hops: int) -> Graph:
-    """The graph for `hops` positions of its window, `hop` rows apart: H of the input is as many
-    rows as they cover, and so for the layers that go on. H of the output is `hops`, if all do. Of a
-    graph that keeps its state see carried().
-
-    Raises UserError where there is no such graph.
-    """
+def expand_steps(graph: Graph, hop: int, hops: int) -> Graph:
+    """Returns the graph of `hops` streaming steps of `hop` rows, or of `hops` calls of a graph that
+    keeps state. Raises UserError if the graph cannot stream."""
     if graph.state.recurrent:
-        return recurring(graph, hop, hops)
+        return expand_recurrent_calls(graph, hop, hops)
     if graph.state.names:
-        return carried(graph, hop, hops)
-    split = split_of(graph, hop)
+        return concatenate_calls(graph, hop, hops)
+    split = split_unbounded(graph, hop)
     tensors = dict(graph.tensors)
     for name, step in split.every.items():
-        tensors[name] = _taller(graph.tensors[name], step, hop, hops)
-    found = replace(graph, tensors=tensors, nodes=split.endless).with_state(step_rows=hop)
+        tensors[name] = _extend(graph.tensors[name], step, hop, hops)
+    found = replace(graph, tensors=tensors, nodes=split.unbounded).with_state(step_rows=hop)
     if not split.whole and not split.reasons:
         return found
-    return _looked_back(graph, found, split, hops)
+    return _append_windows(graph, found, split, hops)
 
 
-def split_of(graph: Graph, hop: int) -> Split:
-    """Which of a graph's layers go on and on. Raises UserError where nothing can."""
+def split_unbounded(graph: Graph, hop: int) -> Split:
+    """Finds the layers that can have an unbounded schedule. Raises UserError if the ports exclude
+    it."""
     _check_ports(graph, hop)
     every = {graph.inputs[0].tensor: 1}
-    endless, whole, reasons = [], [], []
+    unbounded, whole, reasons = [], [], []
     for node in graph.nodes:
         inside = all(name in every for name in node.inputs)
-        moved = _moved(graph, node, every, hop) if inside else None
+        moved = _stream_node(graph, node, every, hop) if inside else None
         if isinstance(moved, tuple):
-            endless.append(moved[0])
+            unbounded.append(moved[0])
             every[node.outputs[0]] = moved[1]
             continue
         whole.append(node)
         reasons += [moved] if moved is not None else []
     if not whole:
-        reasons = _several(graph)
-    return Split(tuple(endless), tuple(whole), every, tuple(reasons))
+        reasons = _output_problems(graph)
+    return Split(tuple(unbounded), tuple(whole), every, tuple(reasons))
 
 
-def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
-    """With the layers of one window behind those that go on."""
+def _append_windows(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
+    """Appends the layers that compute a whole window in each step."""
     tensors, nodes = dict(found.tensors), []
     wanted = [name for node in split.whole for name in node.inputs]
     wanted += [port.tensor for port in graph.outputs]
@@ -89,7 +87,7 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     steps = tuple(found.state.step_rows // split.every[name] for name in kept)
     count = free_name(graph, HOPS)
     tensors[count] = Tensor(count, (hops, 1, BYTES), 1.0, 0)
-    endless = (*split.endless, Node(HOPS, HopCount(rows, steps), tuple(kept), (count,)))
+    unbounded = (*split.unbounded, Node(HOPS, HopCount(rows, steps), tuple(kept), (count,)))
 
     def look(name: str, reader: str) -> str:
         out = free_name(graph, f"{name} for {reader}")
@@ -100,18 +98,18 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
 
     for node in split.whole:
         read = [name for name in dict.fromkeys(node.inputs) if name in split.every]
-        # By what it makes: names of nodes may be alike.
+        # Names of nodes can be equal, names of tensors cannot.
         ins = {name: look(name, node.outputs[0]) for name in read}
         nodes.append(replace(node, inputs=tuple(ins.get(name, name) for name in node.inputs)))
     outs = {p.tensor: look(p.tensor, "the answer") for p in graph.outputs if p.tensor in kept}
     ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
-    all_ = (*endless, *nodes)
-    state = replace(found.state, unbounded_nodes=len(endless))
+    all_ = (*unbounded, *nodes)
+    state = replace(found.state, unbounded_nodes=len(unbounded))
     return replace(found, tensors=tensors, nodes=all_, outputs=ports, state=state)
 
 
-def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
-    """A tensor that has a row for `every` so many rows of the input."""
+def _extend(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
+    """Returns the tensor for many steps, with a row for each `every` rows of the input."""
     height, width, channels = tensor.shape
     return replace(tensor, shape=(height + (hops - 1) * hop // every, width, channels))
 
@@ -138,29 +136,31 @@ def _check_ports(graph: Graph, hop: int) -> None:
         raise UserError(Problem(reason, remedy, graph.origin))
 
 
-def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[Node, int] | Problem:
-    """The node over rows that go on and on, and for how many rows of the input it has one, or why
-    there is none."""
+def _stream_node(
+    graph: Graph, node: Node, every: dict[str, int], hop: int
+) -> tuple[Node, int] | Problem:
+    """Returns the node with an unbounded schedule and its input rows for each row, or why it cannot
+    have one."""
     layer = bind(graph, node)
     steps = {every[name] for name in node.inputs}
     if not layer.by_rows or layer.reach(0).before[0] or len(steps) != 1:
-        return _still(graph, node)
+        return _position_problem(graph, node)
     (step,) = steps
     if layer.out.shape[0] > 1:
         step *= layer.reach(0).stride[0]
-        return _uneven(graph, node, step, hop) if hop % step else (node, step)
+        return _step_problem(graph, node, step, hop) if hop % step else (node, step)
     if all(tensor.shape[0] == 1 for tensor in layer.ins):
         step = hop
     if not node.op.windowed:
         return node, hop
-    # The whole window, of which there is one for each hop, whatever its stride.
+    # The layer reads the whole window: one position for each step, whatever its stride.
     op: Any = node.op
     window = replace(op.window, stride=(hop // step, op.window.stride[1]))
     return replace(node, op=replace(op, window=window)), hop
 
 
-def _several(graph: Graph) -> list[Problem]:
-    """Why an answer is more than the row that comes last."""
+def _output_problems(graph: Graph) -> list[Problem]:
+    """Returns why the last row is not all of the output."""
     rows = graph.tensors[graph.outputs[0].tensor].shape[0]
     if rows == len(graph.outputs) == 1:
         return []
@@ -173,16 +173,16 @@ def _several(graph: Graph) -> list[Problem]:
     return [Problem(reason, remedy, graph.origin, *who)]
 
 
-def _uneven(graph: Graph, node: Node, step: int, hop: int) -> Problem:
-    """A layer that has no whole number of rows a hop."""
+def _step_problem(graph: Graph, node: Node, step: int, hop: int) -> Problem:
+    """Returns the problem of a layer without a whole number of rows in each step."""
     reason = f"a row of its output needs {step} input rows, and {hop} is not a multiple of {step}"
     return Problem(
         reason, f"choose {HOP_OPTION} {step} or a multiple", graph.origin, node.name, node.kind
     )
 
 
-def _still(graph: Graph, node: Node) -> Problem:
-    """Why a layer's rows cannot be kept from one window to the next."""
+def _position_problem(graph: Graph, node: Node) -> Problem:
+    """Returns the problem of a layer whose rows depend on their position in the window."""
     window = getattr(node.op, "window", None)
     if window is not None and (window.pad[0] or window.pad[2]):
         top, bottom = window.pad[0], window.pad[2]
@@ -197,8 +197,8 @@ def _still(graph: Graph, node: Node) -> Problem:
     return Problem(reason, remedy, graph.origin, node.name, node.kind)
 
 
-def endless_part(graph: Graph) -> Graph:
-    """The layers that go on of a graph that has others, which look back."""
+def unbounded_part(graph: Graph) -> Graph:
+    """Returns the graph of the layers that have an unbounded schedule."""
     name = graph.nodes[graph.state.unbounded_nodes - 1].outputs[0]
     port = replace(graph.outputs[0], tensor=name)
     nodes = graph.nodes[: graph.state.unbounded_nodes]

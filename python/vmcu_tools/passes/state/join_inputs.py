@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several inputs as one row: a model that keeps state gets one row a call."""
+"""Joins inputs to one row: a model that keeps state reads one row in each call."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Graph, Node, Port, RowField, Tensor
-from ..ops.move import Move
-from .rewrite import free_name
+from ...graph import Graph, Node, Port, RowField, Tensor
+from ...ops.move import Move
+from ..rewrite import free_name
 
 ROW = "inputs"
 
 
-def joined_inputs(graph: Graph) -> Graph:
-    """The graph with one input of a row, in which its inputs lie one behind the other, in their
-    order and each as it was. A graph of one input stays as it is."""
+def join_inputs(graph: Graph) -> Graph:
+    """Returns the graph with one input: a row with all inputs, one behind the other. A graph with
+    one input stays the same."""
     if len(graph.inputs) < 2:
         return graph
     name, at = free_name(graph, ROW), 0
