@@ -163,8 +163,8 @@ VMCU_CALLED uint16_t follow_part(const struct vmcu_context *ctx, const struct vm
 #if defined(VMCU_STREAMS)
 VMCU_SMALL bool vmcu_stage_first_hop(const struct vmcu_context *ctx)
 {
-	const struct vmcu_stage *endless = ctx->model->stages;
-	const uint16_t counted = progress_of(ctx, endless)[endless->count - 1U];
+	const struct vmcu_stage *unbounded = ctx->model->stages;
+	const uint16_t counted = progress_of(ctx, unbounded)[unbounded->count - 1U];
 
 	/* Its last layer counts hops at their end, and never starts over so far down. */
 	return counted == 0U || (counted == 1U && ctx->positions[0].entry == 0U);
@@ -198,7 +198,7 @@ VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu
 			       struct vmcu_position *at, const int8_t *row)
 {
 #if defined(VMCU_STREAMS)
-	if (vmcu_is_endless(ctx->model, stage)) {
+	if (vmcu_is_unbounded(ctx->model, stage)) {
 		return run_hop(ctx, stage, at, row);
 	}
 #endif

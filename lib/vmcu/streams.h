@@ -29,7 +29,7 @@ static inline bool vmcu_is_stream(const struct vmcu_model *model)
 }
 
 /** True for the stage that never ends. */
-static inline bool vmcu_is_endless(const struct vmcu_model *model, const struct vmcu_stage *stage)
+static inline bool vmcu_is_unbounded(const struct vmcu_model *model, const struct vmcu_stage *stage)
 {
 	return model->stream != NULL && stage->first == 0U;
 }
@@ -62,7 +62,7 @@ static inline void vmcu_come_round(const struct vmcu_model *model, const struct 
 	const uint16_t *calls;
 	const uint16_t *again;
 
-	if (!vmcu_is_endless(model, stage)) {
+	if (!vmcu_is_unbounded(model, stage)) {
 		return;
 	}
 	calls = vmcu_at(vmcu_base(model), model->stream->calls);

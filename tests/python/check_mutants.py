@@ -180,7 +180,7 @@ def numbers(lines: str) -> list[int]:
     return [int(word) for word in lines.replace(",", " ").split()]
 
 
-def endless(one: Plan) -> Iterator[Files]:
+def unbounded(one: Plan) -> Iterator[Files]:
     """Tables of a stage that never ends, with other counts, parts and hops."""
     yield from edited(r"\t\.stream = &\w+,\n", "", one)
     yield from edited(r"\t\.states = \d+,\n", "", one)
@@ -249,15 +249,15 @@ def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were: first those of a few plans, which show nearly
     all, last those of all others, for whoever still looks for something."""
     anew = make_plan(small(), CompileOptions(hop=1))
-    for files in itertools.chain(endless(anew), looked_back(anew)):
+    for files in itertools.chain(unbounded(anew), looked_back(anew)):
         yield files, anew
     with tempfile.TemporaryDirectory() as folder:
         variables = compile_model(listening("strided", Path(folder)))
         path = Recurrent(3, 1).save(Path(folder) / "cell.onnx")
         computed = compile_model(path, CompileOptions(state=["h0:hn0"]))
-    for files in endless(variables):
+    for files in unbounded(variables):
         yield files, variables
-    for files in endless(computed):
+    for files in unbounded(computed):
         yield files, computed
     few = (*range(ONE_POOL, ONE_POOL + 3), *range(5), 9)
     for number in few:

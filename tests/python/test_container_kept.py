@@ -43,24 +43,24 @@ def streamed_height(image: bytes) -> int:
     return struct.unpack_from("<H", image, at)[0]
 
 
-def layers_of_endless(image: bytes) -> int:
+def layers_of_unbounded(image: bytes) -> int:
     """Layers of the stage that never ends."""
     at = model_member(image, "stages") + structs.STAGE.members["count"].start
     return struct.unpack_from("<H", image, at)[0]
 
 
-def counts_of_endless(image: bytes) -> tuple[int, int]:
+def counts_of_unbounded(image: bytes) -> tuple[int, int]:
     """Where it counts its calls."""
     at = model_member(image, "stages") + structs.STAGE.members["progress"].start
     (start,) = struct.unpack_from("<I", image, at)
-    return start, start + 2 * layers_of_endless(image)
+    return start, start + 2 * layers_of_unbounded(image)
 
 
 @pytest.mark.slow
 def test_what_is_kept_up_to_the_last_that_is_right(rows_loader: ctypes.CDLL, image: bytes) -> None:
     """Rows below those of the window; a state that ends with the pool, or with the counts."""
     (at,) = stream_members(image, "state")
-    pool, counts = model_member(image, "pool_bytes"), counts_of_endless(image)
+    pool, counts = model_member(image, "pool_bytes"), counts_of_unbounded(image)
     height = streamed_height(image)
     cases = [
         ("rows", height - 1, ""),
@@ -82,7 +82,7 @@ def test_what_is_kept_up_to_the_last_that_is_right(rows_loader: ctypes.CDLL, ima
 def test_nothing_behind_counts_counts(rows_loader: ctypes.CDLL, image: bytes, member: str) -> None:
     """They may end where the container does, or be followed by anything. Up to as many calls as a
     layer has; they start over in front of where they end."""
-    count, wrong = layers_of_endless(image), (-errno.EBADMSG, "stream")
+    count, wrong = layers_of_unbounded(image), (-errno.EBADMSG, "stream")
     (at,) = stream_members(image, member)
     numbers = image[at : at + 2 * count]
     front = image + bytes(-len(image) % layout.ALIGN)

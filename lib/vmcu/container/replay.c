@@ -266,22 +266,22 @@ static int replay_stages(struct replay *r, struct vmcu_loading *l, uint32_t firs
  */
 static int replay_stream(struct replay *r, struct vmcu_loading *l)
 {
-	const struct vmcu_stage *endless = r->model->stages;
-	const struct vmcu_part *parts = vmcu_at(r->model->base, endless->parts);
+	const struct vmcu_stage *unbounded = r->model->stages;
+	const struct vmcu_part *parts = vmcu_at(r->model->base, unbounded->parts);
 	struct run input = {.tensor = r->model->inputs[0].tensor};
 	int err = 0;
 
-	r->stage = endless;
+	r->stage = unbounded;
 	clear_counts(r);
 	for (r->hop = 0; err == 0 && r->hop <= parts[1].times; r->hop++) {
-		r->stage = endless;
+		r->stage = unbounded;
 		if (!replay_part(r, (r->hop == 0U) ? &parts[0] : &parts[1], &input)) {
 			return refuse_layer(r, l);
 		}
 		err = replay_stages(r, l, 1U);
 	}
-	r->stage = endless;
-	for (uint32_t i = 0; err == 0 && i < endless->count; i++) {
+	r->stage = unbounded;
+	for (uint32_t i = 0; err == 0 && i < unbounded->count; i++) {
 		bind_layer(r, i);
 		err = vmcu_replay_turns(r, i) ? 0 : refuse_layer(r, l);
 	}

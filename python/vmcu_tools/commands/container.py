@@ -149,8 +149,8 @@ def _release(release: Release | None) -> list[str]:
 
 def _shape(facts: Facts, kind: str, port: Side) -> tuple[int, ...]:
     """The shape of an input or output; of a streamed one, of one row."""
-    goes_on = facts.hops is not None and (kind == "input" or facts.hops.goes_on)
-    return (1, *port.shape[1:]) if goes_on else port.shape
+    streams = facts.hops is not None and (kind == "input" or facts.hops.streams)
+    return (1, *port.shape[1:]) if streams else port.shape
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -14,12 +14,12 @@ from ..machine.tables import Address, Objects
 @dataclass(frozen=True)
 class Hops:
     """Rows of the input up to the first answer, and from each answer to the next; bytes of the pool
-    that are saved. goes_on: the output is a row of those that go on, not one computed anew."""
+    that are saved. streams: the output is a streamed row, not that of a whole window."""
 
     first: int
     rows: int
     state_bytes: int
-    goes_on: bool
+    streams: bool
 
 
 def hops_of(objects: Objects, name: str) -> Hops | None:

@@ -61,7 +61,7 @@ def _outline(facts: Facts, path: Path) -> Plan:
     def port(kind: str, number: int, side: Side) -> Port:
         label = f"{kind} {number}"
         height, width, channels = side.shape
-        if hops is not None and (kind == "input" or hops.goes_on):
+        if hops is not None and (kind == "input" or hops.streams):
             # In the tables it is as high as the proof has looked.
             height = hops.first if kind == "input" else 1
         tensors[label] = Tensor(label, (height, width, channels), side.scale, side.zero_point)
@@ -73,5 +73,5 @@ def _outline(facts: Facts, path: Path) -> Plan:
     outputs = tuple(port("output", n, side) for n, side in enumerate(facts.outputs))
     graph = Graph(facts.name, str(path), tensors, (), inputs, outputs)
     if hops is not None:
-        graph = graph.with_state(step_rows=hops.rows, unbounded_nodes=int(not hops.goes_on))
+        graph = graph.with_state(step_rows=hops.rows, unbounded_nodes=int(not hops.streams))
     return Plan(PLANNER, graph, (), {}, facts.pool_bytes, input_streamed=facts.streamed)

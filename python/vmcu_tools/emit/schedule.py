@@ -39,7 +39,7 @@ def written(stage: Stage) -> tuple[bytes, list[Part]]:
             parts[-1] = replace(parts[-1], times=parts[-1].times + 1)
         else:
             parts.append(Part(start, len(piece), 1))
-    if stage.endless and len(parts) == 1:
+    if stage.unbounded and len(parts) == 1:
         # The executor begins with one part and goes on with another.
         parts = [replace(parts[0], times=1), replace(parts[0], times=parts[0].times - 1)]
     return bytes(table), parts

@@ -373,7 +373,7 @@ class _Decoder:
             for part in parts_of(plan, layer, row.get("splits", 0), call):
                 yield steps[entry], layer, part
 
-    def _entries(self, stage: dict[str, Any], endless: bool) -> Iterator[int]:
+    def _entries(self, stage: dict[str, Any], unbounded: bool) -> Iterator[int]:
         """The schedule of a stage, part by part; of one that never ends END and less where a hop
         does."""
         first = self._address(stage, "parts", "parts")
@@ -382,7 +382,7 @@ class _Decoder:
         assert isinstance(schedule, np.ndarray)
         count = stage.get("part_count", 0)
         expect(first + count <= len(self.parts), "a stage has parts that are not there")
-        if endless:
+        if unbounded:
             streams.check_parts(self.parts[first : first + count])
         hops = 0
         for part in self.parts[first : first + count]:
@@ -391,6 +391,6 @@ class _Decoder:
             expect(end <= len(schedule), "a part is longer than the schedule")
             for _ in range(part.get("times", 0)):
                 yield from schedule[begin:end].tolist()
-                if endless:
+                if unbounded:
                     yield END - hops
                     hops += 1

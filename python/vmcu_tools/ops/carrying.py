@@ -24,7 +24,7 @@ class CarryingLayer(Layer[OpT]):
     the input, are read and written unit by unit: see `unit_ticks`."""
 
     @property
-    def goes_on(self) -> bool:
+    def is_recurrent(self) -> bool:
         """True if the row before is of its own output."""
         return self.ins[OWN].name == self.out.name
 
@@ -43,23 +43,23 @@ class CarryingLayer(Layer[OpT]):
         made: list[np.ndarray] = []
         for y in range(y0, y1):
             before = made[-1] if made else None
-            if before is None and (y or not self.goes_on):
+            if before is None and (y or not self.is_recurrent):
                 before = data[OWN][max(y - 1, 0)]
             made.append(self.step(data[0][y], before))
         return np.stack(made)
 
     def input_rows(self, index: int, y: int) -> range:
-        if index == OWN and self.goes_on:
+        if index == OWN and self.is_recurrent:
             return range(max(y - 1, 0), y)
         return range(y, y + 1)
 
     def reach(self, index: int) -> Reach:
-        above = int(index == OWN and self.goes_on)
+        above = int(index == OWN and self.is_recurrent)
         return Reach((1, 0), (above, 0), (-above, self.ins[index].shape[1] - 1))
 
     @property
     def by_rows(self) -> bool:
-        return self.goes_on
+        return self.is_recurrent
 
     @property
     def startup_rows(self) -> int:
@@ -81,7 +81,7 @@ class CarryingLayer(Layer[OpT]):
     def last_reads(self, index: int) -> np.ndarray:
         ticks = self.reads_in_call(index, 0, self.width)
         assert ticks is not None
-        later = int(index == OWN and self.goes_on)
+        later = int(index == OWN and self.is_recurrent)
         ticks_later = ticks + self._starts(later)
         if later:
             ticks_later[-1] = NEVER

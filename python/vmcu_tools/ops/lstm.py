@@ -145,7 +145,7 @@ class LstmStep(Op):
 class LstmStepLayer(CarryingLayer[LstmStep], op=LstmStep):
     def step(self, x: np.ndarray, before: np.ndarray | None) -> np.ndarray:
         op, table = self.op, sigmoids()
-        units, less = len(op.weights), 0 if self.goes_on else op.zero
+        units, less = len(op.weights), 0 if self.is_recurrent else op.zero
         cell = np.zeros(units, np.int64)
         hidden = np.full(units, op.zero - less, np.int8)
         if before is not None:

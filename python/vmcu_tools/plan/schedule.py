@@ -46,8 +46,8 @@ class Stage:
 
     feeds: by layer; columns: by layer, how many a call computes; kept: layers whose whole output
     is needed after the stage; source: the streamed input, if any, of which `taken` columns are
-    taken at a time. A layer that sums comes last. endless: the last layer's rows are answers, each
-    of which is gone when the next one comes. ahead: calls of the first layer that come before all
+    taken at a time. A layer that sums comes last. unbounded: the last layer's rows are answers, and
+    each is gone when the next one comes. ahead: calls of the first layer that come before all
     others, instead of when they are wanted.
     """
 
@@ -57,7 +57,7 @@ class Stage:
     kept: tuple[bool, ...]
     source: Tensor | None = None
     taken: int = 0
-    endless: bool = False
+    unbounded: bool = False
     ahead: int = 0
 
     @functools.cached_property
@@ -117,10 +117,10 @@ def stage_of(
     kept: Sequence[bool],
     source: Tensor | None = None,
     taken: int = 0,
-    endless: bool = False,
+    unbounded: bool = False,
 ) -> Stage:
-    """The stage of consecutive layers. taken: columns of a streamed input at a time; endless: of a
-    graph that goes on and on."""
+    """The stage of consecutive layers. taken: columns of a streamed input at a time; unbounded: as
+    Stage has it."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
     if source is not None:
         makers[source.name] = STREAMED
@@ -132,7 +132,7 @@ def stage_of(
         for layer in layers
     )
     columns = tuple(layer.columns for layer in layers)
-    return Stage(tuple(layers), feeds, columns, tuple(kept), source, taken, endless)
+    return Stage(tuple(layers), feeds, columns, tuple(kept), source, taken, unbounded)
 
 
 def stage_at(plan: Plan, number: int) -> Stage | None:
@@ -144,12 +144,12 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if len(steps) == 1 and source is None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
-    endless = number == 0 and plan.graph.state.step_rows > 0
+    unbounded = number == 0 and plan.graph.state.step_rows > 0
     kept = kept_outputs(plan.graph, [step.node for step in steps])
-    if endless:
+    if unbounded:
         # A layer that looks back from behind the stage has its rows held by the last layer.
         kept = [layer is layers[-1] for layer in layers]
-    stage = stage_of(layers, kept, source, plan.taken, endless)
+    stage = stage_of(layers, kept, source, plan.taken, unbounded)
     return replace(stage, ahead=steps[0].ahead)
 
 

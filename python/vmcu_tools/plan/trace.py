@@ -234,7 +234,7 @@ class _Tracer:
         for number in numbers:
             pixels = self.tensors[number].shape[0] * self.tensors[number].shape[1]
             stays = number < len(self.stage.layers) and self.stage.kept[number]
-            if stays and self.stage.endless:
+            if stays and self.stage.unbounded:
                 freed.append(NEVER)
                 rings.append(self.tensors[number].shape[1])
                 continue

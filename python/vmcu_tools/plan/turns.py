@@ -60,12 +60,12 @@ def _rows(plan: Plan, layer: Layer[Any]) -> int:
 def macs_of_hop(plan: Plan) -> list[int]:
     """Multiply-accumulates of each layer from one answer to the next."""
     hop, first = plan.graph.state.step_rows, plan.stages[0]
-    endless = [
+    unbounded = [
         layer.macs // layer.out.shape[0] * (hop // every)
         for step, every in zip(first, turns_of(plan).every, strict=True)
         for layer in (step.bind(plan.graph),)
     ]
-    return endless + [step.bind(plan.graph).macs for step in plan.steps[len(first) :]]
+    return unbounded + [step.bind(plan.graph).macs for step in plan.steps[len(first) :]]
 
 
 def first_rows(plan: Plan) -> int:

@@ -257,13 +257,13 @@ def hop_of(plan: Plan) -> HopReport | None:
 def anew_of(plan: Plan) -> AnewReport | None:
     """Reports the layers that are computed for each hop as a whole, where a window is more than
     a hop."""
-    endless = plan.graph.state.unbounded_nodes
-    if not endless or plan.model.state.recurrent:
+    unbounded = plan.graph.state.unbounded_nodes
+    if not unbounded or plan.model.state.recurrent:
         return None
     from ..passes.state.streaming import split_unbounded
 
     first, *others = split_unbounded(plan.model, plan.graph.state.step_rows).reasons
-    behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]
+    behind = [bind(plan.graph, node) for node in plan.graph.nodes[unbounded:]]
     own = [layer for layer in behind if not layer.node.op.window_source(layer.node.inputs)]
     macs = sum(layer.macs for layer in own)
     names = tuple(problem.node for problem in others)

@@ -36,7 +36,7 @@ class Guest:
     high: np.ndarray
 
     def apart(self, other: Guest) -> bool:
-        """True if the two never need the same place of an endless ring."""
+        """True if the two never need the same place of a ring with an unbounded schedule."""
         clash = (self.high > other.low) & (other.high > self.low)
         clash &= self.low < self.high
         clash &= other.low < other.high

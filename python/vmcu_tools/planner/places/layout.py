@@ -223,7 +223,7 @@ class Binder:
         """
         trace = self.trace(cut, source)
         stage = trace.stage
-        if source is not None or stage.endless or stage.kept[0]:
+        if source is not None or stage.unbounded or stage.kept[0]:
             return 0
         return int(np.searchsorted(ends(stage.grids[0]), trace.rings[0], "right"))
 

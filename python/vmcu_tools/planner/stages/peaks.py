@@ -61,7 +61,7 @@ class Tail:
     kept: bool
     readers: tuple[tuple[int, Feed], ...]
     tails: tuple[Tail, ...]
-    endless: bool
+    unbounded: bool
     before: dict[Layer[Any], Tail] = field(default_factory=dict)
     sharing: dict[tuple[Tenants, int, int], tuple[int, int] | None] = field(default_factory=dict)
     sizes: dict[Tenants, Sizes] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Tail:
         """Pixels of its output's ring, if that is its own."""
         height, width, _ = self.layer.out.shape
         if self.kept:
-            return width if self.endless else height * width
+            return width if self.unbounded else height * width
         piece = width if self.whole_rows else 1
         return ring_of(self.made, self._needs, self.freed, height * width, piece)
 

@@ -42,8 +42,8 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     if not graph.state.names and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
         graph = transpose_rows(graph)
     few = expand_steps(graph, options.hop, _enough(graph, options.hop))
-    endless = unbounded_part(few) if few.state.unbounded_nodes else few
-    found = [_placed(endless, cut, few.state.unbounded_nodes > 0) for cut in _cuts(endless)]
+    unbounded = unbounded_part(few) if few.state.unbounded_nodes else few
+    found = [_placed(unbounded, cut, few.state.unbounded_nodes > 0) for cut in _cuts(unbounded)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
     if few.state.unbounded_nodes:
         best = behind(few, best)
