@@ -125,7 +125,8 @@ BLOCKS = {
 }
 GROUPED = (*WINDOW, *STREAM, ("groups", 0), ("groups", 9999), ("run", 0), ("steps", 0))
 GROUPED = (*GROUPED, ("steps", 9999), ("packed", 1), ("is_float", 0), ("window.kernel_h", 2))
-PARAMS |= {"vmcu_grouped": GROUPED, "vmcu_grouped_fine": GROUPED}
+GROUPED = (*GROUPED, ("depth", 0), ("depth", 9999))
+PARAMS |= {f"vmcu_grouped{kind}": GROUPED for kind in ("", "_fine", "_zeros")}
 MEMBER = re.compile(r"(\w+)(?:\.(\w+))?(?:\[(\d+)\])?")
 
 

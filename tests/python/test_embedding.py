@@ -12,6 +12,7 @@ import pytest
 from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto
+from operators.embedding import in_blocks
 from vmcu_bench import runners
 from vmcu_bench.runners.samples import bytes_of, make_samples
 from vmcu_tools.cli import main
@@ -78,6 +79,33 @@ def test_tables(tmp_path: Path, form: str, relu: bool, op: str) -> None:
 )
 def test_shapes(tmp_path: Path, shape: tuple[int, ...], dtype: int, op: str) -> None:
     assert main(["verify", str(saved(tmp_path, shape, dtype=dtype, op=op)), "-n", "20"]) == 0
+
+
+BLOCKED = ["int4, 4, none", "uint4, 4, zeros", "uint8, 4, none", "uint8, 4, zeros"]
+
+
+@pytest.mark.parametrize("form", [*BLOCKED, "uint8, 8, none", "uint8, 8, zeros"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_tables_in_blocks(tmp_path: Path, form: str, stored: bool) -> None:
+    m = OnnxModel(5, opset=21)
+    ids = m.constant(np.array([[3, 0, 36, -1]])) if stored else "ids"
+    rows = in_blocks(m, ids, form)
+    inputs = {"ids": (TensorProto.INT64, (1, 4))}
+    if stored:
+        rows = m.node("Add", [m.qdq("x", m.stated(0.1, 4)), rows])
+        inputs = {"x": (TensorProto.FLOAT, (1, 4, 48))}
+    y = m.qdq(rows, m.stated(0.031, 5))
+    onnx.save(m.proto(inputs, {y: (TensorProto.FLOAT, None)}), tmp_path / "m.onnx")
+    assert main(["verify", str(tmp_path / "m.onnx"), "-n", "20"]) == 0
+
+
+@pytest.mark.parametrize("form", ["int4, 4, none", "uint4, 4, zeros"])
+def test_tables_in_blocks_of_rows(tmp_path: Path, form: str) -> None:
+    m = OnnxModel(5, opset=21)
+    y = m.qdq(in_blocks(m, "ids", form, axis=0), m.stated(0.031, 5))
+    inputs = {"ids": (TensorProto.INT64, (1, 4))}
+    onnx.save(m.proto(inputs, {y: (TensorProto.FLOAT, None)}), tmp_path / "m.onnx")
+    assert main(["verify", str(tmp_path / "m.onnx"), "-n", "20"]) == 0
 
 
 def test_constant_indices_of_a_constant_table(tmp_path: Path) -> None:

@@ -48,6 +48,32 @@ FILES = {
         (1, 64),
         blocked("Gemm", 64, 9, 16, exact=exact, dtype=ml_dtypes.uint4),
     ),
+    "Conv, lines": lambda exact: (
+        (1, 40, 9),
+        blocked("Conv", 40, 6, 16, exact=exact, kernel=(3,), window={"strides": [2]}),
+    ),
+    "Conv, a window": lambda exact: (
+        (1, 20, 6, 7),
+        blocked(
+            "Conv",
+            *(20, 5, 16),
+            **{"exact": exact, "bias": 1, "kernel": (3, 3), "dtype": np.uint8},
+            window={"pads": [1, 2, 0, 1], "strides": [2, 1], "dilations": [1, 2]},
+        ),
+    ),
+    "int8, blocks of 8": lambda exact: (
+        (3, 40),
+        blocked("Gemm", 40, 9, 8, exact=exact, dtype=np.int8),
+    ),
+    "zero points": lambda exact: (
+        (3, 77),
+        n_bits(77, 9, 32, exact=exact, zeros="uint8"),
+    ),
+    "8 bits": lambda exact: ((1, 100), n_bits(100, 9, 32, exact=exact, bits=8)),
+    "8 bits, zero points": lambda exact: (
+        (2, 128),
+        n_bits(128, 9, 64, exact=exact, bits=8, zeros="uint8"),
+    ),
     "MatMulNBits": lambda exact: ((1, 256), n_bits(256, 12, 32, exact=exact, bias=1)),
     "MatMulNBits, accuracy": lambda exact: (
         (1, 96),
@@ -69,7 +95,7 @@ def bound(op: GroupedDense, taps: np.ndarray) -> np.ndarray:
     units: float | np.ndarray = 0.5
     if op.fine:
         parts = taps.reshape(*taps.shape[:-1], op.multipliers.shape[1], -1)
-        groups = op.weights.reshape(*op.multipliers.shape, -1).astype(np.float64)
+        groups = op.factors.reshape(*op.multipliers.shape, -1) / op.multipliers[:, :, None]
         units = 1 + 0.5 / 128 * np.abs(np.einsum("...gk,ngk->...ng", parts, groups)).sum(axis=-1)
     return units * op.requant.scale + FLOAT32
 
@@ -213,15 +239,7 @@ def test_flash_of_a_layer(target: str) -> None:
 
 
 REFUSED = {
-    "bits": ((1, 64), n_bits(64, 4, 32), {"bits": 8}, "weights of 8 bits", "use 4 bits"),
-    "block": ((1, 60), n_bits(60, 4, 16), {}, "groups of 4, not", "divides the number of inputs"),
-    "8 bits": (
-        (1, 64),
-        blocked("Gemm", 64, 4, 32, dtype=np.int8),
-        {},
-        "blocks of weights of 8 bits",
-        "int4",
-    ),
+    "bits": ((1, 64), n_bits(64, 4, 32), {"bits": 2}, "weights of 2 bits", "use 4 or 8 bits"),
     "outputs": (
         (1, 32),
         blocked("Gemm", 32, 32, 16, turned=1),
@@ -229,12 +247,13 @@ REFUSED = {
         "along the outputs",
         "along the inputs",
     ),
-    "zero points": ((1, 64), n_bits(64, 4, 32, zeros="float32"), {}, "4 bits", "symmetrically"),
-    "window": (
+    "zero points": ((1, 64), n_bits(64, 4, 32, zeros="float32"), {}, "no integer", "integer zero"),
+    "far zero": ((1, 64), n_bits(64, 4, 32, zeros="float32"), {}, "fit 16 bits", "range"),
+    "groups": (
         (1, 32, 3, 3),
-        blocked("Conv", 32, 4, 16),
-        {"strides": [2, 2]},
-        "1 x 1",
+        blocked("Conv", 16, 4, 16, window={"group": 2}),
+        {},
+        "that has groups",
         "one scale",
     ),
 }
@@ -244,18 +263,17 @@ REFUSED = {
 def test_what_is_refused_has_a_hint_that_works(name: str, tmp_path: Path) -> None:
     shape, layer, attributes, reason, hint = REFUSED[name]
     model = single(OnnxModel(1, opset=21), shape, layer)
-    if name == "zero points":
+    if "zero" in name:
+        point = 1e6 if "far" in name else 3.5
         zeros = max(
             (k for k in model.graph.initializer if list(k.dims) == [8]), key=lambda k: k.name
         )
-        zeros.CopyFrom(onnx.numpy_helper.from_array(np.full(8, 3, np.float32), zeros.name))
+        zeros.CopyFrom(onnx.numpy_helper.from_array(np.full(8, point, np.float32), zeros.name))
     for node in model.graph.node:
         for attribute in node.attribute:
             if attribute.name in attributes:
                 value = attributes[attribute.name]
                 attribute.CopyFrom(onnx.helper.make_attribute(attribute.name, value))
-        if node.op_type == "Conv" and name == "window":
-            node.attribute.append(onnx.helper.make_attribute("strides", [2, 2]))
     onnx.save(model, tmp_path / "m.onnx")
     with pytest.raises(UserError) as caught:
         load(tmp_path / "m.onnx")

@@ -23,12 +23,14 @@ from onnxruntime.quantization import matmul_nbits_quantizer as nbits
 BLOCKS = (16, 32, 64, 128)
 
 
-def drawn(folder: Path, seed: int, form: QuantFormat) -> list[str]:
+def drawn(folder: Path, seed: int, form: QuantFormat, plain: bool = False) -> list[str]:
     """Saves a product with a drawn matrix, and calibration data; returns what `vmcu quantize` is
-    given."""
+    given. plain: symmetric weights of 4 bits in whole blocks."""
     rng = np.random.default_rng(seed)
     block = int(rng.choice(BLOCKS))
     depth, count = int(rng.integers(1, 5)) * block, int(rng.integers(1, 70))
+    if not plain and seed % 3:
+        depth = int(rng.integers(1, 4 * block))
     rows = int(rng.choice([1, 1, 3]))
     weights = 0.2 * rng.standard_normal((depth, count)) * np.exp(rng.standard_normal((1, count)))
     arrays = {"w": weights, "b": rng.standard_normal(count)}
@@ -45,9 +47,11 @@ def drawn(folder: Path, seed: int, form: QuantFormat) -> list[str]:
     constants = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()]
     graph = helper.make_graph(nodes, "product", [x], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    quantizer = nbits.MatMulNBitsQuantizer(
-        model, block_size=block, is_symmetric=True, quant_format=form
-    )
+    kind = {"is_symmetric": True} if plain else {"is_symmetric": seed % 4 == 0}
+    # The tool writes 8 bits in its own operator only.
+    wide = not plain and seed % 5 > 2 and form == QuantFormat.QOperator
+    kind |= {"bits": 8 if wide else 4, "block_size": block}
+    quantizer = nbits.MatMulNBitsQuantizer(model, quant_format=form, **kind)
     quantizer.process()
     quantizer.model.save_model_to_file(str(folder / "blocks.onnx"))
     data = rng.standard_normal((16, rows, depth)).astype(np.float32)
@@ -67,7 +71,7 @@ def test_drawn_matrices(seed: int, form: QuantFormat, tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["host:sanitize", "qemu:m4", "qemu:m55"])
 def test_on_cores(target: str, tmp_path: Path) -> None:
     """Signed multipliers in C, in assembly and with MVE."""
-    assert main(["quantize", *drawn(tmp_path, 1, QuantFormat.QDQ)]) == 0
+    assert main(["quantize", *drawn(tmp_path, 1, QuantFormat.QDQ, True)]) == 0
     path = tmp_path / "int8.onnx"
     (node,) = (n for n in compile_model(path).graph.nodes if isinstance(n.op, GroupedDense))
     assert node.op.multipliers.min() < 0 < node.op.multipliers.max()
@@ -75,9 +79,20 @@ def test_on_cores(target: str, tmp_path: Path) -> None:
     assert main(["verify", str(path), "-n", "3", "--on", target]) == 0
 
 
+@pytest.mark.parametrize("target", ["host:sanitize", "qemu:m4", "qemu:m55", "qemu:rv32"])
+@pytest.mark.parametrize("seed", [1, 3, 4, 9])
+def test_zero_points_on_cores(seed: int, target: str, tmp_path: Path) -> None:
+    """Of 4 and 8 bits, of whole blocks and others."""
+    assert main(["quantize", *drawn(tmp_path, seed, QuantFormat.QOperator)]) == 0
+    path = tmp_path / "int8.onnx"
+    (node,) = (n for n in compile_model(path).graph.nodes if isinstance(n.op, GroupedDense))
+    assert node.op.zeros is not None
+    assert main(["verify", str(path), "-n", "3", "--on", target]) == 0
+
+
 def test_a_fine_output_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sums of large units would miss a step of the output."""
-    assert main(["quantize", *drawn(tmp_path, 4, QuantFormat.QDQ)]) == 0
+    assert main(["quantize", *drawn(tmp_path, 4, QuantFormat.QDQ, True)]) == 0
     model = onnx.load(tmp_path / "int8.onnx")
     last = next(n for n in reversed(model.graph.node) if n.op_type == "QuantizeLinear")
     for tensor in model.graph.initializer:

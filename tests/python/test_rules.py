@@ -54,7 +54,8 @@ REFUSED_ONNX: dict[tuple[str, str], Any] = {
     ("ReduceMean", "noop_with_empty_axes"): 1,
     ("Resize", "antialias"): 1,
     ("Resize", "keep_aspect_ratio_policy"): "not_larger",
-    ("com.microsoft.MatMulNBits", "bits"): 8,
+    ("com.microsoft.GatherBlockQuantized", "gather_axis"): 1,
+    ("com.microsoft.MatMulNBits", "bits"): 2,
     ("com.microsoft.QLinearAveragePool", "channels_last"): 1,
 }
 REFUSED_TFLITE: dict[tuple[str, str], Any] = {

@@ -142,9 +142,9 @@ bool vmcu_check_move(const struct vmcu_check *c);
 bool vmcu_check_resize(const struct vmcu_check *c);
 bool vmcu_check_transpose_conv(const struct vmcu_check *c);
 bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_packing *packing);
-/** @a multiplier: bytes of one. */
+/** @a multiplier: bytes of one; @a zeros: whether weights have zero points. */
 bool vmcu_check_grouped(const struct vmcu_check *c, const struct vmcu_packing *packing,
-			uint32_t multiplier);
+			uint32_t multiplier, bool zeros);
 bool vmcu_check_depthwise_any(const struct vmcu_check *c, const struct vmcu_packing *packing);
 /** Blocks of @a size channels of @a pixels pixels. */
 bool vmcu_check_conv(const struct vmcu_check *c, const struct vmcu_packing *packing,

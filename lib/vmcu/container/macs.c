@@ -248,21 +248,24 @@ VMCU_SMALL bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_p
 }
 
 VMCU_SMALL bool vmcu_check_grouped(const struct vmcu_check *c, const struct vmcu_packing *packing,
-				   uint32_t multiplier)
+				   uint32_t multiplier, bool zeros)
 {
 	const struct vmcu_mac_params *p = c->params;
 	const uint32_t channels = vmcu_check_output(c)->channels;
 	const uint32_t size = packing->dense;
-	/* Where a sum starts, weights and multipliers; then the requantiser's constants. */
-	const uint64_t each = 4ULL * multiplier + (uint32_t)p->run * packing->bits / 8U +
-			      (uint64_t)multiplier * p->groups + 4U;
+	const uint32_t parts = zeros && p->depth != p->run ? 2U : 1U;
+	const uint64_t part = (uint32_t)p->run * packing->bits / 8U +
+			      (uint64_t)multiplier * p->groups;
+	/* Where a sum starts, zero points, weights and multipliers; then the requantiser's. */
+	const uint64_t each = 4ULL * multiplier + (zeros ? 4ULL * p->groups : 0U) + parts * part +
+			      4U;
 	struct vmcu_walk w;
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_columns(c, 0) ||
 	    !vmcu_check_window(c, &p->window) || p->window.kernel_h != 1U ||
 	    p->window.stride_h != 1U || p->window.pad_top != 0 || p->packed != 0U ||
 	    !vmcu_requant_is_float(p->is_float != 0U) ||
-	    p->run != vmcu_check_input(c, 0)->channels ||
+	    p->run != vmcu_check_input(c, 0)->channels || p->depth != parts * p->run ||
 	    (uint32_t)p->groups * p->steps * packing->lanes != p->run ||
 	    (uint32_t)p->steps * packing->lanes % 16U != 0U || !vmcu_walk_begin(c, packing, &w)) {
 		return false;

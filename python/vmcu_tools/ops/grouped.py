@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers with weights of 4 bits and a scale for each group of inputs.
+"""Fully connected layers with weights of 4 or 8 bits and a scale for each group of inputs.
+
+A group can have a zero point. Weights of 8 bits are two of 4 bits each, w = 16 hi + lo + 8, so that
+the same kernels read them, and their zero points differ by 8.
 
 The scales of a channel are multiples of one unit. Where 8 bits hold all multiples exactly, as
 `vmcu quantize` makes them, sums are integers without any rounding. Other scales become multipliers
@@ -13,6 +16,7 @@ written.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,8 +48,9 @@ BIAS_ERROR, MOST_ERROR = 0.05, 0.06
 
 for _packing in packings():
     if _packing.has_groups:
-        kernel_type("grouped", _packing, "grouped(c, {packing}, 1U)")
-        kernel_type("grouped_fine", _packing, "grouped(c, {packing}, 2U)")
+        kernel_type("grouped", _packing, "grouped(c, {packing}, 1U, false)")
+        kernel_type("grouped_fine", _packing, "grouped(c, {packing}, 2U, false)")
+        kernel_type("grouped_zeros", _packing, "grouped(c, {packing}, 2U, true)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +69,10 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class GroupedDense(Op):
-    """Applied to each pixel's K values. weights int8 (N, K) of 4 bits; multipliers int64
+    """Applied to each pixel's K values. weights int8 (N, K) of `bits` bits; multipliers int64
     (N, groups), one for each K / groups weights; bias int32 (N,). fine: sums of products and
-    multipliers lose their lowest FRACTION bits, rounded half up, before the bias is added."""
+    multipliers lose their lowest FRACTION bits, rounded half up, before the bias is added.
+    zeros: int64 (N, groups), which weights are less than what they stand for; None: all zero."""
 
     clamps = True
 
@@ -75,21 +81,24 @@ class GroupedDense(Op):
     bias: np.ndarray
     requant: FloatScale
     fine: bool
+    zeros: np.ndarray | None = None
+    bits: int = 4
 
     @property
     def factors(self) -> np.ndarray:
         """Weights times their multipliers, int64 (N, K)."""
-        count, depth = self.weights.shape
         groups = self.multipliers.shape[1]
-        parts = self.weights.reshape(count, groups, -1) * self.multipliers[:, :, None]
-        products: np.ndarray = parts.reshape(count, depth)
+        weights = self.weights.reshape(len(self.weights), groups, -1).astype(np.int64)
+        if self.zeros is not None:
+            weights = weights + self.zeros[:, :, None]
+        products: np.ndarray = (weights * self.multipliers[:, :, None]).reshape(self.weights.shape)
         return products
 
 
 def multipliers_of(
     weights: np.ndarray, scales: np.ndarray, real: np.ndarray, step: float
 ) -> Multipliers:
-    """Multipliers for weights int8 (N, K) with scales float32 (N, groups), which may be negative.
+    """Multipliers for integers (N, K) with scales float32 (N, groups), which may be negative.
 
     real: biases float64 (N,), and step: the output's scale, in units of the input's scale."""
     largest = np.abs(scales).max(axis=1).astype(np.float64)
@@ -187,7 +196,8 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
         """True if the kernel with sums of 32 bits is exact, which may have them 16 times too
         large."""
         small = bool(np.abs(self.ends).max() < NIBBLE_ACCUMULATOR)
-        return not self.op.fine and small and bool(self.op.multipliers.min() >= 0)
+        plain = not self.op.fine and self.op.zeros is None
+        return plain and small and bool(self.op.multipliers.min() >= 0)
 
     def _stream(self) -> bytes:
         op = self.op
@@ -209,34 +219,44 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
 
     def _blocks(self, starts: np.ndarray, multipliers: np.ndarray, line: IntegerScale) -> bytes:
         """The stream; where sums start, multipliers and factors by channel."""
-        packing, (count, groups) = self.target.packing, multipliers.shape
+        op, packing = self.op, self.target.packing
+        count, groups = multipliers.shape
         size = packing.dense
-        runs = self.op.weights.reshape(count, groups, -1)
-        parts = []
+        zeros, parts = op.zeros, [op.weights]
+        if op.bits > packing.bits:
+            assert zeros is not None
+            parts, zeros = [op.weights >> 4, (op.weights & 15) - 8], zeros + 8
+        runs = [part.reshape(count, groups, -1) for part in parts]
+        stream = []
         for first in range(0, count, size):
             pick = slice(first, first + size)
-            parts.append(fill(starts[pick], size))
-            for group in range(groups):
-                taps = fill(lanes(runs[pick, group, None], packing, packing.lanes), size)
-                parts += [woven(taps, packing), fill(multipliers[pick, group], size)]
-            parts += [fill(line.multiplier[pick], size), fill(line.word[pick], size)]
-        return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+            stream.append(fill(starts[pick], size))
+            if zeros is not None:
+                sums = multipliers[pick].astype(np.int32) * zeros[pick].astype(np.int32)
+                stream += [fill(sums[:, group], size) for group in range(groups)]
+            for part, group in itertools.product(runs, range(groups)):
+                taps = fill(lanes(part[pick, group, None], packing, packing.lanes), size)
+                stream += [woven(taps, packing), fill(multipliers[pick, group], size)]
+            stream += [fill(line.multiplier[pick], size), fill(line.word[pick], size)]
+        return b"".join(np.ascontiguousarray(part).tobytes() for part in stream)
 
     @functools.cached_property
     def binding(self) -> Binding:
         op = self.op
-        depth, groups = op.weights.shape[1], op.multipliers.shape[1]
+        run, groups = op.weights.shape[1], op.multipliers.shape[1]
+        depth = run * op.bits // self.target.packing.bits
         fields = {
             **window_fields(self.window),
-            **{"groups": groups, "depth": depth, "run": depth, "packed": 0, "is_float": 1},
-            "steps": depth // groups // self.target.packing.lanes,
+            **{"groups": groups, "depth": depth, "run": run, "packed": 0, "is_float": 1},
+            "steps": run // groups // self.target.packing.lanes,
             **self.zeros,
             **self.bounds,
         }
-        values = (op.act_min, op.act_max, *self.zeros.values(), op.fine)
-        constants = (op.weights, op.multipliers, op.bias, op.requant)
+        values = (op.act_min, op.act_max, *self.zeros.values(), op.fine, op.bits)
+        constants = (op.weights, op.multipliers, op.bias, op.requant, op.zeros)
         stream = once(Made(constants, values, self._stream))
-        program = self.program("grouped" if self.is_coarse else "grouped_fine")
+        kind = "fine" if op.zeros is None else "zeros"
+        program = self.program("grouped" if self.is_coarse else f"grouped_{kind}")
         blocks = -(-len(op.bias) // self.target.packing.dense)
         return Binding(program, fields, stream, lines=(len(stream) // WORD // blocks,))
 
@@ -251,6 +271,7 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     @property
     def weight_bytes(self) -> int:
         op = self.op
-        each = 1 if self.is_coarse else 2
+        each = 1 if self.is_coarse else 2 * op.bits // 4
+        each += 0 if op.zeros is None else 4
         constants = 4 * len(op.bias) + requant_bytes(op.requant)
-        return int(op.weights.size // 2 + each * op.multipliers.size + constants)
+        return int(op.weights.size * op.bits // 8 + each * op.multipliers.size + constants)

@@ -1613,7 +1613,7 @@ const struct vmcu_kernel vmcu_dense_per_tensor_helium_int4_kernel = {
 
 VMCU_SMALL static bool check_grouped_fine_helium_int4(const struct vmcu_check *c)
 {
-	return vmcu_check_grouped(c, &packing_helium_int4, 2U);
+	return vmcu_check_grouped(c, &packing_helium_int4, 2U, false);
 }
 
 extern const struct vmcu_kernel vmcu_grouped_fine_helium_int4_kernel;
@@ -1631,7 +1631,7 @@ const struct vmcu_kernel vmcu_grouped_fine_helium_int4_kernel = {
 
 VMCU_SMALL static bool check_grouped_helium_int4(const struct vmcu_check *c)
 {
-	return vmcu_check_grouped(c, &packing_helium_int4, 1U);
+	return vmcu_check_grouped(c, &packing_helium_int4, 1U, false);
 }
 
 extern const struct vmcu_kernel vmcu_grouped_helium_int4_kernel;
@@ -1639,6 +1639,24 @@ const struct vmcu_kernel vmcu_grouped_helium_int4_kernel = {
 	.name = "vmcu_grouped_helium_int4",
 	.run = vmcu_grouped_helium_int4,
 	.check = check_grouped_helium_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_grouped_zeros_helium_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_helium_int4, 2U, true);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_zeros_helium_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_zeros_helium_int4_kernel = {
+	.name = "vmcu_grouped_zeros_helium_int4",
+	.run = vmcu_grouped_zeros_helium_int4,
+	.check = check_grouped_zeros_helium_int4,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,
@@ -1779,7 +1797,7 @@ const struct vmcu_kernel vmcu_dense_per_tensor_int4_kernel = {
 
 VMCU_SMALL static bool check_grouped_fine_int4(const struct vmcu_check *c)
 {
-	return vmcu_check_grouped(c, &packing_int4, 2U);
+	return vmcu_check_grouped(c, &packing_int4, 2U, false);
 }
 
 extern const struct vmcu_kernel vmcu_grouped_fine_int4_kernel;
@@ -1797,7 +1815,7 @@ const struct vmcu_kernel vmcu_grouped_fine_int4_kernel = {
 
 VMCU_SMALL static bool check_grouped_int4(const struct vmcu_check *c)
 {
-	return vmcu_check_grouped(c, &packing_int4, 1U);
+	return vmcu_check_grouped(c, &packing_int4, 1U, false);
 }
 
 extern const struct vmcu_kernel vmcu_grouped_int4_kernel;
@@ -1805,6 +1823,24 @@ const struct vmcu_kernel vmcu_grouped_int4_kernel = {
 	.name = "vmcu_grouped_int4",
 	.run = vmcu_grouped_int4,
 	.check = check_grouped_int4,
+	.bytes = 36U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_mac_params, window),
+	.size = sizeof(struct vmcu_mac_params),
+	.reads = VMCU_READS_WINDOW,
+};
+
+VMCU_SMALL static bool check_grouped_zeros_int4(const struct vmcu_check *c)
+{
+	return vmcu_check_grouped(c, &packing_int4, 2U, true);
+}
+
+extern const struct vmcu_kernel vmcu_grouped_zeros_int4_kernel;
+const struct vmcu_kernel vmcu_grouped_zeros_int4_kernel = {
+	.name = "vmcu_grouped_zeros_int4",
+	.run = vmcu_grouped_zeros_int4,
+	.check = check_grouped_zeros_int4,
 	.bytes = 36U,
 	.pointers = 1U,
 	.behind = 4U,

@@ -62,7 +62,10 @@ struct vmcu_mac_params {
 	const void *stream;
 	struct vmcu_window window;
 	uint16_t groups; /**< of channels; vmcu_grouped_int4(): of taps that share a scale */
-	uint16_t depth;  /**< input channels of a group; vmcu_grouped_int4(): all of them */
+	/** input channels of a group; vmcu_grouped_int4(): all of them, or twice as many if weights
+	 * have 8 bits
+	 */
+	uint16_t depth;
 	/** taps of a window that are contiguous in the input; depthwise: 0 if all outputs of a
 	 * group read one input channel, else 1
 	 */
@@ -167,6 +170,9 @@ void vmcu_grouped_int4(const struct vmcu_call *call);
 
 /** vmcu_grouped_int4() with multipliers of 16 bits and sums of 64. */
 void vmcu_grouped_fine_int4(const struct vmcu_call *call);
+
+/** vmcu_grouped_fine_int4() of weights that have zero points, or 8 bits, or both. */
+void vmcu_grouped_zeros_int4(const struct vmcu_call *call);
 void vmcu_conv_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_int4(const struct vmcu_call *call);
 /** @} */
@@ -216,6 +222,7 @@ void vmcu_pointwise_narrow_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_helium_int4(const struct vmcu_call *call);
 void vmcu_grouped_helium_int4(const struct vmcu_call *call);
 void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call);
+void vmcu_grouped_zeros_helium_int4(const struct vmcu_call *call);
 void vmcu_dense_per_tensor_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_helium_int4(const struct vmcu_call *call);
 void vmcu_conv_narrow_helium_int4(const struct vmcu_call *call);

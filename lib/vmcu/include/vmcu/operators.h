@@ -600,6 +600,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_dense_per_tensor_helium_int4) \
 	entry(vmcu_grouped_fine_helium_int4) \
 	entry(vmcu_grouped_helium_int4) \
+	entry(vmcu_grouped_zeros_helium_int4) \
 	entry(vmcu_pointwise_helium_int4) \
 	entry(vmcu_pointwise_narrow_helium_int4)
 #else
@@ -654,6 +655,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_filter_int16) \
 	entry(vmcu_grouped_fine_int4) \
 	entry(vmcu_grouped_int4) \
+	entry(vmcu_grouped_zeros_int4) \
 	entry(vmcu_hardmax) \
 	entry(vmcu_l2_norm) \
 	entry(vmcu_layer_norm) \

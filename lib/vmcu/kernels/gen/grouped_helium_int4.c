@@ -9,7 +9,7 @@
 #if (defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE))
 #include "isa_of_helium_int4.h"
 
-/* All taps of a pixel in groups, multipliers of 8 bits, four channels at a time. */
+/* Taps of a pixel in groups, multipliers of 8 bits, four channels a time. */
 void vmcu_grouped_helium_int4(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
@@ -39,7 +39,7 @@ void vmcu_grouped_helium_int4(const struct vmcu_call *call)
 	}
 }
 
-/* All taps of a pixel in groups, multipliers of 16 bits, four channels at a time. */
+/* Taps of a pixel in groups, multipliers of 16 bits, four channels a time. */
 VMCU_SMALL void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
@@ -64,6 +64,36 @@ VMCU_SMALL void vmcu_grouped_fine_helium_int4(const struct vmcu_call *call)
 			lanes = vmcu_min(4, out_c - n);
 			vmcu_sums_fine(p, acc, &in0, y, column + x * sign + turn * (columns - 1), 0,
 				       &w);
+			vmcu_store_dense_any(p, acc, &w, &o, lanes);
+		}
+	}
+}
+
+/* Taps of a pixel in groups, zero points, multipliers of 16 bits, four channels a time. */
+VMCU_SMALL void vmcu_grouped_zeros_helium_int4(const struct vmcu_call *call)
+{
+	const struct vmcu_mac_params *p = vmcu_params(call);
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const struct vmcu_source in0 = vmcu_dense_source(call, p);
+	const int32_t y = call->y;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
+	const uint8_t *w = vmcu_constants(call, p->stream);
+	int8_t *o;
+	int32_t x, n, lanes;
+
+	for (x = 0; x < columns; x++) {
+		w = vmcu_constants(call, p->stream);
+		o = out + (x * sign + turn * (columns - 1)) * out_c;
+		for (n = 0; n < out_c; n += 4) {
+			int32_t acc[4];
+
+			lanes = vmcu_min(4, out_c - n);
+			vmcu_sums_zeros(p, acc, &in0, y, column + x * sign + turn * (columns - 1),
+					0, &w);
 			vmcu_store_dense_any(p, acc, &w, &o, lanes);
 		}
 	}

@@ -28,6 +28,7 @@
 #define VMCU_OWN_RUN_DENSE_PER_TENSOR
 #define VMCU_OWN_SUMS_COARSE
 #define VMCU_OWN_SUMS_FINE
+#define VMCU_OWN_SUMS_ZEROS
 
 /* What several kernels have in common is there once: assembly fills registers anyhow. */
 #define VMCU_ONCE VMCU_CALLED
@@ -360,6 +361,48 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 	*w = vmcu_add_fine(*w + sizeof(totals), x, p->steps, p->groups, totals);
 	for (int32_t n = 0; n < 4; n++) {
 		acc[n] = (int32_t)((int64_t)totals[n] >> 11);
+	}
+}
+
+/* The sums of a block of channels as sums_fine(), of weights with zero points. */
+VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
+				 const struct vmcu_source *in, int32_t row, int32_t pixel,
+				 int32_t channel, const uint8_t **w)
+{
+	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
+	uint64_t products[4] = {0};
+	const uint32_t *start = (const uint32_t *)*w;
+	/* They wrap. */
+	uint64_t total[4];
+
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
+	}
+	*w += 32;
+	for (int32_t g = 0; g < p->groups; g++, *w += 4 * 4) {
+		const int8_t *x = taps + g * p->steps * 4;
+		int32_t sum = 0;
+
+		for (int32_t i = 0; i < p->steps * 4; i++) {
+			sum += x[i];
+		}
+		for (int32_t n = 0; n < 4; n++) {
+			total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+		}
+	}
+	for (int32_t left = p->depth; left > 0; left -= p->run) {
+		const int8_t *x = taps;
+
+		for (int32_t n = 0; n < 4; n++) {
+			products[n] <<= 4;
+		}
+		*w = vmcu_add_fine(*w, x, p->steps, p->groups, products);
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] += (uint64_t)((int64_t)products[n] >> 4);
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)total[n] >> 7);
 	}
 }
 

@@ -30,6 +30,7 @@
 #define VMCU_OWN_ALL_TILES
 #define VMCU_OWN_SUMS_COARSE
 #define VMCU_OWN_SUMS_FINE
+#define VMCU_OWN_SUMS_ZEROS
 
 #include <arm_mve.h>
 
@@ -542,6 +543,72 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 		acc[n] = (int32_t)((int64_t)total[n] >> 7);
 	}
 	*w = v;
+}
+
+/* The sums of a block of channels as sums_fine(), of weights with zero points. */
+VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
+				 const struct vmcu_source *in, int32_t row, int32_t pixel,
+				 int32_t channel, const uint8_t **w)
+{
+	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
+	uint64_t products[4] = {0};
+	const uint32_t *start = (const uint32_t *)*w;
+	/* They wrap. */
+	uint64_t total[4];
+
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
+	}
+	*w += 32;
+	for (int32_t g = 0; g < p->groups; g++, *w += 4 * 4) {
+		const int8_t *x = taps + g * p->steps * 16;
+		int32_t sum = 0;
+
+		for (int32_t i = 0; i < p->steps * 16; i++) {
+			sum += x[i];
+		}
+		for (int32_t n = 0; n < 4; n++) {
+			total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+		}
+	}
+	for (int32_t left = p->depth; left > 0; left -= p->run) {
+		const int8_t *x = taps;
+
+		for (int32_t n = 0; n < 4; n++) {
+			products[n] <<= 4;
+		}
+		const uint8_t *v = *w;
+
+		for (int32_t g = p->groups; g > 0; g--) {
+			int32_t first = 0, second = 0, third = 0, fourth = 0;
+
+			for (int32_t i = p->steps; i > 0; i--, x += 16, v += 32) {
+				const int8x16_t taps = vldrbq_s8(x);
+				const int8x16_t even = vldrbq_s8((const int8_t *)v);
+				const int8x16_t odd = vldrbq_s8((const int8_t *)v + 16);
+
+				first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
+				second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
+				third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+				fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+			}
+
+			const int16_t *m = (const int16_t *)v;
+
+			products[0] += (uint64_t)((int64_t)first * m[0]);
+			products[1] += (uint64_t)((int64_t)second * m[1]);
+			products[2] += (uint64_t)((int64_t)third * m[2]);
+			products[3] += (uint64_t)((int64_t)fourth * m[3]);
+			v += 8;
+		}
+		*w = v;
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] += products[n];
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)total[n] >> 7);
+	}
 }
 
 #include "isa_portable_helium_int4.h"

@@ -868,4 +868,58 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 }
 #endif
 
+#ifndef VMCU_OWN_SUMS_ZEROS
+/* The sums of a block of channels as sums_fine(), of weights with zero points. */
+VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
+				 const struct vmcu_source *in, int32_t row, int32_t pixel,
+				 int32_t channel, const uint8_t **w)
+{
+	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
+	uint64_t products[4] = {0};
+	const uint32_t *start = (const uint32_t *)*w;
+	/* They wrap. */
+	uint64_t total[4];
+
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
+	}
+	*w += 32;
+	for (int32_t g = 0; g < p->groups; g++, *w += 4 * 4) {
+		const int8_t *x = taps + g * p->steps * 4;
+		int32_t sum = 0;
+
+		for (int32_t i = 0; i < p->steps * 4; i++) {
+			sum += x[i];
+		}
+		for (int32_t n = 0; n < 4; n++) {
+			total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+		}
+	}
+	for (int32_t left = p->depth; left > 0; left -= p->run) {
+		const int8_t *x = taps;
+
+		for (int32_t n = 0; n < 4; n++) {
+			products[n] <<= 4;
+		}
+		for (int32_t g = p->groups; g > 0; g--) {
+			int32_t sums[4] = {0};
+
+			for (int32_t i = p->steps; i > 0; i--, x += 4) {
+				vmcu_dot_dense(sums, x, w);
+			}
+			for (int32_t n = 0; n < 4; n++) {
+				products[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
+			}
+			*w += 8;
+		}
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		total[n] += products[n];
+	}
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = (int32_t)((int64_t)total[n] >> 7);
+	}
+}
+#endif
+
 #endif /* VMCU_KERNELS_GEN_PORTABLE_INT4_H_ */

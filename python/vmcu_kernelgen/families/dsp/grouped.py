@@ -7,7 +7,15 @@ times too large, as in int4.py.
 
 from __future__ import annotations
 
-from vmcu_tools.kernels.targets.portable.grouped import FRACTION, TAPS, sums_coarse, sums_fine
+from vmcu_tools.kernels.language.packing import NIBBLES
+from vmcu_tools.kernels.targets.portable.grouped import (
+    FRACTION,
+    TAPS,
+    sums_coarse,
+    sums_fine,
+    sums_zeros,
+    zeros_with,
+)
 
 from ...assembly import SAVED, WORD, Function, leave, note, push, release, repeat, save
 from ..thumb import STREAM, Registers, T, prototypes
@@ -117,4 +125,9 @@ for (int32_t n = 0; n < 4; n++) {{
 	acc[n] = (int32_t)((int64_t)totals[n] >> {FRACTION + 4});
 }}
 """,
+    # A group's sums are 16 times too large; so are those of a part, for the next one.
+    sums_zeros: zeros_with(
+        NIBBLES,
+        f"""*w = {FINE}(*w, x, p->steps, p->groups, products);""",
+    ).replace("total[n] += products[n];", "total[n] += (uint64_t)((int64_t)products[n] >> 4);"),
 }

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import textwrap
 
-from vmcu_tools.kernels.targets.portable.grouped import FRACTION, sums_coarse, sums_fine
+from vmcu_tools.kernels.language.packing import NIBBLE_VECTORS
+from vmcu_tools.kernels.targets.portable.grouped import (
+    FRACTION,
+    sums_coarse,
+    sums_fine,
+    sums_zeros,
+    zeros_with,
+)
 
 # The sums of a group, as int4.py has them.
 GROUP = """
@@ -68,4 +75,8 @@ for (int32_t n = 0; n < 4; n++) {{
 }}
 *w = v;
 """,
+    sums_zeros: zeros_with(
+        NIBBLE_VECTORS,
+        f"const uint8_t *v = *w;\n\n{groups(FINE.replace('total', 'products'))}\n*w = v;",
+    ),
 }

@@ -61,7 +61,7 @@ def constant_weights(args: Args, place: int, axis: int) -> Weights:
     require(
         not isinstance(value, BlockedConstant),
         "the weights have several scales per output channel",
-        "quantise them with one; MatMul, Gemm and MatMulNBits support blocks of int4 weights",
+        "quantise them with one; MatMul, Gemm, Conv and MatMulNBits support blocks of weights",
     )
     if not isinstance(value, QuantConstant):
         raise UnsupportedError(
@@ -143,8 +143,8 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
 
 @rule(
     "Gemm",
-    constraints="constant weights of 8 or 4 bits, per tensor or per output channel, or of 4 bits "
-    "in blocks of inputs; alpha 1, beta 1, transA 0",
+    constraints="constant weights of 8 or 4 bits, per tensor, per output channel or in blocks "
+    "of inputs; alpha 1, beta 1, transA 0",
 )
 def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes
@@ -166,7 +166,7 @@ def _gemm(context: Context, node: FileNode, args: Args) -> Value:
 @rule(
     "MatMul",
     constraints="two activations; or an activation and one constant matrix of 8 or 4 bits for all "
-    "batches, per tensor or per output channel, or of 4 bits in blocks of inputs",
+    "batches, per tensor, per output channel or in blocks of inputs",
 )
 def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     if isinstance(args[0], (Constant, QuantConstant)):

@@ -16,6 +16,7 @@ from .context import Context
 from .file import FileNode, FileValue
 from .values import (
     Args,
+    BlockedConstant,
     Constant,
     FileShape,
     Indices,
@@ -40,7 +41,7 @@ def numbers(context: Context, value: FileValue, shape: FileShape) -> Indices:
 def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> Value:
     """The rows of a constant table that `numbers` names."""
     table = args[0]
-    if not isinstance(table, (Constant, QuantConstant)):
+    if not isinstance(table, (Constant, QuantConstant, BlockedConstant)):
         reason = "the indices are computed, and so is what they pick from"
         raise UnsupportedError(reason, "look rows up in a constant table")
     real = table.real()
@@ -72,7 +73,7 @@ def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> 
     )
 
 
-def _kept(table: Constant | QuantConstant) -> tuple[float, int] | None:
+def _kept(table: Constant | QuantConstant | BlockedConstant) -> tuple[float, int] | None:
     """The quantisation of a table that has one of int8."""
     if not isinstance(table, QuantConstant) or not table.is_int8:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of 4 bits with a scale for each block of inputs, and the import rule of MatMulNBits."""
+"""Layers whose weights have a scale for each block of inputs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...graph import Op, Tensor
+from ...graph import Op, Tensor, Window
 from ...kernels.targets.portable.grouped import TAPS
 from ...ops.fully_connected import FullyConnected
 from ...ops.grouped import MOST_ERROR, GroupedDense, multipliers_of
-from ...quant import INT32_MAX, FloatScale
-from ..common import check_weight_scales, present, require
+from ...ops.pad import Pad
+from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, FloatScale
+from ..common import present, require
 from ..movement import file_index
-from .context import Context, rule
+from .context import Context
 from .file import FileNode
 from .values import (
     Activation,
-    Args,
     BlockedConstant,
     FileShape,
     Order,
@@ -32,60 +32,99 @@ from .values import (
     matrices,
 )
 
-_SYMMETRIC = "quantise its weights symmetrically to int4"
 # The range of a weight of 4 bits.
 _LEAST, _LARGEST = -8, 7
-# The zero point that MatMulNBits has by default.
-_MIDDLE = 8
-# The shifts that pack two weights into a byte.
-_PAIR = np.array([0, 4], np.uint8)
+# Inputs of a layer whose weights have 8 bits: the kernel counts both halves of each.
+_MOST_INPUTS = 32767
+# Zero points times multipliers of 16 bits fit 32; those of halves of 8 bits are 8 more.
+_FARTHEST = 32767 - 8
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """weights: int8 (N, K), within 4 bits; scales: float32 (N, groups), each of K / groups
-    consecutive weights."""
+    """weights: int8 (N, K) of `bits` bits; scales: float32 (N, groups), each of K / groups
+    consecutive weights; zeros: int64 (N, groups), which weights are less than what they stand for,
+    None if all are zero; index: int64 (K,), the input of each weight."""
 
     weights: np.ndarray
     scales: np.ndarray
+    zeros: np.ndarray | None
+    index: np.ndarray
+    bits: int
+
+    @property
+    def inputs(self) -> int:
+        """The inputs that it has weights for."""
+        return int(self.index.max()) + 1
+
+    @property
+    def factors(self) -> np.ndarray:
+        """What the weights stand for, in units of their scales, int64 (N, K)."""
+        shape = *self.scales.shape, -1
+        zeros = 0 if self.zeros is None else self.zeros[:, :, None]
+        factors: np.ndarray = self.weights.reshape(shape).astype(np.int64) + zeros
+        return factors.reshape(self.weights.shape)
 
 
 def grouped_of(weights: BlockedConstant, axis: int) -> Grouped:
-    """A matrix whose inputs are along `axis`."""
-    ints = weights.centred()
-    require(ints.ndim == 2, f"the weights have {ints.ndim} dimensions")
+    """Groups a matrix whose inputs are along `axis`."""
+    require(weights.ints.ndim == 2, f"the weights have {weights.ints.ndim} dimensions")
     require(
         weights.axis == axis,
         "the blocks of its weights are along the outputs",
         "quantise them in blocks along the inputs",
     )
+    laid = weights if axis else weights.transpose([1, 0])
+    return grouped_rows(laid.centred()[:, None], laid.scale[:, None], laid.block)
+
+
+def grouped_rows(ints: np.ndarray, scales: np.ndarray, block: int) -> Grouped:
+    """Groups integers (N, runs, K) with scales (N, runs, blocks). A last block of a run may be
+    short: then groups are as long as divides both, or filled up with zeros if that is no multiple
+    of TAPS."""
+    count, runs, depth = ints.shape
+    block = min(block, depth)
+    size = math.gcd(block, depth)
+    index = np.arange(depth)
+    if size % TAPS:
+        size = -(-block // TAPS) * TAPS
+        within = np.arange(size)
+        places = np.arange(scales.shape[2])[:, None] * block + within
+        inside = ((within < block) & (places < depth)).ravel()
+        index = np.where(inside, places.ravel(), 0)
+        ints = np.where(inside, ints[:, :, index], 0)
+    else:
+        scales = scales[:, :, np.arange(0, depth, size) // block]
+    index = (np.arange(runs)[:, None] * depth + index).ravel()
+    scales = scales.reshape(count, -1).astype(np.float32)
+    groups = ints.reshape(*scales.shape, size)
+    # A negative scale is its weights' sign, unless one of them is -8.
+    turned = (scales < 0) & (groups.min(axis=2) > _LEAST)
+    groups, scales = (
+        np.where(turned[:, :, None], -groups, groups),
+        np.where(turned, -scales, scales),
+    )
+    least, largest = groups.min(axis=2), groups.max(axis=2)
+    bits = 4 if (largest - least).max() <= _LARGEST - _LEAST else 8
+    low = _LEAST if bits == 4 else INT8_MIN
     require(
-        weights.bits == 4,
-        f"blocks of weights of {weights.bits} bits are not supported",
+        bool((largest - least <= INT8_MAX - INT8_MIN).all()),
+        "the weights do not fit 8 bits once their zero point is taken out",
+        "quantise its weights symmetrically",
+    )
+    require(
+        bits == 4 or len(index) <= _MOST_INPUTS,
+        f"{len(index)} inputs of weights of 8 bits with several scales; the maximum is "
+        f"{_MOST_INPUTS}",
         "use int4 weights, or one scale per output channel",
     )
-    if axis == 0:
-        return _grouped(ints.T, weights.scale.T, weights.block)
-    return _grouped(ints, weights.scale, weights.block)
-
-
-def _grouped(ints: np.ndarray, scales: np.ndarray, block: int) -> Grouped:
-    """Groups integers (N, K) with scales (N, blocks). A last block may be short: then groups are
-    as long as divides both."""
-    depth = ints.shape[1]
-    size = depth if block >= depth else math.gcd(block, depth)
-    reason = f"{depth} inputs in blocks of {block} are groups of {size}, not a multiple of {TAPS}"
-    remedy = f"use blocks of a multiple of {TAPS} that divides the number of inputs"
-    require(size % TAPS == 0, reason, remedy)
-    scales = scales[:, np.arange(0, depth, size) // block].astype(np.float32)
-    reason = "the weights do not fit 4 bits once their zero point is taken out"
-    require(bool((ints >= _LEAST).all() and (ints <= _LARGEST).all()), reason, _SYMMETRIC)
-    # A negative scale is its weights' sign, unless one of them is -8.
-    groups = ints.reshape(*scales.shape, size)
-    turned = (scales < 0) & (groups.min(axis=2) > _LEAST)
-    groups = np.where(turned[:, :, None], -groups, groups)
-    ints = np.ascontiguousarray(groups.reshape(ints.shape).astype(np.int8))
-    return Grouped(ints, np.where(turned, -scales, scales))
+    # No zero point where there need not be one.
+    zeros = np.where(least < low, least - low, np.maximum(largest + low + 1, 0))
+    far = bool(np.abs(zeros).max() > _FARTHEST)
+    require(not far, "a zero point does not fit 16 bits", "use zero points in its weights' range")
+    weights = (groups - zeros[:, :, None]).reshape(count, -1).astype(np.int8)
+    plain = bits == 4 and not zeros.any()
+    return Grouped(weights, scales, None if plain else zeros, index, bits)
 
 
 def grouped_dense(
@@ -93,14 +132,14 @@ def grouped_dense(
 ) -> Pending:
     """The layer of weights and a constant bias, for each line of the input's last axis."""
     real = _real(bias)
-    count, depth = grouped.weights.shape
+    count, depth = len(grouped.weights), grouped.inputs
     fits = bool(x.shape) and x.shape[-1] == depth
     require(fits, f"the input is {list(x.shape)} and its weights are {depth} x {count}")
     rows = matrices(x.shape)
     lined = file_index(x.shape).reshape(rows)
     if np.array_equal(laid_out(x).ravel(), lined.ravel()) and x.tensor.shape[2] == depth:
         rows = x.tensor.shape
-    tensor = context.arranged(x, lined.reshape(rows))
+    tensor = context.arranged(x, lined.reshape(rows)[:, :, grouped.index])
     shape = (*x.shape[:-1], count)
     order, memory = arrangement(shape, file_index(shape).reshape(*rows[:2], count))
     return grouped_pending(node, replace(x, tensor=tensor), grouped, real, (shape, order, memory))
@@ -114,24 +153,59 @@ def _real(bias: Value | None) -> np.ndarray | None:
 
 
 def grouped_conv(
-    node: FileNode, x: Activation, weights: BlockedConstant, bias: Value | None
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    weights: BlockedConstant,
+    bias: Value | None,
+    window: Window,
 ) -> Pending:
-    """A 1 x 1 convolution of an image or a line, channels last in memory."""
-    axes = len(x.shape) - 2
-    plain = {"strides": [1] * axes, "dilations": [1] * axes, "pads": [0] * 2 * axes}
+    """A convolution of an image or a line. All taps of an output pixel become channels of one, if
+    they are not."""
     count, depth = weights.ints.shape[:2]
-    require(
-        weights.ints.shape[2:] == (1,) * axes
-        and int(node.attributes.get("group", 1)) == 1
-        and all(node.ints(name, value) == value for name, value in plain.items()),
-        "blocks of weights of a convolution that is not 1 x 1",
-        "quantise its weights with one scale per output channel",
-    )
+    single = int(node.attributes.get("group", 1)) == 1 and weights.axis == 1
+    reason = "blocks of weights of a convolution that has groups, or along another axis"
+    require(single, reason, "quantise its weights with one scale per output channel")
     require(depth == x.shape[1], f"{x.shape[1]} channels and weights of {depth}")
-    shape = (1, count, *x.shape[2:])
+    # (N, C, kernel) to (N, kernel, C).
+    parts = (weights.centred(), weights.scale)
+    ints, scales = (part.reshape(count, part.shape[1], -1).swapaxes(1, 2) for part in parts)
+    grouped = grouped_rows(ints, scales, weights.block)
+    shape = (1, count, *(window.out_size(axis, n) for axis, n in enumerate(x.shape[2:])))
+    x = _padded(context, node, x, window)
+    rows, columns = (_taps(window, axis, n) for axis, n in enumerate(x.tensor.shape[:2]))
+    places = file_index(x.shape).reshape(depth, *x.tensor.shape[:2])
+    taps = places[:, rows[:, None, :, None], columns[None, :, None, :]]
+    # (C, H, W, kernel) to (H, W, kernel, C).
+    lined = np.moveaxis(taps, 0, -1).reshape(len(rows), len(columns), -1)
+    tensor = context.arranged(x, lined[:, :, grouped.index])
     order, memory = arrangement(shape, channels_last(shape))
-    grouped = grouped_of(weights.cut(2), 1)
-    return grouped_pending(node, x, grouped, _real(bias), (shape, order, memory))
+    return grouped_pending(
+        node, replace(x, tensor=tensor), grouped, _real(bias), (shape, order, memory)
+    )
+
+
+def _taps(window: Window, axis: int, size: int) -> np.ndarray:
+    """The places (out, kernel) along an axis of a padded image."""
+    extent = window.extent(axis)
+    starts = np.arange(0, size - extent + 1, window.stride[axis])
+    taps: np.ndarray = starts[:, None] + np.arange(0, extent, window.dilation[axis])
+    return taps
+
+
+def _padded(context: Context, node: FileNode, x: Activation, window: Window) -> Activation:
+    """An image or a line with the padding of a window around it."""
+    if not any(window.pad):
+        return x
+    top, left, bottom, right = window.pad
+    height, width, channels = x.tensor.shape
+    pad = Pad(((top, bottom), (left, right), (0, 0)), x.tensor.zero_point)
+    name = f"{node.outputs[0]}/padded"
+    size = height + top + bottom, width + left + right, channels
+    tensor = context.builder.add_tensor(replace(x.tensor, name=name, shape=size))
+    context.builder.add_node(name, pad, [x.tensor.name], name)
+    shape = (1, channels, *size[: len(x.shape) - 2])
+    return Activation(tensor, shape, arrangement(shape, channels_last(shape))[0], x.dtype)
 
 
 def grouped_pending(
@@ -151,7 +225,7 @@ def grouped_pending(
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         step = float(np.float64(out.scale) / scale)
-        made = multipliers_of(grouped.weights, grouped.scales, biases, step)
+        made = multipliers_of(grouped.factors, grouped.scales, biases, step)
         require(
             bool((np.abs(made.biases) < INT32_MAX).all()),
             "a bias is beyond what its weights' scales allow",
@@ -166,9 +240,13 @@ def grouped_pending(
         require(bool(np.isfinite(factors).all()), "a ratio of its scales is not a number")
         bias, requant = made.biases.astype(np.int32), FloatScale(factors)
         limits = {"act_min": act_min, "act_max": act_max}
-        if not made.fine and (made.values == 1).all() and made.values.shape[1] == 1:
-            return FullyConnected(grouped.weights, bias, requant, 4, **limits)
-        return GroupedDense(grouped.weights, made.values, bias, requant, made.fine, **limits)
+        zeros, bits = grouped.zeros, grouped.bits
+        alone = not made.fine and (made.values == 1).all() and made.values.shape[1] == 1
+        if alone and (zeros is None or not zeros.any()):
+            return FullyConnected(grouped.weights, bias, requant, bits, **limits)
+        return GroupedDense(
+            grouped.weights, made.values, bias, requant, made.fine, zeros, bits, **limits
+        )
 
     shape, order, memory = result
     pending = Pending(
@@ -181,52 +259,3 @@ def grouped_pending(
         return replace(grouped_pending(node, x, grouped, real, result), name=name)
 
     return replace(pending, rebias=rebias)
-
-
-@rule(
-    "com.microsoft.MatMulNBits",
-    constraints="bits 4; constant symmetric weights (zero point 8); groups of a multiple of 16 "
-    "inputs; no g_idx",
-)
-def _mat_mul_n_bits(context: Context, node: FileNode, args: Args) -> Value:
-    names = ("K", "N", "block_size")
-    depth, count, block = (int(node.attributes.get(name, 0)) for name in names)
-    bits = int(node.attributes.get("bits", 4))
-    require(bits == 4, f"weights of {bits} bits", "use 4 bits, or QuantizeLinear with int8")
-    require(min(depth, count, block) > 0, "K, N or block_size is missing")
-    require(len(args) < 5 or args[4] is None, "g_idx is not supported", "export without it")
-    blocks = -(-depth // block)
-    packed = present(context.constant(args, 1, "weights"), "the weights are missing")
-    scales = present(context.constant(args, 2, "scales"), "the scales are missing")
-    fits = packed.dtype == np.uint8 and packed.size == count * blocks * (block // 2)
-    require(fits, f"{packed.size} bytes of weights for {count} x {blocks} blocks of {block}")
-    require(scales.size == count * blocks, f"{scales.size} scales for {count} x {blocks} blocks")
-    check_weight_scales(scales)
-    weights = _unpacked(packed, count)[:, :depth]
-    zeros = context.constant(args, 3, "zero points")
-    if zeros is not None:
-        points = _zero_points(zeros, count, blocks)
-        weights = weights - np.repeat(points, block, axis=1)[:, :depth]
-    else:
-        weights = weights - _MIDDLE
-    grouped = _grouped(weights, scales.reshape(count, blocks), block)
-    x = context.activation(args[0])
-    return grouped_dense(context, node, x, grouped, args[5] if len(args) > 5 else None)
-
-
-def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
-    """int64 (count, n): of each byte the lower half, then the upper one."""
-    nibbles: np.ndarray = (packed.reshape(count, -1, 1) >> _PAIR & 15).reshape(count, -1)
-    return nibbles.astype(np.int64)
-
-
-def _zero_points(zeros: np.ndarray, count: int, blocks: int) -> np.ndarray:
-    """int64 (count, blocks), of bytes with two of a row each or of floats."""
-    if zeros.dtype == np.uint8:
-        fits = zeros.size == count * (-(-blocks // 2))
-        require(fits, f"{zeros.size} bytes of zero points for {count} x {blocks} blocks")
-        return _unpacked(zeros, count)[:, :blocks]
-    require(zeros.size == count * blocks, f"{zeros.size} zero points")
-    points = np.rint(zeros.astype(np.float64))
-    require(bool((points == zeros).all()), "a zero point is no integer", _SYMMETRIC)
-    return points.astype(np.int64).reshape(count, blocks)

@@ -163,13 +163,15 @@ def whole_window(x: Activation) -> Window:
 
 @rule(
     "Conv",
-    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor or per output channel, or "
-    "of 4 bits in blocks of inputs if 1 x 1",
+    constraints="1-D or 2-D; constant weights of 8 or 4 bits, per tensor, per output channel, or "
+    "in blocks of inputs",
 )
 def _conv(context: Context, node: FileNode, args: Args) -> Value:
     if len(args) > 1 and isinstance(args[1], BlockedConstant):
-        given = args[2] if len(args) > 2 else None
-        return grouped_conv(node, context.image(args[0]), args[1], given)
+        given, image = args[2] if len(args) > 2 else None, context.image(args[0])
+        kernel = list(args[1].ints.shape[2:])
+        image, window = window_of(context, node, image, kernel)
+        return grouped_conv(context, node, image, args[1], given, window)
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     constant = constant_weights(args, 1, 0)
     weights = constant.ints

@@ -25,6 +25,7 @@ from .values import (
     Real,
     Rescaled,
     Value,
+    blocked_constant,
 )
 
 # Operators that divide by the root of a mean square: any scale of their input cancels out.
@@ -79,7 +80,7 @@ def _quantize_constant(
 @rule(
     "DequantizeLinear",
     "com.microsoft.DequantizeLinear",
-    constraints="constant scale; block_size: weights of 4 bits; activations: the "
+    constraints="constant scale; block_size: weights; activations: the "
     "scale and zero point of their QuantizeLinear",
 )
 def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
@@ -104,14 +105,8 @@ def _in_blocks(
     require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
     check_weight_scales(scale)
     block, axis = int(node.attributes["block_size"]), int(node.attributes.get("axis", 1))
-    require(-ints.ndim <= axis < ints.ndim, f"axis {axis} of {list(ints.shape)}")
-    axis %= ints.ndim
-    shape = [-(-n // block) if i == axis else n for i, n in enumerate(ints.shape)]
-    zero = np.zeros(shape, np.int64) if zero_point is None else _bytes_of(zero_point)[0]
-    for array in (scale, zero):
-        fits = block > 0 and list(array.shape) == shape
-        require(fits, f"scales or zero points {list(array.shape)} for {list(ints.shape)}")
-    return BlockedConstant(ints, scale, zero, axis, block, bits)
+    zero = np.zeros(scale.shape, np.int64) if zero_point is None else _bytes_of(zero_point)[0]
+    return blocked_constant(ints, scale, zero, (axis, block, bits))
 
 
 def _scale_does_not_matter(context: Context, node: FileNode) -> bool:

@@ -99,10 +99,20 @@ class BlockedConstant:
 
     def centred(self) -> np.ndarray:
         """int64 values with the zero point taken out."""
-        zero = np.repeat(self.zero_point.astype(np.int64), self.block, axis=self.axis)
-        whole = [slice(0, size) for size in self.ints.shape]
-        values: np.ndarray = self.ints.astype(np.int64) - zero[tuple(whole)]
+        values: np.ndarray = self.ints.astype(np.int64) - self._spread(
+            self.zero_point.astype(np.int64)
+        )
         return values
+
+    def real(self) -> np.ndarray:
+        """float32 values."""
+        values: np.ndarray = self.centred() * self._spread(self.scale.astype(np.float32))
+        return values.astype(np.float32)
+
+    def _spread(self, array: np.ndarray) -> np.ndarray:
+        """Repeats the numbers of blocks for each of their elements."""
+        whole = np.repeat(array, self.block, axis=self.axis)
+        return whole[tuple(slice(0, size) for size in self.ints.shape)]
 
     def transpose(self, perm: list[int]) -> BlockedConstant:
         return replace(
@@ -113,11 +123,20 @@ class BlockedConstant:
             axis=perm.index(self.axis),
         )
 
-    def cut(self, rank: int) -> BlockedConstant:
-        """Without the axes from `rank` on, which have one element."""
-        arrays = {name: getattr(self, name) for name in ("ints", "scale", "zero_point")}
-        cut = {name: array.reshape(array.shape[:rank]) for name, array in arrays.items()}
-        return replace(self, **cut)
+
+def blocked_constant(
+    ints: np.ndarray, scale: np.ndarray, zero: np.ndarray, blocks: tuple[int, int, int]
+) -> BlockedConstant:
+    """Makes a constant of arrays of a file. blocks: its axis, block and bits. Raises
+    UnsupportedError for arrays that do not fit each other."""
+    axis, block, bits = blocks
+    require(-ints.ndim <= axis < ints.ndim and block > 0, f"axis {axis} of {list(ints.shape)}")
+    axis %= ints.ndim
+    shape = [-(-n // block) if i == axis else n for i, n in enumerate(ints.shape)]
+    for array in (scale, zero):
+        fits = list(array.shape) == shape
+        require(fits, f"scales or zero points {list(array.shape)} for {list(ints.shape)}")
+    return BlockedConstant(ints, scale, zero, axis, block, bits)
 
 
 @dataclass(frozen=True, eq=False)

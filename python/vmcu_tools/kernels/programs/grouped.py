@@ -21,7 +21,8 @@ STREAM = Stream()
 
 def grouped(name: str, bits: int, sums: Instruction, packing: Packing) -> Program:
     """The kernel of multipliers of so many bits."""
-    summary = f"All taps of a pixel in groups, multipliers of {bits} bits, four channels at a time."
+    zeros = " zero points," if sums is isa.sums_zeros else ""
+    summary = f"Taps of a pixel in groups,{zeros} multipliers of {bits} bits, four channels a time."
     symbol, size = f"vmcu_{name}{packing.suffix}", packing.dense
     k = Builder(symbol, "vmcu_mac_params", summary, packing=packing, small=bits == 16)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
@@ -55,4 +56,5 @@ def programs(packing: Packing) -> list[Program]:
     return [
         grouped("grouped", 8, isa.sums_coarse, packing),
         grouped("grouped_fine", 16, isa.sums_fine, packing),
+        grouped("grouped_zeros", 16, isa.sums_zeros, packing),
     ]

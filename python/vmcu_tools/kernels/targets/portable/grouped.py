@@ -5,9 +5,15 @@ A block of four channels is, in the stream: where its sums start; group by group
 taps and four multipliers; the requantiser's constants. Each sum adds up the multiplier times the
 sum of the group. Coarse multipliers are uint8, and sums are int32. Fine ones are int16, and sums
 are int64, of which the lowest FRACTION bits are cut off in the end.
+
+Weights with zero points are in one or two parts, one behind the other: of weights of 8 bits the
+upper four and the lower four. Behind the start of the sums are four factors of 32 bits for each
+group, of the sum of its taps.
 """
 
 from __future__ import annotations
+
+import textwrap
 
 import numpy as np
 
@@ -48,24 +54,62 @@ def coarse_c(packing: Packing) -> str:
     return f"{TAPS_AT}\n\nvmcu_bias_dense(acc, w);\n{groups_c(packing, add, 1)}"
 
 
-def fine_c(packing: Packing) -> str:
-    if not packing.has_groups:
-        return ""
-    add = "total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);"
-    return f"""{TAPS_AT}
-const uint32_t *start = (const uint32_t *)*w;
+ADD_FINE = "total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);"
+STARTS = f"""const uint32_t *start = (const uint32_t *)*w;
 /* They wrap. */
 uint64_t total[{CHANNELS}];
 
 for (int32_t n = 0; n < {CHANNELS}; n++) {{
 	total[n] = ((uint64_t)start[2 * n + 1] << 32) | start[2 * n];
 }}
-*w += {8 * CHANNELS};
-{groups_c(packing, add, 2)}
-for (int32_t n = 0; n < {CHANNELS}; n++) {{
+*w += {8 * CHANNELS};"""
+CUT = f"""for (int32_t n = 0; n < {CHANNELS}; n++) {{
 	acc[n] = (int32_t)((int64_t)total[n] >> {FRACTION});
 }}
 """
+
+
+def fine_c(packing: Packing) -> str:
+    if not packing.has_groups:
+        return ""
+    return f"{TAPS_AT}\n{STARTS}\n{groups_c(packing, ADD_FINE, 2)}\n{CUT}"
+
+
+def zeros_with(packing: Packing, part: str) -> str:
+    """C of sums with zero points; `part` adds all groups of a part of the weights to `products`,
+    of the taps from `x` on."""
+    return f"""const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
+uint64_t products[{CHANNELS}] = {{0}};
+{STARTS}
+for (int32_t g = 0; g < p->groups; g++, *w += 4 * {CHANNELS}) {{
+	const int8_t *x = taps + g * p->steps * {packing.lanes};
+	int32_t sum = 0;
+
+	for (int32_t i = 0; i < p->steps * {packing.lanes}; i++) {{
+		sum += x[i];
+	}}
+	for (int32_t n = 0; n < {CHANNELS}; n++) {{
+		total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+	}}
+}}
+for (int32_t left = p->depth; left > 0; left -= p->run) {{
+	const int8_t *x = taps;
+
+	for (int32_t n = 0; n < {CHANNELS}; n++) {{
+		products[n] <<= 4;
+	}}
+{textwrap.indent(part, chr(9))}
+}}
+for (int32_t n = 0; n < {CHANNELS}; n++) {{
+	total[n] += products[n];
+}}
+{CUT}"""
+
+
+def zeros_c(packing: Packing) -> str:
+    if not packing.has_groups:
+        return ""
+    return zeros_with(packing, groups_c(packing, ADD_FINE.replace("total", "products"), 2))
 
 
 PARAMETERS = f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w"
@@ -84,6 +128,19 @@ def sums_fine(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> 
     acc[:] = m.take(np.int64, len(acc))
     _add_groups(m, acc, ram, np.int16)
     acc >>= FRACTION
+
+
+@compound("Dot", PARAMETERS, zeros_c)
+def sums_zeros(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+    """The sums of a block of channels as sums_fine(), of weights with zero points."""
+    start = m.take(np.int64, len(acc))
+    for taps in np.split(m.load(ram).ravel(), m.names["p->groups"]):
+        start += taps.sum() * m.take(np.int32, len(acc)).astype(np.int64)
+    acc[:] = 0
+    for _ in range(m.names["p->depth"] // m.names["p->run"]):
+        acc <<= 4
+        _add_groups(m, acc, ram, np.int16)
+    acc[:] = start + acc >> FRACTION
 
 
 def _add_groups(m: Machine, acc: np.ndarray, ram: Ram, multiplier: type) -> None:
