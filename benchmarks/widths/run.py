@@ -25,6 +25,8 @@ from onnx import numpy_helper  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.model_selection import train_test_split  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.emit import emit  # noqa: E402
 from vmcu_tools.frontends.onnx.attributes import attributes_of  # noqa: E402
 from vmcu_tools.quantize.calibration import quantize_and_judge  # noqa: E402
 from vmcu_tools.quantize.judge import accuracy  # noqa: E402
@@ -126,7 +128,8 @@ def rows(name: str) -> list[tuple[str, ...]]:
             changed = sum(layer.bits == 4 for layer in widths.layers)
             right = accuracy(onnx.load(target), shown.held_out, shown.labels)
             layers = f"{changed} of {len(widths.layers)}"
-            cells = f"{widths.flash:,}", layers, f"{widths.snr:.1f}", f"{right:.1%}"
+            flash = emit(compile_model(target), name).flash_bytes
+            cells = f"{flash:,}", layers, f"{widths.snr:.1f}", f"{right:.1%}"
             found.append((f"{name}, {title}", *cells))
     return found
 

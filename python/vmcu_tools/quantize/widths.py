@@ -18,9 +18,10 @@ from ..errors import Problem, UserError, stands_for
 from ..frontends.onnx.importer import load
 from ..ops import bind
 from ..ops.layer import ProgramLayer
+from .alone import ratios_alone
 from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
 from .int4_scales import Int4Scales
-from .judge import compare, decibel
+from .judge import Ratios, measured
 from .samples import Samples
 
 # With int4 weights in one layer at a time, at most so many samples are computed.
@@ -62,13 +63,16 @@ class LayerWidth:
 
 @dataclass(frozen=True)
 class WidthReport:
-    """layers: in the order in which they get int4 weights, then those that cannot. Bytes of weights
-    and tables, as `vmcu build` prints them, and the signal-to-noise ratio of the model's outputs in
-    dB: with int8 weights and of the file that was written."""
+    """layers: in the order in which they get int4 weights, then those that cannot. With int8
+    weights and of the file that was written: bytes of the layers' constants; with a limit those of
+    all weights and tables, as `vmcu build` prints them, which takes a plan; and the signal-to-noise
+    ratio of the model's outputs in dB."""
 
     layers: tuple[LayerWidth, ...]
-    flash_int8: int
-    flash: int
+    constants_int8: int
+    constants: int
+    flash_int8: int | None
+    flash: int | None
     flash_limit: int | None
     snr_int8: float
     snr: float
@@ -199,9 +203,13 @@ def _chosen(
     """The model whose flash is at most `limit`, and its report."""
     forms, groups = served.forms, served.groups
     some = samples[:: -(-len(samples) // _TRIAL_SAMPLES)]
-    before = _Ratios.of(forms, {}, some, [layer.output for layer in forms.layers])
-    rows = {one.weights: _row(served, one, before, some) for one in forms.layers}
-    added = {weights: _added(rows[weights], before) for weights in groups}
+    before = _measured(forms, {}, some, [layer.output for layer in forms.layers])
+    tried = [layer for layer in forms.layers if layer.weights in groups]
+    alone = ratios_alone(forms.real, (forms.int8, forms.model(groups)), tried, some)
+    rows = {one.weights: _row(served, one, before, alone) for one in forms.layers}
+    outputs = [value.name for value in forms.real.graph.output]
+    noise = before.noise(outputs)
+    added = {weights: alone[weights].noise(outputs) - noise for weights in groups}
     order = sorted(groups, key=lambda weights: added[weights] / served.saved(weights))
     flash = _Flash(served)
     chosen = order
@@ -213,50 +221,40 @@ def _chosen(
     model = forms.model(served.some(chosen))
     listed = [*order, *(weights for weights in rows if weights not in groups)]
     layers = tuple(rows[weights] for weights in listed)
-    ratios = (_Ratios.of(forms, served.some(one), samples, []).outputs for one in ([], chosen))
-    return model, WidthReport(layers, flash([]), flash(chosen), limit, *ratios)
+    int8, written = (_measured(forms, served.some(one), samples, []) for one in ([], chosen))
+    constants = sum(row.bytes_int8 for row in layers)
+    return model, WidthReport(
+        layers,
+        constants,
+        constants - sum(map(served.saved, chosen)),
+        None if limit is None else flash([]),
+        None if limit is None else flash(chosen),
+        limit,
+        int8.together(outputs),
+        written.together(outputs),
+    )
 
 
-@dataclass(frozen=True)
-class _Ratios:
-    """Signal-to-noise ratios in dB by tensor; outputs: of the model's outputs together."""
-
-    tensors: Mapping[str, float]
-    outputs: float
-
-    @classmethod
-    def of(
-        cls, forms: _Forms, groups: Mapping[str, int], samples: Samples, tensors: Sequence[str]
-    ) -> _Ratios:
-        """Measures a form against the float model."""
-        _, rows = compare(forms.real, forms.model(groups), samples, tensors)
-        ratios = {one.tensor: one.signal_to_noise for one in rows}
-        outputs = [value.name for value in forms.real.graph.output if value.name in ratios]
-        noise = sum(_noise(ratios[name]) for name in outputs)
-        return cls(ratios, decibel(len(outputs), noise))
+def _measured(
+    forms: _Forms, groups: Mapping[str, int], samples: Samples, tensors: Sequence[str]
+) -> Ratios:
+    """Measures a form against the float model."""
+    return measured(forms.real, forms.model(groups), samples, tensors)[1]
 
 
-def _noise(ratio: float) -> float:
-    """The energy of noise as a part of the signal's."""
-    return float(10 ** (-ratio / 10))
-
-
-def _row(served: _Served, layer: WeightedLayer, before: _Ratios, samples: Samples) -> LayerWidth:
+def _row(
+    served: _Served, layer: WeightedLayer, before: Ratios, alone: Mapping[str, Ratios]
+) -> LayerWidth:
     """A layer with int8 weights, and the effect of int4 weights in it alone."""
     weights, output = layer.weights, layer.output
     int8, int4 = (sizes[weights] for sizes in served.sizes)
-    ratio, reason = before.tensors.get(output), served.reasons.get(weights, "")
-    row = LayerWidth(layer.node, layer.op, 8, 0, int8, int4, ratio, reason=reason)
-    if weights not in served.groups:
+    reason = served.reasons.get(weights, "")
+    row = LayerWidth(layer.node, layer.op, 8, 0, int8, int4, before.known(output), reason=reason)
+    if weights not in alone:
         return row
-    ratios = _Ratios.of(served.forms, {weights: served.groups[weights]}, samples, [output])
-    return replace(row, snr_int4=ratios.tensors.get(output), output_snr=ratios.outputs)
-
-
-def _added(row: LayerWidth, before: _Ratios) -> float:
-    """Noise of the outputs that int4 weights add."""
-    assert row.output_snr is not None
-    return _noise(row.output_snr) - _noise(before.outputs)
+    outputs = [value.name for value in served.forms.real.graph.output]
+    ratios = alone[weights]
+    return replace(row, snr_int4=ratios.known(output), output_snr=ratios.together(outputs))
 
 
 class _Flash:

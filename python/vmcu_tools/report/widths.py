@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def print_widths(report: WidthReport, console: Console) -> None:
     """The layers in the order in which they get int4 weights, then the whole."""
-    sizes, ratios = ("int8, bytes", "int4, bytes"), ("int8, dB", "int4, dB", "outputs, dB")
+    columns, ratios = ("int8, bytes", "int4, bytes"), ("int8, dB", "int4, dB", "outputs, dB")
     grouped = any(layer.group for layer in report.layers)
-    grid = table("layer", "op", "weights", *["group"] * grouped, *sizes, *ratios)
+    grid = table("layer", "op", "weights", *["group"] * grouped, *columns, *ratios)
     names = short_names(layer.node for layer in report.layers)
     for layer in report.layers:
         group = [str(layer.group or "")] * grouped
@@ -36,12 +36,14 @@ def print_widths(report: WidthReport, console: Console) -> None:
         which = [names[layer.node] for layer in report.layers if layer.reason == reason]
         say(console, f"{reason}: {', '.join(which)}")
     changed = sum(layer.bits == 4 for layer in report.layers)
-    limit = "" if report.flash_limit is None else f", limit {report.flash_limit:,}"
+    sizes = f"their constants {report.constants_int8:,} -> {report.constants:,} bytes"
+    if report.flash_limit is not None:
+        sizes = f"flash {report.flash_int8:,} -> {report.flash:,} bytes"
+        sizes += f", limit {report.flash_limit:,}"
     say(
         console,
-        f"int4 weights in {changed} of {counted(len(report.layers), 'layer')}; flash "
-        f"{report.flash_int8:,} -> {report.flash:,} bytes{limit}; signal-to-noise ratio of the "
-        f"outputs {report.snr_int8:.1f} -> {report.snr:.1f} dB",
+        f"int4 weights in {changed} of {counted(len(report.layers), 'layer')}; {sizes}; "
+        f"signal-to-noise ratio of the outputs {report.snr_int8:.1f} -> {report.snr:.1f} dB",
     )
 
 
