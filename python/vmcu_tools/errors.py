@@ -86,11 +86,12 @@ class PlanError(Exception):
 
 def alike(word: str, known: Iterable[str]) -> str:
     """Those of `known` that `word` may stand for: 'a', 'b' or 'c'. Empty where none does."""
-    found = [f"'{one}'" for one in difflib.get_close_matches(word, sorted(known), 3, LIKENESS)]
-    return " or ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+    matches = [f"'{one}'" for one in difflib.get_close_matches(word, sorted(known), 3, LIKENESS)]
+    return " or ".join(filter(None, [", ".join(matches[:-1]), *matches[-1:]]))
 
 
 def suggestion(word: str, known: Iterable[str], listed: str) -> str:
-    """What an error says behind an unknown word; `listed`: the command that lists those known."""
+    """The end of a message on an unknown word: near known words, else `listed`, the command that
+    lists them."""
     near = alike(word, known)
     return f". hint: did you mean {near}?" if near else f". hint: `{listed}` lists them"

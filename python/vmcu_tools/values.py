@@ -65,7 +65,7 @@ def c_name(text: str) -> str:
 def banks(text: str) -> list[Region]:
     """'fast=64M,slow=1G:10' to memories of any size, the cheap ones first; without it, an access
     costs as much as there are memories in front."""
-    found: list[Region] = []
+    regions: list[Region] = []
     for part in text.split(","):
         match = re.fullmatch(r"([A-Za-z]\w*)=([^:]+)(?::(.+))?", part.strip(), flags=re.ASCII)
         if match is None:
@@ -73,25 +73,25 @@ def banks(text: str) -> list[Region]:
                 f"'{part}' is not a memory; write NAME=SIZE or NAME=SIZE:CYCLES"
             )
         name, size, wait = match.groups()
-        cycles = float(len(found)) if wait is None else real(wait, "number of cycles", most=1e6)
-        found.append(Region(name.lower(), byte_count(size), cycles))
-    if len({region.name for region in found}) < len(found):
+        cycles = float(len(regions)) if wait is None else real(wait, "number of cycles", most=1e6)
+        regions.append(Region(name.lower(), byte_count(size), cycles))
+    if len({region.name for region in regions}) < len(regions):
         raise argparse.ArgumentTypeError("two memories have the same name")
-    if any(before.wait > after.wait for before, after in itertools.pairwise(found)):
+    if any(before.wait > after.wait for before, after in itertools.pairwise(regions)):
         raise argparse.ArgumentTypeError("name the fast memories before the slow ones")
-    return found
+    return regions
 
 
 def memories(text: str) -> tuple[Region, ...]:
     """'dtcm=64K,psram=8M:10' to memories of a device."""
-    found = banks(text)
-    if len(found) > MOST_POOLS:
-        raise argparse.ArgumentTypeError(f"{len(found)} memories, the most is {MOST_POOLS}")
-    large = next((region for region in found if region.capacity > MOST_OF_SEVERAL), None)
-    if large is not None and len(found) > 1:
+    regions = banks(text)
+    if len(regions) > MOST_POOLS:
+        raise argparse.ArgumentTypeError(f"{len(regions)} memories, the most is {MOST_POOLS}")
+    large = next((region for region in regions if region.capacity > MOST_OF_SEVERAL), None)
+    if large is not None and len(regions) > 1:
         most = MOST_OF_SEVERAL // UNITS["m"]
         raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
-    return tuple(found)
+    return tuple(regions)
 
 
 def serial_flash(text: str) -> SerialFlash:
@@ -195,7 +195,7 @@ def finite(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """What a solver may take."""
+    """The time limit of a solver, in seconds."""
     return real(text, "number of seconds", POSITIVE, 1e6)
 
 

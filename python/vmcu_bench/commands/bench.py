@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _wear(args: argparse.Namespace) -> int:
-    """The wear of a memory. Raises UserError for what it is not simulated with."""
+    """The wear of a memory. Raises UserError for options that the simulation does not support."""
     others = {
         "--board": args.board is not None,
         "--measure": args.measure,
@@ -157,8 +157,8 @@ def _wear(args: argparse.Namespace) -> int:
     refuse_with(others, "{} cannot be combined with --wear", "leave out one of the two", args.model)
     streaming = ("hop", "state", "time")
     left = {name: value for name, value in vars(args).items() if name not in streaming}
-    found: int = wear.run(argparse.Namespace(**left | {"on": args.on or COUNTED_ON}))
-    return found
+    status: int = wear.run(argparse.Namespace(**left | {"on": args.on or COUNTED_ON}))
+    return status
 
 
 def moves(args: argparse.Namespace) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that take a model file do with a container in its place."""
+"""Opens the container that is given to a command in place of a model file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ HOST = "host"
 
 
 def opened(args: argparse.Namespace) -> Opened:
-    """The container that a command is given. Raises UserError for what is none, and for options
-    of planning, which is done. A hop is the container's own."""
+    """The container that a command is given. Raises UserError if the file is no container, and for
+    options of planning: a container is planned already. A hop is the container's own."""
     defaults = vars(planner_options().parse_args([]))
     given = [
         name
@@ -40,23 +40,23 @@ def opened(args: argparse.Namespace) -> Opened:
                 str(args.model),
             )
         )
-    found = open_container(args.model)
+    container = open_container(args.model)
     if hasattr(args, "hop"):
-        args.hop = found.outline.graph.state.step_rows
-    return found
+        args.hop = container.outline.graph.state.step_rows
+    return container
 
 
 def target_of(name: str | None, container: Opened, path: Path) -> CompiledRunner | ZephyrRunner:
     """The machine of that name, HOST by default, as it loads a container. Raises UserError where it
     loads none, or does not have the container's kernels."""
     plain = (name or HOST).removesuffix(LOADING)
-    found = runners.get(f"{plain}{LOADING}")
-    assert isinstance(found, (CompiledRunner, ZephyrRunner))
+    runner = runners.get(f"{plain}{LOADING}")
+    assert isinstance(runner, (CompiledRunner, ZephyrRunner))
     targets = targets_of(container.kernels)
-    if isinstance(found, CompiledRunner) and named(found.family) not in targets:
+    if isinstance(runner, CompiledRunner) and named(runner.family) not in targets:
         cores = " or ".join(one.label for one in targets)
         reason = f"{plain} cannot run this container, which is for {cores or 'no known core'}"
         machines = [one for one in RUNNERS if named(family_of(one)) in targets]
         hint = " or ".join(f"--on {one}" for one in machines) or "build it for one --target"
         raise UserError(Problem(reason, hint, str(path)))
-    return found
+    return runner

@@ -101,7 +101,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def limits_of(args: argparse.Namespace) -> Limits:
-    """What the model may have. Raises UserError where nothing says so."""
+    """The memory that the model may use. Raises UserError if no option limits it."""
     from ..fit.figures import Limits
 
     if args.board is None:

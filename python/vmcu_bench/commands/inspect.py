@@ -79,11 +79,11 @@ def contents(args: argparse.Namespace) -> int:
     from vmcu_tools.report.models import print_inspection
     from vmcu_tools.report.terminal import console, write_json
 
-    found = inspect(args.model, args.name or name_of(args.model))
-    print_inspection(found, console())
-    write_json(asdict(found), args.json)
-    if found.problems:
-        raise UserError(*found.problems)
+    inspection = inspect(args.model, args.name or name_of(args.model))
+    print_inspection(inspection, console())
+    write_json(asdict(inspection), args.json)
+    if inspection.problems:
+        raise UserError(*inspection.problems)
     return EXIT_DONE
 
 
@@ -106,10 +106,10 @@ def operators(args: argparse.Namespace) -> int:
     from vmcu_tools.report.models import print_coverage
     from vmcu_tools.report.terminal import console, write_json, write_text
 
-    found = coverage()
+    entries = coverage()
     if args.markdown:
-        write_text(markdown(found), args.markdown)
+        write_text(markdown(entries), args.markdown)
     else:
-        print_coverage(found, console())
-    write_json([asdict(entry) for entry in found], args.json)
+        print_coverage(entries, console())
+    write_json([asdict(entry) for entry in entries], args.json)
     return EXIT_DONE

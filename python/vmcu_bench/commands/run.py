@@ -70,8 +70,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
-    """What has the inputs and outputs, and what runs samples. A plan with a hop runs a stream, of
-    which each sample has the rows, and has its answers one after the other."""
+    """The graph whose inputs and outputs the files have, and the function that runs samples. A plan
+    with a hop runs a stream: each sample is its rows, and its answers follow each other."""
     if is_container(args.model):
         from .containers import opened, target_of
 
@@ -95,7 +95,7 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
 
 
 def _streaming(plan: Plan, streamed: Callable[[np.ndarray], np.ndarray]) -> Run:
-    """What runs rows: of each output its answers, int8 (hops, bytes)."""
+    """The function that runs rows; of each output it returns the answers, int8 (hops, bytes)."""
     import numpy as np
 
     sizes = [plan.model.tensors[port.tensor].bytes for port in plan.model.outputs]

@@ -104,10 +104,12 @@ def _container(args: argparse.Namespace) -> int:
     else:
         results = verify(container, target, args.samples, args.samples, args.seed)
     for result in results:
-        found = f"matches the reference ({result.bytes:,} bytes)"
+        verdict = f"matches the reference ({result.bytes:,} bytes)"
         if result.differing:
-            found = f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
-        print(f"output {result.name} {found}")
+            verdict = (
+                f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
+            )
+        print(f"output {result.name} {verdict}")
     passed = bool(results) and not any(result.differing for result in results)
     said = "PASSED" if passed else "FAILED"
     print(f"{args.model}: {container.name} on {target.name}: {said}")

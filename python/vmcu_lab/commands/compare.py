@@ -97,14 +97,14 @@ def _check_single(args: argparse.Namespace) -> None:
 
 
 def differences(args: argparse.Namespace) -> int:
-    """What changed from one file to another."""
+    """Prints the changes from one file to another."""
     from vmcu_tools.commands.sheets import sheet
     from vmcu_tools.report.difference import difference, markdown, print_difference
     from vmcu_tools.report.terminal import console, write_json
 
-    found = difference(sheet(args, args.model), sheet(args, args.after))
-    print_difference(found, console())
-    write_json(asdict(found), args.json)
+    changes = difference(sheet(args, args.model), sheet(args, args.after))
+    print_difference(changes, console())
+    write_json(asdict(changes), args.json)
     if args.markdown:
-        args.markdown.write_text(markdown(found, f"{found.before} to {found.after}"))
+        args.markdown.write_text(markdown(changes, f"{changes.before} to {changes.after}"))
     return EXIT_DONE

@@ -196,13 +196,13 @@ def distribution(args: argparse.Namespace) -> int:
     _refuse_with_memory(args)
     problem = files.read(args.problem)
     named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
-    found = several.place_in(problem, named, _seconds(args, SECONDS))
-    if found is None:
+    banks = several.place_in(problem, named, _seconds(args, SECONDS))
+    if banks is None:
         room = ", ".join(f"{one.name} ({one.capacity:,} bytes)" for one in named)
         reason = f"no placement was found in {room}"
         raise UserError(Problem(reason, "allow more with --memory", problem.origin))
-    placements.print_distribution(problem, named, found, console())
-    write_json(placements.distribution_figures(problem, named, found), args.json)
+    placements.print_distribution(problem, named, banks, console())
+    write_json(placements.distribution_figures(problem, named, banks), args.json)
     return EXIT_DONE
 
 

@@ -146,10 +146,10 @@ def pool_of_model(args: argparse.Namespace) -> int:
         ways = paper.measured(trace.task(args.model.name), base)
         figures["stack"] = report.stack_figures(trace, ways)
         report.print_stack(trace, ways, console())
-        found = objects.objects(plan, trace, ways, objects.Cells(args.endurance, args.rate))
-        figures |= report.object_figures(found)
+        worn = objects.objects(plan, trace, ways, objects.Cells(args.endurance, args.rate))
+        figures |= report.object_figures(worn)
         mean = float(writes.mean())
-        report.print_objects(found, mean, args.endurance, args.rate, console())
+        report.print_objects(worn, mean, args.endurance, args.rate, console())
         drawn["stack"] = [(name, run.writes()) for name, run in ways.items()]
     _write(args, figures, drawn)
     return EXIT_DONE

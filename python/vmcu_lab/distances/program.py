@@ -27,8 +27,8 @@ from .relation import Access, relation
 
 @dataclass(frozen=True)
 class Parting:
-    """How one access may come before another: their first `equal` common counters are equal, and
-    then, if `less` is not None, that counter of the earlier one is smaller."""
+    """A way in which one access comes before another: their first `equal` common counters are
+    equal, and then, if `less` is not None, that counter of the earlier one is smaller."""
 
     equal: tuple[int, ...]
     less: int | None
@@ -89,8 +89,8 @@ def farthest(write: Access, read: Access, parting: Parting) -> int | None:
     status = problem.solve(solver())
     if status != pulp.LpStatusOptimal:
         return None
-    found: int | None = round(pulp.value(problem.objective))
-    return found
+    distance: int | None = round(pulp.value(problem.objective))
+    return distance
 
 
 def smallest_distance(accesses: Sequence[Access], tensor: int = 0) -> int | None:
@@ -145,5 +145,5 @@ def chain_distance(links: Sequence[Link], first: str, last: str) -> int:
         problem += bases[link.source] - bases[link.target] >= link.distance
     if problem.solve(solver()) != pulp.LpStatusOptimal:
         raise ValueError(f"nothing bounds the distance from {first} to {last}")
-    found: int = round(pulp.value(problem.objective))
-    return found
+    distance: int = round(pulp.value(problem.objective))
+    return distance

@@ -102,13 +102,13 @@ def relation(
 
     shapes: (H, W, C) of every input, by index, and of "output".
     """
-    found = []
+    accesses = []
     for site in sites(program, names):
         height, width, channels = shapes[site.ram.tensor]
         mapping = np.array([width * channels, channels, 1])
         row = Int(rows - 1) - Name("y") if descending else Name("y")
-        found.append(_access(site, (height, width, channels), mapping, rows, row))
-    return found
+        accesses.append(_access(site, (height, width, channels), mapping, rows, row))
+    return accesses
 
 
 def _access(

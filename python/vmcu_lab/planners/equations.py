@@ -40,8 +40,8 @@ def plan(graph: Graph) -> Plan:
         return replace(piece, ways=tuple(ways))
 
     pieces = [with_distances(piece) for piece in pieces_of(graph, both_ways=False)]
-    found = plan_of_pieces("equations", graph, pieces)
-    return replace(found, notes=(*found.notes, *_of_chain(graph.nodes, links)))
+    smallest = plan_of_pieces("equations", graph, pieces)
+    return replace(smallest, notes=(*smallest.notes, *_of_chain(graph.nodes, links)))
 
 
 def _with_distance(graph: Graph, node: Node, piece: Piece, live: Live) -> Live:

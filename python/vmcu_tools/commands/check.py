@@ -165,10 +165,10 @@ def growth(
     from ..report.terminal import console, write_json
 
     usual = {kind: None if part is None else allowed.get(ALL, part) for kind, part in KINDS.items()}
-    found = compared(before, after, usual | {k: p for k, p in allowed.items() if k != ALL})
-    print_growth(found, console())
-    write_json(asdict(found), args.json)
+    comparison = compared(before, after, usual | {k: p for k, p in allowed.items() if k != ALL})
+    print_growth(comparison, console())
+    write_json(asdict(comparison), args.json)
     if args.junit:
-        judged = [one for one in found.changes if one.most is not None]
+        judged = [one for one in comparison.changes if one.most is not None]
         args.junit.write_bytes(junit(args.command, after.stem, judged))
-    return EXIT_PROBLEM if found.beyond else EXIT_DONE
+    return EXIT_PROBLEM if comparison.beyond else EXIT_DONE

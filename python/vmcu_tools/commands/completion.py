@@ -7,7 +7,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str) -> str:
-    """What a shell evaluates; bash, in ~/.bashrc: eval "$(vmcu --completion bash)"."""
+    """Code that a shell evaluates; bash, in ~/.bashrc: eval "$(vmcu --completion bash)"."""
     from argcomplete.shell_integration import shellcode
 
     code: str = shellcode(["vmcu"], shell=shell)

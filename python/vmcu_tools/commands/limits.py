@@ -20,16 +20,16 @@ def known_board(text: str) -> str:
     """The full name of a board of the table, from a name with or without qualifiers."""
     from ..boards.table import candidates, known
 
-    found = candidates(text)
-    if len(found) > 1:
+    boards = candidates(text)
+    if len(boards) > 1:
         raise argparse.ArgumentTypeError(
-            f"board '{text}' has several variants. hint: name one of {', '.join(found)}"
+            f"board '{text}' has several variants. hint: name one of {', '.join(boards)}"
         )
-    if not found:
+    if not boards:
         names = {name for full in known() for name in (full, full.partition("/")[0])}
         hint = suggestion(text, names, "vmcu boards")
         raise argparse.ArgumentTypeError(f"unknown board '{text}'{hint}")
-    return found[0]
+    return boards[0]
 
 
 def board_of(name: str) -> Board:

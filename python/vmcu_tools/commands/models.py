@@ -40,7 +40,8 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
 
 
 def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOptions:
-    """What a command's arguments ask for; options that the command lacks have their default."""
+    """The options that a command's arguments give; options that the command lacks have their
+    default."""
     values = vars(args)
     given = {f.name: values[f.name] for f in fields(CompileOptions) if f.name in values}
     machine = values.get("on")

@@ -40,7 +40,7 @@ OPTIONS = (
 
 def rewritten(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """A call in today's spellings, and what to tell of the old ones in it."""
-    found: list[str] = []
+    rewritten_words: list[str] = []
     notes: list[str] = []
     number = 0
     while number < len(words) and words[number] != "--":
@@ -50,13 +50,13 @@ def rewritten(words: Sequence[str]) -> tuple[list[str], list[str]]:
             value = after[0]
         for command, old, pattern, template in OPTIONS:
             if command in ("", words[0]) and old == option and re.fullmatch(pattern, value):
-                found += [part.format(value) for part in template.split()]
+                rewritten_words += [part.format(value) for part in template.split()]
                 now = template.format(value)
                 was = f"{old} {value}".rstrip()
                 notes.append(f"'{was}' is now '{now}'" if now else f"'{was}' has no effect")
                 number += 1 if is_joined or not value else 2
                 break
         else:
-            found.append(words[number])
+            rewritten_words.append(words[number])
             number += 1
-    return [*found, *words[number:]], notes
+    return [*rewritten_words, *words[number:]], notes

@@ -27,22 +27,23 @@ REPEATED = "state"
 
 
 def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Path | None) -> None:
-    """Raises UserError for the first option that is there and does not go with what is asked for;
-    `reason` has {} where it is named."""
-    found = next((option for option, there in others.items() if there), None)
-    if found is not None:
-        raise UserError(Problem(reason.format(found), remedy, str(model)))
+    """Raises UserError for the first option that is given and cannot be combined; `reason` has {}
+    where it is named."""
+    refused = next((option for option, there in others.items() if there), None)
+    if refused is not None:
+        raise UserError(Problem(reason.format(refused), remedy, str(model)))
 
 
 def changed(args: argparse.Namespace, usual: Mapping[str, object]) -> dict[str, bool]:
-    """For refuse_with(): by option, whether it has another value than `usual`, by destination."""
+    """Maps each option to True if its value is not the `usual` one, by destination; for
+    refuse_with()."""
     return {spelled(name): getattr(args, name) != usual[name] for name in usual}
 
 
 def int8_model(
     parser: argparse.ArgumentParser, otherwise: str = "", kinds: str = ".tflite or .onnx"
 ) -> None:
-    """The model to work on; `otherwise`: what is done without one, where it may be left out."""
+    """Adds the model's file; `otherwise`: the default, if the file may be left out."""
     parser.add_argument(
         "model",
         type=Path,
@@ -87,7 +88,7 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
 
 
 def border_options(parser: argparse.ArgumentParser) -> None:
-    """How the files of inputs and outputs are laid out."""
+    """Adds the layout of the files of inputs and outputs."""
     titled(parser, MODEL).add_argument(
         "--input-layout",
         choices=("file", "nhwc"),
@@ -98,7 +99,7 @@ def border_options(parser: argparse.ArgumentParser) -> None:
 
 
 def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -> None:
-    """How a float model is quantised; `needed`: there is nothing to do without samples."""
+    """Adds the options that quantise a float model; `needed`: the command requires samples."""
     group = titled(parser, QUANTISATION)
     group.add_argument(
         "--calibration",
@@ -138,7 +139,7 @@ def plan_options(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def planner_options() -> argparse.ArgumentParser:
-    """How a plan is found; a parent of the parsers of commands that make one."""
+    """A parser with the options of PlanOptions: a parent of the parsers of commands that plan."""
     parser = argparse.ArgumentParser(add_help=False)
     names = (name for name in options_of(PlanOptions) if name not in ("hop", *STREAM))
     plan_options(parser, *names)
@@ -161,14 +162,14 @@ def seed_option(parser: argparse._ActionsContainer, what: str) -> None:
 
 
 def name_option(parser: argparse.ArgumentParser) -> None:
-    """What the model is called in C; its tables hold the name, so it counts in flash."""
+    """Adds the model's name in C; its tables store the name, so it counts in flash."""
     titled(parser, OUTPUT).add_argument(
         "--name", type=c_name, help="C name of the model (default: from the file name)"
     )
 
 
 def release_options(parser: argparse.ArgumentParser) -> None:
-    """What devices compare with their own before they take a container."""
+    """Adds the figures that devices compare with their own before they accept a container."""
     group = titled(parser, OUTPUT)
     group.add_argument(
         "--product",
@@ -185,7 +186,7 @@ def release_options(parser: argparse.ArgumentParser) -> None:
 
 
 def hop_option(parser: argparse.ArgumentParser) -> None:
-    """How far the window of a model moves that keeps its rows from one inference to the next."""
+    """Adds the hop, and the options of state, of a model that keeps rows between inferences."""
     plan_options(parser, "hop", *STREAM)
 
 
@@ -199,7 +200,7 @@ def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
 
 
 def target_options(parser: argparse.ArgumentParser) -> None:
-    """Where a model shall run."""
+    """Adds the machine that runs a model."""
     titled(parser, MACHINE).add_argument(
         "--on",
         type=machine,

@@ -45,13 +45,13 @@ class Parser(argparse.ArgumentParser):
 
     def commands(self) -> dict[str, Parser]:
         """The parsers of subcommands by name."""
-        found = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
-        return dict(found[0].choices) if found else {}
+        groups = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
+        return dict(groups[0].choices) if groups else {}
 
     def visible(self) -> dict[str, str]:
         """The help of each subcommand that --help lists."""
-        found = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
-        listed = found[0]._get_subactions() if found else []
+        groups = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
+        listed = groups[0]._get_subactions() if groups else []
         return {one.dest: one.help or "" for one in listed}
 
     def show_examples(self, examples: Examples) -> None:
@@ -102,12 +102,12 @@ class Parser(argparse.ArgumentParser):
         args: Sequence[str] | None = None,
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse has it, but a word that is left is an error of this command, not of the
+        """Parses as argparse does, but an unknown word is an error of this command, not of the
         program."""
-        found, extra = super().parse_known_args(args, namespace)
+        parsed, extra = super().parse_known_args(args, namespace)
         if extra:
             self._refuse(extra)
-        return found, extra
+        return parsed, extra
 
     def _refuse(self, extra: Sequence[str]) -> NoReturn:
         word = next((one for one in extra if one.startswith("-") and one != "--"), extra[0])

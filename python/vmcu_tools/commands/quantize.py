@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _int4(args: argparse.Namespace) -> Int4 | None:
-    """What is asked of int4 weights; None: nothing. Raises UserError for options that exclude each
-    other."""
+    """The int4 weights that the options ask for; None: no int4 weights. Raises UserError for
+    options that exclude each other."""
     from ..model_file import name_of
     from ..quantize.widths import Int4
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model costs, of whatever a command is given: a model, a container, a report."""
+"""Cost sheets of the files that a command can be given: a model, a container, a report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report_of(args: argparse.Namespace) -> ModelReport:
 
 
 def sheet(args: argparse.Namespace, path: Path) -> Sheet:
-    """What a file costs; a model planned as the options say."""
+    """The costs of a file; a model is planned with the options."""
     from ..container.files import facts_of
     from ..report import sheet
 

@@ -96,15 +96,15 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or name_of(args.model)
     training = Training(args.classes, args.layers, args.rate, args.new_only)
     options = CompileOptions(ram=args.ram, target=args.target, state=())
-    found = compile_training(quantised(args), training, options)
+    compiled = compile_training(quantised(args), training, options)
     command = command_line(args, name)
-    emitted = emit(found.plan, name, command)
-    report = training_report(name, found, emitted)
+    emitted = emit(compiled.plan, name, command)
+    report = training_report(name, compiled, emitted)
     write_json({**asdict(report), "ratio": report.ratio}, args.json)
-    files = {**emitted.files, **weights_header(name, found.weights, command)}
+    files = {**emitted.files, **weights_header(name, compiled.weights, command)}
     written = write(files, args.output) if args.output else []
     if args.report:
-        said = name, report.pool_bytes, report.flash_bytes, brief_time(found.plan, None)
+        said = name, report.pool_bytes, report.flash_bytes, brief_time(compiled.plan, None)
         print_brief(*said, args.report, lambda file: print_training(report, file))
     else:
         print_training(report, console())

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a graph to a plan: stages that run together, and where their tensors lie."""
+"""Plans a graph: fused stages and the offsets of their tensors."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user asks the compiler for, and which of it excludes each other."""
+"""Options of a plan, and the rules for those that exclude each other."""
 
 from __future__ import annotations
 

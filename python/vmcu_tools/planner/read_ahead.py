@@ -99,12 +99,12 @@ def _lowest(spans: Sequence[Span]) -> tuple[int, list[int]]:
 
 def _places(spans: Sequence[Span], order: Sequence[int]) -> list[int]:
     """Offsets: each in turn at the lowest that is free while it is read and used."""
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for number in order:
         first, last, size = spans[number]
         beside = sorted(
-            (found[other], found[other] + spans[other][2])
-            for other in found
+            (offsets[other], offsets[other] + spans[other][2])
+            for other in offsets
             if spans[other][0] <= last and first <= spans[other][1]
         )
         at = 0
@@ -112,8 +112,8 @@ def _places(spans: Sequence[Span], order: Sequence[int]) -> list[int]:
             if start - at >= size:
                 break
             at = max(at, -(-stop // ALIGN) * ALIGN)
-        found[number] = at
-    return [found[number] for number in range(len(spans))]
+        offsets[number] = at
+    return [offsets[number] for number in range(len(spans))]
 
 
 def _start(sizes: Sequence[int], stage: int, ahead: int, ram: int) -> int:

@@ -99,7 +99,7 @@ class CircularPool:
         placed = self.placed[self.near[number]]
         near = self.near[number][placed]
         weights, bases = self.weights[near], self.bases[near]
-        least, found = np.inf, (0, 0, near)
+        least, lightest = np.inf, (0, 0, near)
         for way in range(len(item.ways)):
             start = bases + self.low[number][way][placed]
             length = self.high[number][way][placed] - self.low[number][way][placed]
@@ -110,8 +110,8 @@ class CircularPool:
             cost = (1.0 + hit @ weights) * (1.0 + noise)
             at = int(cost.argmin())
             if cost[at] < least:
-                least, found = cost[at], (way, int(places[at]), near[hit[at]])
-        self.ways[number], self.bases[number], ejected = found
+                least, lightest = cost[at], (way, int(places[at]), near[hit[at]])
+        self.ways[number], self.bases[number], ejected = lightest
         self.placed[number] = True
         for held, at, excluded in self.turning[number]:
             self.low[held][:, at], self.high[held][:, at] = excluded[self.ways[number]]
@@ -133,8 +133,8 @@ class CircularPool:
         left = pool - bases[around]
         rows = np.concatenate((left // item.stride, -(-left // item.stride)))
         bases = np.concatenate((bases[~around], pool - rows * item.stride))
-        found: np.ndarray = bases[(bases >= 0) & (bases < pool) & (bases % item.align == 0)]
-        return found
+        fitting: np.ndarray = bases[(bases >= 0) & (bases < pool) & (bases % item.align == 0)]
+        return fitting
 
     def _found(self) -> SequentialPlacement:
         search = SequentialPlacement(self.pieces, self.size, True)
@@ -166,9 +166,9 @@ def smallest(
     best = None
     while least < most:
         size = (least + most) // 2
-        found = fits(pieces, size, insertions)
-        if found is None:
+        placement = fits(pieces, size, insertions)
+        if placement is None:
             least = size + 1
         else:
-            best, most = found, size
+            best, most = placement, size
     return best

@@ -318,11 +318,11 @@ class Layout:
     @functools.cached_property
     def _begins(self) -> dict[str, list[int]]:
         """By tensor, the pixels of its ring at which those that live in it begin."""
-        found: dict[str, list[int]] = {}
+        phases: dict[str, list[int]] = {}
         for group in self.groups:
             for home in group.homes:
-                found.setdefault(group.tensors[home.owner].name, []).append(home.phase)
-        return found
+                phases.setdefault(group.tensors[home.owner].name, []).append(home.phase)
+        return phases
 
     def ring_bytes(self, name: str) -> int:
         """Bytes that a tensor's ring takes."""

@@ -117,9 +117,9 @@ def reordered(
     """
     if is_chain(graph):
         return Ordered(graph, 0, 0)
-    found = best_order(task_graph(graph, cost), params.order_work)
-    nodes = tuple(graph.nodes[number] for number in found.order)
-    return Ordered(replace(graph, nodes=nodes), found.peak, found.bound)
+    best = best_order(task_graph(graph, cost), params.order_work)
+    nodes = tuple(graph.nodes[number] for number in best.order)
+    return Ordered(replace(graph, nodes=nodes), best.peak, best.bound)
 
 
 def is_chain(graph: Graph) -> bool:

@@ -96,9 +96,9 @@ def scratch_of(output: str) -> str:
 def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces without scratch, each followed by its scratch, which keeps clear of all that is
     alive."""
-    found = []
+    separate = []
     for piece in pieces:
-        found.append(replace(piece, scratch=0))
+        separate.append(replace(piece, scratch=0))
         if piece.scratch:
             held = [*((live.name, live.size) for live in piece.ways[0].live)]
             live = tuple(
@@ -106,8 +106,10 @@ def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
                 for name, size in [*held, (piece.name, piece.size)]
             )
             ways, size = (Way(False, live),), piece.scratch
-            found.append(Piece(scratch_of(piece.name), size, size, ways, True, align=SCRATCH_ALIGN))
-    return found
+            separate.append(
+                Piece(scratch_of(piece.name), size, size, ways, True, align=SCRATCH_ALIGN)
+            )
+    return separate
 
 
 def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Piece, ...]:
@@ -116,15 +118,15 @@ def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Pie
     group = layout.groups[number]
     own = {tensor.name for tensor in group.tensors} | {stage_memory(number)}
     own |= {live.name for piece in pieces if piece.name in own for live in piece.ways[0].live}
-    found = []
+    own_pieces = []
     for piece in pieces:
         if piece.name in own:
             ways = (
                 replace(way, live=tuple(live for live in way.live if live.name in own))
                 for way in piece.ways
             )
-            found.append(replace(piece, ways=tuple(ways)))
-    return tuple(found)
+            own_pieces.append(replace(piece, ways=tuple(ways)))
+    return tuple(own_pieces)
 
 
 class _Builder:
@@ -190,15 +192,15 @@ class _Builder:
 
     def _live(self, layer: Layer[Any], alive: Sequence[str], dying: set[str]) -> tuple[Live, ...]:
         """What the layer's output has to keep clear of, and by how much."""
-        found = []
+        lives = []
         for name in alive:
             live = self._beside(name, layer.out.bytes)
             if name in dying:
                 safe = [clearance(layer, i) for i, one in enumerate(layer.ins) if one.name == name]
                 worst = Clearance(max(c.below for c in safe), min(c.above for c in safe))
                 live = Live(name, live.size, worst)
-            found.append(live)
-        return tuple(found)
+            lives.append(live)
+        return tuple(lives)
 
     def _stage(self, number: int, group: Group) -> None:
         """The outputs that stay first, then the rings, the large before the small."""

@@ -175,16 +175,16 @@ def _verdict(bound: int, gap: int) -> str:
 def _homes(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:
     """The tensors of stages of several layers, where their rings have them."""
     lives = lifetimes(layout.graph)
-    found = {}
+    in_rings = {}
     for group in layout.groups:
         for tensor, home in zip(group.tensors, group.homes, strict=True):
             if group.trace is not None and home.owner < group.trace.own:
                 owner = placements[group.tensors[home.owner].name]
                 phase, life = home.phase * tensor.shape[2], lives[tensor.name]
-                found[tensor.name] = replace(
+                in_rings[tensor.name] = replace(
                     owner, tensor=tensor.name, first=life.first, last=life.last, phase=phase
                 )
-    return found
+    return in_rings
 
 
 def _steps(group: Group, base: int) -> tuple[Step, ...]:

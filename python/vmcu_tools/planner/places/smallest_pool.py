@@ -99,8 +99,8 @@ def walked(
                 return plan_of(planner, layout, search, bound)
     asked = params.ejection and hopeful(size)
     insertions = len(free) * params.pool_insertions
-    found = circular_pool.fits(free, size, insertions) if asked else None
-    return None if found is None else plan_of(planner, layout, found, bound)
+    placement = circular_pool.fits(free, size, insertions) if asked else None
+    return None if placement is None else plan_of(planner, layout, placement, bound)
 
 
 def smallest_sequential(
@@ -111,15 +111,15 @@ def smallest_sequential(
     low, high = bound, most_of(pieces)
     while best is None or high - low > max(low * POOL_STEP, 1):
         size = high if best is None else (low + high) // 2
-        found = next(
+        placement = next(
             (w for w in (SequentialPlacement(pieces, size, wrap) for wrap in wraps) if w.run()),
             None,
         )
-        assert found is not None or best is not None, "side by side is a placement"
-        if found is None:
+        assert placement is not None or best is not None, "side by side is a placement"
+        if placement is None:
             low = size
         else:
-            best, high = found, size
+            best, high = placement, size
     return best
 
 

@@ -14,21 +14,21 @@ def accesses(layout: Layout) -> Counter[str]:
     """Bytes that are loaded and stored in an inference, by piece, see places/pieces.py; scratch of
     layers on their own is a piece of its own here. Callers write inputs and read outputs once."""
     graph = layout.graph
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for port in (*graph.inputs, *graph.outputs):
-        found[port.tensor] += graph.tensors[port.tensor].bytes
+        counts[port.tensor] += graph.tensors[port.tensor].bytes
     for number, group in enumerate(layout.groups):
         owners = _owners(group)
         for layer in group.layers:
             one = traffic(layer)
-            found[owners.get(layer.out.name, layer.out.name)] += one.writes
+            counts[owners.get(layer.out.name, layer.out.name)] += one.writes
             for tensor, bytes_ in zip(layer.ins, one.reads, strict=True):
-                found[owners.get(tensor.name, tensor.name)] += bytes_
+                counts[owners.get(tensor.name, tensor.name)] += bytes_
             where = scratch_of(layer.out.name) if group.trace is None else stage_memory(number)
-            found[where] += one.scratch
+            counts[where] += one.scratch
         if group.trace is not None:
-            found[stage_memory(number)] += noted(group.calls)
-    return found
+            counts[stage_memory(number)] += noted(group.calls)
+    return counts
 
 
 def _owners(group: Group) -> dict[str, str]:

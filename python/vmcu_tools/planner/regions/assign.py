@@ -75,7 +75,7 @@ def _levels(layout: Layout, number: int) -> dict[str, np.ndarray]:
     profiles = {name: layout.profile(name) for name in layout.births}
     profiles[stage_memory(number)] = memory_profile(group)
     start, stop = group.start, group.start + group.calls
-    found = {}
+    bytes_by_call = {}
     for name, profile in profiles.items():
         born = np.clip(profile.birth, start, stop) - start
         gone = np.clip(profile.death, start - 1, stop - 1) + 1 - start
@@ -84,14 +84,14 @@ def _levels(layout: Layout, number: int) -> dict[str, np.ndarray]:
         np.add.at(change, born[alive], profile.size)
         np.subtract.at(change, gone[alive], profile.size)
         if change.any():
-            found[name] = np.cumsum(change)[:-1]
-    return found
+            bytes_by_call[name] = np.cumsum(change)[:-1]
+    return bytes_by_call
 
 
 def restricted(pieces: Sequence[Piece], names: set[str], floors: Mapping[str, int]) -> list[Piece]:
     """The pieces of one memory, as if there were no others. floors: by piece the bytes of its
     stage there."""
-    found = []
+    own_pieces = []
     for piece in pieces:
         if piece.name in names:
             ways = tuple(
@@ -99,8 +99,8 @@ def restricted(pieces: Sequence[Piece], names: set[str], floors: Mapping[str, in
                 for way in piece.ways
             )
             floor = floors.get(piece.name) if piece.floor is not None else None
-            found.append(replace(piece, ways=ways, floor=floor))
-    return found
+            own_pieces.append(replace(piece, ways=ways, floor=floor))
+    return own_pieces
 
 
 @dataclass(frozen=True)
@@ -171,20 +171,20 @@ class Assigner:
     def solve(self, sizes: Sequence[int]) -> Assignment | None:
         """The assignment with the fewest cycles of waiting; None if there is none."""
         while True:
-            found = self._solve(sizes)
-            if found is None:
+            assignment = self._solve(sizes)
+            if assignment is None:
                 return None
-            missed = set(self._missed(found, sizes)) - self.calls
+            missed = set(self._missed(assignment, sizes)) - self.calls
             if not missed:
-                return found
+                return assignment
             self.calls |= missed
 
-    def _missed(self, found: Assignment, sizes: Sequence[int]) -> list[tuple[int, int]]:
+    def _missed(self, choice: Assignment, sizes: Sequence[int]) -> list[tuple[int, int]]:
         """Calls at which a memory would hold more than it has."""
         missed = []
         for number, levels in self.problem.levels.items():
             for memory, size in enumerate(sizes):
-                here = [level for name, level in levels.items() if found.memory[name] == memory]
+                here = [level for name, level in levels.items() if choice.memory[name] == memory]
                 total = sum(here, start=np.zeros(1, np.int64))
                 if total.max() > size:
                     missed.append((number, int(np.argmax(total))))
@@ -263,9 +263,9 @@ class Assigner:
 def _shared(piece: Piece) -> dict[str, int]:
     """Bytes that a piece may share with each that is alive, in the direction in which it shares
     more."""
-    found: dict[str, int] = {}
+    most_shared: dict[str, int] = {}
     for way in piece.ways:
         for live in way.live:
             shared = live.size + piece.size - live.clearance.footprint(live.size, piece.size)
-            found[live.name] = max(shared, found.get(live.name, 0))
-    return {name: shared for name, shared in found.items() if shared > 0}
+            most_shared[live.name] = max(shared, most_shared.get(live.name, 0))
+    return {name: shared for name, shared in most_shared.items() if shared > 0}

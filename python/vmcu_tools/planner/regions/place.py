@@ -35,16 +35,16 @@ def placed(problem: Problem, regions: Sequence[Region]) -> Places | None:
     assigner = Assigner(problem, regions)
     sizes = [region.capacity for region in regions]
     for _ in range(MEMORY_TRIES):
-        found = assigner.solve(sizes)
-        if found is None:
+        assignment = assigner.solve(sizes)
+        if assignment is None:
             return None
         walks = [
-            in_one(of_memory(problem, found.memory, memory), region.capacity)
+            in_one(of_memory(problem, assignment.memory, memory), region.capacity)
             for memory, region in enumerate(regions)
         ]
         short = [memory for memory, walk in enumerate(walks) if walk is None]
         if not short:
-            return Places(found, tuple(walk for walk in walks if walk is not None))
+            return Places(assignment, tuple(walk for walk in walks if walk is not None))
         for memory in short:
             sizes[memory] -= int(MEMORY_STEP * regions[memory].capacity)
     return None
@@ -74,12 +74,12 @@ def in_one(pieces: Sequence[Piece], capacity: int) -> SequentialPlacement | None
         if search.run():
             return search
     walks = (SequentialPlacement(pieces, capacity, wraps) for wraps in (False, True))
-    found = circular_pool.fits(pieces, bound, MEMORY_INSERTIONS // 4)
-    found = found or circular_pool.fits(pieces, capacity, MEMORY_INSERTIONS)
-    found = found or next((walk for walk in walks if walk.run()), None)
-    if found is None or found.pool == bound:
-        return found
-    return circular_pool.smallest(pieces, bound, capacity, MEMORY_INSERTIONS // 10) or found
+    placement = circular_pool.fits(pieces, bound, MEMORY_INSERTIONS // 4)
+    placement = placement or circular_pool.fits(pieces, capacity, MEMORY_INSERTIONS)
+    placement = placement or next((walk for walk in walks if walk.run()), None)
+    if placement is None or placement.pool == bound:
+        return placement
+    return circular_pool.smallest(pieces, bound, capacity, MEMORY_INSERTIONS // 10) or placement
 
 
 def _ascending(piece: Piece) -> Piece:

@@ -49,11 +49,11 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
     of the smallest pool. Raises UserError if nothing fits."""
     order = reordered(graph)
     regions = options.memory
-    found = [*variants(order.graph, options, options.extra_macs / 100)]
+    tried = [*variants(order.graph, options, options.extra_macs / 100)]
     if options.stream_input:
         # It may be kept whole, where that costs less.
-        found = [*found, *variants(order.graph, replace(options, stream_input=False), 0.0)]
-    candidates = [one for variant in found for one in candidates_of(variant, regions)]
+        tried = [*tried, *variants(order.graph, replace(options, stream_input=False), 0.0)]
+    candidates = [one for variant in tried for one in candidates_of(variant, regions)]
     for candidate in sorted(candidates, key=lambda one: one.cycles):
         places = placed(problem_of(candidate.layout), regions)
         if places is not None:
@@ -109,8 +109,8 @@ def _finished(
 ) -> Plan:
     variant = candidate.variant
     before = None if variant.partitioner.graph is graph else graph
-    found = plan_from(candidate.layout, places, regions)
-    return replace(found, macs_extra=variant.macs_extra, original=before)
+    finished = plan_from(candidate.layout, places, regions)
+    return replace(finished, macs_extra=variant.macs_extra, original=before)
 
 
 def _said(regions: Sequence[Region]) -> str:

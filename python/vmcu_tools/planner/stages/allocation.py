@@ -96,7 +96,7 @@ class Allocator:
         """The partition with other stages of the same layers for those without a placement in
         `limit` bytes, and the fewest bytes from there on in which each has one; None if they are
         `most` or more."""
-        found, size = list(cuts), limit
+        stages, size = list(cuts), limit
         if not self.params.gap_repair:
             return None
         for number in fused(cuts):
@@ -112,19 +112,19 @@ class Allocator:
                     break
             if best is None:
                 return None
-            found[number], size = best, fewest
-        return tuple(found), size
+            stages[number], size = best, fewest
+        return tuple(stages), size
 
     def alternatives(self, own: Cut, limit: int) -> Iterator[Cut]:
         """Stages of the same layers within `limit` bytes, the cheap ones first; then those with
         their first layers ahead."""
         partitioner = self.partitioner
-        found = [*dict.fromkeys((own, *partitioner.stages_within(own.first, own.stop, limit)))]
-        yield from found
+        stages = [*dict.fromkeys((own, *partitioner.stages_within(own.first, own.stop, limit)))]
+        yield from stages
         if self.params.full_ring_first:
             yield from (
                 partitioner.with_full_ring(cut)
-                for cut in found
+                for cut in stages
                 if partitioner.can_fill_ring_first(cut)
             )
 

@@ -112,12 +112,12 @@ class BandSearch:
 
     def _stretch(self, first: int, stop: int) -> Stretch | None:
         if (first, stop) not in self.stretches:
-            found = bands.stretch_of(self.partitioner.graph, first, stop)
+            stretch = bands.stretch_of(self.partitioner.graph, first, stop)
             source = self.partitioner.source
-            if found is not None and source is not None and found.source == source.name:
+            if stretch is not None and source is not None and stretch.source == source.name:
                 # Its bands would all be worked at once, so that no line buffer were smaller.
-                found = None
-            self.stretches[first, stop] = found
+                stretch = None
+            self.stretches[first, stop] = stretch
         return self.stretches[first, stop]
 
     def _fits(self, banding: Banding, limit: int) -> bool:
@@ -183,11 +183,11 @@ def applied(graph: Graph, spent: Bands) -> tuple[Graph, tuple[range, ...]]:
     for banding in reversed(spent.bandings):
         stretch = bands.stretch_of(graph, banding.first, banding.stop)
         assert stretch is not None
-        found = bands.banded(stretch, banding.ends)
-        moved = len(found.nodes) - len(graph.nodes)
+        in_bands = bands.banded(stretch, banding.ends)
+        moved = len(in_bands.nodes) - len(graph.nodes)
         regions = [range(one.start + moved, one.stop + moved) for one in regions]
         own = bands.spans(stretch, banding.ends)
         first = banding.first
         regions = [*(range(one.start + first, one.stop + first) for one in own), *regions]
-        graph = found
+        graph = in_bands
     return graph, tuple(regions)

@@ -88,13 +88,13 @@ class Stretch:
 
     def macs(self, usual: Sequence[int], ends: Sequence[int]) -> int:
         """Multiply-accumulates in bands, where its nodes have the `usual` ones without."""
-        found = 0
+        total = 0
         for columns in self.columns(ends):
             needed = self.needed(columns)
             for node, macs in zip(self.nodes, usual, strict=True):
                 name = node.outputs[0]
-                found += macs * len(needed[name]) // self.graph.tensors[name].shape[1]
-        return found
+                total += macs * len(needed[name]) // self.graph.tensors[name].shape[1]
+        return total
 
 
 def stretch_of(graph: Graph, first: int, stop: int) -> Stretch | None:

@@ -64,10 +64,10 @@ class Cheapest:
 
     def run(self) -> tuple[Cut, ...] | None:
         """The cuts, None if there are none."""
-        while (found := self._likely()) is not None:
-            wrong = [option for option in found if not self._right(option)]
+        while (options := self._likely()) is not None:
+            wrong = [option for option in options if not self._right(option)]
             if not wrong:
-                return tuple(option.cut for option in found)
+                return tuple(option.cut for option in options)
             for option in wrong:
                 cut = option.cut
                 self.options.pop(cut.first, None)
@@ -81,8 +81,8 @@ class Cheapest:
         difference."""
         if option.cut in self.right:
             return True
-        found = self.stages.option_within(option.cut, self.limit)
-        right = found is not None and (found.peak <= self.ease or option.peak > self.ease)
+        known = self.stages.option_within(option.cut, self.limit)
+        right = known is not None and (known.peak <= self.ease or option.peak > self.ease)
         if right:
             self.right.add(option.cut)
         return right
@@ -106,22 +106,22 @@ class Cheapest:
                     best[stop], last[stop] = cost, option
         if best[count] is None:
             return None
-        found, stop = [], count
+        options, stop = [], count
         while stop:
-            found.append(last[stop])
+            options.append(last[stop])
             stop = last[stop].cut.first
-        return tuple(reversed(found))
+        return tuple(reversed(options))
 
     def _from(self, first: int) -> Iterator[Option]:
         """Stages that begin at a node."""
         count, single = self.stages.count, self.stages.single
         for stop in range(first + 1, min(first + self.stages.longest, count) + 1):
-            found = self.between.get((first, stop))
-            if found is None:
-                found = self.between[first, stop] = self._between(first, stop)
-            if not found:
+            options = self.between.get((first, stop))
+            if options is None:
+                options = self.between[first, stop] = self._between(first, stop)
+            if not options:
                 continue
-            yield from found
+            yield from options
             if self.thorough or stop == count:
                 continue
             if single[stop] <= self.ease:
@@ -130,11 +130,11 @@ class Cheapest:
     def _between(self, first: int, stop: int) -> tuple[Option, ...]:
         """The stages of nodes [first, stop) that are worth having: the cheapest, and the cheapest
         with ease."""
-        found = self._cheapest_of(first, stop, self.limit)
-        if found is None or found.peak <= self.ease:
-            return () if found is None else (found,)
+        cheapest = self._cheapest_of(first, stop, self.limit)
+        if cheapest is None or cheapest.peak <= self.ease:
+            return () if cheapest is None else (cheapest,)
         easy = self._cheapest_of(first, stop, self.ease)
-        return (found,) if easy is None else (found, easy)
+        return (cheapest,) if easy is None else (cheapest, easy)
 
     def _cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
         """The stage of nodes [first, stop) that costs least of those that may stay within `limit`
@@ -143,9 +143,9 @@ class Cheapest:
         if key not in self.chosen:
             hopeless = self.stages.exceeds(first, stop, limit)
             cuts = [] if hopeless else self.stages.stages_by_cost(first, stop)
-            refused, found = self.refused.get(key, 0), None
-            while found is None and refused < len(cuts):
-                found = self.stages.likely(cuts[refused], limit)
-                refused += found is None
-            self.chosen[key], self.refused[key] = found, refused
+            refused, option = self.refused.get(key, 0), None
+            while option is None and refused < len(cuts):
+                option = self.stages.likely(cuts[refused], limit)
+                refused += option is None
+            self.chosen[key], self.refused[key] = option, refused
         return self.chosen[key]

@@ -14,14 +14,14 @@ RAM_WEIGHT = 1.5
 
 def trade_off(pool_bytes: float, cycles: float) -> float:
     """What the default makes least."""
-    found: float = pool_bytes**RAM_WEIGHT * cycles
-    return found
+    product: float = pool_bytes**RAM_WEIGHT * cycles
+    return product
 
 
 def bytes_of_trade_off(product: float, cycles: float) -> float:
     """The bytes with which so many cycles are that bargain."""
-    found: float = (product / cycles) ** (1 / RAM_WEIGHT)
-    return found
+    pool_bytes: float = (product / cycles) ** (1 / RAM_WEIGHT)
+    return pool_bytes
 
 
 def calls_of(layer: Layer[Any]) -> int:

@@ -43,12 +43,12 @@ def lower_peaks(
         limit = int(macs * (1 + most))
         banded = banded and options.params.column_bands
         better = in_bands(partitioner, worst, least, limit) if banded else None
-        found = None if better is None else search_partition(better, options, least)
-        if found is None or found[1] >= least:
-            found = computed_again(partitioner, worst, least, limit, options)
-        if found is None:
+        lower = None if better is None else search_partition(better, options, least)
+        if lower is None or lower[1] >= least:
+            lower = computed_again(partitioner, worst, least, limit, options)
+        if lower is None:
             return
-        partitioner, least = found
+        partitioner, least = lower
         yield Variant(partitioner, least, max(bands.macs(partitioner.graph) - macs, 0))
 
 
@@ -85,14 +85,14 @@ def computed_again(
     for graph in recomputation.candidates(partitioner.graph, worst.first, worst.stop, most)[
         : options.params.recomputation_tries
     ]:
-        found = search_partition(graph, options, least)
-        if found[1] >= least:
+        searched = search_partition(graph, options, least)
+        if searched[1] >= least:
             continue
         # What is saved by less is soon lost to a gap, for which solvers look long.
-        if found[1] <= (1 - BAND_PRECISION) * least and (best is None or found[1] < best[1]):
-            best = found
-        if options.ram is not None and found[1] <= options.ram:
-            fits.append((bands.macs(graph), found))
+        if searched[1] <= (1 - BAND_PRECISION) * least and (best is None or searched[1] < best[1]):
+            best = searched
+        if options.ram is not None and searched[1] <= options.ram:
+            fits.append((bands.macs(graph), searched))
     return min(fits, key=lambda one: one[0])[1] if fits else best
 
 
@@ -112,9 +112,9 @@ def many_bands(
     while spent is not None and spent.bandings and len(tried) < BAND_TRIES:
         if spent not in tried:
             tried.add(spent)
-            found = with_bands(graph, spent, limit, options)
-            if found is not None:
-                yield found
+            variant_in_bands = with_bands(graph, spent, limit, options)
+            if variant_in_bands is not None:
+                yield variant_in_bands
                 if options.ram is None:
                     return
         # Where what joins the bands is too large, or tensors have no places, fewer bytes may do.
@@ -134,15 +134,15 @@ def tighter(spender: BandSearch, limit: int, step: float) -> tuple[int, float, B
 
 def fewest_bytes(spender: BandSearch, least: int) -> tuple[int, Bands | None]:
     """Bytes that bands spare of `least`, down to a part BAND_PRECISION, and the bands."""
-    low, high, found = 0, least, None
+    low, high, best = 0, least, None
     while high - low > max(BAND_PRECISION * high, 1):
         limit = (low + high) // 2
         spent = spender.within(limit)
         if spent is None:
             low = limit
         else:
-            high, found = limit, spent
-    return high, found
+            high, best = limit, spent
+    return high, best
 
 
 def with_bands(graph: Graph, spent: Bands, limit: int, options: CompileOptions) -> Variant | None:

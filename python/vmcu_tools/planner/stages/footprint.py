@@ -255,8 +255,8 @@ class Footprints:
     @functools.cached_property
     def there(self) -> list[dict[str, int]]:
         """By node, the bytes of the tensors that are alive when it begins."""
-        found: list[dict[str, int]] = [{} for _ in range(self.count)]
+        sizes: list[dict[str, int]] = [{} for _ in range(self.count)]
         for name, first in self.first.items():
             for number in range(first + 1, min(self.last[name] + 1, self.count)):
-                found[number][name] = self.bytes[name]
-        return found
+                sizes[number][name] = self.bytes[name]
+        return sizes

@@ -115,10 +115,10 @@ def below(graph: Graph, options: CompileOptions, least: int) -> Iterator[Plan]:
     # A limit that is far away has everything searched that may need fewer bytes.
     limit = int(least / options.params.recomputation_reach) + 1
     for _ in range(options.params.smaller_tries):
-        found = plan(graph, replace(options, ram=max(min(limit, least - 1), 1)))
-        if found.pool_bytes < least:
-            least = found.pool_bytes
-            yield found
+        smaller = plan(graph, replace(options, ram=max(min(limit, least - 1), 1)))
+        if smaller.pool_bytes < least:
+            least = smaller.pool_bytes
+            yield smaller
         elif limit >= least - 1:
             return
         limit = least - 1
@@ -136,9 +136,9 @@ def with_fewer_macs(best: Plan, graph: Graph, options: CompileOptions) -> Plan:
     return best
 
 
-def smallest_of(found: Iterable[Variant], graph: Graph, options: CompileOptions) -> Plan:
+def smallest_of(variants: Iterable[Variant], graph: Graph, options: CompileOptions) -> Plan:
     """The plan of the variant that needs the fewest bytes once its tensors have places."""
-    first, *others = sorted(found, key=lambda variant: variant.least)
+    first, *others = sorted(variants, key=lambda variant: variant.least)
     best = of_variant(first, graph, options)
     for variant in others:
         if best.pool_bytes < variant.least:
@@ -148,14 +148,14 @@ def smallest_of(found: Iterable[Variant], graph: Graph, options: CompileOptions)
 
 
 def first_within(
-    ram: int, found: Iterable[Variant], graph: Graph, options: CompileOptions
+    ram: int, variants: Iterable[Variant], graph: Graph, options: CompileOptions
 ) -> Plan | None:
     """The plan of the first variant that fits into `ram` bytes, the smallest if there is none; None
     without variants. Solvers are left to pack those that compute something twice until all have
     been tried."""
     known: list[Variant] = []
     plans: list[Plan] = []
-    for variant in found:
+    for variant in variants:
         known.append(variant)
         if variant.least > ram:
             continue
@@ -198,8 +198,8 @@ def smallest(variant: Variant, options: CompileOptions) -> Plan:
     if partitioner.bands:
         return allocator.smallest_plan(max(least, options.ram or 0))
     if options.ram is not None:
-        found = allocator.plan_within(options.ram) if options.ram > least else None
-        plan = found or allocator.smallest_plan(least)
+        within = allocator.plan_within(options.ram) if options.ram > least else None
+        plan = within or allocator.smallest_plan(least)
     else:
         plan = plan_by_trade_off(variant)
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
@@ -250,7 +250,7 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
     that was found in its place, if plan() meets that one. A limit whose plan is slower than that of
     a smaller one is left out.
     """
-    found: list[Choice] = []
+    choices: list[Choice] = []
     if not graph.nodes:
         return [Choice(plan(graph, options).pool_bytes, 0.0, 0, 0)]
     graph = reordered(graph, params=options.params).graph
@@ -260,14 +260,14 @@ def front(graph: Graph, options: CompileOptions) -> list[Choice]:
         if best.pool_bytes > limit:
             limit = best.pool_bytes
             best = plan(graph, replace(options, ram=limit))
-        smaller = not found or limit < found[-1].pool_bytes
+        smaller = not choices or limit < choices[-1].pool_bytes
         if smaller and best.pool_bytes <= limit:
-            found.append(_choice(limit, best, cycles))
-    least = min((choice.pool_bytes for choice in found), default=0)
+            choices.append(_choice(limit, best, cycles))
+    least = min((choice.pool_bytes for choice in choices), default=0)
     for best in below(graph, options, least):
-        found.append(_choice(best.pool_bytes, best, cycles))
+        choices.append(_choice(best.pool_bytes, best, cycles))
     fast: list[Choice] = []
-    for choice in reversed(found):
+    for choice in reversed(choices):
         if not fast or choice.extra_cycles < fast[0].extra_cycles:
             fast.insert(0, choice)
     return fast

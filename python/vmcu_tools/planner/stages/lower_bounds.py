@@ -55,8 +55,8 @@ class Held:
 
     @functools.cached_property
     def bytes(self) -> np.ndarray:
-        found: np.ndarray = np.maximum(self.needed, sum(self.full.values()))
-        return found
+        total: np.ndarray = np.maximum(self.needed, sum(self.full.values()))
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,19 +209,19 @@ class LowerBounds:
         """The layers' suffix, which is all of them: of a stage that ends in front of node `stop`,
         or of any stage, without what the last of them makes."""
         known: dict[object, Suffix] = self.suffixes
-        found: Suffix | None = None
+        suffix: Suffix | None = None
         for layer in reversed(layers):
-            following = (stop, layer) if found is None else layer
+            following = (stop, layer) if suffix is None else layer
             if following not in known:
                 known[following] = (
                     _last(layer, stop is not None)
-                    if found is None
-                    else self._with(layer, stop, found)
+                    if suffix is None
+                    else self._with(layer, stop, suffix)
                 )
-            found = known[following]
-            known = found.before
-        assert found is not None, "a stage has layers"
-        return found
+            suffix = known[following]
+            known = suffix.before
+        assert suffix is not None, "a stage has layers"
+        return suffix
 
     def _with(self, layer: Layer[Any], stop: int | None, suffix: Suffix) -> Suffix:
         """A suffix with a layer in front of it."""
@@ -305,18 +305,18 @@ def _guests(
     layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
 ) -> list[int]:
     """Whose outputs may take the place of a layer's, or of each other's, from the front."""
-    found, wait = [first], set(readers[first])
+    guests, wait = [first], set(readers[first])
     while wait:
         number = max(wait)
         wait.remove(number)
         if not readers[number]:
             continue
         ins = [tensor.name for tensor in layers[number].ins]
-        hosts = (host for host in found if number in readers[host])
+        hosts = (host for host in guests if number in readers[host])
         if any(may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts):
-            found.append(number)
+            guests.append(number)
             wait.update(readers[number])
-    return found[1:]
+    return guests[1:]
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -364,14 +364,14 @@ def _wanted_by(
     number: int, layers: Sequence[Layer[Any]], makers: Mapping[str, int], done: Collection[int]
 ) -> set[int]:
     """A layer, and those in front of it that it wants, without those that are `done`."""
-    found, rest = {number}, [number]
+    wanted, rest = {number}, [number]
     while rest:
         for tensor in layers[rest.pop()].ins:
             maker = makers.get(tensor.name, number)
-            if maker not in found and maker not in done:
-                found.add(maker)
+            if maker not in wanted and maker not in done:
+                wanted.add(maker)
                 rest.append(maker)
-    return found
+    return wanted
 
 
 def _read(layers: Sequence[Layer[Any]]) -> set[str]:

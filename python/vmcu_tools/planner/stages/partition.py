@@ -70,9 +70,9 @@ class Partitioner(Footprints):
         """As least_peak(), within ever higher limits: the stages that only a high one allows are
         not traced if there is a partition within a low one."""
         for limit in self._limits(known):
-            found = self.least_peak(tiles, limit)
-            if found < limit:
-                return found
+            peak = self.least_peak(tiles, limit)
+            if peak < limit:
+                return peak
         return known
 
     def _limits(self, known: int) -> Iterator[int]:
@@ -181,13 +181,13 @@ class Partitioner(Footprints):
     def called_once(self) -> list[int]:
         """By the last node of a stage, the node from which on all layers are called once only,
         which may be the one behind it."""
-        found, start = [], 0
+        firsts, start = [], 0
         for number in range(self.count):
             last = self.binder.stage(Cut(number, number + 1))[0]
-            found.append(start if calls_of(last) == 1 else number + 1)
+            firsts.append(start if calls_of(last) == 1 else number + 1)
             if calls_of(self.binder.layer(number)) > 1:
                 start = number + 1
-        return found
+        return firsts
 
     def option_within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
@@ -214,9 +214,9 @@ class Partitioner(Footprints):
         ease = limit if ease is None else ease
         thorough = (False, True) if self.params.skip_placeable else (True,)
         searches = (Cheapest(self, limit, ease, full) for full in thorough)
-        found = next(filter(None, (search.run() for search in searches)), None)
-        assert found is not None, "the peak was reached by some cut"
-        return tuple(self.with_larger_tiles(cut, ease) for cut in found)
+        cuts = next(filter(None, (search.run() for search in searches)), None)
+        assert cuts is not None, "the peak was reached by some cut"
+        return tuple(self.with_larger_tiles(cut, ease) for cut in cuts)
 
     def can_fill_ring_first(self, cut: Cut) -> bool:
         """Whether a stage's first layer can fill its ring before any other layer is called."""
@@ -226,10 +226,10 @@ class Partitioner(Footprints):
     def with_full_ring(self, cut: Cut) -> Cut:
         """The stage with its first layer ahead. It needs no more bytes: where the first ring is
         full, there is less of the output than there would be on demand."""
-        found = replace(cut, ahead=True)
+        full_ring = replace(cut, ahead=True)
         if cut in self.traced:
-            self.traced[found] = replace(self.traced[cut], cut=found)
-        return found
+            self.traced[full_ring] = replace(self.traced[cut], cut=full_ring)
+        return full_ring
 
     def with_larger_tiles(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
@@ -280,21 +280,21 @@ class Partitioner(Footprints):
                     peak = max(best[first], held, peak if fixed else int(hope * peak))
                     if option is not None and peak < best[stop]:
                         best[stop], came[stop] = peak, (first, option.peak)
-        found, stop = [], self.count if best[self.count] < self.params.tile_worth * least else 0
+        promising, stop = [], self.count if best[self.count] < self.params.tile_worth * least else 0
         while stop:
             first, peak = came[stop]
             if peak >= least:
-                found.append((first, stop))
+                promising.append((first, stop))
             stop = first
-        return found
+        return promising
 
     def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
         """The stages of nodes [first, stop) with tiles of several sizes that need little."""
         options = [self.known(cut, UNLIMITED) for cut in self.stages_of(first, stop)]
         starts = sorted(filter(None, options), key=lambda option: option.peak)
         limit = self.params.tile_start * starts[0].peak
-        found = [one for start in starts if start.peak <= limit for one in search.run(start)]
-        return [option.cut for option in pareto(found) if option.cut.larger]
+        tried = [one for start in starts if start.peak <= limit for one in search.run(start)]
+        return [option.cut for option in pareto(tried) if option.cut.larger]
 
     def stages_within(self, first: int, stop: int, limit: int) -> list[Cut]:
         """The stages that nodes [first, stop) can form within `limit` bytes, the cheap ones
@@ -323,14 +323,14 @@ class Partitioner(Footprints):
     def front(self, least: int) -> list[Choice]:
         """Ever smaller peaks at ever higher cost, each a step below the one before, down to
         the smallest."""
-        found: list[Choice] = []
+        choices: list[Choice] = []
         limit = UNLIMITED
         while True:
             cuts = self.cheapest(limit)
             peak, extra = self.peak(cuts), self.cost(cuts) / self.cycles
-            found.append(Choice(peak, extra, 0, count_of(cuts)))
+            choices.append(Choice(peak, extra, 0, count_of(cuts)))
             if peak <= least:
-                return found
+                return choices
             limit = max(least, int(peak * (1 - self.params.pareto_step)))
 
     def best_trade_off(self, least: int) -> int:
@@ -344,10 +344,10 @@ class Partitioner(Footprints):
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
-            found = trade_off(peak, 1 + self.cost(cuts) / self.cycles)
+            reached = trade_off(peak, 1 + self.cost(cuts) / self.cycles)
             # Of those that are alike the smaller.
-            if found <= product * (1 + alike if best > least else 1):
-                best, product = peak, min(found, product)
+            if reached <= product * (1 + alike if best > least else 1):
+                best, product = peak, min(reached, product)
             limit = int(peak / (1 + self.params.trade_off_step))
         return best
 

@@ -144,13 +144,13 @@ class Tail:
     def freed_at(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """What frees pixels of its output, whatever comes in front: by reader, the places in
         `freed` that are its calls, and which of its calls they are."""
-        makers, found = self.placed.makers, []
+        makers, by_reader = self.placed.makers, []
         by = makers[self.freed.times]
         for reader in sorted({number for number, _ in self.readers}):
             (places,) = (by == reader).nonzero()
             calls = self.placed.at(reader)
-            found.append((reader, places, np.searchsorted(calls, self.freed.times[places])))
-        return found
+            by_reader.append((reader, places, np.searchsorted(calls, self.freed.times[places])))
+        return by_reader
 
     def sizes_of(self, tenants: Tenants, span: int) -> Sizes:
         """Bytes of the foremost layer's output's ring, of so many pixels."""
@@ -297,7 +297,7 @@ class Peaks:
         """By owner, who lives in the rings of a stage, and their pixels; the foremost layers
         first, as in_place.py goes through them."""
         stop = first + tail.number + 1
-        found: dict[int, tuple[Tenants, int]] = {}
+        rings: dict[int, tuple[Tenants, int]] = {}
         owners: dict[int, int] = {}
         for number in reversed(range(tail.number + 1)):
             its = tail.tail(number)
@@ -307,15 +307,15 @@ class Peaks:
                     if maker < first:
                         continue
                     owner = owners.get(stop - 1 - maker, stop - 1 - maker)
-                    tenants = found[owner][0]
+                    tenants = rings[owner][0]
                     place = tail.tail(owner).joined(tenants, number, index)
                     if place is not None:
-                        found[owner] = (*tenants, (number, place[0])), place[1]
+                        rings[owner] = (*tenants, (number, place[0])), place[1]
                         owners[number] = owner
                         break
             if number not in owners:
-                found[number] = ((number, 0),), its.ring
-        return found
+                rings[number] = ((number, 0),), its.ring
+        return rings
 
     def _add_outside(
         self,

@@ -52,33 +52,33 @@ def pairs_of(graph: Graph, first: int, stop: int) -> Iterator[Pair]:
 def window_of(node: Node) -> Window:
     """Of one that is windowed."""
     op: Any = node.op
-    found: Window = op.window
-    return found
+    window: Window = op.window
+    return window
 
 
-def saved(graph: Graph, pair: Pair, found: Graph) -> int:
+def saved(graph: Graph, pair: Pair, merged: Graph) -> int:
     """About how many bytes are spared: a line buffer's, without what stands for it: scratch, and
     the rows of the input that are now needed longer."""
     inner, outer = graph.nodes[pair.inner], graph.nodes[pair.outer]
     between, source = (graph.tensors[name] for name in (inner.outputs[0], inner.inputs[0]))
     rows = min(window_of(outer).kernel[0], between.shape[0]) - 1
     later = rows * window_of(inner).stride[0] * source.row_bytes
-    layer = bind(found, next(node for node in found.nodes if node.outputs == outer.outputs))
+    layer = bind(merged, next(node for node in merged.nodes if node.outputs == outer.outputs))
     return rows * between.row_bytes - later - layer.scratch_bytes
 
 
 def candidates(graph: Graph, first: int, stop: int, most: int) -> list[Graph]:
     """Graphs with a pair of nodes [first, stop) that is computed again, with at most so many
     multiply-accumulates, the most promising first."""
-    found: list[tuple[int, Graph]] = []
+    by_saving: list[tuple[int, Graph]] = []
     for pair in pairs_of(graph, first, stop):
         other = recomputed(graph, pair)
         if other is None or bands.macs(other) > most:
             continue
         spared = saved(graph, pair, other)
         if spared > 0:
-            found.append((spared, other))
-    return [other for _, other in sorted(found, key=lambda one: -one[0])]
+            by_saving.append((spared, other))
+    return [other for _, other in sorted(by_saving, key=lambda one: -one[0])]
 
 
 def recomputed(graph: Graph, pair: Pair) -> Graph | None:
@@ -89,9 +89,9 @@ def recomputed(graph: Graph, pair: Pair) -> Graph | None:
     node = Node(f"{inner.name} and {outer.name}", op, inner.inputs, outer.outputs)
     nodes = [node if one is outer else one for one in graph.nodes if one is not inner]
     tensors = {name: one for name, one in graph.tensors.items() if name != between.name}
-    found = replace(graph, nodes=tuple(nodes), tensors=tensors)
+    merged = replace(graph, nodes=tuple(nodes), tensors=tensors)
     try:
-        bind(found, node)
+        bind(merged, node)
     except ValueError:
         return None
-    return found
+    return merged

@@ -41,22 +41,22 @@ class Descent:
 
     def run(self, start: Option) -> list[Option]:
         """What is found on the way, `start` first, until no change of one layer helps."""
-        found, numbers = [start], range(start.cut.first, start.cut.stop)
+        options, numbers = [start], range(start.cut.first, start.cut.stop)
         unchanged = 0
         for number in itertools.cycle(numbers):
-            better = self._better(found[-1], number)
+            better = self._better(options[-1], number)
             unchanged = unchanged + 1 if better is None else 1
-            found += [] if better is None else [better]
+            options += [] if better is None else [better]
             if unchanged > len(numbers) or self.over:
-                return found
+                return options
         raise AssertionError("a stage has layers")
 
     def _better(self, option: Option, number: int) -> Option | None:
         best = option
         for cut in others(self.needs, option.cut, number, self.tiles):
-            found = self.needs.known(cut, best.peak, near=True)
-            if found is not None and (found.peak, found.cost) < (best.peak, best.cost):
-                best = found
+            other = self.needs.known(cut, best.peak, near=True)
+            if other is not None and (other.peak, other.cost) < (best.peak, best.cost):
+                best = other
         return None if best is option else best
 
 
@@ -88,8 +88,8 @@ def relaxed(
                 return cut
             if needs.shape(other).cost > cost - little:
                 break
-            found = needs.known(other, limit, near=True)
-            if found is not None and found.peak <= limit:
+            option = needs.known(other, limit, near=True)
+            if option is not None and option.peak <= limit:
                 cut = other
                 break
     return cut
@@ -97,8 +97,8 @@ def relaxed(
 
 def pareto(options: Sequence[Option]) -> list[Option]:
     """Those that none of the others beats in bytes without costing more."""
-    found: list[Option] = []
+    best: list[Option] = []
     for option in sorted(options, key=lambda option: (option.peak, option.cost)):
-        if not found or option.cost < found[-1].cost:
-            found.append(option)
-    return found
+        if not best or option.cost < best[-1].cost:
+            best.append(option)
+    return best

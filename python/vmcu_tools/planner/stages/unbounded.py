@@ -43,8 +43,8 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
         graph = transpose_rows(graph)
     few = expand_steps(graph, options.hop, _enough(graph, options.hop))
     unbounded = unbounded_part(few) if few.state.unbounded_nodes else few
-    found = [_placed(unbounded, cut, few.state.unbounded_nodes > 0) for cut in _cuts(unbounded)]
-    best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
+    plans = [_placed(unbounded, cut, few.state.unbounded_nodes > 0) for cut in _cuts(unbounded)]
+    best = min(plans, key=lambda one: (one.pool_bytes, _cost(one)))
     if few.state.unbounded_nodes:
         best = behind(few, best)
     return _tall(best, graph, options.hop)
@@ -106,8 +106,8 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
     )
     hops = max(hops, turns.source // hop + 1)
     hops += -(-rows // hop)
-    found = over(replace(plan, original=graph), hop, hops)
-    most = max(tensor.shape[0] * tensor.shape[1] for tensor in found.graph.tensors.values())
+    taller = over(replace(plan, original=graph), hop, hops)
+    most = max(tensor.shape[0] * tensor.shape[1] for tensor in taller.graph.tensors.values())
     if hops > MOST_HOPS or most > MOST_CALLS:
         raise UserError(
             Problem(
@@ -117,7 +117,7 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
                 graph.origin,
             )
         )
-    return found
+    return taller
 
 
 def over(plan: Plan, hop: int, hops: int) -> Plan:

@@ -193,9 +193,9 @@ def sums_c(pixels: int) -> str:
 
 
 def finish_channel_c(pixels: int) -> list[str]:
-    """In a loop over channels: one's sums to bytes, `o` is the address of the first one.
-    Accumulators that are not for the fast requantiser go as a copy: their own address must not
-    escape from registers."""
+    """C that converts a channel's sums to bytes, for a loop over channels; `o` is the address of
+    the first byte. Accumulators that the fast requantiser does not support are copied: their own
+    address must not escape from registers."""
     return [
         "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",
