@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order nodes run, and where every byte lies."""
+"""Places tensors: the order of nodes, and the offset of every byte."""

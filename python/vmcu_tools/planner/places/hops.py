@@ -39,8 +39,8 @@ def _ends(trace: Trace) -> np.ndarray:
 
 
 def _deaths(freed: Steps, births: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """By pixel, when it is read for the last time. Answers, which no layer reads, are there until
-    their hop ends."""
+    """The time of each pixel's last read. An answer, which no layer reads, lives until its hop
+    ends."""
     if freed is NEVER:
         return ends[np.searchsorted(ends, births)]
     times = times_of(freed)[: len(births)]

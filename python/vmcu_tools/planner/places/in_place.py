@@ -141,8 +141,8 @@ class _Sharing:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Of a tensor, by call the pixels that are made and those that are dead once it is over;
-    written: the calls that make some."""
+    """Counts of a tensor's pixels after each call: those made, and those that are dead; written:
+    the calls that make some."""
 
     made: np.ndarray
     freed: np.ndarray
@@ -150,7 +150,7 @@ class Counted:
 
     @staticmethod
     def of(made: Steps, freed: Steps, calls: int) -> Counted:
-        """Of so many calls in all."""
+        """Counts the pixels of `calls` calls."""
         return Counted(_by_call(made, calls), _by_call(freed, calls), made.times)
 
     def guest(self, number: int, shift: int) -> Guest:
@@ -180,7 +180,7 @@ def joined(
 
 
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
-    """By call, the pixels counted once it is over."""
+    """Counts the pixels that exist after each call."""
     edges = np.empty(len(steps.times) + 2, np.int64)
     edges[0], edges[1:-1], edges[-1] = 0, steps.times, calls
     return np.repeat(led(steps.pixels), edges[1:] - edges[:-1])

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph cut into stages, before anything has an address: who lives when, byte by byte.
-
-Time is counted in calls of kernels, over the whole inference. Within a stage of one layer the
-order of access inside a call is known better than that; overlap.clearance() is for it.
-"""
+"""A graph in fused stages, before anything has an address: the live range of every byte."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ class Profile:
 
     @property
     def bytes(self) -> int:
-        """Of the ring."""
+        """Bytes of the ring."""
         return len(self.birth) * self.size
 
     @functools.cached_property
@@ -99,19 +95,19 @@ class Group:
 
     @property
     def homes(self) -> tuple[Home, ...]:
-        """By tensor of a stage of several layers, where it lives."""
+        """The home of each tensor, in a stage of several layers."""
         return () if self.trace is None else self.trace.homes
 
     @property
     def calls(self) -> int:
-        """How many the stage makes."""
+        """The number of calls that the stage makes."""
         return self.layers[0].height if self.trace is None else self.trace.calls
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a stage of so many layers keeps in the pool besides tensors, in bytes: first how far
-    each layer has come, then scratch that they share, then the sums of those that sum."""
+    """The bytes that a stage stores in the pool besides tensors: first the progress of each layer,
+    then scratch that the layers share, then the sums of layers that sum."""
 
     layers: int = 0
     shared: int = 0
@@ -119,11 +115,11 @@ class Memory:
 
     @staticmethod
     def of(layers: Sequence[Layer[Any]]) -> Memory:
-        """What a stage of these layers keeps."""
+        """The memory of a stage of these layers."""
         return functools.reduce(Memory.followed_by, layers, Memory())
 
     def followed_by(self, layer: Layer[Any]) -> Memory:
-        """With one more layer."""
+        """The memory of the stage with one more layer."""
         size = pool_scratch(layer)
         if layer.sums:
             return Memory(self.layers + 1, self.shared, self.sums + size)
@@ -204,7 +200,7 @@ class Binder:
         return self.turned[id(layer)]
 
     def trace(self, cut: Cut, source: Tensor | None) -> Trace:
-        """What becomes of a stage's tensors."""
+        """The trace of a stage's tensors."""
         if cut not in self.traces:
             stage = self.scheduled(cut, self.stage(cut), source)
             if cut.ahead:
@@ -215,11 +211,12 @@ class Binder:
         return self.traces[cut]
 
     def full_ring_calls(self, cut: Cut, source: Tensor | None) -> int:
-        """How many calls of a stage's first layer fill its ring, which is as large anyway.
+        """The number of calls of a stage's first layer that fill its ring, which is as large
+        anyway.
 
-        On demand, a ring is filled while the output already grows. Where it is full before, the
-        output begins when more of the input has been read, and may lie in more of its bytes. What
-        is streamed or goes on and on begins when it comes.
+        On demand, a ring is filled while the output already grows. If it is full before, the output
+        begins when more of the input has been read, and may overwrite more of its bytes. A stream,
+        or an unbounded schedule, begins when its rows come.
         """
         trace = self.trace(cut, source)
         stage = trace.stage
@@ -317,7 +314,7 @@ class Layout:
 
     @functools.cached_property
     def _begins(self) -> dict[str, list[int]]:
-        """By tensor, the pixels of its ring at which those that live in it begin."""
+        """The first pixels, in a tensor's ring, of the tensors that live in it."""
         phases: dict[str, list[int]] = {}
         for group in self.groups:
             for home in group.homes:

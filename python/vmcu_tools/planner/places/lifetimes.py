@@ -22,7 +22,8 @@ class Lifetime:
 
 
 def lifetimes(graph: Graph) -> dict[str, Lifetime]:
-    """Of every tensor. One that nothing reads lives for the step that writes it."""
+    """The live range of every tensor. A tensor that no node reads lives for the step that writes
+    it."""
     first = {port.tensor: -1 for port in graph.held}
     last = dict(first)
     for step, node in enumerate(graph.nodes):

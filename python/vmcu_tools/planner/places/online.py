@@ -24,8 +24,8 @@ def plan(graph: Graph) -> Plan:
 
 
 def segments(graph: Graph) -> Plan | None:
-    """What a device plans in a graph's own order, where that is the bytes of the worst layer. None
-    where it falls back to the greedy plan."""
+    """The plan that a device makes in a graph's own order, if it needs the bytes of the worst
+    layer. None if the device falls back to the greedy plan."""
     layout = Layout.singles(graph)
     pieces = pieces_of(layout, both_ways=True)
     if any(len(piece.ways[0].live) > MOST_LIVE for piece in pieces):

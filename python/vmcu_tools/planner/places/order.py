@@ -22,8 +22,8 @@ from .overlap import clearance
 
 @dataclass(frozen=True)
 class Cost:
-    """What a node adds to the pool while it runs: its output and scratch, and by input how many
-    bytes the output can share with it if it dies here."""
+    """The bytes that a node adds to the pool while it runs: its output and scratch, and, by input,
+    the bytes that the output can share with it if it dies here."""
 
     output: int
     scratch: int
@@ -51,8 +51,8 @@ def cost_of(graph: Graph, node: Node) -> Cost:
 
 
 def whole_cost(graph: Graph, node: Node) -> Cost:
-    """Of whole tensors, as other tools have them: the bytes of the output, less those of a dying
-    input that it can lie on if the node is element-wise."""
+    """The cost of whole tensors, as other tools count it: the bytes of the output, less those of a
+    dying input that it can overwrite if the node is element-wise."""
     size = graph.tensors[node.outputs[0]].bytes
     shared = {name: min(size, graph.tensors[name].bytes) for name in node.inputs}
     return Cost(size, 0, shared if node.op.elementwise else dict.fromkeys(shared, 0))
@@ -78,7 +78,7 @@ class Ordered:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the search."""
+        """Notes for the user on the search."""
         if self.proven:
             return ()
         return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How close a layer's output may come to an input that dies in it (vMCU paper, section 4)."""
+"""Distances between a layer's output and an input that dies in it (vMCU paper, section 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clearance:
 
     @staticmethod
     def apart(in_bytes: int, out_bytes: int) -> Clearance:
-        """For tensors that may not share a byte."""
+        """The clearance of tensors that share no byte."""
         return Clearance(out_bytes, -in_bytes)
 
     def allows(self, distance: int) -> bool:
@@ -60,8 +60,9 @@ def of_bytes(layer: Layer[Any], index: int) -> tuple[int, int] | None:
 
 
 def of_rows(layer: ProgramLayer[Any], index: int) -> tuple[int, int] | None:
-    """As of_bytes(), of a layer that does the same in each row: what the row that reads a byte for
-    the last time writes before is known of one row, and of those before it all has been written."""
+    """The result of of_bytes(), for a layer that does the same in each row: one row tells which
+    bytes are written before an input byte's last read in that row; all rows before it are
+    written."""
     ticks, last = layer.ticks, layer.last_turns(index)
     reads = ticks.reads[index].ravel()
     read = np.flatnonzero(reads >= 0)

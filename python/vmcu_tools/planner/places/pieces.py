@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be placed, in which order, and what each piece has to keep clear of."""
+"""Pieces to place, in their order, and the clearance that each piece needs."""
 
 from __future__ import annotations
 
@@ -113,8 +113,7 @@ def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Piece, ...]:
-    """Of a layout's pieces, those that are alive in a stage of several layers, by
-    themselves."""
+    """The pieces of a layout that are alive in a stage of several layers, without all others."""
     group = layout.groups[number]
     own = {tensor.name for tensor in group.tensors} | {stage_memory(number)}
     own |= {live.name for piece in pieces if piece.name in own for live in piece.ways[0].live}
@@ -166,7 +165,7 @@ class _Builder:
         self.last[tensor.name] = self._last(tensor.name)
 
     def _alive(self, number: int) -> list[str]:
-        """Of what has been placed, all that is still needed in a stage; the stages in turn."""
+        """The placed tensors that a stage still needs; the stages in turn."""
         self.placed = [name for name in self.placed if self.last[name] >= number]
         return [*self.placed]
 
@@ -191,7 +190,7 @@ class _Builder:
         self._add(layer.out, ways, pool_scratch(layer))
 
     def _live(self, layer: Layer[Any], alive: Sequence[str], dying: set[str]) -> tuple[Live, ...]:
-        """What the layer's output has to keep clear of, and by how much."""
+        """The tensors that the layer's output has to keep clear of, and by how much."""
         lives = []
         for name in alive:
             live = self._beside(name, layer.out.bytes)

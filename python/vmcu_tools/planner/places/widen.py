@@ -52,7 +52,7 @@ def narrowed(plan: Plan, fits: Callable[[Step], bool]) -> Plan:
 
 
 def _noted(plan: Plan, number: int) -> list[Span]:
-    """What a stage of several layers keeps besides tensors and scratch."""
+    """The bytes that a stage of several layers keeps besides tensors and scratch."""
     stage = plan.stages[number]
     if all(step.columns is None for step in stage):
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the pieces of a layout are accessed, before they have places."""
+"""Counts the accesses to the pieces of a layout, before they have offsets."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def accesses(layout: Layout) -> Counter[str]:
 
 
 def _owners(group: Group) -> dict[str, str]:
-    """By tensor of a stage the one whose ring it lives in."""
+    """Maps each tensor of a stage to the tensor whose ring it lives in."""
     pairs = zip(group.tensors, group.homes, strict=True)
     return {tensor.name: group.tensors[home.owner].name for tensor, home in pairs}

@@ -51,14 +51,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Assignment:
-    """By piece the number of its memory, and the cycles that accesses wait in all."""
+    """The number of each piece's memory, and the cycles that all accesses wait."""
 
     memory: dict[str, int]
     waits: float
 
 
 def problem_of(layout: Layout) -> Problem:
-    """What has to be assigned."""
+    """The pieces of a layout that need a memory, with their accesses."""
     pieces = with_scratch_apart(pieces_of(layout, both_ways=True))
     levels = {
         number: _levels(layout, number)
@@ -69,8 +69,8 @@ def problem_of(layout: Layout) -> Problem:
 
 
 def _levels(layout: Layout, number: int) -> dict[str, np.ndarray]:
-    """By piece that is alive in a stage of several layers, its bytes at each call; calls at which
-    no piece grows are left out, for there is another one at which as much is alive."""
+    """The bytes at each call of the pieces that are alive in a stage of several layers. Calls at
+    which no piece grows are left out: at another call, as much is alive."""
     group = layout.groups[number]
     profiles = {name: layout.profile(name) for name in layout.births}
     profiles[stage_memory(number)] = memory_profile(group)
@@ -120,8 +120,8 @@ class Moment:
 
 
 class Filling:
-    """By piece its memory, -1 for none, and by row and memory the bytes in it and those of them
-    that the step's output can share."""
+    """The memory of each piece, -1 for none; by row and memory, the bytes in it, and the bytes of
+    them that the step's output can share."""
 
     def __init__(self, count: int, rows: Sequence[Moment], sizes: Sequence[int]):
         self.rows, self.sizes = rows, sizes

@@ -129,7 +129,7 @@ class Allocator:
             )
 
     def pieces_of(self, cuts: Cuts, number: int) -> Pieces:
-        """What is alive in a stage."""
+        """The pieces that are alive in a stage."""
         if (cuts, number) not in self.pieces:
             layout = self.partitioner.layout(cuts)
             pieces = pieces_in(layout, pieces_of(layout, both_ways=self.params.descending), number)

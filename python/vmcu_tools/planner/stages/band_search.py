@@ -34,7 +34,7 @@ class Bands:
 
 @dataclass
 class Known:
-    """Of a band: the bytes it needs at least, and whether they are enough."""
+    """A lower bound of the bytes that a band needs, and whether it is exact."""
 
     peak: int = 0
     exact: bool = False
@@ -77,7 +77,8 @@ class BandSearch:
         return None
 
     def _reached(self, start: int, limit: int, known: dict[int, tuple[Any, ...]]) -> Iterator[int]:
-        """Where stages that fit may end, one after the other from a node on; that node first."""
+        """The nodes at which stages that fit may end, one after the other from a node on; that node
+        first."""
         partitioner = self.partitioner
         reached = {start}
         for first in range(start, partitioner.count + 1):

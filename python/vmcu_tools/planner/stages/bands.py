@@ -59,12 +59,12 @@ class Stretch:
         return self.graph.tensors[self.nodes[-1].outputs[0]]
 
     def columns(self, ends: Sequence[int]) -> list[range]:
-        """Of what it makes, by band."""
+        """The columns of the output that each band computes."""
         edges = [0, *ends, self.out.shape[1]]
         return [range(*edge) for edge in itertools.pairwise(edges)]
 
     def needed(self, columns: range) -> dict[str, range]:
-        """By tensor the columns that a band computes to make some of the output's."""
+        """The columns of each tensor that a band computes to make some of the output's."""
         needed = {self.out.name: columns}
         for node in reversed(self.nodes):
             wanted = needed[node.outputs[0]]
@@ -116,7 +116,8 @@ def stretch_of(graph: Graph, first: int, stop: int) -> Stretch | None:
 
 
 def splits(width: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Where bands, `most` of them, may end: first columns of all bands but the first."""
+    """The first columns of all bands but the first, for each way to split a row into at most `most`
+    bands."""
     for end in ENDS:
         yield (max(round(width * end), 1),)
     for count in (*(count for count in COUNTS if count < width), width):

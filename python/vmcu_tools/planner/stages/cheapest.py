@@ -19,7 +19,8 @@ EXCESS_COST = 1 << 40
 
 
 class Stages(Protocol):
-    """What is known of stages, see Partitioner. single: bytes that each of `count` nodes needs."""
+    """The figures of stages that the search asks for; see Partitioner. single: bytes that each of
+    `count` nodes needs."""
 
     @property
     def longest(self) -> int: ...

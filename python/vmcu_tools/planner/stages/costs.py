@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stages and tiles cost in cycles, by estimate."""
+"""Estimates the cycles of stages and tiles."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ RAM_WEIGHT = 1.5
 
 
 def trade_off(pool_bytes: float, cycles: float) -> float:
-    """What the default makes least."""
+    """The product of bytes and cycles that the default planner minimises."""
     product: float = pool_bytes**RAM_WEIGHT * cycles
     return product
 
 
 def bytes_of_trade_off(product: float, cycles: float) -> float:
-    """The bytes with which so many cycles are that bargain."""
+    """The bytes that give this product with so many cycles."""
     pool_bytes: float = (product / cycles) ** (1 / RAM_WEIGHT)
     return pool_bytes
 
 
 def calls_of(layer: Layer[Any]) -> int:
-    """How often a layer is called."""
+    """The number of calls of a layer."""
     return layer.height * -(-layer.width // layer.columns)
 
 
@@ -39,8 +39,8 @@ def extra_cost(layer: Layer[Any]) -> int:
 
 
 def idle(layer: Layer[Any], columns: int) -> float:
-    """What a kernel that works in blocks computes for nothing in calls of so many columns, a part
-    of what counts."""
+    """The work that a kernel with blocks of columns wastes in calls of so many columns, as a part
+    of the useful work."""
     block, (calls, rest) = layer.block, divmod(layer.width, columns)
     blocks = calls * -(-columns // block) + -(-rest // block)
     return blocks * block / layer.width - 1

@@ -44,6 +44,6 @@ def fetch_of(source: Tensor, columns: range, out: str) -> Node:
 
 
 def fetched_tensor(source: Tensor, columns: range, name: str) -> Tensor:
-    """What fetch_of() makes."""
+    """The tensor that fetch_of() makes."""
     height, _, channels = source.shape
     return replace(source, name=name, shape=(height, len(columns), channels))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stage needs: bytes of RAM, traced call by call, and cycles.
+"""The footprint of a stage: bytes of RAM, traced call by call, and cycles.
 
-Tensors from outside shrink as they are read, outputs grow, rings of lines or tiles stand between.
+Inputs of the stage shrink as they are read, its outputs grow; ring buffers of rows or tiles are
+between them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Option:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Of the stages that nodes form in whatever tiles. besides: bytes of tensors that outlive them
-    untouched; dying: tensors that nobody reads later."""
+    """The neighbours of the stages that nodes form in whatever tiles. besides: bytes of tensors
+    that outlive the stages untouched; dying: tensors that no later node reads."""
 
     besides: int
     dying: frozenset[str]
@@ -61,24 +62,25 @@ class Shape:
 
     @staticmethod
     def of(layers: tuple[Layer[Any], ...], taken: int) -> Shape:
-        """Of these layers."""
+        """The shape of these layers."""
         possible = all(calls_of(layer) <= MOST_CALLS for layer in layers)
         return Shape(layers, taken, sum(map(extra_cost, layers)), possible, Memory.of(layers))
 
     def followed_by(self, layer: Layer[Any]) -> Shape:
-        """With one more layer."""
+        """The shape with one more layer."""
         possible = self.possible and calls_of(layer) <= MOST_CALLS
         cost, memory = self.cost + extra_cost(layer), self.memory.followed_by(layer)
         return Shape((*self.layers, layer), self.taken, cost, possible, memory)
 
 
 class Footprints:
-    """Of the stages that the nodes of a graph may form in their order, each found out once.
+    """The footprints of the stages that a graph's nodes may form in their order, each computed
+    once.
 
-    streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
-    nothing before it is read. single: bytes that each node needs by itself. work: what has been
-    done to find out, in calls of stages times their layers: ten million take about a second. brief:
-    by how much stages need too much is nobody's question.
+    streamed: the only input comes row by row. bytes: by tensor; a streamed input has no bytes
+    before it is read. single: bytes that each node needs by itself. work: the effort so far, in
+    calls of stages times their layers: ten million take about a second. brief: no caller asks by
+    how much a stage needs too much.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Footprints:
         return bounds[len(self.graph.held) :]
 
     def shape(self, cut: Cut) -> Shape:
-        """What a stage needs depends on."""
+        """The figures from which a stage's footprint follows."""
         if cut not in self.shapes:
             source = self.source if cut.first == 0 else None
             taken = taken_columns(self.graph, source, cut.tile)
@@ -224,7 +226,7 @@ class Footprints:
         return self.layouts[cuts]
 
     def surroundings(self, cut: Cut) -> Surroundings:
-        """What a stage's nodes are in the midst of."""
+        """The neighbours of a stage's nodes."""
         key = cut.first, cut.stop
         if key not in self.around:
             dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
@@ -254,7 +256,7 @@ class Footprints:
 
     @functools.cached_property
     def there(self) -> list[dict[str, int]]:
-        """By node, the bytes of the tensors that are alive when it begins."""
+        """The bytes, by tensor, that are alive when each node begins."""
         sizes: list[dict[str, int]] = [{} for _ in range(self.count)]
         for name, first in self.first.items():
             for number in range(first + 1, min(self.last[name] + 1, self.count)):

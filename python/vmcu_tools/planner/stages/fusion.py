@@ -78,7 +78,7 @@ def with_whole_input(graph: Graph, options: CompileOptions, streamed: Plan) -> P
 
 
 def best_of_variants(graph: Graph, options: CompileOptions) -> Plan:
-    """As plan(), in the graph's order."""
+    """Plans the graph in its order; see plan()."""
     if options.ram is None:
         best = smallest_of(variants(graph, options, options.extra_macs / 100), graph, options)
         return with_fewer_macs(best, graph, options)
@@ -188,7 +188,7 @@ def as_variant(plan: Plan, variant: Variant, graph: Graph) -> Plan:
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
-    """By which plans are compared: RAM first, then what is computed twice."""
+    """The key that compares plans: RAM first, then the recomputation."""
     return plan.pool_bytes, plan.macs_extra
 
 
@@ -243,12 +243,12 @@ def added_cycles(plan: Plan) -> float:
 
 
 def front(graph: Graph, options: CompileOptions) -> list[Choice]:
-    """What the default planner can choose from, the fast and large before the slow and small: each
-    is a limit on RAM with the plan that plan() finds for it.
+    """The choices of the default planner, the fast and large before the slow and small: each is a
+    limit on RAM with the plan that plan() finds for it.
 
-    Where tensors have no places within the limit that the search estimates, the limit is the pool
-    that was found in its place, if plan() meets that one. A limit whose plan is slower than that of
-    a smaller one is left out.
+    If tensors have no offsets within the limit that the search estimates, the limit is the pool
+    that was found instead, if plan() meets that one. A limit whose plan is slower than that of a
+    smaller one is left out.
     """
     choices: list[Choice] = []
     if not graph.nodes:

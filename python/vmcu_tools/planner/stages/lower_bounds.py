@@ -27,15 +27,15 @@ from .peaks import grid_of
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What a stage wants of a tensor. By call of its last layer: pixels that must exist, and the
-    first that is still needed; by whom: the numbers of layers from the stage's end."""
+    """The pixels of a tensor that a stage needs. By call of its last layer: pixels that must exist,
+    and the first that is still needed; readers: the numbers of layers from the stage's end."""
 
     wanted: np.ndarray
     oldest: np.ndarray
     readers: tuple[int, ...]
 
     def and_also(self, other: Demand | None) -> Demand:
-        """What both want."""
+        """The demand of both."""
         if other is None:
             return self
         pixels = np.maximum(self.wanted, other.wanted)
@@ -90,8 +90,9 @@ class Prefix:
 
 
 class LowerBounds:
-    """Of the stages of one graph. lives: by tensor, the node that makes it, -1 for an input, and
-    the last one that reads it, -1 if nobody does; source: the streamed input, if there is one."""
+    """Lower bounds of the stages of one graph. lives: by tensor, the node that makes it, -1 for an
+    input, and the last one that reads it, -1 if no node does; source: the streamed input, if there
+    is one."""
 
     def __init__(self, graph: Graph, lives: Mapping[str, tuple[int, int]], source: Tensor | None):
         self.tensors, self.lives, self.source = graph.tensors, lives, source
@@ -282,8 +283,8 @@ class LowerBounds:
 
 
 def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Held:
-    """What a ring holds by itself, together with the rings of its guests and those that may have
-    one of them instead, which are no longer among the `rings`."""
+    """Joins a ring with the rings of its guests and of those that may have one of them instead;
+    removes those from `rings`."""
     needed, full, members = alone.needed, {**alone.full}, alone.members.union(guests)
     for number, held in [*rings.items()]:
         if held.members.isdisjoint(guests):
@@ -297,14 +298,14 @@ def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Hel
 
 @functools.lru_cache(maxsize=1 << 14)
 def _hosts(layer: Layer[Any]) -> int:
-    """In place of how many of its inputs a layer's output may come."""
+    """The number of inputs that a layer's output may overwrite in place."""
     return sum(may_follow(layer, index) for index in range(len(layer.ins)))
 
 
 def _guests(
     layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
 ) -> list[int]:
-    """Whose outputs may take the place of a layer's, or of each other's, from the front."""
+    """The layers whose outputs may overwrite a layer's, or each other's, from the front."""
     guests, wait = [first], set(readers[first])
     while wait:
         number = max(wait)

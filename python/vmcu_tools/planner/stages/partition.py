@@ -67,8 +67,8 @@ class Partitioner(Footprints):
             self.constants = list(itertools.accumulate(each, initial=0))
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
-        """As least_peak(), within ever higher limits: the stages that only a high one allows are
-        not traced if there is a partition within a low one."""
+        """The result of least_peak(), within ever higher limits: stages that only a high one allows
+        are not traced if there is a partition within a low one."""
         for limit in self._limits(known):
             peak = self.least_peak(tiles, limit)
             if peak < limit:
@@ -140,8 +140,8 @@ class Partitioner(Footprints):
         return not self.is_single_layer(cut) and self.least_held(cut) > limit
 
     def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
-        """By tile, and whether without scratch: what is equal where nodes [first, stop) are the
-        same layers as a stage."""
+        """Numbers, by tile and scratch, that are equal where nodes [first, stop) are the same
+        layers as a stage."""
         fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(self.direct)])
         while len(fronts) < stop - first:
             numbers: dict[object, int] = {}
@@ -157,7 +157,7 @@ class Partitioner(Footprints):
         return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
 
     def _members(self, number: int, tiles: tuple[Tile, ...], last: bool) -> list[int]:
-        """As _alike(), of one node."""
+        """The numbers of one node; see _alike()."""
         key = number, tiles, last
         if key not in self.members:
             choices = itertools.product(tiles, self.direct)
@@ -179,8 +179,8 @@ class Partitioner(Footprints):
 
     @functools.cached_property
     def called_once(self) -> list[int]:
-        """By the last node of a stage, the node from which on all layers are called once only,
-        which may be the one behind it."""
+        """The first node, by the last node of a stage, from which on all layers are called once
+        only; it may be the one behind the last."""
         firsts, start = [], 0
         for number in range(self.count):
             last = self.binder.stage(Cut(number, number + 1))[0]
@@ -305,12 +305,12 @@ class Partitioner(Footprints):
         return [option.cut for option in sorted(within, key=lambda option: option.cost)]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
-        """What cuts cost, cycles."""
+        """The cycles that cuts cost."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
     @functools.cached_property
     def cycles(self) -> float:
-        """Of the model without stages, by estimate."""
+        """The estimated cycles of the model without stages."""
         layers = [self.binder.layer(number) for number in range(self.count)]
         return sum(layer.target.costs.mac * layer.macs + layer.out.bytes for layer in layers)
 
@@ -353,5 +353,5 @@ class Partitioner(Footprints):
 
 
 def count_of(cuts: Sequence[Cut]) -> int:
-    """How many stages have several layers."""
+    """The number of stages that have several layers."""
     return sum(cut.stop - cut.first > 1 for cut in cuts)

@@ -78,7 +78,7 @@ class Tail:
 
     @functools.cached_property
     def made(self) -> Steps:
-        """What the foremost layer's calls make."""
+        """The pixels that the foremost layer's calls make."""
         return made_by(
             self.placed.at(self.number),
             grid_of(self.layer),
@@ -94,7 +94,7 @@ class Tail:
 
     @functools.cached_property
     def freed(self) -> Steps:
-        """What is dead of its output once calls are over."""
+        """The pixels of its output that are dead after each call."""
         return freed_by(self._needs, self.made, 0)
 
     @functools.cached_property
@@ -107,8 +107,8 @@ class Tail:
         return ring_of(self.made, self._needs, self.freed, height * width, piece)
 
     def joined(self, tenants: Tenants, number: int, index: int) -> tuple[int, int] | None:
-        """How far a layer's output trails behind in the foremost one's ring, where it takes the
-        place of the layer's input `index`, and the pixels that the ring then has; None if it does
+        """The distance by which a layer's output trails behind in the foremost one's ring, where it
+        overwrites the layer's input `index`, and the pixels that the ring then has; None if it does
         not."""
         key = tenants, number, index
         if key not in self.sharing:
@@ -142,8 +142,8 @@ class Tail:
 
     @functools.cached_property
     def freed_at(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """What frees pixels of its output, whatever comes in front: by reader, the places in
-        `freed` that are its calls, and which of its calls they are."""
+        """The calls that free pixels of its output, whatever layers come in front: by reader, the
+        indices in `freed` that are its calls, and the numbers of these calls."""
         makers, by_reader = self.placed.makers, []
         by = makers[self.freed.times]
         for reader in sorted({number for number, _ in self.readers}):
@@ -181,7 +181,7 @@ class Excerpt:
     known: dict[int, Counted] = field(default_factory=dict)
 
     def steps(self, number: int) -> tuple[Steps, Steps]:
-        """What is made and what is dead of a layer's output."""
+        """The pixels of a layer's output that are made, and those that are dead."""
         its = self.tails[number]
         times = np.empty_like(its.freed.times)
         for reader, places, calls in its.freed_at:
@@ -201,13 +201,13 @@ def _steps_of(counts: np.ndarray) -> Steps:
 
 
 def grid_of(layer: Layer[Any]) -> Grid:
-    """How a layer is called."""
+    """The calls of a layer as a grid."""
     return Grid(layer.height, layer.width, layer.columns)
 
 
 class Peaks:
-    """Of the stages of one graph. last: by tensor, the last node that reads it, -1 for none.
-    in_place_alias: see Binder."""
+    """The peaks of the stages of one graph. last: by tensor, the last node that reads it, -1 for
+    none. in_place_alias: see Binder."""
 
     def __init__(
         self,
@@ -294,8 +294,8 @@ class Peaks:
         return self.source is not None and name == self.source.name
 
     def _rings(self, first: int, tail: Tail) -> dict[int, tuple[Tenants, int]]:
-        """By owner, who lives in the rings of a stage, and their pixels; the foremost layers
-        first, as in_place.py goes through them."""
+        """The tenants of each owner's ring in a stage, and the ring's pixels; the foremost layers
+        first, as in_place.py does."""
         stop = first + tail.number + 1
         rings: dict[int, tuple[Tenants, int]] = {}
         owners: dict[int, int] = {}

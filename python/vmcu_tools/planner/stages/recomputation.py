@@ -33,7 +33,8 @@ class Pair:
 
 
 def pairs_of(graph: Graph, first: int, stop: int) -> Iterator[Pair]:
-    """What may be computed again of nodes [first, stop), by the order of the layers in front."""
+    """The pairs of nodes [first, stop) that may be recomputed, by the order of the layers in
+    front."""
     numbers = {id(node): number for number, node in enumerate(graph.nodes)}
     kept = {port.tensor for port in graph.outputs}
     for number in range(first, stop):
@@ -50,7 +51,7 @@ def pairs_of(graph: Graph, first: int, stop: int) -> Iterator[Pair]:
 
 
 def window_of(node: Node) -> Window:
-    """Of one that is windowed."""
+    """The window of a windowed node."""
     op: Any = node.op
     window: Window = op.window
     return window

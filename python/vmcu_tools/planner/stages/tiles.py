@@ -40,7 +40,7 @@ class Descent:
         return self.needs.work >= self.most
 
     def run(self, start: Option) -> list[Option]:
-        """What is found on the way, `start` first, until no change of one layer helps."""
+        """The options on the way down, `start` first, until no change of one layer helps."""
         options, numbers = [start], range(start.cut.first, start.cut.stop)
         unchanged = 0
         for number in itertools.cycle(numbers):

@@ -25,7 +25,7 @@ class Variant:
 
     @functools.cached_property
     def allocator(self) -> Allocator:
-        """What is known of its offsets."""
+        """The allocator of its stages."""
         return Allocator(self.partitioner)
 
 
