@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import online_device as device
 from vmcu_tools.container import layout
@@ -113,3 +114,31 @@ class Checks:
         buffer = ctypes.create_string_buffer(native(f"vmcu_{params}_params", fields) + bytes(8))
         one.check.params = ctypes.addressof(buffer)
         return self.found[f"vmcu_{kernel}"](ctypes.addressof(one.check))
+
+
+# The first and the last shift of a requantiser, and what is beyond them.
+SHIFTS = {-32: False, -31: True, 30: True, 31: False}
+
+
+def rows_of(tensors: Sequence[device.Tensor], constants: bytes = b"", **changes: int) -> One:
+    """A layer that is called for rows of its output."""
+    out = tensors[0]
+    usual = {"rows": out.height, "width": out.width, "columns": out.width, "scratch": 0}
+    return One(list(tensors), constants=constants, **(usual | changes))
+
+
+def shapes(sizes: Sequence[int] = (1, 2, 3)) -> Iterator[tuple[int, ...]]:
+    return itertools.product(sizes, repeat=3)
+
+
+def expect_limits(
+    takes: Checks, kernel: str, one: One, params: str, good: Fields, limits: dict[str, dict]
+) -> None:
+    """limits: by member, which of its values are taken; of the others all are as in `good`."""
+    assert takes(kernel, one, params, good)
+    for path, values in limits.items():
+        outer, _, inner = path.partition(".")
+        for value, taken in values.items():
+            changed = {**good.get(outer, {}), inner: value} if inner else value
+            found = takes(kernel, one, params, {**good, outer: changed})
+            assert found == taken, (kernel, path, value)

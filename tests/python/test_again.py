@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.fused_networks import HOST, whole_network
 from builders.networks import network_file
 from drawn import seeds
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
 from random_networks import two_layers
-from test_fusion import HOST, whole_network
 from vmcu_bench.runners import get
 from vmcu_tools import container, paths
 from vmcu_tools.compiler import compile_model

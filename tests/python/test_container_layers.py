@@ -1,53 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loaders take of each operator between a network's big layers, against what its meaning
-needs: shapes, the last value of each member that is right, and constants to the last byte."""
+"""Checks of the operators between a network's big layers in containers, against their reference
+semantics: shapes, the last valid value of each member, and constants to the last byte."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import online_device as device
 import pytest
-from layer_checks import Checks, Fields, One, whole
+from layer_checks import SHIFTS, Checks, expect_limits, rows_of, shapes, whole
 from vmcu_tools.ops.values import ENUMERATORS
 
 INT32_MAX = 2**31 - 1
-# The first and the last shift of a requantiser, and what is beyond them.
-SHIFTS = {-32: False, -31: True, 30: True, 31: False}
 LINES = {0: True, 0x80: False, 1: True, 22: True, 0x80 | 22: True, 23: False}
 
 
 @pytest.fixture
 def takes(loader: ctypes.CDLL) -> Checks:
     return Checks(loader)
-
-
-def rows_of(tensors: Sequence[device.Tensor], constants: bytes = b"", **changes: int) -> One:
-    """A layer that is called for rows of its output."""
-    out = tensors[0]
-    usual = {"rows": out.height, "width": out.width, "columns": out.width, "scratch": 0}
-    return One(list(tensors), constants=constants, **(usual | changes))
-
-
-def shapes(sizes: Sequence[int] = (1, 2, 3)) -> Iterator[tuple[int, ...]]:
-    return itertools.product(sizes, repeat=3)
-
-
-def expect_limits(
-    takes: Checks, kernel: str, one: One, params: str, good: Fields, limits: dict[str, dict]
-) -> None:
-    """limits: by member, which of its values are taken; of the others all are as in `good`."""
-    assert takes(kernel, one, params, good)
-    for path, values in limits.items():
-        outer, _, inner = path.partition(".")
-        for value, taken in values.items():
-            changed = {**good.get(outer, {}), inner: value} if inner else value
-            found = takes(kernel, one, params, {**good, outer: changed})
-            assert found == taken, (kernel, path, value)
 
 
 def test_operands_are_repeated_or_as_large(takes: Checks) -> None:
@@ -277,134 +251,6 @@ def test_elements_of_several_bytes(takes: Checks) -> None:
         table = struct.pack("<256I", 1 << 16, *range(255))
         one = rows_of([whole(2, 3, out), whole(2, 3, 3)], bytes(8) + table)
         assert takes("softmax_int16", one, "softmax", {"exp": 8}) == (out == 6)
-
-
-def test_int16_layers(takes: Checks) -> None:
-    """Of SVDF: elements are whole, and weights are there to the last byte."""
-    for out, given, less in itertools.product(range(1, 7), (1, 3), range(2)):
-        one = rows_of([whole(2, 3, out), whole(2, 3, given)], bytes(8 + out // 2 * given - less))
-        found = takes("dense_int16", one, "dense_int16", {"weights": 8})
-        assert found == (out % 2 == less == 0), (out, given)
-    taps = {"window": window(1) | {"kernel_h": 3}, "weights": 8, "bias": 8, "rank": 2}
-    for width, given, less in itertools.product((1, 2), (8, 12, 16), range(3)):
-        pair = [whole(1, width, 3), whole(3, width, given)]
-        one = rows_of(pair, bytes(8 + 2 * 3 * 2 * 3 - less))
-        found = takes("filter_int16", one, "filter_int16", taps)
-        assert found == (width == 1 and given == 12 and less == 0), (width, given, less)
-
-
-def window(kernel: int = 1, pad: int = 0, stride: int = 1, dilation: int = 1) -> dict[str, int]:
-    pairs = {"kernel": kernel, "stride": stride, "dilation": dilation}
-    found = {f"{name}_{axis}": value for name, value in pairs.items() for axis in "hw"}
-    return found | {"pad_top": pad, "pad_left": pad}
-
-
-def test_what_is_spread(takes: Checks) -> None:
-    """A transposed convolution: groups, and constants to the last byte."""
-    good = {"window": window(2), "groups": 2, "depth": 3, "weights": 8, "bias": 8}
-    good |= {"multiplier": 8, "shift": 8}
-    out, given = whole(2, 2, 4), whole(1, 1, 6)
-    # 48 taps, four of each of the other arrays.
-    ends = {"weights": 48, "bias": 16, "multiplier": 16, "shift": 16, "scale": 16}
-    for member, size in ends.items():
-        for less in range(2):
-            one = rows_of([out, given], bytes(64 + size - less))
-            fields = good | {member: 64}
-            assert takes("transpose_conv", one, "transpose_conv", fields) != less, member
-    for groups, depth, channels in itertools.product(range(5), range(7), range(3, 6)):
-        one = rows_of([whole(2, 2, channels), given], bytes(999))
-        fields = good | {"groups": groups, "depth": depth}
-        right = groups * depth == 6 and channels % groups == 0
-        assert takes("transpose_conv", one, "transpose_conv", fields) == right
-    for place, (shift, taken) in itertools.product(range(5), SHIFTS.items()):
-        words = struct.pack("<5i", *[shift if n == place else 0 for n in range(5)])
-        one = rows_of([out, given], bytes(64) + words)
-        found = takes("transpose_conv", one, "transpose_conv", good | {"shift": 64})
-        assert found == (taken or place == 4)
-        assert takes("transpose_conv", one, "transpose_conv", good | {"shift": 64, "scale": 8})
-    # As many taps as no container has.
-    one = rows_of([out, given], bytes(999))
-    fields = good | {"window": window(65535)}
-    assert not takes("transpose_conv", one, "transpose_conv", fields)
-
-
-def test_numbers_of_a_mean_of_a_table(takes: Checks) -> None:
-    pair = whole(2, 2, 3), whole(2, 2, 3)
-    good = {"window": window(1), "table": 8}
-    limits = {
-        "bits": {0: True, 30: True, 31: False},
-        "divisor": {0: True, 1: True, -1: False},
-        "table": {8: True, 12: False},
-    }
-    one = rows_of(pair, bytes(8 + 1024))
-    expect_limits(takes, "table_mean", one, "table_mean", good, limits)
-    assert takes("table_mean", one, "table_mean", good | {"window": window(1024)})
-    assert not takes("table_mean", one, "table_mean", good | {"window": window(1025)})
-    other = rows_of([pair[0], whole(2, 2, 4)], bytes(8 + 1024))
-    assert not takes("table_mean", other, "table_mean", good)
-
-
-def sees(size: int, outputs: int, kernel: int, pad: int, stride: int, dilation: int) -> bool:
-    taps = range(kernel)
-    starts = [n * stride - pad for n in range(outputs)]
-    return all(any(0 <= at + k * dilation < size for k in taps) for at in starts)
-
-
-def test_means_are_of_something(takes: Checks) -> None:
-    """Without padding that counts, each window has a tap inside the image."""
-    some = itertools.product((1, 2, 3), (1, 2), range(4), (1, 3), (1, 3), (1, 2))
-    for size, outputs, pad, stride, dilation, kernel in some:
-        there = sees(size, outputs, kernel, pad, stride, dilation)
-        for high in range(2):
-            shape = (size, 1, 2) if high else (1, size, 2)
-            out = (outputs, 1, 2) if high else (1, outputs, 2)
-            wide = window(kernel, pad, stride, dilation)
-            other = "wl" if high else "ht"
-            for name in ("kernel", "stride", "dilation"):
-                wide[f"{name}_{other[0]}"] = 1
-            wide["pad_left" if high else "pad_top"] = 0
-            one = rows_of([whole(*out), whole(*shape)])
-            assert takes("average_pool", one, "average_pool", {"window": wide}) == there
-            counted = {"window": wide, "count_padding": 1}
-            assert takes("average_pool", one, "average_pool", counted)
-            assert takes("max_pool", one, "max_pool", {"window": wide})
-    one = rows_of([whole(1, 1, 2), whole(1, 1, 3)])
-    assert not takes("max_pool", one, "max_pool", {"window": window()})
-
-
-MEANS = {"rescale": {2: True, 3: True, 4: False}, "factor.shift": SHIFTS}
-
-
-def test_numbers_of_means(takes: Checks) -> None:
-    one, good = rows_of([whole(1, 1, 2)] * 2), {"window": window()}
-    limits = MEANS | {"count_padding": {1: True, 2: False}}
-    expect_limits(takes, "average_pool", one, "average_pool", good, limits)
-    exact = {"rescale": 3, **good}
-    limits = {"factor.shift": {99: True}}
-    expect_limits(takes, "average_pool", one, "average_pool", exact, limits)
-
-
-def test_means_of_all(takes: Checks) -> None:
-    """Called for the input's columns, with sums of its channels in scratch."""
-    given = whole(2, 3, 2)
-    changes = ({}, {"rows": 1}, {"rows": 3}, {"width": 2}, {"width": 4}, {"descending": 1})
-    for shape, change in itertools.product(shapes((1, 2)), changes):
-        layer = {"rows": 2, "width": 3, "columns": 1} | change
-        one = rows_of([whole(*shape), given], **layer)
-        found = takes("average_pool_sum", one, "average_pool", {})
-        assert found == (shape == (1, 1, 2) and not change)
-    layer = {"rows": 2, "width": 3, "columns": 3}
-    one = rows_of([whole(1, 1, 2), given], **layer)
-    expect_limits(takes, "average_pool_sum", one, "average_pool", {}, MEANS)
-    large = {"rows": 1, "width": 257, "columns": 257}
-    for image, made, least in ((given, layer, 4), (whole(1, 257, 2), large, 8)):
-        for room in (least, least - 1):
-            one = One([whole(1, 1, 2), image], 600 + room, scratch=600, **made)
-            assert takes("average_pool_sum", one, "average_pool", {}) == (room == least)
-    split = device.Tensor(0, 4, 0, 2, 3, 2)
-    assert not takes(
-        "average_pool_sum", rows_of([whole(1, 1, 2), split], **layer), "average_pool", {}
-    )
 
 
 def test_sums_are_within_32_bits(takes: Checks) -> None:

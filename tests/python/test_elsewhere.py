@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.fused_networks import Network, bottleneck, expect_every_tensor
 from random_builder import Builder
 from random_graphs import convolution, random_inputs
-from test_fusion import Network, bottleneck, expect_every_tensor
 from vmcu_bench.runners import get
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit

@@ -9,6 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders.fused_networks import (
+    HOST,
+    Network,
+    bottleneck,
+    expect_every_tensor,
+    expect_meaning,
+    whole_network,
+)
 from builders.networks import network_file
 from drawn import seeds
 from joint_program import layers_one_by_one
@@ -18,17 +26,12 @@ from vmcu_bench import oracle
 from vmcu_bench.runners import get
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import Graph, Tensor, Window
-from vmcu_tools.machine import reference
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.add import Add
-from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.concat import Concat
-from vmcu_tools.ops.fully_connected import FullyConnected
-from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.move import Move
-from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import CompileOptions
@@ -37,68 +40,9 @@ from vmcu_tools.planner.places import smallest_pool
 from vmcu_tools.planner.places.layout import Cut, Layout, Memory
 from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.stages import bands, fusion
+from vmcu_tools.planner.stages import fusion
 from vmcu_tools.planner.stages.partition import Partitioner
 from vmcu_tools.quant import FixedSum
-
-HOST = "host:sanitize"
-
-
-class Network(Builder):
-    """A random chain of windows and point by point layers, with residual sums and
-    concatenations."""
-
-    def __init__(self, seed: int, layers: int = 7):
-        super().__init__(np.random.default_rng(seed))
-        height, width = int(self.rng.integers(6, 15)), self.pick(4, 6, 8, 9, 12, 16)
-        self.x = self.input((height, width, self.pick(1, 3, 4)))
-        self.past: list[Tensor] = [self.x]
-        for _ in range(layers):
-            self.x = self.grow()
-            self.past.append(self.x)
-        if self.rng.random() < 0.5:
-            window = Window(self.x.shape[:2])
-            self.x = self.node(AveragePool2D(window), [self.x], (1, 1, self.x.shape[2]))
-            op = FullyConnected(
-                self.weights(5, self.x.shape[2]), self.bias(5), self.requant(5, self.x.shape[2])
-            )
-            self.x = self.node(op, [self.x], (1, 1, 5))
-        self.made = self.graph([self.x.name])
-
-    def grow(self) -> Tensor:
-        x = self.x
-        twins = [t for t in self.past[-4:-1] if t.shape == x.shape]
-        beside = [t for t in self.past[-4:-1] if t.shape[:2] == x.shape[:2]]
-        kind = self.pick(0, 1, 2, 3, 4, 4, 5, 6)
-        if kind == 0:
-            window, out_h, out_w = self.window(x.shape)
-            return convolution(self, x, window, out_h, out_w, self.pick(2, 5, 8))
-        if kind == 1:
-            return convolution(self, x, Window(), *x.shape[:2], self.pick(3, 8, 12))
-        if kind == 2:
-            window, out_h, out_w = self.window(x.shape)
-            return depthwise_of(self, x, window, out_h, out_w, 1)
-        if kind == 3 and min(x.shape[:2]) >= 3:
-            stride = self.pick(1, 2)
-            window = Window((3, 3), (stride, stride), pad=(1, 1, 1, 1))
-            size = window.out_size(0, x.shape[0]), window.out_size(1, x.shape[1])
-            return depthwise_of(self, x, window, *size, 1)
-        if kind == 4 and twins:
-            factors = self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17)
-            return self.node(Add(FixedSum(*factors)), [twins[0], x], x.shape)
-        if kind == 5 and beside:
-            shape = (*x.shape[:2], x.shape[2] + beside[0].shape[2])
-            return self.node(Concat(2, (None, None)), [x, beside[0]], shape)
-        if kind == 6:
-            window, out_h, out_w = self.window(x.shape)
-            return self.node(MaxPool2D(window), [x], (out_h, out_w, x.shape[2]))
-        return self.node(Requantize(self.factor(0.2, 5.0)), [x], x.shape)
-
-
-def whole_network(graph: Graph, tile: Tile, streamed: bool) -> Plan:
-    """All layers in one stage."""
-    layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), streamed)
-    return smallest_pool.place("vmcu", layout)
 
 
 def narrow_chain() -> Graph:
@@ -130,21 +74,6 @@ def test_the_pools_end_is_not_where_a_ring_splits_rows(tile: Tile) -> None:
     assert splitting <= whole
     if tile == TILES[-1]:
         assert any(home.phase % 2 for home in group.homes)
-
-
-def expect_meaning(plan: Plan, target: str) -> None:
-    inputs = random_inputs(plan.graph, 1)
-    meaning = reference.run(plan.graph, inputs)
-    for outputs in get(target).run(plan, [inputs, inputs]):
-        for port, values in zip(plan.graph.outputs, outputs, strict=True):
-            np.testing.assert_array_equal(values, meaning[port.tensor])
-
-
-def expect_every_tensor(plan: Plan) -> None:
-    inputs = random_inputs(plan.graph, 1)
-    meaning = reference.run(plan.graph, inputs)
-    for name, values in VirtualMcu(plan).run(inputs).items():
-        assert np.ma.filled(values == meaning[name], True).all(), name
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -350,73 +279,6 @@ def test_more_ram_is_used_for_fewer_instructions() -> None:
         make_plan(graph, CompileOptions(ram=small.pool_bytes - 1))
 
 
-def bottleneck() -> Graph:
-    """An inverted bottleneck: seven rows of 32 channels are what it needs most."""
-    made = Builder(np.random.default_rng(8))
-    window = Window((7, 7), pad=(3, 3, 3, 3))
-    x = convolution(made, made.input((20, 20, 4)), Window(), 20, 20, 4)
-    e = convolution(made, x, Window(), 20, 20, 32)
-    p = convolution(made, depthwise_of(made, e, window, 20, 20, 1), Window(), 20, 20, 4)
-    factors = made.factor(0.1, 1.0), made.factor(0.1, 1.0), made.factor(2**-21, 2**-17)
-    return made.graph([made.node(Add(FixedSum(*factors)), [x, p], x.shape).name])
-
-
-@pytest.mark.parametrize("seed", seeds(40, 20))
-def test_bands_mean_the_same(seed: int) -> None:
-    """Any run of layers, in bands that end anywhere."""
-    graph = Network(800 + seed).made
-    sample, rng = random_inputs(graph, seed), np.random.default_rng(seed)
-    wanted = reference.run(graph, sample)
-    tried = 0
-    for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
-        stretch = bands.stretch_of(graph, first, stop)
-        if stretch is None:
-            continue
-        width = stretch.out.shape[1]
-        ends = sorted(rng.choice(np.arange(1, width), rng.integers(1, 3), replace=False).tolist())
-        split = bands.banded(stretch, ends)
-        usual = [bind(graph, node).macs for node in stretch.nodes]
-        twice = bands.macs(split) - bands.macs(graph)
-        assert stretch.macs(usual, ends) - sum(usual) == twice
-        lasts = [split.nodes[first + span.stop - 1] for span in bands.spans(stretch, ends)]
-        (join,) = [node for node in split.nodes if node.name.endswith(" bands")]
-        assert tuple(node.outputs[0] for node in lasts) == join.inputs
-        got = reference.run(split, sample)
-        for name in wanted.keys() & got.keys():
-            np.testing.assert_array_equal(got[name], wanted[name])
-        tried += 1
-    assert tried or seed, "the first network has such layers"
-
-
-@pytest.mark.slow
-def test_bands_spare_ram_for_work_done_twice() -> None:
-    graph = bottleneck()
-    usual = make_plan(graph)
-    plan = make_plan(graph, CompileOptions(extra_macs=50))
-    assert usual.macs_extra == 0 and usual.original is None
-    assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.original
-    assert 0 < plan.macs_extra == bands.macs(plan.graph) - bands.macs(graph)
-    assert plan.macs_extra <= 0.5 * bands.macs(graph)
-    expect_every_tensor(plan)
-    sample = random_inputs(graph, 0)
-    for name in ("host:sanitize", "qemu:m4"):
-        (outputs,) = get(name).run(plan, [sample])
-        meaning = reference.run(graph, sample)[graph.outputs[0].tensor]
-        np.testing.assert_array_equal(outputs[0].reshape(meaning.shape), meaning)
-
-
-@pytest.mark.slow
-def test_ram_takes_bands_where_nothing_else_fits() -> None:
-    graph = bottleneck()
-    usual = make_plan(graph, CompileOptions(params=SearchParams(trade_off=False)))
-    assert make_plan(graph, CompileOptions(ram=usual.pool_bytes)).macs_extra == 0
-    tight = make_plan(graph, CompileOptions(ram=usual.pool_bytes - 200))
-    assert tight.macs_extra > 0 and tight.pool_bytes <= usual.pool_bytes - 200
-    assert any(choice.extra_macs for choice in fusion.front(graph, CompileOptions()))
-    with pytest.raises(UserError, match=r"found is \d+ bytes, with [1-9]\d* extra MACs"):
-        make_plan(graph, CompileOptions(ram=1000))
-
-
 def test_tiles_are_part_of_the_trade_off() -> None:
     graph = Network(5).made
     free = make_plan(graph, CompileOptions(params=SearchParams(tiles=(None,))))
@@ -465,18 +327,3 @@ def test_a_large_network_in_64_kilobytes() -> None:
     assert plan.graph.tensors[name].bytes == 1000
     np.testing.assert_array_equal(outputs[0], judge[name])
     assert plan.pool_bytes < 64 << 10 < compile_model(path).pool_bytes
-
-
-@pytest.mark.slow
-def test_a_large_network_in_47_000_bytes() -> None:
-    """With at most one percent of its multiply-accumulates done twice. Its bands have places, but
-    sequential placement does not find them, but ejection search does."""
-    plan = compile_model(
-        network_file("mcunet-imagenet-320kb"), CompileOptions(stream_input=True, ram=47000)
-    )
-    assert plan.pool_bytes <= 47_000
-    assert 0 < plan.macs_extra <= bands.macs(plan.model) // 100
-    inputs = random_inputs(plan.graph, 0)
-    (outputs,) = get("qemu:m4").run(plan, [inputs])
-    name = plan.graph.outputs[0].tensor
-    np.testing.assert_array_equal(outputs[0], reference.run(plan.model, inputs)[name])

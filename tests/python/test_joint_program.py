@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_place_graph import PINNED, UNITS, graph_of, random_graph, solved
+from builders.task_graphs import PINNED, UNITS, graph_of, random_graph, solved
 from vmcu_lab.placement import Buffer, Instance, check, checker, dataflow, graphs, program
 from vmcu_lab.placement.complaints import InputError
 from vmcu_tools.cli import main

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders.fused_networks import HOST, whole_network
 from random_builder import Builder
-from test_fusion import HOST, whole_network
 from vmcu_bench.runners import get
 from vmcu_tools.graph import Window
 from vmcu_tools.machine import reference

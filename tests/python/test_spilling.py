@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_place_graph import UNITS, graph_of, random_graph
+from builders.task_graphs import UNITS, graph_of, random_graph
 from vmcu_lab.placement import Allocation, InputError, Instance, checker, graphs, spilling
 from vmcu_lab.placement.graph_files import NamedGraph
 from vmcu_lab.placement.params import PlacementParams

@@ -7,9 +7,9 @@ import itertools
 
 import numpy as np
 import pytest
+from builders.fused_networks import HOST, expect_meaning, whole_network
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
-from test_fusion import HOST, expect_meaning, whole_network
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.max_pooling import MaxPool2D
