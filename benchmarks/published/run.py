@@ -36,16 +36,14 @@ import numpy as np  # noqa: E402
 import random_nets  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from vmcu_bench.cycles.model import bench, board, emulated  # noqa: E402
+from serial_flash import serial_row  # noqa: E402
+from vmcu_bench.cycles.model import bench, board  # noqa: E402
 from vmcu_bench.runners import RUNNERS  # noqa: E402
-from vmcu_tools.boards.table import flash_of, known  # noqa: E402
+from vmcu_tools.boards.table import known  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
-from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.model_file import name_of  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
-from vmcu_tools.passes.int4_weights import use_int4_weights  # noqa: E402
-from vmcu_tools.plan.chunks import WeightStore  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.planner.stages.fusion import front  # noqa: E402
@@ -61,9 +59,6 @@ CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
 # Random networks of the table of estimates, and the most plans of each.
 DRAWN, DRAWN_PLANS = 30, 5
-# A board that runs from serial flash, and its flash as a weights file's memory.
-SERIAL_BOARD = "rpi_pico2/rp2350a/m33"
-AHEAD = WeightStore(18e6, 2e-6)
 # A Cortex-M7 with the assembly of a Cortex-M4.
 PLAIN = "qemu:m7-plain"
 # The board of the README's table.
@@ -332,31 +327,6 @@ def dual(folder: Path, only: Sequence[str] = ()) -> Table:
     columns = ("cycles/MAC", "M4", "M7, order of M4", "M7", "M7/M4", "M7/M4, ST")
     files = hashes([CORES, *(folder / name for name in MODELS.values())])
     return Table("Cortex-M7", columns, tuple(rows), behind=Behind(files, (GCC, QEMU)))
-
-
-def serial_row(
-    name: str, file: Path, published: Mapping[str, str], int4: bool = False
-) -> tuple[str, ...]:
-    """A network on a board whose code and constants are in serial flash."""
-    place = known()[SERIAL_BOARD]
-    flash = flash_of(place, None)
-    assert flash is not None and place.megahertz is not None
-    graph = optimize(load(file))
-    plan = make_plan(use_int4_weights(graph) if int4 else graph, prove=False)
-    report = bench(plan, file.stem, emulated(place.cpu), flash=flash)
-    assert report.cycles is not None and report.flash_waits is not None
-    spent, waits = (1e-3 * n / place.megahertz for n in (report.cycles, report.flash_waits))
-    ahead = compile_model(file, CompileOptions(external_weights=AHEAD))
-    return (
-        name + ", int4 weights" * int4,
-        f"{spent - waits:.2f}",
-        f"{report.flash_bytes:,}",
-        f"{spent:.2f}",
-        printed(1000 * board_seconds(plan, place)[0]),
-        "" if int4 else printed(1000 * board_seconds(ahead, place)[0]),
-        published.get("ms", ""),
-        f"{spent / float(published['ms']):.2f}" if published else "",
-    )
 
 
 def serial(folder: Path) -> Table:

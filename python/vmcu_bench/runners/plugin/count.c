@@ -38,6 +38,7 @@
 #include <string.h>
 
 #include "caches.h"
+#include "counts.h"
 #include "qemu.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = API_VERSION;
@@ -47,34 +48,6 @@ __attribute__((visibility("default"))) int qemu_plugin_version = API_VERSION;
 struct marks {
 	uint64_t address[MAX_MARKS];
 	size_t count;
-};
-
-/** How often a run ran, and was left by a taken branch. */
-struct runs {
-	uint64_t executed;
-	uint64_t taken;
-};
-
-/** A translated run of instructions; only its last one can jump. */
-struct block {
-	uint64_t start;
-	uint64_t end;
-	uint64_t instructions;
-	bool is_entry;
-	bool is_kernel;
-	struct runs *runs; /* one for each row of counts */
-	struct block *next;
-};
-
-struct counts {
-	uint64_t calls;
-	uint64_t instructions;
-	uint64_t loads_ram;
-	uint64_t loads_flash;
-	uint64_t stores;
-	uint64_t jumps_missed;
-	uint64_t lines_missed;
-	uint64_t data_missed;
 };
 
 static struct marks entries;
@@ -293,86 +266,19 @@ static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static void write_trace(void)
+static void write_files(qemu_plugin_id_t id, void *opaque)
 {
-	FILE *file = fopen(trace, "w");
-
-	if (file == NULL) {
-		perror(trace);
-		return;
-	}
-	for (uint64_t i = 0; i < span; i++) {
-		if (stored[i] > 0U) {
-			fprintf(file, "%" PRIu64 " %" PRIu32 "\n", i, stored[i]);
-		}
-	}
-	fclose(file);
-}
-
-static void write_blocks(void)
-{
-	FILE *file = fopen(blocks_file, "w");
-
-	if (file == NULL) {
-		perror(blocks_file);
-		return;
-	}
-	for (const struct block *b = blocks; b != NULL; b = b->next) {
-		for (uint64_t i = 0; i <= layers; i++) {
-			if (b->runs[i].executed > 0U) {
-				fprintf(file,
-					"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-					"\n",
-					i, b->start, b->end, b->runs[i].executed, b->runs[i].taken);
-			}
-		}
-	}
-	fclose(file);
-}
-
-static void write_pools(void)
-{
-	FILE *file = fopen(pools_file, "w");
-
-	if (file == NULL) {
-		perror(pools_file);
-		return;
-	}
-	for (size_t i = 0; i < pools.count; i++) {
-		fprintf(file, "%" PRIu64 " %" PRIu64 "\n", pool_loads[i], pool_stores[i]);
-	}
-	fclose(file);
-}
-
-static void write_counts(qemu_plugin_id_t id, void *opaque)
-{
-	FILE *file = fopen(out, "w");
-
 	(void)id;
 	(void)opaque;
-	if (file == NULL) {
-		perror(out);
-		return;
-	}
-	for (uint64_t i = 0; i <= layers; i++) {
-		const uint64_t used = (stack_high > 0U) ? stack_high - stack_low : 0U;
-
-		fprintf(file,
-			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-			" %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-			rows[i].calls, rows[i].instructions, rows[i].loads_ram, rows[i].loads_flash,
-			rows[i].stores, (i == 0U) ? used : 0U, rows[i].jumps_missed,
-			rows[i].lines_missed, rows[i].data_missed);
-	}
-	fclose(file);
+	write_counts(out, rows, layers + 1U, (stack_high > 0U) ? stack_high - stack_low : 0U);
 	if (trace != NULL) {
-		write_trace();
+		write_trace(trace, stored, span);
 	}
 	if (blocks_file != NULL) {
-		write_blocks();
+		write_blocks(blocks_file, blocks, layers + 1U);
 	}
 	if (pools_file != NULL) {
-		write_pools();
+		write_pools(pools_file, pool_loads, pool_stores, pools.count);
 	}
 	if (each != NULL) {
 		fclose(each);
@@ -457,6 +363,6 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 	}
 	each = (each_file == NULL) ? NULL : fopen(each_file, "w");
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
-	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+	qemu_plugin_register_atexit_cb(id, write_files, NULL);
 	return 0;
 }
