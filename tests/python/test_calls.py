@@ -174,7 +174,7 @@ def floors_of(partitioner: Partitioner, cut: Cut) -> tuple[list[int], int]:
     for room in (limit - besides for limit in (0, peak // 2, peak, UNLIMITED)):
         # Those of a stage alone: of no other is anything known.
         least, brief = (
-            partitioner.floors.floor(cut.first, shape.layers, shape.taken, room, short)
+            partitioner.lower_bounds.floor(cut.first, shape.layers, shape.taken, room, short)
             for short in (False, True)
         )
         assert brief <= least and (brief > room) == (least > room)

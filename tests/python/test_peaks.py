@@ -62,6 +62,6 @@ def test_a_stage_takes_what_a_shorter_one_takes_before_its_output(seed: int) -> 
                 if longer not in peaks or not needs.is_prefix(cut):
                     continue
                 those = needs.binder.stage(longer)
-                sure = needs.floors.is_called_fully(those, number, cut.first)
+                sure = needs.lower_bounds.is_called_fully(those, number, cut.first)
                 if sure and those[number] is layers[number]:
                     assert peaks[longer].bytes >= peak.before_output, (cut, longer)

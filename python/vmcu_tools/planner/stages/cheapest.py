@@ -41,54 +41,57 @@ class Stages(Protocol):
 
 
 class Cheapest:
-    """A search for the cheapest cuts. ease: bytes that stages should stay within where they can.
+    """A search for the cheapest cuts. relaxed_limit: bytes that stages should stay within where
+    they can.
 
-    Unless `thorough`, it looks at stages that seem worth having: one that is followed by a layer
-    which fits by itself gains nothing by taking that layer in, as long as what comes after it fits
-    too.
+    Unless `thorough`, it looks at stages that seem worth having: a stage in front of a layer that
+    fits by itself gains nothing from that layer, as long as the layers after it fit too.
     """
 
     def __init__(
         self,
         stages: Stages,
         limit: int,
-        ease: int,
+        relaxed_limit: int,
         thorough: bool = False,
     ):
-        self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
-        self.chosen: dict[tuple[int, int, int], Option | None] = {}
+        self.stages, self.thorough = stages, thorough
+        self.limit, self.relaxed_limit = limit, relaxed_limit
+        self.cheapest_stages: dict[tuple[int, int, int], Option | None] = {}
         # How many of these are known to need too much: what is known of them stays so.
         self.refused: dict[tuple[int, int, int], int] = {}
-        self.between: dict[tuple[int, int], tuple[Option, ...]] = {}
+        self.worthwhile: dict[tuple[int, int], tuple[Option, ...]] = {}
         self.options: dict[int, list[Option]] = {}
-        self.right: set[Cut] = set()
+        self.confirmed: set[Cut] = set()
 
     def run(self) -> tuple[Cut, ...] | None:
         """The cuts, None if there are none."""
-        while (options := self._likely()) is not None:
-            wrong = [option for option in options if not self._right(option)]
+        while (options := self._likely_cuts()) is not None:
+            wrong = [option for option in options if not self._is_confirmed(option)]
             if not wrong:
                 return tuple(option.cut for option in options)
             for option in wrong:
                 cut = option.cut
                 self.options.pop(cut.first, None)
-                self.between.pop((cut.first, cut.stop), None)
-                for limit in (self.limit, self.ease):
-                    self.chosen.pop((cut.first, cut.stop, limit), None)
+                self.worthwhile.pop((cut.first, cut.stop), None)
+                for limit in (self.limit, self.relaxed_limit):
+                    self.cheapest_stages.pop((cut.first, cut.stop, limit), None)
         return None
 
-    def _right(self, option: Option) -> bool:
+    def _is_confirmed(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
         difference."""
-        if option.cut in self.right:
+        if option.cut in self.confirmed:
             return True
         known = self.stages.option_within(option.cut, self.limit)
-        right = known is not None and (known.peak <= self.ease or option.peak > self.ease)
-        if right:
-            self.right.add(option.cut)
-        return right
+        is_confirmed = known is not None and (
+            known.peak <= self.relaxed_limit or option.peak > self.relaxed_limit
+        )
+        if is_confirmed:
+            self.confirmed.add(option.cut)
+        return is_confirmed
 
-    def _likely(self) -> tuple[Option, ...] | None:
+    def _likely_cuts(self) -> tuple[Option, ...] | None:
         """The cheapest cuts for all that is known, None if there are none."""
         count = self.stages.count
         best: list[int | None] = [0, *[None] * count]
@@ -98,10 +101,10 @@ class Cheapest:
             if here is None:
                 continue
             if first not in self.options:
-                self.options[first] = list(self._from(first))
+                self.options[first] = list(self._stages_from(first))
             for option in self.options[first]:
                 stop = option.cut.stop
-                cost = here + option.cost + (EXCESS_COST if option.peak > self.ease else 0)
+                cost = here + option.cost + (EXCESS_COST if option.peak > self.relaxed_limit else 0)
                 there = best[stop]
                 if there is None or cost < there:
                     best[stop], last[stop] = cost, option
@@ -113,40 +116,40 @@ class Cheapest:
             stop = last[stop].cut.first
         return tuple(reversed(options))
 
-    def _from(self, first: int) -> Iterator[Option]:
+    def _stages_from(self, first: int) -> Iterator[Option]:
         """Stages that begin at a node."""
         count, single = self.stages.count, self.stages.single
         for stop in range(first + 1, min(first + self.stages.longest, count) + 1):
-            options = self.between.get((first, stop))
+            options = self.worthwhile.get((first, stop))
             if options is None:
-                options = self.between[first, stop] = self._between(first, stop)
+                options = self.worthwhile[first, stop] = self._worthwhile_stages(first, stop)
             if not options:
                 continue
             yield from options
             if self.thorough or stop == count:
                 continue
-            if single[stop] <= self.ease:
+            if single[stop] <= self.relaxed_limit:
                 return
 
-    def _between(self, first: int, stop: int) -> tuple[Option, ...]:
+    def _worthwhile_stages(self, first: int, stop: int) -> tuple[Option, ...]:
         """The stages of nodes [first, stop) that are worth having: the cheapest, and the cheapest
-        with ease."""
+        within the relaxed limit."""
         cheapest = self._cheapest_of(first, stop, self.limit)
-        if cheapest is None or cheapest.peak <= self.ease:
+        if cheapest is None or cheapest.peak <= self.relaxed_limit:
             return () if cheapest is None else (cheapest,)
-        easy = self._cheapest_of(first, stop, self.ease)
-        return (cheapest,) if easy is None else (cheapest, easy)
+        relaxed = self._cheapest_of(first, stop, self.relaxed_limit)
+        return (cheapest,) if relaxed is None else (cheapest, relaxed)
 
     def _cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
         """The stage of nodes [first, stop) that costs least of those that may stay within `limit`
         bytes, None if there is none."""
         key = first, stop, limit
-        if key not in self.chosen:
+        if key not in self.cheapest_stages:
             hopeless = self.stages.exceeds(first, stop, limit)
             cuts = [] if hopeless else self.stages.stages_by_cost(first, stop)
             refused, option = self.refused.get(key, 0), None
             while option is None and refused < len(cuts):
                 option = self.stages.likely(cuts[refused], limit)
                 refused += option is None
-            self.chosen[key], self.refused[key] = option, refused
-        return self.chosen[key]
+            self.cheapest_stages[key], self.refused[key] = option, refused
+        return self.cheapest_stages[key]

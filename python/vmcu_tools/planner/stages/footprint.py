@@ -98,8 +98,8 @@ class Footprints:
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
         self.prefix_peaks: dict[tuple[int, Tile, int], list[tuple[int, Layer[Any], int]]] = {}
-        self.floor: dict[Shape, int] = {}
-        self.around: dict[tuple[int, int], Surroundings] = {}
+        self.bounds: dict[Shape, int] = {}
+        self.neighbours: dict[tuple[int, int], Surroundings] = {}
         self.layouts: dict[tuple[Cut, ...], Layout] = {}
         self.work = 0
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
@@ -115,7 +115,7 @@ class Footprints:
         for port in graph.outputs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
-        self.floors = LowerBounds(graph, lives, self.source)
+        self.lower_bounds = LowerBounds(graph, lives, self.source)
         self.peaks = Peaks(graph, self.last, self.source, params.in_place_alias)
 
     @functools.cached_property
@@ -151,11 +151,11 @@ class Footprints:
     def least_held(self, cut: Cut) -> int:
         """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
         and what is there when it is over."""
-        after = self.alive[cut.stop]
+        after = self.live_bytes[cut.stop]
         if self.source is not None and self.last[self.source.name] >= cut.stop:
             # What it reads of a streamed input that is read later is there when it is over.
             after += self.source.bytes if self.source.name in self.touched(cut) else 0
-        return max(self.alive[cut.first], after)
+        return max(self.live_bytes[cut.first], after)
 
     def known(self, cut: Cut, limit: int, near: bool = False) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit`. near: it is like one that
@@ -174,18 +174,18 @@ class Footprints:
         likely that it does."""
         if shape in self.held:
             return self.held[shape]
-        if self.floor.setdefault(shape, 0) > limit:
+        if self.bounds.setdefault(shape, 0) > limit:
             return None
         around = self.surroundings(cut)
         if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             layers, taken = shape.layers, shape.taken
-            floor = self._prefix_peak_above(cut, shape, room) or self.floors.floor(
+            floor = self._prefix_peak_above(cut, shape, room) or self.lower_bounds.floor(
                 cut.first, layers, taken, room, self.brief
             )
-            self.floor[shape] = around.besides + floor
-            if self.floor[shape] > limit:
+            self.bounds[shape] = around.besides + floor
+            if self.bounds[shape] > limit:
                 return None
         peak = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
         self.work += len(shape.layers) * (peak.calls + TRACE_WORK)
@@ -211,7 +211,7 @@ class Footprints:
         for number, layer, least in self.prefix_peaks.get((cut.first, cut.tile, cut.direct), ()):
             if least <= room or cut.larger or number >= len(shape.layers) - 1:
                 continue
-            if shape.layers[number] is layer and self.floors.is_called_fully(
+            if shape.layers[number] is layer and self.lower_bounds.is_called_fully(
                 shape.layers, number, cut.first
             ):
                 return least
@@ -228,14 +228,14 @@ class Footprints:
     def surroundings(self, cut: Cut) -> Surroundings:
         """The neighbours of a stage's nodes."""
         key = cut.first, cut.stop
-        if key not in self.around:
+        if key not in self.neighbours:
             dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-            self.around[key] = Surroundings(self.besides(cut), dying)
-        return self.around[key]
+            self.neighbours[key] = Surroundings(self.besides(cut), dying)
+        return self.neighbours[key]
 
-    def known_floor(self, shape: Shape) -> int:
+    def known_bound(self, shape: Shape) -> int:
         """Bytes that tensors are known to take at least in a stage, exactly so if it is traced."""
-        return self.held.get(shape, self.floor.get(shape, 0))
+        return self.held.get(shape, self.bounds.get(shape, 0))
 
     def touched(self, cut: Cut) -> set[str]:
         """The tensors that a stage reads or writes."""
@@ -244,18 +244,18 @@ class Footprints:
 
     def besides(self, cut: Cut) -> int:
         """Bytes of tensors that outlive a stage that does not touch them."""
-        there = self.there[cut.first]
-        return self.alive[cut.first] - sum(there.get(name, 0) for name in self.touched(cut))
+        there = self.live_tensors[cut.first]
+        return self.live_bytes[cut.first] - sum(there.get(name, 0) for name in self.touched(cut))
 
     @functools.cached_property
-    def alive(self) -> list[int]:
+    def live_bytes(self) -> list[int]:
         """Bytes that are alive when each node begins, and when the last one is over."""
         kept = (name for name, last in self.last.items() if last >= self.count)
         over = sum(self.bytes[name] for name in kept if name in self.first)
-        return [*(sum(there.values()) for there in self.there), over]
+        return [*(sum(there.values()) for there in self.live_tensors), over]
 
     @functools.cached_property
-    def there(self) -> list[dict[str, int]]:
+    def live_tensors(self) -> list[dict[str, int]]:
         """The bytes, by tensor, that are alive when each node begins."""
         sizes: list[dict[str, int]] = [{} for _ in range(self.count)]
         for name, first in self.first.items():

@@ -11,19 +11,17 @@ Limits on the peak rise until a partition is within one (iterative deepening).
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.choice import Choice
-from ...plan.schedule import Tile, taken_columns
-from ...plan.weights import chunk_bytes
+from ...plan.schedule import Tile
 from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
+from .candidates import CandidateStages
 from .cheapest import Cheapest
-from .costs import bytes_of_trade_off, calls_of, trade_off
-from .footprint import Footprints, Option
+from .costs import bytes_of_trade_off, trade_off
 from .tiles import Descent, pareto, relaxed
 
 # More than any stage needs.
@@ -33,10 +31,9 @@ UNLIMITED = 1 << 62
 LOWEST_LIMIT, LIMIT_GROWTH = 0.25, 1.1
 
 
-class Partitioner(Footprints):
-    """The search over cuts of one graph in its order of nodes. bands: nodes that
-    are one stage, or each on its own; cut_short: whether a search for tiles ended before its
-    time."""
+class Partitioner(CandidateStages):
+    """The search over partitions of one graph in its order of nodes. cut_short: whether a search
+    for tiles ended before its time."""
 
     def __init__(
         self,
@@ -46,25 +43,10 @@ class Partitioner(Footprints):
         bands: Sequence[range] = (),
         brief: bool = False,
     ):
-        super().__init__(graph, streamed, params, brief)
-        self.tiles, self.longest = params.tiles, params.longest_stage
-        # Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
-        self.direct = (0, 1) if params.scratch_free_kernels else (0,)
-        self.bands = {number: band for band in bands for number in band}
-        self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
-        self.alike: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
-        self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
-        self.tiled: dict[tuple[int, int], list[Cut]] = {}
-        self.by_cost: dict[tuple[int, int], list[Cut]] = {}
-        self.eased: dict[tuple[Cut, int], Cut] = {}
-        self.easing = 0
+        super().__init__(graph, streamed, params, bands, brief)
+        self.relaxed_cuts: dict[tuple[Cut, int], Cut] = {}
+        self.relaxation_work = 0
         self.cut_short = False
-        self.most = params.stage_weight_bytes or 0
-        # Bytes of all nodes in front of one, if they have a limit.
-        self.constants: list[int] | None = None
-        if params.stage_weight_bytes is not None:
-            each = (chunk_bytes(graph, node) for node in graph.nodes)
-            self.constants = list(itertools.accumulate(each, initial=0))
 
     def least(self, tiles: Sequence[Tile], known: int) -> int:
         """The result of least_peak(), within ever higher limits: stages that only a high one allows
@@ -100,123 +82,15 @@ class Partitioner(Footprints):
                         best[stop] = max(best[first], option.peak)
         return best[self.count]
 
-    def stages_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
-        """The stages that nodes [first, stop) can form in different tiles, the large first."""
-        streams = self.source is not None and first == 0
-        if self.source is not None and streams and stop <= self.last[self.source.name]:
-            return []
-        if stop - first == 1 and not streams:
-            return [Cut(first, stop)]
-        if self.bands and not self.is_in_one_band(first, stop):
-            return []
-        if self.constants is not None and self.constants[stop] - self.constants[first] > self.most:
-            return []
-        if not streams and first >= self.called_once[stop - 1]:
-            # They have nothing to do in turns.
-            return []
-        tried = tuple(self.tiles if tiles is None else tiles)
-        key = first, stop, tried
-        if key not in self.different:
-            seen: dict[object, Cut] = {}
-            choices = itertools.product(tried, self.direct)
-            for (tile, direct), same in zip(choices, self._alike(first, stop, tried), strict=True):
-                if same not in seen:
-                    seen[same] = Cut(first, stop, tile, direct)
-            self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]
-        return [*self.different[key], *self.tiled.get((first, stop), ())]
-
-    def stages_by_cost(self, first: int, stop: int) -> list[Cut]:
-        """The stages that nodes [first, stop) can form, the cheap ones first."""
-        if (first, stop) not in self.by_cost:
-            cuts = self.stages_of(first, stop)
-            if len(cuts) > 1:
-                cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
-            self.by_cost[first, stop] = cuts
-        return self.by_cost[first, stop]
-
-    def exceeds(self, first: int, stop: int, limit: int) -> bool:
-        """True if nodes [first, stop) need more than `limit` bytes as a stage in whatever tiles."""
-        cut = Cut(first, stop)
-        return not self.is_single_layer(cut) and self.least_held(cut) > limit
-
-    def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
-        """Numbers, by tile and scratch, that are equal where nodes [first, stop) are the same
-        layers as a stage."""
-        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(self.direct)])
-        while len(fronts) < stop - first:
-            numbers: dict[object, int] = {}
-            pairs = zip(
-                fronts[-1], self._members(first + len(fronts) - 1, tiles, False), strict=True
-            )
-            fronts.append([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        taken = [0] * len(fronts[0])
-        if first == 0 and self.source is not None:
-            sizes = [taken_columns(self.graph, self.source, tile) for tile in tiles]
-            taken = [size for size in sizes for _ in self.direct]
-        lasts = self._members(stop - 1, tiles, True)
-        return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
-
-    def _members(self, number: int, tiles: tuple[Tile, ...], last: bool) -> list[int]:
-        """The numbers of one node; see _alike()."""
-        key = number, tiles, last
-        if key not in self.members:
-            choices = itertools.product(tiles, self.direct)
-            layers = [self.binder.member(number, tile, direct, last) for tile, direct in choices]
-            # The binder keeps them, so that no two of them have one address.
-            self.members[key] = [id(layer) for layer in layers]
-        return self.members[key]
-
-    def is_in_one_band(self, first: int, stop: int) -> bool:
-        """True if nodes [first, stop) are one band, or of none."""
-        band = self.bands.get(first)
-        if band is not None:
-            return band == range(first, stop)
-        return all(number not in self.bands for number in range(first, stop))
-
-    def is_single_layer(self, cut: Cut) -> bool:
-        """True for one layer on its own."""
-        return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
-
-    @functools.cached_property
-    def called_once(self) -> list[int]:
-        """The first node, by the last node of a stage, from which on all layers are called once
-        only; it may be the one behind the last."""
-        firsts, start = [], 0
-        for number in range(self.count):
-            last = self.binder.stage(Cut(number, number + 1))[0]
-            firsts.append(start if calls_of(last) == 1 else number + 1)
-            if calls_of(self.binder.layer(number)) > 1:
-                start = number + 1
-        return firsts
-
-    def option_within(self, cut: Cut, limit: int) -> Option | None:
-        """A stage's needs and cost; None if it needs more than `limit` bytes."""
-        if self.is_single_layer(cut):
-            single = self.single[cut.first]
-            return Option(cut, single, 0) if single <= limit else None
-        if self.least_held(cut) > limit:
-            return None
-        option = self.known(cut, limit)
-        return option if option is not None and option.peak <= limit else None
-
-    def likely(self, cut: Cut, limit: int) -> Option | None:
-        """A stage's cost, and its needs as far as they are known; None if they are known to be more
-        than `limit` bytes."""
-        if cut in self.traced or self.is_single_layer(cut):
-            return self.option_within(cut, limit)
-        shape = self.shape(cut)
-        least = max(self.least_held(cut), shape.memory.bytes + self.known_floor(shape))
-        return Option(cut, least, shape.cost) if least <= limit else None
-
-    def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
-        """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
-        where they can."""
-        ease = limit if ease is None else ease
+    def cheapest(self, limit: int, relaxed_limit: int | None = None) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least. relaxed_limit: bytes that stages should
+        stay within where they can."""
+        relaxed_limit = limit if relaxed_limit is None else relaxed_limit
         thorough = (False, True) if self.params.skip_placeable else (True,)
-        searches = (Cheapest(self, limit, ease, full) for full in thorough)
+        searches = (Cheapest(self, limit, relaxed_limit, full) for full in thorough)
         cuts = next(filter(None, (search.run() for search in searches)), None)
         assert cuts is not None, "the peak was reached by some cut"
-        return tuple(self.with_larger_tiles(cut, ease) for cut in cuts)
+        return tuple(self.with_larger_tiles(cut, relaxed_limit) for cut in cuts)
 
     def can_fill_ring_first(self, cut: Cut) -> bool:
         """Whether a stage's first layer can fill its ring before any other layer is called."""
@@ -231,19 +105,19 @@ class Partitioner(Footprints):
             self.traced[full_ring] = replace(self.traced[cut], cut=full_ring)
         return full_ring
 
-    def with_larger_tiles(self, cut: Cut, ease: int) -> Cut:
-        """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
-        bytes, or, if it is above, where it is."""
+    def with_larger_tiles(self, cut: Cut, relaxed_limit: int) -> Cut:
+        """A stage with larger tiles in the layers that need no small ones to keep it within
+        `relaxed_limit` bytes, or, if it is above, where it is."""
         if cut not in self.traced or not self.params.larger_tiles:
             return cut
-        limit = max(self.traced[cut].peak, ease)
-        if (cut, limit) not in self.eased:
+        limit = max(self.traced[cut].peak, relaxed_limit)
+        if (cut, limit) not in self.relaxed_cuts:
             before, little = self.work, self.params.larger_tile_gain * self.cycles
-            most = before + self.params.larger_tile_work - self.easing
-            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, little, most)
-            self.easing += self.work - before
+            most = before + self.params.larger_tile_work - self.relaxation_work
+            self.relaxed_cuts[cut, limit] = relaxed(self, cut, limit, self.tiles, little, most)
+            self.relaxation_work += self.work - before
             self.cut_short |= self.work >= most
-        return self.eased[cut, limit]
+        return self.relaxed_cuts[cut, limit]
 
     def least_by_tile_per_layer(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
@@ -253,8 +127,7 @@ class Partitioner(Footprints):
         search = Descent(self, self.tiles, self.work + self.params.tile_work)
         while not search.over and (promising_stages := self.promising_stages(least)):
             for first, stop in promising_stages:
-                self.tiled[first, stop] = self.best_tiles(first, stop, search)
-                self.by_cost.pop((first, stop), None)
+                self.add_stages(first, stop, self.best_tiles(first, stop, search))
             least = self.least_peak(self.tiles, least)
         self.cut_short |= search.over
         return least
@@ -267,7 +140,7 @@ class Partitioner(Footprints):
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
-                fixed = stop - first == 1 or (first, stop) in self.tiled
+                fixed = stop - first == 1 or (first, stop) in self.mixed_tile_stages
                 held = 0 if fixed else self.least_held(Cut(first, stop))
                 if max(best[first], held) >= best[stop]:
                     continue
