@@ -104,12 +104,10 @@ def _container(args: argparse.Namespace) -> int:
     else:
         results = verify(container, target, args.samples, args.samples, args.seed)
     for result in results:
-        verdict = f"matches the reference ({result.bytes:,} bytes)"
+        claim = f"matches the reference ({result.bytes:,} bytes)"
         if result.differing:
-            verdict = (
-                f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
-            )
-        print(f"output {result.name} {verdict}")
+            claim = f"differs from the reference in {result.differing:,} of {result.bytes:,} bytes"
+        print(f"output {result.name} {claim}")
     passed = bool(results) and not any(result.differing for result in results)
     said = "PASSED" if passed else "FAILED"
     print(f"{args.model}: {container.name} on {target.name}: {said}")

@@ -29,11 +29,6 @@
  * was not there after a jump, behind the granule before, and how often data was not.
  */
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,15 +238,13 @@ static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1U);
 	struct block *b = malloc(sizeof(*b));
+	struct runs *runs = calloc(layers + 1U, sizeof(*runs)); /* one for each row of counts */
 
 	(void)id;
-	if (b == NULL) {
+	if (b == NULL || runs == NULL) {
 		abort();
 	}
-	b->runs = calloc(layers + 1U, sizeof(*b->runs));
-	if (b->runs == NULL) {
-		abort();
-	}
+	b->runs = runs;
 	b->next = blocks;
 	blocks = b;
 	b->start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
@@ -271,15 +264,9 @@ static void write_files(qemu_plugin_id_t id, void *opaque)
 	(void)id;
 	(void)opaque;
 	write_counts(out, rows, layers + 1U, (stack_high > 0U) ? stack_high - stack_low : 0U);
-	if (trace != NULL) {
-		write_trace(trace, stored, span);
-	}
-	if (blocks_file != NULL) {
-		write_blocks(blocks_file, blocks, layers + 1U);
-	}
-	if (pools_file != NULL) {
-		write_pools(pools_file, pool_loads, pool_stores, pools.count);
-	}
+	write_trace(trace, stored, span);
+	write_blocks(blocks_file, blocks, layers + 1U);
+	write_pools(pools_file, pool_loads, pool_stores, pools.count);
 	if (each != NULL) {
 		fclose(each);
 	}
@@ -361,7 +348,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		fprintf(stderr, "count: a cache has at most %u entries\n", MAX_CACHED);
 		return -1;
 	}
-	each = (each_file == NULL) ? NULL : fopen(each_file, "w");
+	each = open_file(each_file);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
 	qemu_plugin_register_atexit_cb(id, write_files, NULL);
 	return 0;

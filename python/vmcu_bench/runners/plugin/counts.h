@@ -9,8 +9,6 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 /** How often a run ran, and was left by a taken branch. */
@@ -41,12 +39,12 @@ struct counts {
 	uint64_t data_missed;
 };
 
-/** Opens a file for writing; NULL with a message if that fails. */
+/** Opens a file for writing; NULL if there is no path, NULL with a message if that fails. */
 static FILE *open_file(const char *path)
 {
-	FILE *file = fopen(path, "w");
+	FILE *file = (path == NULL) ? NULL : fopen(path, "w");
 
-	if (file == NULL) {
+	if (path != NULL && file == NULL) {
 		perror(path);
 	}
 	return file;

@@ -133,8 +133,7 @@ class CircularPool:
         left = pool - bases[around]
         rows = np.concatenate((left // item.stride, -(-left // item.stride)))
         bases = np.concatenate((bases[~around], pool - rows * item.stride))
-        fitting: np.ndarray = bases[(bases >= 0) & (bases < pool) & (bases % item.align == 0)]
-        return fitting
+        return np.asarray(bases[(bases >= 0) & (bases < pool) & (bases % item.align == 0)])
 
     def _found(self) -> SequentialPlacement:
         search = SequentialPlacement(self.pieces, self.size, True)

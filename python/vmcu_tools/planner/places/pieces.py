@@ -96,9 +96,9 @@ def scratch_of(output: str) -> str:
 def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces without scratch, each followed by its scratch, which keeps clear of all that is
     alive."""
-    separate = []
+    parts = []
     for piece in pieces:
-        separate.append(replace(piece, scratch=0))
+        parts.append(replace(piece, scratch=0))
         if piece.scratch:
             held = [*((live.name, live.size) for live in piece.ways[0].live)]
             live = tuple(
@@ -106,10 +106,8 @@ def with_scratch_apart(pieces: Sequence[Piece]) -> list[Piece]:
                 for name, size in [*held, (piece.name, piece.size)]
             )
             ways, size = (Way(False, live),), piece.scratch
-            separate.append(
-                Piece(scratch_of(piece.name), size, size, ways, True, align=SCRATCH_ALIGN)
-            )
-    return separate
+            parts.append(Piece(scratch_of(piece.name), size, size, ways, True, align=SCRATCH_ALIGN))
+    return parts
 
 
 def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Piece, ...]:

@@ -8,22 +8,22 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from ...graph import Graph, Tensor
+from ...graph import Graph
 from ...plan.schedule import Tile, taken_columns
 from ...plan.weights import chunk_bytes
 from ..params import SearchParams
-from ..places.layout import Binder, Cut
+from ..places.layout import Cut
 from .costs import calls_of
 from .footprint import Footprints, Option
+
+Ranges = Sequence[range]
 
 
 class StageClasses:
     """Classes of tiles in which nodes form the same stage. direct: see CandidateStages."""
 
-    def __init__(
-        self, graph: Graph, binder: Binder, source: Tensor | None, direct: tuple[int, ...]
-    ):
-        self.graph, self.binder, self.source, self.direct = graph, binder, source, direct
+    def __init__(self, needs: Footprints, direct: tuple[int, ...]):
+        self.needs, self.binder, self.direct = needs, needs.binder, direct
         self.prefixes: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
         self.ids: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
 
@@ -36,8 +36,8 @@ class StageClasses:
             pairs = zip(fronts[-1], self._ids(first + len(fronts) - 1, tiles, False), strict=True)
             fronts.append([numbers.setdefault(pair, len(numbers)) for pair in pairs])
         taken = [0] * len(fronts[0])
-        if first == 0 and self.source is not None:
-            sizes = [taken_columns(self.graph, self.source, tile) for tile in tiles]
+        if first == 0 and self.needs.source is not None:
+            sizes = [taken_columns(self.needs.graph, self.needs.source, tile) for tile in tiles]
             taken = [size for size in sizes for _ in self.direct]
         lasts = self._ids(stop - 1, tiles, True)
         return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
@@ -59,27 +59,22 @@ class CandidateStages(Footprints):
     tried."""
 
     def __init__(
-        self,
-        graph: Graph,
-        streamed: bool,
-        params: SearchParams,
-        bands: Sequence[range],
-        brief: bool,
+        self, graph: Graph, streamed: bool, params: SearchParams, bands: Ranges, brief: bool
     ):
         super().__init__(graph, streamed, params, brief)
         self.tiles, self.longest = params.tiles, params.longest_stage
         self.direct = (0, 1) if params.scratch_free_kernels else (0,)
         self.bands = {number: band for band in bands for number in band}
-        self.classes = StageClasses(graph, self.binder, self.source, self.direct)
+        self.classes = StageClasses(self, self.direct)
         self.distinct: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
         self.mixed_tile_stages: dict[tuple[int, int], list[Cut]] = {}
         self.by_cost: dict[tuple[int, int], list[Cut]] = {}
-        self.weight_limit = params.stage_weight_bytes or 0
-        # Bytes of all nodes in front of one, if they have a limit.
-        self.weight_bytes_before: list[int] | None = None
-        if params.stage_weight_bytes is not None:
-            each = (chunk_bytes(graph, node) for node in graph.nodes)
-            self.weight_bytes_before = list(itertools.accumulate(each, initial=0))
+
+    @functools.cached_property
+    def weights_before(self) -> list[int]:
+        """The bytes of the weights of all nodes in front of each node."""
+        each = (chunk_bytes(self.graph, node) for node in self.graph.nodes)
+        return list(itertools.accumulate(each, initial=0))
 
     def stages_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
         """The stages that nodes [first, stop) can form in different tiles, the large first."""
@@ -90,10 +85,8 @@ class CandidateStages(Footprints):
             return [Cut(first, stop)]
         if self.bands and not self.is_in_one_band(first, stop):
             return []
-        if (
-            self.weight_bytes_before is not None
-            and self.weight_bytes_before[stop] - self.weight_bytes_before[first] > self.weight_limit
-        ):
+        most = self.params.stage_weight_bytes
+        if most is not None and self.weights_before[stop] - self.weights_before[first] > most:
             return []
         if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
@@ -103,9 +96,8 @@ class CandidateStages(Footprints):
         if key not in self.distinct:
             seen: dict[object, Cut] = {}
             choices = itertools.product(tried, self.direct)
-            for (tile, direct), same in zip(
-                choices, self.classes.of(first, stop, tried), strict=True
-            ):
+            classes = self.classes.of(first, stop, tried)
+            for (tile, direct), same in zip(choices, classes, strict=True):
                 if same not in seen:
                     seen[same] = Cut(first, stop, tile, direct)
             self.distinct[key] = [cut for cut in seen.values() if self.shape(cut).possible]
@@ -127,9 +119,8 @@ class CandidateStages(Footprints):
 
     def is_in_one_band(self, first: int, stop: int) -> bool:
         """True if nodes [first, stop) are one band, or of none."""
-        band = self.bands.get(first)
-        if band is not None:
-            return band == range(first, stop)
+        if first in self.bands:
+            return self.bands[first] == range(first, stop)
         return all(number not in self.bands for number in range(first, stop))
 
     def is_single_layer(self, cut: Cut) -> bool:

@@ -9,35 +9,13 @@ traced, until none of them turns out to need more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from ..places.layout import Cut
+from .candidates import CandidateStages
 from .footprint import Option
 
 # More than any stage costs.
 EXCESS_COST = 1 << 40
-
-
-class Stages(Protocol):
-    """The figures of stages that the search asks for; see Partitioner. single: bytes that each of
-    `count` nodes needs."""
-
-    @property
-    def longest(self) -> int: ...
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def single(self) -> list[int]: ...
-
-    def exceeds(self, first: int, stop: int, limit: int) -> bool: ...
-
-    def stages_by_cost(self, first: int, stop: int) -> list[Cut]: ...
-
-    def likely(self, cut: Cut, limit: int) -> Option | None: ...
-
-    def option_within(self, cut: Cut, limit: int) -> Option | None: ...
 
 
 class Cheapest:
@@ -49,11 +27,7 @@ class Cheapest:
     """
 
     def __init__(
-        self,
-        stages: Stages,
-        limit: int,
-        relaxed_limit: int,
-        thorough: bool = False,
+        self, stages: CandidateStages, limit: int, relaxed_limit: int, thorough: bool = False
     ):
         self.stages, self.thorough = stages, thorough
         self.limit, self.relaxed_limit = limit, relaxed_limit
@@ -81,15 +55,12 @@ class Cheapest:
     def _is_confirmed(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
         difference."""
-        if option.cut in self.confirmed:
-            return True
-        known = self.stages.option_within(option.cut, self.limit)
-        is_confirmed = known is not None and (
-            known.peak <= self.relaxed_limit or option.peak > self.relaxed_limit
-        )
-        if is_confirmed:
-            self.confirmed.add(option.cut)
-        return is_confirmed
+        if option.cut not in self.confirmed:
+            known = self.stages.option_within(option.cut, self.limit)
+            most = self.limit if option.peak > self.relaxed_limit else self.relaxed_limit
+            if known is not None and known.peak <= most:
+                self.confirmed.add(option.cut)
+        return option.cut in self.confirmed
 
     def _likely_cuts(self) -> tuple[Option, ...] | None:
         """The cheapest cuts for all that is known, None if there are none."""

@@ -14,14 +14,12 @@ RAM_WEIGHT = 1.5
 
 def trade_off(pool_bytes: float, cycles: float) -> float:
     """The product of bytes and cycles that the default planner minimises."""
-    product: float = pool_bytes**RAM_WEIGHT * cycles
-    return product
+    return float(pool_bytes**RAM_WEIGHT * cycles)
 
 
 def bytes_of_trade_off(product: float, cycles: float) -> float:
     """The bytes that give this product with so many cycles."""
-    pool_bytes: float = (product / cycles) ** (1 / RAM_WEIGHT)
-    return pool_bytes
+    return float((product / cycles) ** (1 / RAM_WEIGHT))
 
 
 def calls_of(layer: Layer[Any]) -> int:

@@ -55,8 +55,7 @@ class Held:
 
     @functools.cached_property
     def bytes(self) -> np.ndarray:
-        total: np.ndarray = np.maximum(self.needed, sum(self.full.values()))
-        return total
+        return np.asarray(np.maximum(self.needed, sum(self.full.values())))
 
 
 @dataclass(frozen=True, eq=False)
