@@ -11,7 +11,6 @@ from torch import nn
 
 # Samples of a batch, and classes.
 N, C = 6, 5
-Tensor = torch.Tensor
 
 
 def losses(draw: random.Random) -> tuple[str, nn.Module | None, Any, Any]:
