@@ -26,10 +26,7 @@ class Check(ctypes.Structure):
 class Kernel(ctypes.Structure):
     """Of struct vmcu_kernel, as far as it is needed here."""
 
-    _fields_ = (
-        *(("name", ctypes.c_char_p), ("run", ctypes.c_void_p)),
-        ("check", ctypes.c_void_p),
-    )
+    _fields_ = (*(("name", ctypes.c_char_p), ("run", ctypes.c_void_p)), ("check", ctypes.c_void_p))
 
 
 class FloatSum(ctypes.Structure):

@@ -277,14 +277,8 @@ def test_sums_are_within_32_bits(takes: Checks) -> None:
     expect_limits(takes, "add_float", one, "add_float", {}, limits)
 
 
-PRODUCTS = {
-    "matmul": ("product",),
-    "matmul_transposed": ("product",),
-}
-CONTRACTIONS = {
-    "matmul": "hwk,hkc->hwc",
-    "matmul_transposed": "hwk,hck->hwc",
-}
+PRODUCTS = {"matmul": ("product",), "matmul_transposed": ("product",)}
+CONTRACTIONS = {"matmul": "hwk,hkc->hwc", "matmul_transposed": "hwk,hck->hwc"}
 
 
 def contracted(kernel: str, given: Sequence[Sequence[int]], out: Sequence[int]) -> bool:

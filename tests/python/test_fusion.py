@@ -251,11 +251,7 @@ def test_the_floor_of_a_stage_is_what_is_alive_in_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Network(3).made,
-        pytest.param(lambda: bottleneck(), marks=pytest.mark.slow),
-    ],
+    "make", [lambda: Network(3).made, pytest.param(lambda: bottleneck(), marks=pytest.mark.slow)]
 )
 def test_each_line_of_the_front_is_a_limit_that_is_met(make: Callable[[], Graph]) -> None:
     graph = make()

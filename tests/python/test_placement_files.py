@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_placement_search import EXAMPLE
-from vmcu_lab.placement import (
-    InputError,
-    check,
-    files,
-)
+from vmcu_lab.placement import InputError, check, files
 from vmcu_tools.cli import main
 
 

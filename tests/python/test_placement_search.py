@@ -229,11 +229,7 @@ def many(count: int, lifetime: float) -> Instance:
 
 @pytest.mark.parametrize(
     ("lifetime", "seconds", "most"),
-    [
-        (50, 3.0, 1.5),
-        (20_000, 2.0, 1.5),
-        pytest.param(20_000, 7.0, 1.1, marks=pytest.mark.slow),
-    ],
+    [(50, 3.0, 1.5), (20_000, 2.0, 1.5), pytest.param(20_000, 7.0, 1.1, marks=pytest.mark.slow)],
 )
 def test_the_clock_is_kept_however_many_buffers(
     monkeypatch: pytest.MonkeyPatch, lifetime: float, seconds: float, most: float

@@ -20,14 +20,7 @@ from vmcu_kernelgen.families import FAMILIES
 from vmcu_kernelgen.family import Family
 from vmcu_tools import paths
 from vmcu_tools.kernels.language.packing import NIBBLE_PAIRS, NIBBLE_VECTORS, WORDS, Packing
-from vmcu_tools.kernels.targets import (
-    DEFAULT,
-    TARGETS,
-    Target,
-    condition,
-    packings,
-    readers,
-)
+from vmcu_tools.kernels.targets import DEFAULT, TARGETS, Target, condition, packings, readers
 from vmcu_tools.ops import descriptors, operators_h
 
 from . import any_pairs, any_vectors
