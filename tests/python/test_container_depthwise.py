@@ -12,7 +12,7 @@ import online_device as device
 import pytest
 from block_checks import Takes, given
 from builders.any_core import PACKED, Core
-from layer_checks import whole
+from layer_checks import Fields, whole
 from vmcu_tools.kernels.programs.depthwise import tile_bytes
 from vmcu_tools.kernels.targets import TARGETS, Target
 from vmcu_tools.kernels.targets.portable.depthwise import (
@@ -41,6 +41,12 @@ APART = 4096
 @pytest.fixture
 def takes(core: Core, core_loader: ctypes.CDLL) -> Takes:
     return Takes(core_loader, core.packing)
+
+
+def any_fits(takes: Takes, channels: int, stream: bytes, fields: Fields) -> bool:
+    """True if the kernel of any window supports a layer of so many channels."""
+    one = given("depthwise_any", channels, channels, stream, scratch=APART)
+    return takes("depthwise_any", one, "mac", fields)
 
 
 def square(taps: int, stride: int, **changes: int) -> dict:
@@ -185,40 +191,28 @@ def fours(
 @OF_SQUARES
 def test_any_depthwise(takes: Takes) -> None:
     """In fours, which are fast only where all of them exist."""
-    kernel, taps = "depthwise_any", 6
+    taps = 6
     window = square(3, 1, kernel_w=2)["window"]
     fields = {"window": window, "groups": 1, "run": 1, "stream": 8}
     for channels in range(1, 9):
         for exact in itertools.product(range(2), repeat=-(-channels // 4)):
             right = channels % 4 == 0 or exact[-1] == 1
             stream = fours(channels, taps, exact)
-            assert (
-                takes(
-                    kernel, given(kernel, channels, channels, stream, scratch=APART), "mac", fields
-                )
-                == right
-            )
+            assert any_fits(takes, channels, stream, fields) == right
             if not right:
                 continue
-            less = given(kernel, channels, channels, stream[:-1], scratch=APART)
-            assert not takes(kernel, less, "mac", fields)
+            assert not any_fits(takes, channels, stream[:-1], fields)
             for wrong in range(4 * len(exact)):
                 most = 30 if exact[wrong // 4] else takes.shift
-                first, last = most, most + 1
-                for shift in (first, last):
+                for shift in (most, most + 1):
                     stream = fours(channels, taps, exact, wrong, shift)
-                    found = takes(
-                        kernel,
-                        given(kernel, channels, channels, stream, scratch=APART),
-                        "mac",
-                        fields,
-                    )
-                    assert found == (shift == first), (channels, exact, wrong)
+                    fits = any_fits(takes, channels, stream, fields)
+                    assert fits == (shift == most), (channels, exact, wrong)
     mixed = bytearray(fours(4, taps, [1]))
     for place in range(1, 4):
         other = bytearray(mixed)
         other[8 + 32 + 4 * taps + place] = 0
-        assert not takes(kernel, given(kernel, 4, 4, bytes(other), scratch=APART), "mac", fields)
+        assert not any_fits(takes, 4, bytes(other), fields)
 
 
 @OF_SQUARES
@@ -260,13 +254,12 @@ def vectors(
 @OF_VECTORS
 def test_vectors_of_depthwise(takes: Takes) -> None:
     """Sixteen channels at a time, of which some may not exist, to the last byte."""
-    kernel, taps = "depthwise_any", 6
+    taps = 6
     fields = {"window": square(3, 1, kernel_w=2)["window"], "groups": 1, "run": 1, "stream": 8}
     fields |= {"steps": 33}
 
     def found(channels: int, stream: bytes, **changes: int) -> bool:
-        one = given(kernel, channels, channels, stream, scratch=APART)
-        return takes(kernel, one, "mac", fields | changes)
+        return any_fits(takes, channels, stream, fields | changes)
 
     for channels in (1, 15, 16, 17, 33):
         for exact in itertools.product(range(2), repeat=-(-channels // 16)):
@@ -306,8 +299,8 @@ def test_codes_of_vectors(takes: Takes) -> None:
                 struct.pack_into("<I", stream, at, code << 24 | several << 8 | low)
                 whole_one = not exact and 16 * (number + 1) <= channels
                 right = code == 0 or (whole_one and code == min(several, 127))
-                one = given("depthwise_any", channels, channels, bytes(stream), scratch=APART)
-                assert takes("depthwise_any", one, "mac", fields) == right, (number, several, code)
+                fits = any_fits(takes, channels, bytes(stream), fields)
+                assert fits == right, (number, several, code)
             stream[at : at + 4] = kept
 
 
