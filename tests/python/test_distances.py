@@ -13,12 +13,7 @@ from vmcu_tools.ops import Form, ProgramLayer, bind
 from vmcu_tools.plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from vmcu_tools.planner.places import layout
 from vmcu_tools.planner.places.layout import Binder, Cut, Layout, Memory, Profile
-from vmcu_tools.planner.places.overlap import (
-    Clearance,
-    clearance,
-    of_bytes,
-    of_rows,
-)
+from vmcu_tools.planner.places.overlap import Clearance, clearance, of_bytes, of_rows
 
 
 @pytest.mark.parametrize("kind", LAYERS)

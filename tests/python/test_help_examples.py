@@ -152,10 +152,7 @@ def test_a_board_of_a_workspace_has_its_compiler_named(folder: Path) -> None:
     assert lacking(without(folder, [line])[line][1]) == ["cmake", "gcc"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    ("verify model.onnx --on qemu:m4 -n 1", "bench kws.tflite"),
-)
+@pytest.mark.parametrize("line", ("verify model.onnx --on qemu:m4 -n 1", "bench kws.tflite"))
 def test_a_hint_names_everything(line: str, folder: Path, tmp_path: Path) -> None:
     """With what it names and nothing else, the command runs."""
     needed = lacking(without(folder, [line])[line][1])

@@ -50,10 +50,7 @@ def plan(number: int) -> Plan:
         params = ANY_TILES if number % 4 == 2 else DEFAULT_PARAMS
         try:
             options = CompileOptions(
-                ram=None,
-                stream_input=streamed,
-                external_input=elsewhere,
-                params=params,
+                ram=None, stream_input=streamed, external_input=elsewhere, params=params
             )
             found = make_plan(graph, options)
             if number >= ONE_POOL:

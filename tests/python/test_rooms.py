@@ -45,14 +45,8 @@ ROOMS = (
         "planner.stages",
         "planner.regions",
     ),
-    *(
-        "planner.single",
-        "planner.registry",
-        "planner.rotate",
-        "planner.read_ahead",
-        "compiler",
-        "training_compiler",
-    ),
+    *("planner.single", "planner.registry", "planner.rotate", "planner.read_ahead"),
+    *("compiler", "training_compiler"),
     *("peaks", "emit", "container"),
     *(
         f"vmcu_bench.{name}"

@@ -14,12 +14,7 @@ from vmcu_tools.planner.params import ALL_TILES, SearchParams
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import extra_macs
 from vmcu_tools.planner.stages.band_search import Bands
-from vmcu_tools.planner.stages.extra_macs import (
-    BAND_PRECISION,
-    BAND_STEP,
-    fewest_bytes,
-    tighter,
-)
+from vmcu_tools.planner.stages.extra_macs import BAND_PRECISION, BAND_STEP, fewest_bytes, tighter
 from vmcu_tools.planner.stages.variants import Variant
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))

@@ -67,10 +67,6 @@ OF_PLANNERS: tuple[Wrong, ...] = (
     ),
     (lambda i: member_of(i, layout.ONLINE_AT, layout.ONLINE, "steps", 0), "planner", "ENOTSUP"),
     (lambda i: member_of(i, 0, layout.FILE, "minor", 0), "planner", "ENOTSUP"),
-    (
-        lambda i: member_of(i, layout.MODEL_AT, layout.MODEL, "stage_count", 3),
-        "stages",
-        "EBADMSG",
-    ),
+    (lambda i: member_of(i, layout.MODEL_AT, layout.MODEL, "stage_count", 3), "stages", "EBADMSG"),
     (lambda i: member_of(i, layout.MODEL_AT, layout.MODEL, "input_count", 0), "stages", "EBADMSG"),
 )
