@@ -44,12 +44,13 @@ def quantised(
     format_of(model)
     folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / model.name
+    target = folder / f"{model.stem}.onnx"
     stands_for(str(target), str(model))
     from .quantize import calibration
 
-    read = calibration.read_samples(model, samples)
-    calibration.quantize(model, target, read, method, not per_tensor)
+    read = calibration.read_float(model)
+    given = calibration.read_samples(read, samples)
+    calibration.quantize(read, target, given, method, not per_tensor)
     return target
 
 

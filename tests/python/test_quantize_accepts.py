@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
-from builders.tflite_models import TfliteModel
 from onnx import TensorProto
 from vmcu_tools.cli import main
 
@@ -163,61 +162,11 @@ def test_quantised_by_qonnx(tmp_path, capsys, command, domain):
     assert "quantised with operators of QONNX" in said and "qonnx-convert" in hint
 
 
-def dynamic(m: OnnxModel, op: str) -> str:
-    """As onnxruntime's quantize_dynamic writes a product or a convolution."""
-    shape = (6, 5) if op == "MatMulInteger" else (3, 4, 1, 1)
-    weights = m.constant(m.rng.integers(0, 255, shape).astype(np.uint8))
-    values, scale, zero = (f"x/{part}" for part in ("values", "scale", "zero"))
-    m.nodes.append(onnx.helper.make_node("DynamicQuantizeLinear", ["x"], [values, scale, zero]))
-    total = m.node("Cast", [m.node(op, [values, weights, zero])], to=FLOAT)
-    return m.node("Mul", [total, scale])
-
-
-def in_float16(m: OnnxModel, op: str) -> str:
-    """Between casts, as converters of weights to float16 write it."""
-    half = m.node("Cast", ["x"], to=TensorProto.FLOAT16)
-    weights = m.constant(m.rng.normal(size=(6, 5)).astype(np.float16))
-    return m.node("Cast", [m.node(op, [half, weights])], to=FLOAT)
-
-
-@pytest.mark.parametrize("command", ["quantize", "build"])
-@pytest.mark.parametrize(
-    ("build", "op", "said", "hint"),
-    [
-        (dynamic, "MatMulInteger", "(MatMulInteger): the result is int32", "start from the float"),
-        (dynamic, "ConvInteger", "scales that are chosen at run time", "start from the float"),
-        (in_float16, "MatMul", "the model computes in float16", "export it again in float32"),
-    ],
-)
-def test_other_forms_of_a_network(tmp_path, capsys, command, build, op, said, hint):
-    m = OnnxModel(opset=17)
-    path, data = written(tmp_path, m, [build(m, op)])
-    words = ["--calibration", str(data), "-o", str(tmp_path / "int8")]
-    assert main([command, str(path), *words]) == 1
-    problem = capsys.readouterr().err
-    assert said in problem and f"hint: {hint}" in problem and "onnxruntime" not in problem
-
-
 def test_float16_weights_that_are_cast_first(tmp_path):
     m = OnnxModel(opset=17)
     weights = m.constant(m.rng.normal(size=(6, 5)).astype(np.float16))
     y = m.node("MatMul", ["x", m.node("Cast", [weights], to=FLOAT)])
     assert quantize(tmp_path, *written(tmp_path, m, [y])) == 0
-
-
-@pytest.mark.parametrize("command", ["quantize", "build"])
-def test_a_tflite_model(tmp_path, capsys, command):
-    """By its content, whatever its name is."""
-    model = TfliteModel()
-    for name in ("float.tflite", "float.onnx"):
-        x, y = (model.activation((1, 4), dtype=np.float32) for _ in range(2))
-        model.op("LOGISTIC", [x], y)
-        path = model.save(tmp_path / name, [x], [y])
-        np.savez(tmp_path / "data.npz", x=np.zeros((1, 4), np.float32))
-        words = ["--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "int8")]
-        assert main([command, str(path), *words]) == 1
-        problem = capsys.readouterr().err
-        assert "quantises .onnx models" in problem and "full-integer int8" in problem
 
 
 def test_a_model_without_outputs(tmp_path, capsys):

@@ -89,7 +89,9 @@ def prepared(name: str, folder: Path) -> tuple[onnx.ModelProto, onnx.ModelProto,
     path, data = network_of(name, folder)
     samples = calibration.read_samples(path, data)
     real = folder / "prepared.onnx"
-    made = calibration._quantize(path, real, samples, "minmax", True, int4.OPSET)
+    made = calibration._quantize(
+        calibration.read_float(path), real, samples, "minmax", True, int4.OPSET
+    )
     return onnx.load(real), onnx.load_from_string(made), samples
 
 

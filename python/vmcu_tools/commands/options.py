@@ -106,7 +106,7 @@ def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -
         type=Path,
         required=needed,
         metavar="FILE.npz",
-        help="quantise a float .onnx model with these samples: an array (N, ...) for each input",
+        help="quantise a float model with these samples: an array (N, ...) for each input",
     )
     group.add_argument(
         "--calibration-method",

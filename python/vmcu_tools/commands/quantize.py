@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu quantize`: a float model to int8."""
+"""`vmcu quantize`: a model to int8."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ GROUPS = (16, 32, 64, 128, 256)
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     quantize = commands.add_parser(
         "quantize",
-        help="quantise a float .onnx model to int8",
-        description="Writes the int8 model and prints the error of each layer. For a .tflite "
-        "model, convert the original again with full-integer quantisation: `vmcu help "
-        "tensorflow.md`. If the calibration file has an array 'labels' with the class of each "
+        help="quantise a model to int8",
+        description="Writes the int8 model and prints the error of each layer. If the calibration file has an array 'labels' with the class of each "
         "sample, the report has the accuracy.",
     )
-    quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
+    quantize.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL",
+        help=".onnx or .tflite model in float, at least in part",
+    )
     titled(quantize, OUTPUT).add_argument(
         "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="file to write"
     )
@@ -84,11 +87,12 @@ def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console, write_json
 
     int4 = _int4(args)
-    samples = calibration.read_samples(args.model, args.calibration)
-    labels = calibration.read_labels(args.model, args.calibration, len(samples))
+    model = calibration.read_float(args.model)
+    samples = calibration.read_samples(model, args.calibration)
+    labels = calibration.read_labels(model, args.calibration, len(samples))
     how = args.calibration_method, not args.per_tensor
     report = calibration.quantize_and_judge(
-        args.model, args.output, samples, *how, int4=int4, labels=labels
+        model, args.output, samples, *how, int4=int4, labels=labels
     )
     print_quantization(report, args.all, console())
     write_json(asdict(report), args.json)

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from ..errors import Problem, UserError
 from ..frontends.onnx.curves import REQUANTISE
 from ..frontends.onnx.importer import RULES, load
-from ..frontends.onnx.in_float import check_float
 from ..runtimes import one_line, required
 from .alike import of_states, shared
+from .float_model import FloatModel, read_float
 from .functions import take_apart
 from .int4 import OPSET as INT4_OPSET
 from .judge import LayerQuality, compare, showing
@@ -31,10 +32,10 @@ from .leftovers import quantise_leftovers
 from .norms import spell_norms
 from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
-from .samples import Samples, load_model, read_labels, read_samples
+from .samples import Samples, read_labels, read_samples
 from .widths import Int4, WidthReport, choose_widths
 
-__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_labels", "read_samples"]
+__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_float", "read_labels", "read_samples"]
 
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _NOT_INT8 = (
@@ -70,7 +71,11 @@ class QuantizationReport:
 
 
 def quantize(
-    source: Path, target: Path, samples: Samples, method: str = "minmax", per_channel: bool = True
+    source: Path | FloatModel,
+    target: Path,
+    samples: Samples,
+    method: str = "minmax",
+    per_channel: bool = True,
 ) -> None:
     """Writes the int8 form of a float model: Q/DQ pairs, uint8 activations and int8 weights.
 
@@ -83,12 +88,12 @@ def quantize(
     """
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        result = _quantize(source, prepared, samples, method, per_channel)
+        result = _quantize(read_float(source), prepared, samples, method, per_channel)
         target.write_bytes(result)
 
 
 def quantize_and_judge(
-    source: Path,
+    source: Path | FloatModel,
     target: Path,
     samples: Samples,
     method: str = "minmax",
@@ -100,26 +105,27 @@ def quantize_and_judge(
 
     int4: which weights become int4; None: all are int8. labels: integers (samples,), the places of
     the largest value of the first output."""
+    model = read_float(source)
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
         opset = OPSET if int4 is None else INT4_OPSET
-        result = _quantize(source, prepared, samples, method, per_channel, opset)
+        result = _quantize(model, prepared, samples, method, per_channel, opset)
         real, made = onnx.load(prepared), onnx.load_from_string(result)
         widths, accuracy = None, None
-        with _quiet(), _refusals(source):
+        with _quiet(), _refusals(model.source):
             if int4 is not None:
-                made, widths = choose_widths(real, made, samples, int4, source)
+                made, widths = choose_widths(real, made, samples, int4, model.source)
                 result = made.SerializeToString()
             top1, layers = compare(real, made, samples)
             if labels is not None:
                 accuracy = Accuracy(*(correct(one, samples, labels) for one in (real, made)))
         target.write_bytes(result)
-    figures = str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
+    figures = str(model.source), str(target), method, per_channel, len(samples), top1, tuple(layers)
     return QuantizationReport(*figures, accuracy, widths)
 
 
 def _quantize(
-    source: Path,
+    model: FloatModel,
     prepared: Path,
     samples: Samples,
     method: str,
@@ -131,16 +137,12 @@ def _quantize(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models", "quantize"
     )
     chosen = getattr(quantization.CalibrationMethod, METHODS[method])
-    check_float(source)
-    model = load_model(source)
-    if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
-        reason = "the model is already quantised"
-        raise UserError(Problem(reason, "leave out the calibration data", str(source)))
+    source, proto = model.source, onnx.ModelProto()
+    proto.CopyFrom(model.proto)
     result = prepared.with_name("int8.onnx")
     whole = prepared.with_name("float.onnx")
     with _quiet(), _refusals(source):
-        # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-        apart, alike = take_apart(upgraded(model, opset), str(source))
+        apart, alike = take_apart(upgraded(proto, opset), str(source))
         onnx.save(apart, whole)
         # Folds constants and batch normalisation, and infers the shapes.
         quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
@@ -159,7 +161,7 @@ def _quantize(
             calibrate_method=chosen,
             op_types_to_quantize=_operators(folded),
             extra_options={
-                "TensorQuantOverrides": _overrides(folded)
+                "TensorQuantOverrides": _overrides(folded, model.scales)
                 | shared(folded, [*alike, *of_states(folded)], measure)
             },
         )
@@ -194,12 +196,21 @@ def _operators(model: onnx.ModelProto) -> list[str]:
     return sorted(made.intersection(RULES) - _NEVER_QUANTISED)
 
 
-def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
-    """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
-    groups as one group has channels, and then fails at its biases; for a matrix on the left of a
-    product it has one for each number that is summed."""
-    overrides = {}
-    constants = {tensor.name for tensor in model.graph.initializer}
+def _overrides(
+    model: onnx.ModelProto, scales: Mapping[str, float]
+) -> dict[str, list[dict[str, Any]]]:
+    """The scales of weights that were int8 in the file, and one scale for weights that onnxruntime
+    would give several: as many for a transposed convolution in groups as one group has channels, at
+    whose biases it fails then; for a matrix on the left of a product one for each number that is
+    summed."""
+    overrides: dict[str, list[dict[str, Any]]] = {}
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    for name in scales.keys() & constants.keys():
+        scale = np.array(scales[name], np.float32)
+        steps = numpy_helper.to_array(constants[name]) / scale
+        # Another layer may have been multiplied into them.
+        if steps.size and abs(steps - np.rint(steps)).max() < 1e-3 and abs(steps).max() < 127.5:
+            overrides[name] = [{"scale": scale, "zero_point": np.array(0, np.int8)}]
     for node in model.graph.node:
         grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
         place = {"ConvTranspose": 1 if grouped else -1, "MatMul": 0}.get(node.op_type, -1)

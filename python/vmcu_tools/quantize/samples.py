@@ -15,19 +15,14 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends import format_of
 from ..frontends.common import PARSE_ERRORS
-from ..frontends.onnx.in_float import check_float
+from .float_model import FloatModel, read_float
 
 Samples = list[dict[str, np.ndarray]]
 
 # An array of calibration data that is no input: the class of each sample.
 LABELS = "labels"
 _SAVE = "save it with numpy.savez, an array of samples for each input of the model"
-_CONVERT = (
-    "convert the float model with full-integer int8 quantisation (`vmcu help tensorflow.md`), or "
-    "export it as .onnx"
-)
 # Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
 MOST_BYTES = 1 << 30
 # Other errors of reading a damaged archive, or an encrypted one.
@@ -37,16 +32,12 @@ _INTEGERS = {onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}
 _MAGIC = b"\x93NUMPY"
 
 
-def read_samples(source: Path, data: Path) -> Samples:
+def read_samples(model: Path | FloatModel, data: Path) -> Samples:
     """Calibration samples for a float model: an .npz file with an array (N, ...) for each input.
 
     Raises UserError if the file does not fit the model's inputs.
     """
-    if format_of(source) != "onnx":
-        reason = "vmcu quantises .onnx models, not .tflite models"
-        raise UserError(Problem(reason, _CONVERT, str(source)))
-    check_float(source)
-    types = _inputs(source)
+    types = _inputs(model)
     inputs = {name: shape for name, (shape, _) in types.items()}
     arrays = _unpacked(data, inputs)
     if len(inputs) == len(arrays) == 1:
@@ -67,12 +58,12 @@ def read_samples(source: Path, data: Path) -> Samples:
     ]
 
 
-def read_labels(source: Path, data: Path, count: int) -> np.ndarray | None:
+def read_labels(model: Path | FloatModel, data: Path, count: int) -> np.ndarray | None:
     """The integers (count,) that an .npz file has under the name "labels"; None if it has none, or
     if they are an input of the model.
 
     Raises UserError if they are not one integer from 0 on for each of `count` samples."""
-    if LABELS in _inputs(source):
+    if LABELS in _inputs(model):
         return None
     labels = _unpacked(data, {LABELS: ()}).get(LABELS)
     if labels is None:
@@ -84,12 +75,13 @@ def read_labels(source: Path, data: Path, count: int) -> np.ndarray | None:
     return labels
 
 
-def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+def _inputs(model: Path | FloatModel) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Shapes and types by name, float32 or integers; a symbolic batch is one."""
-    model = load_model(source)
-    constants = {tensor.name for tensor in model.graph.initializer}
+    model = read_float(model)
+    graph = model.proto.graph
+    constants = {tensor.name for tensor in graph.initializer}
     inputs: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
-    for value in model.graph.input:
+    for value in graph.input:
         if value.name in constants:
             continue
         dims = [d.dim_value or -1 for d in value.type.tensor_type.shape.dim]
@@ -97,21 +89,11 @@ def _inputs(source: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
             dims[0] = 1
         if min(dims, default=1) < 1:
             reason = f"the input '{value.name}' has the dynamic shape {dims}"
-            raise UserError(Problem(reason, "export it with fixed sizes", str(source)))
+            raise UserError(Problem(reason, "export it with fixed sizes", str(model.source)))
         kind = value.type.tensor_type.elem_type
         dtype = np.dtype(_INTEGERS.get(kind, np.float32))
         inputs[value.name] = tuple(dims), dtype
     return inputs
-
-
-def load_model(source: Path) -> onnx.ModelProto:
-    try:
-        return onnx.load(source)
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # protobuf's, onnx's and numpy's have no common base
-        reason = f"not an ONNX file, or damaged: {error}"
-        raise UserError(Problem(reason, "export it again", str(source))) from error
 
 
 def _check(

@@ -58,9 +58,15 @@ class FileModel:
     opset: int
 
 
-def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
+def read(path: Path) -> FileModel:
     """Raises UserError for a file that is no ONNX model, is damaged, or of an opset below
-    `minimum`."""
+    MINIMUM_OPSET."""
+    return plain(load_proto(path), str(path))
+
+
+def load_proto(path: Path) -> onnx.ModelProto:
+    """The model of a file with its external weights, its functions inlined. Raises UserError for a
+    file that is no ONNX model, or is damaged."""
     file = str(path)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -77,11 +83,18 @@ def read(path: Path, minimum: int = MINIMUM_OPSET) -> FileModel:
         if model.functions:
             _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
-        opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
         if not model.graph.node:
             raise ValueError("the file holds no graph")
         if not model.graph.output:
             raise UserError(Problem("the model has no outputs", _NO_OUTPUTS, file))
+    return model
+
+
+def plain(model: onnx.ModelProto, file: str, minimum: int = MINIMUM_OPSET) -> FileModel:
+    """The dataclasses of a model, whose normalisations it fuses. file: for messages. Raises
+    UserError for a damaged model, or an opset below `minimum`."""
+    with parsing(file):
+        opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
         fuse_normalisations(model.graph)
         if opset >= minimum:
             return _graph(model.graph, opset)

@@ -54,7 +54,7 @@ def fold(context: Context, node: FileNode, args: Args) -> Value | None:
     }
     _limit(node, [arg.array for arg in args if isinstance(arg, Constant)])
     try:
-        value = _evaluate(node.proto, arrays, context.model.opset)
+        value = evaluate(node.proto, arrays, context.model.opset)
     except (*PARSE_ERRORS, RuntimeError) as error:
         raise UnsupportedError(f"the constant value cannot be computed: {error}") from error
     context.folded += value.size
@@ -86,7 +86,7 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
     require(0 <= count <= _MAX_FILLED, f"its constants would have {count} elements")
 
 
-def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:
+def evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:
     inputs = [
         onnx.helper.make_tensor_value_info(
             name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape

@@ -29,7 +29,7 @@ from ..movement import file_index
 from . import deferred, embedding, fold, in_float, input_scales, schemas
 from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
 from .file import FileModel, FileNode, FileValue, read
-from .in_float import is_quantised, is_unknown, refusal
+from .in_float import is_unknown, refusal
 from .input_scales import KEEPS_SCALE, consumers
 from .quantize import quantisation
 from .values import (
@@ -83,10 +83,7 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
-    if in_float.report_qonnx(context):
-        return context
-    if not any(is_quantised(node) for node in model.nodes):
-        in_float.report(context)
+    if in_float.report_qonnx(context) or in_float.report(context):
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
     names = [value.name for value in model.inputs]

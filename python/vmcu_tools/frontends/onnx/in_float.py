@@ -4,30 +4,25 @@
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
-import numpy as np
+import onnx
 
 from ...errors import UserError
 from ..common import GraphBuilder, parsing
 from . import fold
 from .context import RULES, Context
 from .curves import REQUANTISE
-from .file import FileModel, FileNode, read
+from .file import FileModel, FileNode, plain
 from .input_scales import consumers
 
 _FLOAT_MODEL = (
     "give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
     "`vmcu quantize`."
 )
-_STATIC = "start from the float model: `vmcu quantize` makes it int8 with calibration data"
 _NO_CONTROL = "export the model without control flow, for one fixed input shape"
 _INSIDE = ("the summed values are not quantised", REQUANTISE)
 # Operators without support, and the reasons.
 _UNSUPPORTED = {
-    "ConvInteger": ("the result is int32 without a scale", _STATIC),
-    "MatMulInteger": ("the result is int32 without a scale", _STATIC),
-    "DynamicQuantizeLinear": ("scales that are chosen at run time are not supported", _STATIC),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), ("a recurrent layer in float", REQUANTISE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
     "Attention": ("fused attention is not supported", REQUANTISE),
@@ -53,11 +48,13 @@ _KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squ
 # Operators that pick rows, and which of their inputs are tables.
 _TABLES = {"Gather": slice(1), "GatherND": slice(1), "RotaryEmbedding": slice(1, 3)}
 _FLOAT32 = "export the model with float32 inputs"
-_IN_FLOAT16 = "export it again in float32; in PyTorch, call model.float() first"
+_FLOATS = ("float32", "float16", "bfloat16")
+# Operators that choose scales from each input.
+_AT_RUN_TIME = ("DynamicQuantizeLinear", "com.microsoft.DynamicQuantizeLSTM")
 
 
-def is_quantised(node: FileNode) -> bool:
-    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
+def is_quantised(op: str) -> bool:
+    return "quantize" in op.lower() or ".Q" in f".{op}" or op.endswith("Integer")
 
 
 def report_qonnx(context: Context) -> bool:
@@ -85,27 +82,34 @@ def _unknown(op: str) -> tuple[str, str]:
     return "this operation is not supported", remedy
 
 
-def check_float(path: Path) -> None:
+def check_float(model: onnx.ModelProto, file: str) -> None:
     """Raises UserError with all operators and inputs of a float model that are not supported once
-    it is quantised either, and for a file that cannot be read; says nothing of a quantised one."""
-    model = read(path, minimum=1)
-    builder = GraphBuilder(str(path))
-    context = Context(model, builder)
-    with parsing(str(path)):
-        dynamic = any(_STATIC in _UNSUPPORTED.get(node.op, ()) for node in model.nodes)
-        quantised = any(is_quantised(node) for node in model.nodes)
-        if not report_qonnx(context) and (dynamic or not quantised):
+    it is quantised either. file: for messages."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    builder = GraphBuilder(file)
+    context = Context(plain(copy, file, minimum=1), builder)
+    with parsing(file):
+        if not report_qonnx(context):
             _report(context)
     if builder.problems:
         raise UserError(*builder.problems)
 
 
-def report(context: Context) -> None:
-    """The problems of a float model: those that keep it from being quantised, else the advice to
-    quantise it."""
+def report(context: Context) -> bool:
+    """Whether a model computes in float, quantised at run time or not. If so, reports the problems
+    that keep it from being quantised, else the advice to quantise it."""
+    nodes = context.model.nodes
+    if any(node.op in _AT_RUN_TIME for node in nodes):
+        reason = "the model chooses its scales at run time (dynamic quantisation)"
+        context.builder.problem(reason, _FLOAT_MODEL)
+        return True
+    if any(is_quantised(node.op) for node in nodes):
+        return False
     _report(context)
     if not context.builder.problems:
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+    return True
 
 
 def _picks_rows(model: FileModel, name: str) -> bool:
@@ -119,16 +123,13 @@ def _picks_rows(model: FileModel, name: str) -> bool:
 
 def _report(context: Context) -> None:
     builder, model = context.builder, context.model
-    halves = {name for name, array in model.constants.items() if array.dtype == np.float16}
-    if any(halves.intersection(node.inputs) for node in model.nodes if node.op != "Cast"):
-        builder.problem("the model computes in float16", _IN_FLOAT16)
     for node in model.nodes:
         reason, remedy = refusal(node.op)
         # `vmcu quantize` takes apart the operators of its remedies.
         if is_unknown(node) and remedy != REQUANTISE:
             builder.problem(reason, remedy, node.name, node.op)
     for value in model.inputs:
-        if value.name in model.constants or value.dtype == "float32":
+        if value.name in model.constants or value.dtype in _FLOATS:
             continue
         if value.dtype in ("int32", "int64") and _picks_rows(model, value.name):
             continue
