@@ -115,7 +115,7 @@ def rows(name: str) -> list[tuple[str, ...]]:
     variants = {
         "int8": Int4(flash=1 << 30),
         "int4": Int4(),
-        "int4, --group 32": Int4(32),
+        "int4:32": Int4(32),
         f"--flash {limit}": Int4(flash=limit),
     }
     found = []

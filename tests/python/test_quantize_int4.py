@@ -95,7 +95,7 @@ def prepared(name: str, folder: Path) -> tuple[onnx.ModelProto, onnx.ModelProto,
     return onnx.load(real), onnx.load_from_string(made), samples
 
 
-@pytest.mark.parametrize("words", [("--weights", "int4"), ("--group", "32")])
+@pytest.mark.parametrize("words", [("--weights", "int4"), ("--weights", "int4:32")])
 def test_the_file_is_that_of_onnx_runtime(
     network: tuple[Path, Path], words: tuple[str, ...]
 ) -> None:
@@ -302,7 +302,7 @@ def test_a_layer_without_a_kernel_for_groups_has_a_scale_for_each_channel(
         layer["node"] for layer in quantize(network, "--weights", "int4")[2]["widths"]["layers"]
     ]
     monkeypatch.setattr(widths._Forms, "constant_bytes", refused)
-    code, _, report = quantize(network, "--group", "32")
+    code, _, report = quantize(network, "--weights", "int4:32")
     layers = report["widths"]["layers"]
     assert code == 0 and {layer["group"] for layer in layers} == {0}
     assert "no groups" in {layer["reason"] for layer in layers}
@@ -333,7 +333,6 @@ def test_a_bias_that_is_large_for_its_weights(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--weights", "int8", "--flash", "4K"], "--flash cannot be combined with --weights int8"),
-        (["--weights", "int8", "--group", "32"], "--group cannot be combined with --weights int8"),
         (["--weights", "int4", "--per-tensor"], "--per-tensor cannot be combined with int4"),
         (["--flash", "10"], "with int4 weights in all layers"),
     ],

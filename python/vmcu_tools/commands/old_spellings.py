@@ -23,6 +23,7 @@ OPTIONS = (
     ("bench", "--board", r"(qemu|native)_\S+", "--on zephyr:{}"),
     ("train-head", "--rate", ".+", "--learning-rate {}"),
     ("quantize", "--layers", ".+", "--all"),
+    ("quantize", "--group", r"\d+", "--weights int4:{}"),
     ("inspect", "--markdown", "", "--markdown -"),
     ("", "--solver-seconds", ".+", ""),
     ("", "--plan-seconds", ".+", ""),

@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from ..values import byte_count
+from ..quantize.ranges import LEAST_AGREEMENT, LEAST_DB
+from ..values import byte_count, percentage
 from .options import Subparsers, all_option, calibration_options, json_option, refuse_with
 from .parser import LIMITS, OUTPUT, QUANTISATION, titled
 
@@ -28,14 +30,16 @@ EXAMPLES = (
     ),
 )
 GROUPS = (16, 32, 64, 128, 256)
+WEIGHTS = ("int8", "int4", *(f"int4:{group}" for group in GROUPS))
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     quantize = commands.add_parser(
         "quantize",
         help="quantise a model to int8",
-        description="Writes the int8 model and prints the error of each layer. If the calibration file has an array 'labels' with the class of each "
-        "sample, the report has the accuracy.",
+        description="Writes the int8 model and prints the error of each layer. If the "
+        "calibration file has an array 'labels' with the class of each sample, the report has the "
+        "accuracy.",
     )
     quantize.add_argument(
         "model",
@@ -58,19 +62,21 @@ def weights_options(parser: argparse.ArgumentParser) -> None:
     group = titled(parser, QUANTISATION)
     group.add_argument(
         "--weights",
-        choices=("int8", "int4"),
+        choices=WEIGHTS,
+        metavar="int8|int4|int4:N",
         help="int4: weights of 4 bits for convolutions and fully connected layers, with the error "
-        "of each layer; depthwise convolutions keep 8 bits (default int8; with --group or --flash: "
-        "int4)",
+        "of each layer; depthwise convolutions keep 8 bits; int4:N: one scale for N inputs of a "
+        "fully connected layer, if it has a multiple of N, not for all inputs of an output "
+        f"channel; N: {', '.join(map(str, GROUPS))} (default int8; with --flash: int4)",
     )
     group.add_argument(
-        "--group",
-        type=int,
-        choices=GROUPS,
-        default=0,
-        metavar="N",
-        help="int4: one scale for N inputs of a fully connected layer, if it has a multiple of N: "
-        f"{', '.join(map(str, GROUPS))} (default: one scale for all inputs of an output channel)",
+        "--min-agreement",
+        type=percentage,
+        default=LEAST_AGREEMENT,
+        metavar="PERCENT",
+        help="exit 1 if the largest of a classifier's outputs is the float model's for fewer "
+        f"samples, or if an output is below {LEAST_DB:.0f} dB; 0: exit 0 in any case (default "
+        f"{LEAST_AGREEMENT:.0f})",
     )
     titled(parser, LIMITS).add_argument(
         "--flash",
@@ -83,6 +89,7 @@ def weights_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from ..quantize import calibration
+    from ..quantize.verdict import Quality
     from ..report.models import print_quantization
     from ..report.terminal import console, write_json
 
@@ -91,11 +98,18 @@ def run(args: argparse.Namespace) -> int:
     samples = calibration.read_samples(model, args.calibration)
     labels = calibration.read_labels(model, args.calibration, len(samples))
     how = args.calibration_method, not args.per_tensor
+    least = args.min_agreement
     report = calibration.quantize_and_judge(
-        model, args.output, samples, *how, int4=int4, labels=labels
+        model, args.output, samples, *how, int4=int4, labels=labels, least=least
     )
     print_quantization(report, args.all, console())
     write_json(asdict(report), args.json)
+    short = Quality(report.top1, report.snr_db, report.is_classifier).shortfall(least)
+    if short:
+        options = [f"{one.option} ({one.top1:.1%}, {one.snr_db:.1f} dB)" for one in report.trials]
+        hint = f"try {' or '.join(options)}" if options else "give more samples, like those in use"
+        hint += "; --min-agreement 0 accepts the file, which is written"
+        raise UserError(Problem(short, hint, str(args.model)))
     return EXIT_DONE
 
 
@@ -105,12 +119,13 @@ def _int4(args: argparse.Namespace) -> Int4 | None:
     from ..model_file import name_of
     from ..quantize.widths import Int4
 
-    needs = {"--group": args.group > 0, "--flash": args.flash is not None}
     if args.weights == "int8":
         reason = "{} cannot be combined with --weights int8"
+        needs = {"--flash": args.flash is not None}
         refuse_with(needs, reason, "leave out --weights", args.model)
-    if args.weights != "int4" and not any(needs.values()):
+    if args.weights in (None, "int8") and args.flash is None:
         return None
     reason = "{} cannot be combined with int4 weights, which have a scale for each output channel"
     refuse_with({"--per-tensor": args.per_tensor}, reason, "leave it out", args.model)
-    return Int4(args.group, args.flash, name_of(args.output))
+    group = (args.weights or "").partition(":")[2]
+    return Int4(int(group or 0), args.flash, name_of(args.output))

@@ -7,9 +7,10 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +34,7 @@ from .norms import spell_norms
 from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 from .samples import Samples, read_labels, read_samples
+from .verdict import Loss, Quality, Trial, quality_of, trials, worst_losses
 from .widths import Int4, WidthReport, choose_widths
 
 __all__ = ["METHODS", "quantize", "quantize_and_judge", "read_float", "read_labels", "read_samples"]
@@ -55,9 +57,9 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class QuantizationReport:
-    """Layers from the worst to the best; top1: the share of samples whose largest output is at
-    the same place in float and in the result, over the calibration set. accuracy: None without
-    labels; widths: None if all weights are int8."""
+    """Layers from the worst to the best, over the calibration set; losses: those that add the most
+    noise. top1, snr_db, is_classifier: as Quality has them; trials: what other options reach, if
+    these are not enough. accuracy: None without labels; widths: None if all weights are int8."""
 
     source: str
     target: str
@@ -65,7 +67,11 @@ class QuantizationReport:
     per_channel: bool
     samples: int
     top1: float
+    snr_db: float
+    is_classifier: bool
     layers: tuple[LayerQuality, ...]
+    losses: tuple[Loss, ...]
+    trials: tuple[Trial, ...] = ()
     accuracy: Accuracy | None = None
     widths: WidthReport | None = None
 
@@ -100,28 +106,65 @@ def quantize_and_judge(
     per_channel: bool = True,
     int4: Int4 | None = None,
     labels: np.ndarray | None = None,
+    least: float = 0.0,
 ) -> QuantizationReport:
     """quantize(), and the float model and the result side by side on the same samples.
 
     int4: which weights become int4; None: all are int8. labels: integers (samples,), the places of
-    the largest value of the first output."""
-    model = read_float(source)
+    the largest value of the first output. least: percent of the samples whose largest output must
+    be the same, or other options are tried; 0: none are."""
+    model, how = read_float(source), (method, per_channel)
+    labelled = labels is not None
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        opset = OPSET if int4 is None else INT4_OPSET
-        result = _quantize(model, prepared, samples, method, per_channel, opset)
+        result = _quantize(model, prepared, samples, *how, OPSET if int4 is None else INT4_OPSET)
         real, made = onnx.load(prepared), onnx.load_from_string(result)
-        widths, accuracy = None, None
+        widths, accuracy, tried = None, None, list[Trial]()
         with _quiet(), _refusals(model.source):
             if int4 is not None:
                 made, widths = choose_widths(real, made, samples, int4, model.source)
-                result = made.SerializeToString()
             top1, layers = compare(real, made, samples)
+            quality = quality_of(real, top1, layers, labelled)
             if labels is not None:
                 accuracy = Accuracy(*(correct(one, samples, labels) for one in (real, made)))
-        target.write_bytes(result)
-    figures = str(model.source), str(target), method, per_channel, len(samples), top1, tuple(layers)
-    return QuantizationReport(*figures, accuracy, widths)
+            if quality.shortfall(least):
+                tried = _tried(model, prepared, samples, how, quality, int4 is not None)
+        target.write_bytes(made.SerializeToString())
+    return QuantizationReport(
+        str(model.source),
+        str(target),
+        *how,
+        len(samples),
+        quality.top1,
+        quality.snr_db,
+        quality.is_classifier,
+        tuple(layers),
+        worst_losses(real.graph, layers),
+        tuple(tried),
+        accuracy,
+        widths,
+    )
+
+
+def _tried(
+    model: FloatModel,
+    prepared: Path,
+    samples: Samples,
+    how: tuple[str, bool],
+    before: Quality,
+    is_int4: bool,
+) -> list[Trial]:
+    """Measures options that are better. is_int4: int8 weights are one of them."""
+
+    def measure(method: str, per_channel: bool) -> Quality:
+        made = onnx.load_from_string(_quantize(model, prepared, samples, method, per_channel))
+        real = onnx.load(prepared)
+        return quality_of(real, *compare(real, made, samples, ()), before.is_classifier)
+
+    if is_int4:
+        found = measure(*how)
+        return [Trial("--weights int8", found.top1, found.snr_db)]
+    return list(trials(*how, measure, before))
 
 
 def _quantize(
@@ -252,11 +295,11 @@ def _reader(quantization: ModuleType, samples: Samples) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the quantiser's advice, its tracebacks and numpy's warnings on standard error."""
+    """Without the quantiser's advice and progress, its tracebacks and numpy's warnings."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -88,6 +88,9 @@ def print_quantization(report: QuantizationReport, every: bool, console: Console
     if len(shown) < len(report.layers):
         which = f"{len(shown)} of {len(report.layers)} tensors, those with the largest error"
         say(console, f"{which}; --all lists all.")
+    if report.losses:
+        lost = (f"{one.tensor} ({one.op}, {one.after:.1f} dB)" for one in report.losses)
+        say(console, f"the most noise comes from {', '.join(lost)}")
     if report.widths is not None:
         print_widths(report.widths, console)
     if report.accuracy is not None:
