@@ -35,10 +35,11 @@ Keywords = ParamSpec("Keywords")
 def load(
     path: str | Path, *, name: str | None = None, calibration: str | Path | None = None
 ) -> Model:
-    """Returns the model of a file: an int8 .tflite or .onnx, or a float .onnx with `calibration`.
+    """Returns the model of a file: an int8 .tflite or .onnx, or a float one with `calibration`.
 
     name: the model's name in C; by default vmcu derives it from the file's name. calibration: an
-    .npz file of samples, on which plan() quantises a float model.
+    .npz file or a folder of samples, on which plan() quantises a float model, or "random", which is
+    for RAM figures alone.
 
     Raises UserError if the file is not a model file.
     """

@@ -311,6 +311,7 @@ class Graph:
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
     so (`fetches`), and are never in the pool. `aligned`: tensors that begin where scratch can.
     `dropped`: names of the file's outputs that are float constants, which the graph does not have.
+    `is_random`: its scales come from random samples, and its results mean nothing.
     The heights of a graph that streams are those of some streaming steps.
     """
 
@@ -328,6 +329,7 @@ class Graph:
     elsewhere: frozenset[str] = frozenset()
     aligned: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
+    is_random: bool = False
     state: State = State()
 
     def with_state(self, **changes: Any) -> Graph:

@@ -23,6 +23,7 @@ from .passes.state.options import NO_STATES
 from .passes.state.options import STATE_OPTION as STATE
 from .plan.plan import Plan
 from .planner.options import CompileOptions, check_exclusions
+from .quantize.ranges import RANDOM_NOTE, is_random
 
 
 def name_of(path: Path) -> str:
@@ -48,8 +49,7 @@ def quantised(
     stands_for(str(target), str(model))
     from .quantize import calibration
 
-    read = calibration.read_float(model)
-    given = calibration.read_samples(read, samples)
+    read, given = calibration.read_calibration(model, samples)
     calibration.quantize(read, target, given, method, not per_tensor)
     return target
 
@@ -60,7 +60,14 @@ def planned(model: Path, options: CompileOptions, layout: str = "file") -> Plan:
     plan = compile_model(model, options)
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: {w.node} ({w.op}): {w.reason}" for w in doubts)
-    notes = (*plan.notes, *notes, *_fed(options, plan), *_columns(plan), *_dropped(plan))
+    notes = (
+        *((RANDOM_NOTE,) if plan.model.is_random else ()),
+        *plan.notes,
+        *notes,
+        *_fed(options, plan),
+        *_columns(plan),
+        *_dropped(plan),
+    )
     return with_layout(replace(plan, notes=notes), layout)
 
 
@@ -141,5 +148,8 @@ def as_argument(path: Path) -> str:
 
 
 def relative(path: Path, model: Path) -> str:
-    """A path from the folder that a model is in, so that it does not depend on where that is."""
+    """A path from the folder that a model is in, so that it does not depend on where that is; the
+    word for random samples as it is."""
+    if is_random(path):
+        return str(path)
     return Path(os.path.relpath(path, model.parent)).as_posix()

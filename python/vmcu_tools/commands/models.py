@@ -13,6 +13,7 @@ from ..ops import bias_warnings
 from ..plan.plan import Plan
 from ..planner.options import CompileOptions
 from ..planner.registry import INTERRUPTED
+from ..quantize.ranges import RANDOM_NOTE
 
 
 def quantised(args: argparse.Namespace) -> Path:
@@ -34,6 +35,8 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     if INTERRUPTED in plan.notes and args.command != "build":
         # Only `vmcu build` has a use for the best plan so far; others would go on for long.
         raise KeyboardInterrupt
+    if plan.model.is_random:
+        print(RANDOM_NOTE, file=sys.stderr)
     for warning in bias_warnings(plan.model):
         print(f"warning: {warning}", file=sys.stderr)
     return plan

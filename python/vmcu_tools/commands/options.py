@@ -98,15 +98,16 @@ def border_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -> None:
-    """Adds the options that quantise a float model; `needed`: the command requires samples."""
+def calibration_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that quantise a float model."""
     group = titled(parser, QUANTISATION)
     group.add_argument(
         "--calibration",
         type=Path,
-        required=needed,
-        metavar="FILE.npz",
-        help="quantise a float model with these samples: an array (N, ...) for each input",
+        metavar="DATA",
+        help="quantise a float model with these samples: an .npz file of arrays (N, ...) by the "
+        "names of the inputs; a folder of .npy, .png or .wav files, for one input; or random, for "
+        "RAM figures alone",
     )
     group.add_argument(
         "--calibration-method",

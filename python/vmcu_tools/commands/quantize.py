@@ -50,7 +50,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     titled(quantize, OUTPUT).add_argument(
         "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="file to write"
     )
-    calibration_options(quantize, needed=True)
+    calibration_options(quantize)
     weights_options(quantize)
     json_option(quantize, "the report")
     all_option(quantize, "error")
@@ -94,11 +94,10 @@ def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console, write_json
 
     int4 = _int4(args)
-    model = calibration.read_float(args.model)
-    samples = calibration.read_samples(model, args.calibration)
+    model, samples = calibration.read_calibration(args.model, args.calibration)
     labels = calibration.read_labels(model, args.calibration, len(samples))
     how = args.calibration_method, not args.per_tensor
-    least = args.min_agreement
+    least = 0.0 if model.label else args.min_agreement
     report = calibration.quantize_and_judge(
         model, args.output, samples, *how, int4=int4, labels=labels, least=least
     )

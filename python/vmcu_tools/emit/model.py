@@ -200,11 +200,12 @@ class _Emitter:
             stages.append(self._stage(number, len(layers), steps))
             for step in steps:
                 layers.append(self._layer(len(layers), step))
+        maker = f"`{comment(command)}`" if command else "vmcu"
         values = {
             "name": self.name,
             "target": named(self.graph.target),
             "upper": self.name.upper(),
-            "maker": f"`{comment(command)}`" if command else "vmcu",
+            "maker": maker + ", on random samples: not for use" * self.plan.model.is_random,
             "pool_bytes": self.plan.ram_bytes,
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,

@@ -149,6 +149,8 @@ class GraphBuilder:
     # States that layers compute in each call.
     recurrent: list[RecurrentState] = field(default_factory=list)
     moved: int = 0
+    # True if the file says that its scales come from random samples.
+    is_random: bool = False
     # The node of each tensor that has one, by name.
     producers: dict[str, Node] = field(default_factory=dict)
 
@@ -197,6 +199,7 @@ class GraphBuilder:
             tuple(self.outputs),
             state=State(recurrent=tuple(self.recurrent)),
             dropped=tuple(self.dropped),
+            is_random=self.is_random,
         )
 
 

@@ -21,6 +21,7 @@ from onnx import numpy_helper
 
 from ..errors import Problem, UserError
 from ..frontends.onnx.curves import REQUANTISE
+from ..frontends.onnx.file import CALIBRATION
 from ..frontends.onnx.importer import RULES, load
 from ..runtimes import one_line, required
 from .alike import of_states, shared
@@ -33,11 +34,12 @@ from .leftovers import quantise_leftovers
 from .norms import spell_norms
 from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
-from .samples import Samples, read_labels, read_samples
+from .samples import Samples, read_calibration, read_labels, read_samples
 from .verdict import Loss, Quality, Trial, quality_of, trials, worst_losses
 from .widths import Int4, WidthReport, choose_widths
 
-__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_float", "read_labels", "read_samples"]
+__all__ = ["METHODS", "quantize", "quantize_and_judge", "read_calibration", "read_float"]
+__all__ += ["read_labels", "read_samples"]
 
 _NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _NOT_INT8 = (
@@ -59,7 +61,8 @@ class Accuracy:
 class QuantizationReport:
     """Layers from the worst to the best, over the calibration set; losses: those that add the most
     noise. top1, snr_db, is_classifier: as Quality has them; trials: what other options reach, if
-    these are not enough. accuracy: None without labels; widths: None if all weights are int8."""
+    these are not enough. accuracy: None without labels; widths: None if all weights are int8.
+    calibration: "random" if the samples are."""
 
     source: str
     target: str
@@ -74,6 +77,7 @@ class QuantizationReport:
     trials: tuple[Trial, ...] = ()
     accuracy: Accuracy | None = None
     widths: WidthReport | None = None
+    calibration: str = ""
 
 
 def quantize(
@@ -143,6 +147,7 @@ def quantize_and_judge(
         tuple(tried),
         accuracy,
         widths,
+        model.label,
     )
 
 
@@ -162,8 +167,8 @@ def _tried(
         return quality_of(real, *compare(real, made, samples, ()), before.is_classifier)
 
     if is_int4:
-        found = measure(*how)
-        return [Trial("--weights int8", found.top1, found.snr_db)]
+        int8 = measure(*how)
+        return [Trial("--weights int8", int8.top1, int8.snr_db)]
     return list(trials(*how, measure, before))
 
 
@@ -212,6 +217,8 @@ def _quantize(
         quantise_leftovers(quantised, partial(measure, folded))
         spell_norms(quantised)
         join_functions(quantised.graph)
+        if model.label:
+            quantised.metadata_props.add(key=CALIBRATION, value=model.label)
         model_bytes: bytes = quantised.SerializeToString()
         result.write_bytes(model_bytes)
     _check_result(source, result)

@@ -24,11 +24,12 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 @dataclass(frozen=True, eq=False)
 class FloatModel:
     """proto: float32; source: the file, for messages; scales: by name, of weights that were
-    int8 in the file with one scale."""
+    int8 in the file with one scale. label: what its int8 form says of its calibration."""
 
     proto: onnx.ModelProto
     source: Path
     scales: Mapping[str, float]
+    label: str = ""
 
 
 def read_float(source: Path | FloatModel) -> FloatModel:

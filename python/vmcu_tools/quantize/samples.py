@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration data: .npz files, looked at before they are unpacked."""
+"""Calibration data: .npz files, looked at before they are unpacked, folders of files, and random
+numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -17,30 +19,53 @@ import onnx
 from ..errors import Problem, UserError
 from ..frontends.common import PARSE_ERRORS
 from .float_model import FloatModel, read_float
+from .folder import MOST_BYTES, read_folder
+from .ranges import RANDOM, is_random
 
 Samples = list[dict[str, np.ndarray]]
 
 # An array of calibration data that is no input: the class of each sample.
 LABELS = "labels"
 _SAVE = "save it with numpy.savez, an array of samples for each input of the model"
-# Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
-MOST_BYTES = 1 << 30
 # Other errors of reading a damaged archive, or an encrypted one.
 _UNZIP_ERRORS = (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _SUFFIX = ".npy"
 _INTEGERS = {onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}
 _MAGIC = b"\x93NUMPY"
+# What numpy.savez calls an array without a name.
+_UNNAMED = "arr_0"
+_RANDOM_SAMPLES = 16
+_NO_DATA = (
+    "give --calibration 100 to 500 typical samples: an .npz file, or a folder of .npy, .png or "
+    f".wav files; or `--calibration {RANDOM}`, for RAM figures alone"
+)
+
+
+def read_calibration(source: Path, data: Path | None) -> tuple[FloatModel, Samples]:
+    """A float model and its calibration samples, from an .npz file, a folder, or `random`; the
+    model is then labelled so."""
+    model = read_float(source)
+    if data is None:
+        raise UserError(Problem("there are no calibration data", _NO_DATA, str(source)))
+    label = RANDOM if is_random(data) else ""
+    return replace(model, label=label), read_samples(model, data)
 
 
 def read_samples(model: Path | FloatModel, data: Path) -> Samples:
-    """Calibration samples for a float model: an .npz file with an array (N, ...) for each input.
+    """Calibration samples for a float model: an .npz file with an array (N, ...) for each input, a
+    folder of files for one input, or `random`.
 
-    Raises UserError if the file does not fit the model's inputs.
+    Raises UserError if the data do not fit the model's inputs.
     """
     types = _inputs(model)
     inputs = {name: shape for name, (shape, _) in types.items()}
-    arrays = _unpacked(data, inputs)
-    if len(inputs) == len(arrays) == 1:
+    if is_random(data):
+        return _random(types)
+    if data.is_dir() and len(inputs) == 1:
+        arrays = {name: read_folder(data, shape) for name, shape in inputs.items()}
+    else:
+        arrays = _unpacked(data, inputs)
+    if len(inputs) == 1 and [*arrays] == [_UNNAMED]:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
     problems = [p for name, one in types.items() for p in _check(name, *one, arrays, data)]
     counts = {name: len(arrays[name]) for name in inputs if name in arrays}
@@ -58,12 +83,24 @@ def read_samples(model: Path | FloatModel, data: Path) -> Samples:
     ]
 
 
+def _random(types: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Samples:
+    """Numbers from -1 to 1; integers, which are places in a table, are 0."""
+    rng = np.random.default_rng(0)
+    return [
+        {
+            name: (rng.uniform(-1, 1, shape) * (dtype.kind == "f")).astype(dtype)
+            for name, (shape, dtype) in types.items()
+        }
+        for _ in range(_RANDOM_SAMPLES)
+    ]
+
+
 def read_labels(model: Path | FloatModel, data: Path, count: int) -> np.ndarray | None:
     """The integers (count,) that an .npz file has under the name "labels"; None if it has none, or
     if they are an input of the model.
 
     Raises UserError if they are not one integer from 0 on for each of `count` samples."""
-    if LABELS in _inputs(model):
+    if LABELS in _inputs(model) or not data.is_file():
         return None
     labels = _unpacked(data, {LABELS: ()}).get(LABELS)
     if labels is None:
@@ -105,7 +142,8 @@ def _check(
 ) -> Iterator[Problem]:
     if name not in arrays:
         close = difflib.get_close_matches(name, arrays, 1)
-        hint = f"rename '{close[0]}'" if close else f"it has {', '.join(arrays) or 'nothing'}."
+        close = close or [*arrays] if len(arrays) == 1 else close
+        hint = f"rename '{close[0]}' to '{name}'" if close else f"it has {', '.join(arrays)}"
         yield Problem(f"no samples for the input '{name}'", hint, str(data))
         return
     array = arrays[name]
@@ -132,7 +170,7 @@ def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]
             members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
             if LABELS not in inputs:
                 members.pop(LABELS, None)
-            one = len(members) == len(inputs) == 1
+            one = len(inputs) == 1 and [*members] == [_UNNAMED]
             wanted = [name for name in members if one or name in inputs]
             total = sum(members[name].file_size for name in wanted)
             if total > MOST_BYTES:
@@ -146,6 +184,9 @@ def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]
                     arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
             return arrays
     except (*_UNZIP_ERRORS, *PARSE_ERRORS) as error:
+        if data.is_dir():
+            reason = f"a folder is for a model of one input; this one has {len(inputs)}"
+            raise UserError(Problem(reason, _SAVE, str(data))) from error
         if isinstance(error, OSError) and not data.is_file():
             raise UserError(Problem("no such file", _SAVE, str(data))) from error
         raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error

@@ -66,9 +66,9 @@ def quality_of(
     are known."""
     outputs = {v.name: v.type.tensor_type.elem_type for v in real.graph.output}
     floats = (0, onnx.TensorProto.FLOAT)
-    found = [one for one in layers if outputs.get(one.tensor) in floats and one.op != "ArgMax"]
-    ratio = min((one.signal_to_noise for one in found), default=_EXACT)
-    shapes = [one.shape for one in found if len(outputs) == 1]
+    floating = [one for one in layers if outputs.get(one.tensor) in floats and one.op != "ArgMax"]
+    ratio = min((one.signal_to_noise for one in floating), default=_EXACT)
+    shapes = [one.shape for one in floating if len(outputs) == 1]
     classes = any(len(shape) == 2 and shape[0] == 1 < shape[1] for shape in shapes)
     return Quality(top1, ratio, classes or labelled)
 
@@ -98,6 +98,6 @@ def trials(
     if not per_channel:
         others["no --per-tensor"] = method, True
     for option, how in others.items():
-        found = measure(*how)
-        if (found.top1, found.snr_db) > (before.top1, before.snr_db):
-            yield Trial(option, found.top1, found.snr_db)
+        reached = measure(*how)
+        if (reached.top1, reached.snr_db) > (before.top1, before.snr_db):
+            yield Trial(option, reached.top1, reached.snr_db)

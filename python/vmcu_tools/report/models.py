@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from ..quantize.ranges import RANDOM_NOTE
 from .inspection import Coverage, Inspection, PortRow
 from .page.names import short_names
 from .terminal import say
@@ -88,6 +89,8 @@ def print_quantization(report: QuantizationReport, every: bool, console: Console
     if len(shown) < len(report.layers):
         which = f"{len(shown)} of {len(report.layers)} tensors, those with the largest error"
         say(console, f"{which}; --all lists all.")
+    if report.calibration:
+        say(console, RANDOM_NOTE)
     if report.losses:
         lost = (f"{one.tensor} ({one.op}, {one.after:.1f} dB)" for one in report.losses)
         say(console, f"the most noise comes from {', '.join(lost)}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class FileModel:
     inputs: tuple[FileValue, ...]
     outputs: tuple[FileValue, ...]
     opset: int
+    metadata: dict[str, str] = field(default_factory=dict)
 
 
 def read(path: Path) -> FileModel:
@@ -97,7 +98,8 @@ def plain(model: onnx.ModelProto, file: str, minimum: int = MINIMUM_OPSET) -> Fi
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
         fuse_normalisations(model.graph)
         if opset >= minimum:
-            return _graph(model.graph, opset)
+            metadata = {one.key: one.value for one in model.metadata_props}
+            return replace(_graph(model.graph, opset), metadata=metadata)
     raise UserError(
         Problem(
             f"the model uses ONNX opset {opset}; {MINIMUM_OPSET} is the oldest supported",
@@ -107,6 +109,8 @@ def plain(model: onnx.ModelProto, file: str, minimum: int = MINIMUM_OPSET) -> Fi
     )
 
 
+# The key of the metadata in which a file says what its scales come from.
+CALIBRATION, RANDOM = "vmcu.calibration", "random"
 _SCALING = ("QuantizeLinear", "DequantizeLinear")
 # How many of these an operator has: behind it, and behind its constants.
 QDQ_NODES = 4

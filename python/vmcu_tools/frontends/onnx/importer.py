@@ -28,7 +28,7 @@ from ..common import (
 from ..movement import file_index
 from . import deferred, embedding, fold, in_float, input_scales, schemas
 from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
-from .file import FileModel, FileNode, FileValue, read
+from .file import CALIBRATION, RANDOM, FileModel, FileNode, FileValue, read
 from .in_float import is_unknown, refusal
 from .input_scales import KEEPS_SCALE, consumers
 from .quantize import quantisation
@@ -83,6 +83,7 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
+    context.builder.is_random = model.metadata.get(CALIBRATION) == RANDOM
     if in_float.report_qonnx(context) or in_float.report(context):
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
