@@ -105,20 +105,19 @@ def calibration_options(parser: argparse.ArgumentParser) -> None:
         "--calibration",
         type=Path,
         metavar="DATA",
-        help="quantise a float model with these samples: an .npz file of arrays (N, ...) by the "
-        "names of the inputs; a folder of .npy, .png or .wav files, for one input; or random, for "
-        "RAM figures alone",
+        help="quantise a float model with samples: an array (N, ...) per input in an .npz, a folder, "
+        "or random",
     )
     group.add_argument(
         "--calibration-method",
         choices=METHODS,
         default="minmax",
-        help="choose ranges from the samples by minmax, entropy or percentile (default minmax)",
+        help="how to choose ranges from the samples (default minmax)",
     )
     group.add_argument(
         "--per-tensor",
         action="store_true",
-        help="use one scale for all weights of a layer (default: one for each output channel)",
+        help="use one scale for all weights of a layer, not one per output channel",
     )
 
 

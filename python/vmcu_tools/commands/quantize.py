@@ -64,19 +64,17 @@ def weights_options(parser: argparse.ArgumentParser) -> None:
         "--weights",
         choices=WEIGHTS,
         metavar="int8|int4|int4:N",
-        help="int4: weights of 4 bits for convolutions and fully connected layers, with the error "
-        "of each layer; depthwise convolutions keep 8 bits; int4:N: one scale for N inputs of a "
-        "fully connected layer, if it has a multiple of N, not for all inputs of an output "
-        f"channel; N: {', '.join(map(str, GROUPS))} (default int8; with --flash: int4)",
+        help="int4: weights of 4 bits for convolutions and fully connected layers; depthwise "
+        "convolutions keep 8 bits; int4:N: one scale for N inputs of a fully connected layer with "
+        f"a multiple of N; N: {', '.join(map(str, GROUPS))} (default int8; with --flash: int4)",
     )
     group.add_argument(
         "--min-agreement",
         type=percentage,
         default=LEAST_AGREEMENT,
         metavar="PERCENT",
-        help="exit 1 if the largest of a classifier's outputs is the float model's for fewer "
-        f"samples, or if an output is below {LEAST_DB:.0f} dB; 0: exit 0 in any case (default "
-        f"{LEAST_AGREEMENT:.0f})",
+        help="exit 1 if a classifier agrees with the float model on fewer samples, or an output is "
+        f"below {LEAST_DB:.0f} dB; 0: exit 0 (default {LEAST_AGREEMENT:.0f})",
     )
     titled(parser, LIMITS).add_argument(
         "--flash",
