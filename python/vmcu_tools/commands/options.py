@@ -105,7 +105,7 @@ def calibration_options(parser: argparse.ArgumentParser) -> None:
         "--calibration",
         type=Path,
         metavar="DATA",
-        help="quantise a float model with samples: an array (N, ...) per input in an .npz, a folder, "
+        help="quantise a float model with samples: an array (N, ...) per input in .npz, a folder, "
         "or random",
     )
     group.add_argument(
