@@ -8,7 +8,8 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel, single
 from test_onnx_ops import assert_close
-from vmcu_tools.frontends.onnx.fold import FOLDED
+from vmcu_tools.cli import main
+from vmcu_tools.frontends.onnx import fold
 
 A = np.array([[1.5, -2.0, 4.0], [0.25, 3.0, -1.0]], np.float32)
 B = np.array([[2.0, -0.5, 1.0]], np.float32)
@@ -46,6 +47,18 @@ CASES: dict[str, tuple[list[np.ndarray], dict]] = {
     "Trilu": ([A], {"upper": 1}),
     "Unsqueeze": ([A, np.array([0])], {}),
     "Where": ([BITS, A, B], {}),
+    # Of operators that have an int8 form, and of those that have none.
+    **{op: ([A], {}) for op in ("Relu", "Sigmoid", "Erf", "Softmax", "Round", "Sign", "IsNaN")},
+    "ArgMax": ([A], {"axis": 1}),
+    "CumSum": ([A, np.array(1)], {}),
+    "Det": ([np.float32([[[1, 2], [3, 5]], [[2, 1], [0, 3]]])], {}),
+    "EyeLike": ([A], {"dtype": 1}),
+    "MatMul": ([A, B.T.copy()], {}),
+    "NonZero": ([A], {}),
+    "OneHot": ([PLACES, np.int64(3), np.float32([0.5, 2])], {}),
+    "Pad": ([A, np.array([0, 1, 0, 0])], {}),
+    "Split": ([A, np.array([1, 1])], {"axis": 0}),
+    "TopK": ([A, np.array([2])], {"axis": 1}),
 }
 
 
@@ -55,7 +68,12 @@ def difference_of(op: str):
 
     def build(m: OnnxModel, x: str, scale: float):
         arrays, attributes = CASES[op]
-        y = m.node(op, [m.constant(array) for array in arrays], **attributes)
+        operands = [m.constant(array) for array in arrays]
+        outputs = {"Split": 2, "TopK": 2}.get(op, 0)
+        y = m.node(op, operands, **attributes)
+        if outputs:
+            m.nodes[-1].output.append(f"{y}/second")
+            y = f"{y}/second"
         y = m.node("Cast", [y], to=onnx.TensorProto.FLOAT)
         y = m.node("Reshape", [y, m.constant(np.array([-1]))])
         parts = [m.node("Gather", [y, m.constant(np.array([i]))]) for i in (0, 1)]
@@ -83,5 +101,43 @@ def test_shape_of_a_function(tmp_path):
     assert_close(path)
 
 
-def test_every_operator_has_a_case() -> None:
-    assert sorted(CASES) == sorted(FOLDED)
+BOMBS: dict[str, tuple[list[np.ndarray], dict]] = {
+    "ConstantOfShape": ([np.array([1 << 20, 1 << 20])], {}),
+    "Range": ([np.int64(0), np.int64(1 << 40), np.int64(1)], {}),
+    "Expand": ([B, np.array([1 << 30, 3])], {}),
+    "Tile": ([B, np.array([1 << 30, 3])], {}),
+    "Pad": ([A, np.array([0, 1 << 40, 0, 0])], {}),
+    "OneHot": ([PLACES, np.array([1 << 40]), np.float32([0, 1])], {}),
+    "Add": ([np.ones((1 << 13, 1), np.float32), np.ones((1, 1 << 13), np.float32)], {}),
+    "MatMul": ([np.ones((1 << 13, 1), np.float32), np.ones((1, 1 << 13), np.float32)], {}),
+}
+
+
+@pytest.mark.parametrize("op", BOMBS)
+def test_large_constants_are_refused(tmp_path, capsys, monkeypatch, op):
+    """Before they are computed."""
+    monkeypatch.setattr("onnx.reference.ReferenceEvaluator.run", lambda *given: pytest.fail("ran"))
+    monkeypatch.setitem(CASES, op, BOMBS[op])
+    path = tmp_path / "m.onnx"
+    # Without the operators behind it, whose sizes onnx would infer, too.
+    m = OnnxModel(0, np.int8, 17)
+    y = m.node("Add", [m.qdq("x", m.stated()), m.node(op, [m.constant(a) for a in BOMBS[op][0]])])
+    kind = onnx.TensorProto.FLOAT
+    onnx.save(m.proto({"x": (kind, (1, 3))}, {m.qdq(y, m.stated()): (kind, None)}), path)
+    assert main(["build", str(path)]) == 1
+    assert f"({op}): its constants would have" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("op", ["RandomNormal", "Conv", "DequantizeLinear", "Loop", "No"])
+def test_what_is_not_folded(op):
+    assert not fold.folds(op)
+
+
+def test_an_operator_without_int8_form_needs_constants(tmp_path, capsys):
+    """Of values it is refused, with or without quantisation."""
+    m = OnnxModel(0, np.int8, 17)
+    y = m.qdq(m.node("Det", [m.qdq("x", m.stated())]), m.stated())
+    kind = onnx.TensorProto.FLOAT
+    onnx.save(m.proto({"x": (kind, (1, 3, 3))}, {y: (kind, None)}), tmp_path / "m.onnx")
+    assert main(["build", str(tmp_path / "m.onnx")]) == 1
+    assert "(Det): this operation is not supported" in capsys.readouterr().err

@@ -266,7 +266,7 @@ class _Undo:
         if first is not None and first.dtype in _BYTES:
             arrays = {n: self.constants[n] for n in node.input if n in self.constants}
             if node.op_type in _MOVES and len(arrays) == len(node.input):
-                self.constants[node.output[0]] = evaluate(node, arrays, self.opset)
+                self.constants[node.output[0]] = evaluate(node, arrays, self.opset)[0]
                 return
             if node.op_type == "Gather":
                 self.tables[node.output[0]] = node

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -75,6 +75,8 @@ class Context:
     origins: dict[str, Origin] = field(default_factory=dict)
     # Float values of the file that were given a scale, so that a function of them is a table.
     rounded: set[str] = field(default_factory=set)
+    # The nodes whose values depend on constants and shapes alone.
+    constant_nodes: Set[FileNode] = frozenset()
     # Elements of constants that were computed.
     folded: int = 0
     _fresh: int = 0

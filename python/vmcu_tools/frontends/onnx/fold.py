@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant folding for the shape arithmetic that exporters leave in a graph."""
+"""Constant folding by onnx's reference evaluator, in a graph that exporters have left it in."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
+from onnx import helper, numpy_helper
 
 from ..common import PARSE_ERRORS, UnsupportedError, require
-from .context import Context
-from .file import FileNode
+from .context import RULES, Context
+from .file import FileModel, FileNode
 from .values import (
     Args,
     BlockedConstant,
@@ -24,80 +26,89 @@ from .values import (
     operand,
 )
 
-# Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
-FOLDED: tuple[str, ...] = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather")
-FOLDED += ("Identity", "Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose")
-FOLDED += ("Unsqueeze", "Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd")
-FOLDED += ("Sqrt", "Trilu", "Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or")
-FOLDED += ("GreaterOrEqual", "LessOrEqual", "Min", "Max", "Pow", "Floor", "Ceil", "ScatterND")
-FOLDED += ("Tile", "ReduceSum", "ReduceMax", "GatherND")
 # Elements of one result, and of all of a file.
 _MAX_FILLED, _MAX_FOLDED = 1 << 24, 1 << 26
+# Operators that need much more time or memory than their result, that draw random numbers or have
+# a graph of their own, and those that quantise, which have rules.
+_NOT_FOLDED = {"DequantizeLinear", "QuantizeLinear", "QLinearConv", "QLinearMatMul"}
+_NOT_FOLDED |= {"DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "DFT", "STFT"}
+_NOT_FOLDED |= {"Conv", "ConvTranspose", "DeformConv", "Einsum", "GRU", "LSTM", "RNN", "Attention"}
+_NOT_FOLDED |= {"MaxPool", "AveragePool", "LpPool", "MaxRoiPool", "MaxUnpool", "Col2Im"}
+_NOT_FOLDED |= {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+_NOT_FOLDED |= {"Bernoulli", "Multinomial", "Dropout", "If", "Loop", "Scan", "SequenceMap"}
+_NOT_FOLDED |= {"GridSample", "RoiAlign", "NonMaxSuppression", "Resize", "Upsample", "AffineGrid"}
+# Of larger operands, the size of a result does not depend on the values.
+_SHAPE_ELEMENTS = 1024
 
 
-def folds(node: FileNode) -> bool:
-    """Whether the operator is one that may turn out constant."""
-    return node.op == "Shape" or node.op in FOLDED
+@functools.cache
+def folds(op: str) -> bool:
+    """Whether an operator is evaluated where all its inputs are constant."""
+    return op not in _NOT_FOLDED and onnx.defs.has(op)
 
 
-def fold(context: Context, node: FileNode, args: Args) -> Value | None:
-    """The node's value if it is a constant, else None."""
+def constant_nodes(model: FileModel) -> set[FileNode]:
+    """The nodes whose values depend on constants and shapes alone."""
+    names, nodes = {"", *model.constants}, set[FileNode]()
+    for node in model.nodes:
+        if node.op == "Shape" or (folds(node.op) and names.issuperset(node.inputs)):
+            names.update(node.outputs)
+            nodes.add(node)
+    return nodes
+
+
+def fold(context: Context, node: FileNode, args: Args) -> list[Value] | None:
+    """The node's values if they are constants, else None."""
     if node.op == "Shape":
-        return _shape(node, args)
-    constant = all(arg is None or isinstance(arg, Constant) for arg in args)
-    if node.op not in FOLDED or not constant:
+        return [_shape(node, args)]
+    if not folds(node.op) or not all(arg is None or isinstance(arg, Constant) for arg in args):
         return None
     arrays = {
         name: arg.array
         for name, arg in zip(node.inputs, args, strict=True)
         if isinstance(arg, Constant)
     }
-    _limit(node, [arg.array for arg in args if isinstance(arg, Constant)])
     try:
-        value = evaluate(node.proto, arrays, context.model.opset)
+        values = evaluate(node.proto, arrays, context.model.opset)
     except (*PARSE_ERRORS, RuntimeError) as error:
+        if node.op in RULES and not isinstance(error, MemoryError):
+            return None
         raise UnsupportedError(f"the constant value cannot be computed: {error}") from error
-    context.folded += value.size
+    context.folded += sum(value.size for value in values)
     require(context.folded <= _MAX_FOLDED, "its constants and those before it are too large")
-    return Constant(value)
+    return [Constant(value) for value in values]
 
 
-def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
-    """Refuses operators that would make a large array of small ones."""
-    if node.op == "ConstantOfShape":
-        sizes = [int(v) for v in arrays[0].ravel()] if arrays else []
-    elif node.op == "Range":
-        start, end, step = (float(array.ravel()[0]) for array in arrays)
-        sizes = [math.ceil(max((end - start) / step, 0))]
-    elif node.op in ("Expand", "Tile"):
-        sizes = [arrays[0].size, *(int(v) for v in arrays[1].ravel())]
-    elif node.op == "ScatterND":
-        sizes = [arrays[0].size]
-    elif node.op == "Concat":
-        sizes = [sum(array.size for array in arrays)]
-    elif node.op in ("Gather", "GatherND"):
-        sizes = [array.size for array in arrays]
-    else:
-        # Broadcasting at its worst.
-        sizes = [max((a.shape[-i] for a in arrays if a.ndim >= i), default=1) for i in range(1, 9)]
-        small = math.prod(sizes) <= sum(array.size for array in arrays)
-        sizes = [1] if small else sizes
-    count = math.prod(sizes)
-    require(0 <= count <= _MAX_FILLED, f"its constants would have {count} elements")
+def evaluate(
+    proto: onnx.NodeProto, arrays: Mapping[str, np.ndarray], opset: int
+) -> list[np.ndarray]:
+    """The values of a node of constants. Raises UnsupportedError if they are too large."""
+    # Loads slowly, and most files have no use for it.
+    from onnx.reference import ReferenceEvaluator
 
-
-def evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:
+    small = {name: array for name, array in arrays.items() if array.size <= _SHAPE_ELEMENTS}
     inputs = [
-        onnx.helper.make_tensor_value_info(
-            name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
         )
         for name, array in arrays.items()
+        if name not in small
     ]
-    output = onnx.helper.make_empty_tensor_value_info(proto.output[0])
-    graph = onnx.helper.make_graph([proto], "fold", inputs, [output])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-    (evaluated,) = ReferenceEvaluator(model).run(None, arrays)
-    return np.asarray(evaluated)
+    outputs = [helper.make_empty_tensor_value_info(name) for name in proto.output if name]
+    known = [numpy_helper.from_array(array, name) for name, array in small.items()]
+    graph = helper.make_graph([proto], "fold", inputs, outputs, known)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    most = sum(array.size for array in arrays.values())
+    for value in onnx.shape_inference.infer_shapes(model).graph.output:
+        kind = value.type.tensor_type
+        # A size that depends on values, as that of NonZero, is at most that of the operands.
+        sizes = [d.dim_value if d.HasField("dim_value") else most for d in kind.shape.dim]
+        if not kind.HasField("shape"):
+            raise ValueError("its size cannot be computed")
+        count = math.prod(sizes)
+        require(0 <= count <= _MAX_FILLED, f"its constants would have {count} elements")
+    given = {name: array for name, array in arrays.items() if name not in small}
+    return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
 
 
 def _shape(node: FileNode, args: Args) -> Constant:

@@ -29,7 +29,7 @@ from ..movement import file_index
 from . import deferred, embedding, fold, in_float, input_scales, schemas
 from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
 from .file import CALIBRATION, RANDOM, FileModel, FileNode, FileValue, read
-from .in_float import is_unknown, refusal
+from .in_float import refusal
 from .input_scales import KEEPS_SCALE, consumers
 from .quantize import quantisation
 from .values import (
@@ -83,6 +83,7 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
+    context.constant_nodes = fold.constant_nodes(model)
     context.builder.is_random = model.metadata.get(CALIBRATION) == RANDOM
     if in_float.report_qonnx(context) or in_float.report(context):
         return context
@@ -115,7 +116,7 @@ def _sort_inputs(context: Context) -> None:
 
 def _node(context: Context, node: FileNode) -> None:
     try:
-        if is_unknown(node):
+        if node.op not in RULES and node not in context.constant_nodes:
             # Also where its inputs have failed already: all problems are told at once.
             raise UnsupportedError(*refusal(node.op))
         require(not (missing := schemas.missing(node, context.model.opset)), missing, AGAIN)
@@ -124,7 +125,7 @@ def _node(context: Context, node: FileNode) -> None:
         if len(args) < len(given):
             raise PassedOverError
         constant = fold.fold(context, node, args)
-        results = _apply(context, node, args) if constant is None else [constant]
+        results = _apply(context, node, args) if constant is None else constant
     except UnsupportedError as error:
         context.builder.problem(error.reason, error.remedy, *(error.at or (node.name, node.op)))
         results = []

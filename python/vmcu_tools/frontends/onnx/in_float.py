@@ -12,7 +12,7 @@ from ..common import GraphBuilder, parsing
 from . import fold
 from .context import RULES, Context
 from .curves import REQUANTISE
-from .file import FileModel, FileNode, plain
+from .file import FileModel, plain
 from .input_scales import consumers
 
 _FLOAT_MODEL = (
@@ -66,10 +66,6 @@ def report_qonnx(context: Context) -> bool:
     return node is not None
 
 
-def is_unknown(node: FileNode) -> bool:
-    return node.op not in RULES and not fold.folds(node)
-
-
 def refusal(op: str) -> tuple[str, str]:
     """The reason why an operator is not supported, and the remedy."""
     return _UNSUPPORTED.get(op) or _unknown(op)
@@ -90,6 +86,7 @@ def check_float(model: onnx.ModelProto, file: str) -> None:
     builder = GraphBuilder(file)
     context = Context(plain(copy, file, minimum=1), builder)
     with parsing(file):
+        context.constant_nodes = fold.constant_nodes(context.model)
         if not report_qonnx(context):
             _report(context)
     if builder.problems:
@@ -126,7 +123,8 @@ def _report(context: Context) -> None:
     for node in model.nodes:
         reason, remedy = refusal(node.op)
         # `vmcu quantize` takes apart the operators of its remedies.
-        if is_unknown(node) and remedy != REQUANTISE:
+        is_known = node.op in RULES or node in context.constant_nodes
+        if not is_known and remedy != REQUANTISE:
             builder.problem(reason, remedy, node.name, node.op)
     for value in model.inputs:
         if value.name in model.constants or value.dtype in _FLOATS:
