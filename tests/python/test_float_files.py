@@ -5,8 +5,6 @@ of the files as they are."""
 from __future__ import annotations
 
 import logging
-import sys
-import types
 
 import numpy as np
 import onnx
@@ -16,12 +14,15 @@ from builders.exported_more import MORE
 from builders.exported_networks import IMAGES
 from builders.exported_sequences import SEQUENCES
 from builders.onnx_models import OnnxModel
+from builders.tflite_float import dense
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from tflite_micro.tensorflow.lite.micro.python.schema_py_generated import TensorType
 from vmcu_tools.cli import main
 from vmcu_tools.quantize import calibration
 from vmcu_tools.quantize.calibration import read_float
+from vmcu_tools.quantize.from_tflite import float_model
 
 NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
 FLOAT = TensorProto.FLOAT
@@ -265,17 +266,23 @@ def test_compiled_as_it_is(tmp_path, capsys, command):
     assert "already quantised" in said and "leave out the calibration data" in said
 
 
-@pytest.mark.parametrize("command", ["quantize", "build"])
-def test_a_tflite_file(tmp_path, monkeypatch, command):
-    """It becomes the ONNX model that the reader of such files returns."""
-    m = TfliteModel()
-    x, y = (m.activation((1, 4), dtype=np.float32) for _ in range(2))
-    m.op("LOGISTIC", [x], y)
-    path = m.save(tmp_path / "float.tflite", [x], [y])
-    o = OnnxModel()
-    read = o.proto({"x": (FLOAT, (1, 4))}, {o.node("Sigmoid", ["x"]): (FLOAT, None)})
-    reader = types.SimpleNamespace(to_onnx=lambda path: read)
-    monkeypatch.setitem(sys.modules, "vmcu_tools.quantize.from_tflite", reader)
-    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(6, 4)))
+@pytest.mark.parametrize("form", ["float32", "float16", "int8", "int8 tensor"])
+def test_a_tflite_file(tmp_path, form):
+    """With weights of each form: int8 ones with one scale keep their values."""
+    m = TfliteModel(3)
+    path = m.save(tmp_path / "net.tflite", *dense((1, 12), 5, (1, 5), form=form)(m))
+    np.savez(tmp_path / "data.npz", np.random.default_rng(0).normal(size=(40, 12)))
     words = ["--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "made.onnx")]
-    assert main([command, str(path), *words]) == 0
+    assert main(["quantize", str(path), *words]) == 0
+    assert main(["verify", str(tmp_path / "made.onnx"), "-n", "2", "-q"]) == 0
+    assert main(["build", str(path), *words[:2]]) == 0
+    real = tmp_path / "real.onnx"
+    onnx.save(float_model(path).model, real)
+    samples = calibration.read_samples(read_float(path), tmp_path / "data.npz")
+    assert ratio(real, tmp_path / "made.onnx", samples) > 30
+    made = [numpy_helper.to_array(t) for t in onnx.load(tmp_path / "made.onnx").graph.initializer]
+    if form == "int8 tensor":
+        tensors = (t for t in m.graph.tensors if t.type == TensorType.INT8)
+        (before,) = (np.array(m.model.buffers[t.buffer].data, np.uint8) for t in tensors)
+        before = before.view(np.int8)
+        assert any(sorted(one.ravel()) == sorted(before.ravel()) for one in made if one.ndim == 2)

@@ -41,15 +41,20 @@ def read_float(source: Path | FloatModel) -> FloatModel:
     if isinstance(source, FloatModel):
         return source
     if format_of(source) == "tflite":
-        from .from_tflite import to_onnx  # type: ignore[import-untyped]
+        from .from_tflite import float_model
 
-        model = to_onnx(source)
+        read = float_model(source)
+        # onnxruntime finds those of channels again.
+        one = {name: kept.scales for name, kept in read.kept.items() if kept.axis is None}
+        scales = {name: float(values.ravel()[0]) for name, values in one.items()}
+        model = read.model
     else:
+        scales = {}
         model = load_proto(source)
         if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
             _refuse_int8(source)
     _widen(model)
-    scales = dequantise(model, str(source))
+    scales |= dequantise(model, str(source))
     check_float(model, str(source))
     return FloatModel(model, source, scales)
 
