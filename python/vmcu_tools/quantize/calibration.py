@@ -25,7 +25,7 @@ from ..frontends.onnx.file import CALIBRATION
 from ..frontends.onnx.importer import RULES, load
 from ..runtimes import one_line, required
 from .alike import of_states, shared
-from .float_model import FloatModel, read_float
+from .float_model import FloatFile, read_float
 from .functions import take_apart
 from .int4 import OPSET as INT4_OPSET
 from .judge import LayerQuality, compare, showing
@@ -81,7 +81,7 @@ class QuantizationReport:
 
 
 def quantize(
-    source: Path | FloatModel,
+    source: Path | FloatFile,
     target: Path,
     samples: Samples,
     method: str = "minmax",
@@ -103,7 +103,7 @@ def quantize(
 
 
 def quantize_and_judge(
-    source: Path | FloatModel,
+    source: Path | FloatFile,
     target: Path,
     samples: Samples,
     method: str = "minmax",
@@ -152,7 +152,7 @@ def quantize_and_judge(
 
 
 def _tried(
-    model: FloatModel,
+    model: FloatFile,
     prepared: Path,
     samples: Samples,
     how: tuple[str, bool],
@@ -173,7 +173,7 @@ def _tried(
 
 
 def _quantize(
-    model: FloatModel,
+    model: FloatFile,
     prepared: Path,
     samples: Samples,
     method: str,

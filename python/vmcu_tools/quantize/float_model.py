@@ -22,7 +22,7 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True, eq=False)
-class FloatModel:
+class FloatFile:
     """proto: float32; source: the file, for messages; scales: by name, of weights that were
     int8 in the file with one scale. label: what its int8 form says of its calibration."""
 
@@ -32,13 +32,13 @@ class FloatModel:
     label: str = ""
 
 
-def read_float(source: Path | FloatModel) -> FloatModel:
+def read_float(source: Path | FloatFile) -> FloatFile:
     """Reads a .tflite or .onnx file in float32 or float16, or with operators that quantise, as a
     float32 model. Returns one that is read already.
 
     Raises UserError with all operators and inputs that are not supported once it is quantised, and
     for a file that `vmcu build` compiles as it is."""
-    if isinstance(source, FloatModel):
+    if isinstance(source, FloatFile):
         return source
     if format_of(source) == "tflite":
         from .from_tflite import float_model
@@ -56,7 +56,7 @@ def read_float(source: Path | FloatModel) -> FloatModel:
     _widen(model)
     scales |= dequantise(model, str(source))
     check_float(model, str(source))
-    return FloatModel(model, source, scales)
+    return FloatFile(model, source, scales)
 
 
 def _refuse_int8(source: Path) -> None:

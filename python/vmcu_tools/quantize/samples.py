@@ -18,7 +18,7 @@ import onnx
 
 from ..errors import Problem, UserError
 from ..frontends.common import PARSE_ERRORS
-from .float_model import FloatModel, read_float
+from .float_model import FloatFile, read_float
 from .folder import MOST_BYTES, read_folder
 from .ranges import RANDOM, is_random
 
@@ -41,7 +41,7 @@ _NO_DATA = (
 )
 
 
-def read_calibration(source: Path, data: Path | None) -> tuple[FloatModel, Samples]:
+def read_calibration(source: Path, data: Path | None) -> tuple[FloatFile, Samples]:
     """A float model and its calibration samples, from an .npz file, a folder, or `random`; the
     model is then labelled so."""
     model = read_float(source)
@@ -51,7 +51,7 @@ def read_calibration(source: Path, data: Path | None) -> tuple[FloatModel, Sampl
     return replace(model, label=label), read_samples(model, data)
 
 
-def read_samples(model: Path | FloatModel, data: Path) -> Samples:
+def read_samples(model: Path | FloatFile, data: Path) -> Samples:
     """Calibration samples for a float model: an .npz file with an array (N, ...) for each input, a
     folder of files for one input, or `random`.
 
@@ -95,7 +95,7 @@ def _random(types: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Samples:
     ]
 
 
-def read_labels(model: Path | FloatModel, data: Path, count: int) -> np.ndarray | None:
+def read_labels(model: Path | FloatFile, data: Path, count: int) -> np.ndarray | None:
     """The integers (count,) that an .npz file has under the name "labels"; None if it has none, or
     if they are an input of the model.
 
@@ -112,7 +112,7 @@ def read_labels(model: Path | FloatModel, data: Path, count: int) -> np.ndarray 
     return labels
 
 
-def _inputs(model: Path | FloatModel) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+def _inputs(model: Path | FloatFile) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Shapes and types by name, float32 or integers; a symbolic batch is one."""
     model = read_float(model)
     graph = model.proto.graph
