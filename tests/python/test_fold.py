@@ -134,10 +134,13 @@ def test_what_is_not_folded(op):
 
 
 def test_an_operator_without_int8_form_needs_constants(tmp_path, capsys):
-    """Of values it is refused, with or without quantisation."""
+    """Of values it is refused, also where its own input has been refused."""
     m = OnnxModel(0, np.int8, 17)
-    y = m.qdq(m.node("Det", [m.qdq("x", m.stated())]), m.stated())
+    y = m.node("Det", [m.node("Inverse", [m.qdq("x", m.stated())], "com.microsoft")])
+    y = m.qdq(y, m.stated())
     kind = onnx.TensorProto.FLOAT
     onnx.save(m.proto({"x": (kind, (1, 3, 3))}, {y: (kind, None)}), tmp_path / "m.onnx")
     assert main(["build", str(tmp_path / "m.onnx")]) == 1
-    assert "(Det): this operation is not supported" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Inverse): this operation is not supported" in said
+    assert "(Det): this operation is not supported" in said
