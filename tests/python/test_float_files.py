@@ -256,6 +256,20 @@ def test_no_float_form(tmp_path, capsys, build, said):
     assert not target.exists()
 
 
+def test_scales_that_do_not_fit_their_weights(tmp_path, capsys):
+    """They would make a matrix of 160 GB."""
+    m = OnnxModel(opset=17)
+    arrays = np.ones((200_000, 1), np.int8), np.ones((1, 200_000), np.float32)
+    weights = m.node("DequantizeLinear", [m.constant(array) for array in arrays])
+    path = tmp_path / "m.onnx"
+    y = m.node("MatMul", [m.qdq("x", m.stated()), weights])
+    onnx.save(m.proto({"x": (FLOAT, (1, 200_000))}, {y: (FLOAT, None)}), path)
+    np.savez(tmp_path / "data.npz", x=np.zeros((1, 200_000), np.float32))
+    words = ["--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "made.onnx")]
+    assert main(["quantize", str(path), *words]) == 1
+    assert "the file is damaged or truncated" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["quantize", "build"])
 def test_compiled_as_it_is(tmp_path, capsys, command):
     path = tmp_path / "int8.onnx"

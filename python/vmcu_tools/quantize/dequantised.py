@@ -115,8 +115,8 @@ class _Undo:
             raise UnsupportedError(_NO_FLOAT, _AGAIN)
         zero = np.zeros(1, np.int32) if zero is None else zero.astype(np.int32)
         scale = np.ones(1, np.float32) if scale is None else scale.astype(np.float32)
-        centred = ints.astype(np.int32) - _along(zero, ints.ndim, axis)
-        return np.asarray(centred * _along(scale, ints.ndim, axis), np.float32)
+        centred = ints.astype(np.int32) - _along(zero, ints.shape, axis)
+        return np.asarray(centred * _along(scale, ints.shape, axis), np.float32)
 
     def real(self, node: NodeProto, places: tuple[int, int, int], axis: int, name: str) -> str:
         """The name of weights() as a constant, whose scale it records if there is one."""
@@ -215,7 +215,7 @@ class _Undo:
             return
         steps = product.input[1]
         ints, axis = self.constants[steps], 0 if product.op_type == "Conv" else -1
-        array = (ints * _along(scale, ints.ndim, axis)).astype(np.float32)
+        array = (ints * _along(scale, ints.shape, axis)).astype(np.float32)
         product.input[1] = self.constant(steps.removesuffix(_STEPS) + _REAL, array)
         if steps in self.scales and scale.size == 1:
             self.scales[product.input[1]] = float(scale.ravel()[0])
@@ -317,11 +317,10 @@ class _Undo:
         self.graph.initializer.extend(made)
 
 
-def _along(values: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    """One number, or one for each channel, of an array of that rank, which it may have already."""
-    if values.ndim == rank:
-        return values
-    shape = [1] * rank
+def _along(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """One number, or one for each channel, as an array of that shape, which it may have already.
+    Raises ValueError for another number of them."""
+    sizes = [1] * len(shape)
     if values.size > 1:
-        shape[axis] = -1
-    return values.reshape(shape)
+        sizes[axis] = -1
+    return np.broadcast_to(values if values.ndim == len(shape) else values.reshape(sizes), shape)
