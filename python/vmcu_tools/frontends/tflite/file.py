@@ -44,6 +44,8 @@ _DTYPES = {
     "INT16": np.int16,
     "INT32": np.int32,
     "INT64": np.int64,
+    "FLOAT16": np.float16,
+    "BOOL": np.bool_,
 }
 
 
