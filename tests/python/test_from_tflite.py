@@ -13,12 +13,17 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from builders.tflite_float import BY_NUMPY, CASES, Twin, dense, one, real, window
+from builders.networks import random_inputs
+from builders.tflite_float import Twin, dense, lstm, one, real, window
+from builders.tflite_float_cases import BY_NUMPY, CASES
 from builders.tflite_models import TfliteModel, conv
 from drawn import CASES as CASE_COUNT
 from tflite_micro.python.tflite_micro import runtime
+from vmcu_bench import oracle
 from vmcu_tools.errors import UserError
-from vmcu_tools.quantize.from_tflite import float_model, to_onnx
+from vmcu_tools.machine import reference
+from vmcu_tools.quantize.calibration import quantize, quantize_and_judge
+from vmcu_tools.quantize.from_tflite import convert, to_onnx
 
 
 def saved(folder: Path, build, seed: int = 0) -> Path:
@@ -101,7 +106,7 @@ def test_int8_weights_keep_their_values(tmp_path):
         "channels": window("CONV_2D", (5, 6), 3, (3, 3), count=4, form="int8"),
         "one": dense((1, 12), 5, (1, 5), form="int8 tensor"),
     }.items():
-        whole = float_model(saved(tmp_path, build))
+        whole = convert(saved(tmp_path, build))
         ((name, weights),) = whole.kept.items()
         (array,) = (
             onnx.numpy_helper.to_array(t) for t in whole.model.graph.initializer if t.name == name
@@ -122,6 +127,64 @@ def test_layouts_and_names_are_the_file_s(tmp_path):
     ((given,), (made,)) = model.graph.input, model.graph.output
     shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in (given, made)]
     assert (given.name, made.name, shapes) == ("t0", "t3", [[1, 7, 6, 3], [1, 4, 3, 4]])
+
+
+def network(*layers):
+    """A case of layers, each of which reads the result of the one before."""
+
+    def build(m: TfliteModel):
+        inputs, outputs = layers[0](m)
+        for layer in layers[1:]:
+            following, ends = layer(m)
+            for op in m.graph.operators:
+                op.inputs = [outputs[0] if i == following[0] else i for i in op.inputs]
+            outputs = ends
+        return inputs, outputs
+
+    return build
+
+
+NETWORKS = {
+    "image": network(
+        window("CONV_2D", (12, 10), 1, (3, 3), (2, 2), count=8, activation=1),
+        window("DEPTHWISE_CONV_2D", (6, 5), 8, (3, 3), count=8, activation=1),
+        window("CONV_2D", (6, 5), 8, (1, 1), count=6, form="int8", activation=3),
+        window("AVERAGE_POOL_2D", (6, 5), 6, (6, 5), same=False),
+        one("RESHAPE", (1, 1, 1, 6), "Reshape", (1, 6), [[1, 6]], newShape=[1, 6]),
+        dense((1, 6), 4, (1, 4), form="float16"),
+        one("SOFTMAX", (1, 4), "Softmax", beta=1.0),
+    ),
+    "dense": network(
+        dense((1, 16), 12, (1, 12), form="int8 tensor", activation=1),
+        dense((1, 12), 3, (1, 3), form="int8 tensor"),
+    ),
+    "lstm": network(
+        lstm(6, 4, 5), one("MEAN", (1, 6, 5), "Reducer", (1, 5), [[1]]), dense((1, 5), 3, (1, 3))
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKS)
+def test_quantised_network_is_exact(tmp_path, case):
+    model = to_onnx(saved(tmp_path, NETWORKS[case]))
+    source, target = tmp_path / "float.onnx", tmp_path / "int8.onnx"
+    onnx.save(model, source)
+    report = quantize_and_judge(source, target, [inputs_of(model, seed) for seed in range(8)])
+    assert report.top1 >= 0.75
+    judge = oracle.open(target)
+    inputs = random_inputs(judge.graph, 0)
+    expected, computed = judge.run(inputs), reference.run(judge.graph, inputs)
+    for port in judge.graph.outputs:
+        np.testing.assert_array_equal(computed[port.tensor], expected[port.tensor])
+
+
+def test_no_transposition_between_layers(tmp_path):
+    model = to_onnx(saved(tmp_path, NETWORKS["image"]))
+    source, target = tmp_path / "float.onnx", tmp_path / "int8.onnx"
+    onnx.save(model, source)
+    quantize(source, target, [inputs_of(model, seed) for seed in range(2)])
+    kinds = [n.op_type for n in onnx.load(target).graph.node if "Linear" not in n.op_type]
+    assert kinds[:5] == ["Transpose", "Conv", "Conv", "Conv", "AveragePool"], kinds
 
 
 def two_problems(m: TfliteModel):

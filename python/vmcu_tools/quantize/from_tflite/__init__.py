@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Float .tflite files as float32 ONNX models, which `vmcu quantize` calibrates."""
 
-from .convert import FloatModel, float_model, to_onnx
+from .convert import Converted, convert, to_onnx
 from .writer import KeptWeights
 
-__all__ = ["FloatModel", "KeptWeights", "float_model", "to_onnx"]
+__all__ = ["Converted", "KeptWeights", "convert", "to_onnx"]

@@ -31,6 +31,7 @@ from ...frontends.common import (
 from ...frontends.tflite.file import FileModel, FileOp, FileTensor, subgraphs
 from ...frontends.tflite.fold import fold
 from ...frontends.tflite.ops import Importer
+from ...frontends.tflite.states import read
 from ...graph import Tensor
 from ...paths import import_modules
 from ...runtimes import one_line
@@ -55,7 +56,7 @@ _REPLACE = "replace it, or export the float model as .onnx"
 
 
 @dataclass(frozen=True)
-class FloatModel:
+class Converted:
     """A float32 model, and the weights by name whose int8 values a quantiser should keep."""
 
     model: onnx.ModelProto
@@ -65,17 +66,17 @@ class FloatModel:
 def to_onnx(path: Path) -> onnx.ModelProto:
     """The float32 model of a float .tflite file, with the file's names and shapes. Raises UserError
     with all problems of the file."""
-    return float_model(path).model
+    return convert(path).model
 
 
-def float_model(path: Path) -> FloatModel:
+def convert(path: Path) -> Converted:
     """to_onnx(), and the quantisation of weights that the file has in int8 or int4."""
     check_file_size(path, path.stat().st_size)
     graphs, count = subgraphs(path)
     if count > 1:
-        reason = f"the file has {count} subgraphs: conditions, loops or variables"
-        hint = "convert one function without them, or export the float model as .onnx"
-        raise UserError(Problem(reason, hint, str(path)))
+        read(path)
+        hint = "give states as inputs and outputs, or export the float model as .onnx"
+        raise UserError(Problem("the model keeps state in variables", hint, str(path)))
     if _is_quantised(graphs[0]):
         reason = "the model is already quantised"
         hint = "give it to `vmcu build` as it is, without calibration data"
@@ -87,7 +88,7 @@ def float_model(path: Path) -> FloatModel:
             raise UserError(*builder.problems)
         model = _assembled(writer, path.stem)
     _check(model, writer.model, str(path))
-    return FloatModel(model, {n: k for n, k in writer.kept.items() if n in writer.constants})
+    return Converted(model, {n: k for n, k in writer.kept.items() if n in writer.constants})
 
 
 def _is_quantised(model: FileModel) -> bool:

@@ -110,7 +110,7 @@ class Writer:
         """A tensor's shape in the file, which must be known."""
         tensor = self.tensor(index)
         known = not tensor.dynamic and all(size > 0 for size in tensor.shape)
-        require(known, f"the shape of '{tensor.name}' is {list(tensor.shape)}", _FIXED)
+        require(known, f"the shape of '{tensor.name}' is not fixed", _FIXED)
         small = math.prod(tensor.shape) <= MAX_TENSOR_BYTES
         require(small, f"'{tensor.name}' has {math.prod(tensor.shape)} elements", SMALLER)
         return tensor.shape
