@@ -7,6 +7,7 @@ that has the same numbers in float32.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,10 @@ REFUSED = {
         "FILE: t2 (RESHAPE): cannot reshape [1, 4] to [1, 5]. "
         "hint: change this part of the model and export it again",
     ),
+    "constant": (
+        lambda m: ([real(m, 1, 4)], [m.constant(np.ones(4, np.float32))]),
+        "FILE: t1: the output is a constant. hint: use it without a model",
+    ),
     "int8": (
         conv((4, 4), 2, 2, (3, 3)),
         "FILE: the model is already quantised. "
@@ -235,3 +240,19 @@ def test_refused(tmp_path, case):
     with pytest.raises(UserError) as caught:
         to_onnx(path)
     assert str(caught.value) == message.replace("FILE", str(path))
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_damaged_files_are_refused(tmp_path, case):
+    """Any bytes of a file may be wrong: it is converted, or refused with a UserError."""
+    rng = np.random.default_rng(len(case))
+    model = TfliteModel(1)
+    whole = model.to_bytes(*CASES[case](model))
+    path = tmp_path / "net.tflite"
+    for _ in range(12):
+        damaged = bytearray(whole)
+        for place in rng.integers(8, len(whole), 3):
+            damaged[place] = rng.choice([0, 1, 2, 127, 128, 255])
+        path.write_bytes(damaged)
+        with contextlib.suppress(UserError):
+            to_onnx(path)

@@ -128,6 +128,10 @@ def _written(model: FileModel, builder: GraphBuilder) -> Writer:
             fed = _try(builder, name, op.op, partial(_convert, writer, op))
         if not fed:
             failed.update(op.outputs)
+    for index in dict.fromkeys(model.outputs):
+        if index in failed:
+            continue
+        _try(builder, model.tensors[index].name, "", partial(_name_output, writer, index))
     return writer
 
 
@@ -164,12 +168,16 @@ def _port(writer: Writer, index: int) -> onnx.ValueInfoProto:
     )
 
 
+def _name_output(writer: Writer, index: int) -> None:
+    """Gives an output the file's name where it is the same as another tensor."""
+    name = _port(writer, index).name
+    value = writer.read(index)
+    require(name not in writer.constants, "the output is a constant", "use it without a model")
+    if value != name:
+        writer.nodes.append(helper.make_node("Identity", [value], [name], name))
+
+
 def _assembled(writer: Writer, name: str) -> onnx.ModelProto:
-    for index in writer.model.outputs:
-        tensor = writer.tensor(index)
-        if writer.read(index) != tensor.name or tensor.name in writer.constants:
-            value = writer.values[index]
-            writer.nodes.append(helper.make_node("Identity", [value], [tensor.name], tensor.name))
     graph = helper.make_graph(
         writer.nodes,
         name,

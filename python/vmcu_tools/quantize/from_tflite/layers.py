@@ -40,10 +40,10 @@ def _pads(
     options: Any, sizes: tuple[int, ...], kernel: tuple[int, ...], dilation: tuple[int, int]
 ) -> list[int]:
     """ONNX pads (top, left, bottom, right) of SAME or VALID padding."""
+    stride = (options.StrideH(), options.StrideW())
+    require(min(*kernel, *stride, *dilation) >= 1, f"invalid {kernel=}, {stride=} or {dilation=}")
     if options.Padding() != tflite.Padding.SAME:
         return [0, 0, 0, 0]
-    stride = (options.StrideH(), options.StrideW())
-    require(min(stride) >= 1, f"invalid {stride=}")
     pairs = [same_padding(*one) for one in zip(sizes, kernel, stride, dilation, strict=True)]
     return [pairs[0][0], pairs[1][0], pairs[0][1], pairs[1][1]]
 
@@ -111,6 +111,7 @@ def _transpose_conv(w: Writer, op: FileOp) -> str:
     weights, out = w.shape(op.inputs[1]), w.shape(op.outputs[0])
     require(len(weights) == len(out) == 4, f"the weights have the shape {list(weights)}")
     stride, pads, more = (options.StrideH(), options.StrideW()), [], []
+    require(min(stride) >= 1, f"invalid {stride=}")
     for axis in (0, 1):
         whole = (shape[axis + 1] - 1) * stride[axis] + weights[axis + 1]
         total = max(whole - out[axis + 1], 0)
