@@ -188,6 +188,22 @@ def test_no_transposition_between_layers(tmp_path):
     assert kinds[:5] == ["Transpose", "Conv", "Conv", "Conv", "AveragePool"], kinds
 
 
+def shared_bias(m: TfliteModel):
+    """A convolution and an addition that read the same constant."""
+    inputs, (inner,) = window("CONV_2D", (6, 6), 3, (3, 3), count=4)(m)
+    outputs = [real(m, 1, 6, 6, 4)]
+    m.op("ADD", [inner, m.graph.operators[0].inputs[2]], outputs[0], "Add")
+    return inputs, outputs
+
+
+def test_bias_that_another_operator_reads(tmp_path):
+    model = to_onnx(saved(tmp_path, shared_bias))
+    source, target = tmp_path / "float.onnx", tmp_path / "int8.onnx"
+    onnx.save(model, source)
+    quantize(source, target, [inputs_of(model, seed) for seed in range(2)])
+    assert oracle.open(target).graph.nodes
+
+
 def two_problems(m: TfliteModel):
     x, y, z = real(m, 1, 4), real(m, 1, 4), real(m, 1, 5)
     m.op("BUCKETIZE", [x], y)
