@@ -52,7 +52,21 @@ def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
             _inner(model.graph, node.output[0])
     fuse_normalisations(model.graph)
     _split(model.graph)
+    _own_biases(model.graph)
     _limit_masks(model, ranges)
+
+
+def _own_biases(graph: onnx.GraphProto) -> None:
+    """Copies biases that several nodes read: onnxruntime makes them int32 only where no other
+    operator reads them, and merges equal constants itself."""
+    uses = Counter(_names(graph.node))
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        layer = node.op_type in ("Conv", "ConvTranspose", "Gemm") and len(node.input) > 2
+        if layer and node.input[2] in constants and uses[node.input[2]] > 1:
+            array = numpy_helper.to_array(constants[node.input[2]])
+            node.input[2] = f"{node.output[0]}/own_bias"
+            graph.initializer.append(numpy_helper.from_array(array, node.input[2]))
 
 
 def _split(graph: onnx.GraphProto) -> None:

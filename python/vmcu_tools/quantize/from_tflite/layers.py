@@ -53,11 +53,8 @@ def _bias(w: Writer, op: FileOp, place: int, count: int) -> list[str]:
         return []
     shape = w.shape(op.inputs[place])
     require(math.prod(shape) == count, f"{math.prod(shape)} biases for {count} channels")
-    array = w.array(op.inputs[place])
-    if array is not None:
-        # A constant of its own: onnxruntime makes no int32 bias of one that another layer reads.
-        return [w.constant(array.reshape(count), "bias")]
-    return [w.reshaped(w.read(op.inputs[place]), [count])]
+    value = w.read(op.inputs[place])
+    return [value if len(shape) == 1 else w.reshaped(value, [count])]
 
 
 def _convolution(w: Writer, op: FileOp, x: str, depth: int, **window: Any) -> str:
