@@ -31,7 +31,7 @@ from ...frontends.common import (
 from ...frontends.tflite.file import FileModel, FileOp, FileTensor, subgraphs
 from ...frontends.tflite.fold import fold
 from ...frontends.tflite.ops import Importer
-from ...frontends.tflite.states import read
+from ...frontends.tflite.states import keeps_state, read
 from ...graph import Tensor
 from ...paths import import_modules
 from ...runtimes import one_line
@@ -74,7 +74,8 @@ def convert(path: Path) -> Converted:
     check_file_size(path, path.stat().st_size)
     graphs, count = subgraphs(path)
     if count > 1:
-        read(path)
+        if not keeps_state(graphs[0]):
+            read(path)
         hint = "give states as inputs and outputs, or export the float model as .onnx"
         raise UserError(Problem("the model keeps state in variables", hint, str(path)))
     if _is_quantised(graphs[0]):
