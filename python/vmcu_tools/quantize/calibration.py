@@ -30,6 +30,7 @@ from .functions import take_apart
 from .int4 import OPSET as INT4_OPSET
 from .judge import LayerQuality, compare, showing
 from .judge import accuracy as correct
+from .kept import KeptWeights
 from .leftovers import quantise_leftovers
 from .norms import spell_norms
 from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
@@ -209,7 +210,7 @@ def _quantize(
             calibrate_method=chosen,
             op_types_to_quantize=_operators(folded),
             extra_options={
-                "TensorQuantOverrides": _overrides(folded, model.scales)
+                "TensorQuantOverrides": _overrides(folded, model.kept)
                 | shared(folded, [*alike, *of_states(folded)], measure)
             },
         )
@@ -247,7 +248,7 @@ def _operators(model: onnx.ModelProto) -> list[str]:
 
 
 def _overrides(
-    model: onnx.ModelProto, scales: Mapping[str, float]
+    model: onnx.ModelProto, kept: Mapping[str, KeptWeights]
 ) -> dict[str, list[dict[str, Any]]]:
     """The scales of weights that were int8 in the file, and one scale for weights that onnxruntime
     would give several: as many for a transposed convolution in groups as one group has channels, at
@@ -255,12 +256,10 @@ def _overrides(
     summed."""
     overrides: dict[str, list[dict[str, Any]]] = {}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    for name in scales.keys() & constants.keys():
-        scale = np.array(scales[name], np.float32)
-        steps = numpy_helper.to_array(constants[name]) / scale
-        # Another layer may have been multiplied into them.
-        if steps.size and abs(steps - np.rint(steps)).max() < 1e-3 and abs(steps).max() < 127.5:
-            overrides[name] = [{"scale": scale, "zero_point": np.array(0, np.int8)}]
+    for name in sorted(kept.keys() & constants.keys()):
+        stated = kept[name].overrides(numpy_helper.to_array(constants[name]))
+        if stated is not None:
+            overrides[name] = stated
     for node in model.graph.node:
         grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
         place = {"ConvTranspose": 1 if grouped else -1, "MatMul": 0}.get(node.op_type, -1)

@@ -17,18 +17,19 @@ from ..frontends.onnx.file import load_proto
 from ..frontends.onnx.importer import load
 from ..frontends.onnx.in_float import check_float
 from .dequantised import dequantise
+from .kept import KeptWeights
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True, eq=False)
 class FloatFile:
-    """proto: float32; source: the file, for messages; scales: by name, of weights that were
-    int8 in the file with one scale. label: what its int8 form says of its calibration."""
+    """proto: float32; source: the file, for messages; kept: by name, the quantisation of weights
+    that were integers in the file. label: what its int8 form says of its calibration."""
 
     proto: onnx.ModelProto
     source: Path
-    scales: Mapping[str, float]
+    kept: Mapping[str, KeptWeights]
     label: str = ""
 
 
@@ -41,22 +42,20 @@ def read_float(source: Path | FloatFile) -> FloatFile:
     if isinstance(source, FloatFile):
         return source
     if format_of(source) == "tflite":
-        from .from_tflite import float_model
+        from .from_tflite import convert
 
-        read = float_model(source)
-        # onnxruntime finds those of channels again.
-        one = {name: kept.scales for name, kept in read.kept.items() if kept.axis is None}
-        scales = {name: float(values.ravel()[0]) for name, values in one.items()}
-        model = read.model
+        converted = convert(source)
+        model, kept = converted.model, converted.kept
     else:
-        scales = {}
+        kept = {}
         model = load_proto(source)
         if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
             _refuse_int8(source)
     _widen(model)
-    scales |= dequantise(model, str(source))
+    for name, scale in dequantise(model, str(source)).items():
+        kept[name] = KeptWeights(np.array([scale], np.float32), np.zeros(1, np.int64))
     check_float(model, str(source))
-    return FloatFile(model, source, scales)
+    return FloatFile(model, source, kept)
 
 
 def _refuse_int8(source: Path) -> None:

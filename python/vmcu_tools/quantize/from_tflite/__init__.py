@@ -2,6 +2,5 @@
 """Float .tflite files as float32 ONNX models, which `vmcu quantize` calibrates."""
 
 from .convert import Converted, convert, to_onnx
-from .writer import KeptWeights
 
-__all__ = ["Converted", "KeptWeights", "convert", "to_onnx"]
+__all__ = ["Converted", "convert", "to_onnx"]

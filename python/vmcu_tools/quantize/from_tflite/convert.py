@@ -35,8 +35,9 @@ from ...frontends.tflite.states import keeps_state, read
 from ...graph import Tensor
 from ...paths import import_modules
 from ...runtimes import one_line
+from ..kept import KeptWeights
 from ..preparation import OPSET
-from .writer import RULES, KeptWeights, Writer
+from .writer import RULES, Writer
 
 # Fills RULES.
 import_modules(__package__)

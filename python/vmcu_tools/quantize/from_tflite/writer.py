@@ -14,19 +14,10 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ...frontends.common import MAX_TENSOR_BYTES, SMALLER, require
 from ...frontends.tflite.file import FileModel, FileOp, FileTensor
 from ...frontends.tflite.ops import ACTIVATIONS, Importer
+from ..kept import KeptWeights
 
 _QUANTISED = ("INT8", "INT4", "UINT8", "INT16")
 _FIXED = "convert the model with fixed shapes"
-
-
-@dataclass(frozen=True)
-class KeptWeights:
-    """The quantisation that int8 or int4 weights have in the file. axis: the axis of the scales in
-    the ONNX tensor; None for one scale."""
-
-    scales: np.ndarray
-    zero_points: np.ndarray
-    axis: int | None
 
 
 @dataclass
