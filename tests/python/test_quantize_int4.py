@@ -370,12 +370,12 @@ def test_labels_that_are_none(
     assert "'labels' is" in capsys.readouterr().err
 
 
-def test_labels_beside_samples_of_another_name(tmp_path: Path) -> None:
+def test_labels_beside_samples_without_a_name(tmp_path: Path) -> None:
     """As without labels, a model with one input needs no name for its samples; int8, too, has an
     accuracy."""
     path, data = network_of("mlp", tmp_path)
     arrays = np.load(data)
-    np.savez(data, images=arrays["x"], labels=arrays["labels"])
+    np.savez(data, arrays["x"], labels=arrays["labels"])
     code, _, report = quantize((path, data))
     assert code == 0 and report["widths"] is None
     assert report["accuracy"] == {"real": 1.0, "quantized": 1.0}
