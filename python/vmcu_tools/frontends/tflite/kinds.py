@@ -14,8 +14,8 @@ from .file import FileModel, FileTensor
 
 CUSTOM = "custom "
 _QUANTISE = (
-    "convert the model again with full-integer int8 quantisation: optimizations = [DEFAULT], a "
-    "representative_dataset, supported_ops = [TFLITE_BUILTINS_INT8] (`vmcu help tensorflow.md`)"
+    "give calibration data with --calibration (`vmcu help models.md`), or convert the model again "
+    "with full-integer int8 quantisation (`vmcu help tensorflow.md`)"
 )
 _UNSIGNED = (
     "convert it again with TensorFlow 2's converter, which quantises to int8 (`vmcu help "
