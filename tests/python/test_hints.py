@@ -61,7 +61,7 @@ FOLLOWED = (
     ("inspect model.onnx --markdown m.md", "leave it out", "inspect model.onnx"),
     ("inspect", "give (--operators)", "inspect {1}"),
     ("place PROBLEM.csv --memory a=1K --ram 9", "leave out one", "place PROBLEM.csv --ram 1M"),
-    ("quantize kws.tflite --calibration data.npz -o q.onnx", "give it to `vmcu build` as it is", "build kws.tflite"),
+    ("quantize kws.tflite --calibration data.npz -o q.onnx", "as it is", "build kws.tflite"),
     ("verify model.onnx -n 0", "with (-n)", "verify model.onnx {1} 1"),
     ("verify model.onnx --on qemu:z80", r"choose one of: (\w+)", "verify model.onnx -n 1 --on {1}"),
     ("boards --zephyr /nowhere", "boards/", "boards"),

@@ -254,11 +254,11 @@ VMCU_SMALL bool vmcu_check_grouped(const struct vmcu_check *c, const struct vmcu
 	const uint32_t channels = vmcu_check_output(c)->channels;
 	const uint32_t size = packing->dense;
 	const uint32_t parts = zeros && p->depth != p->run ? 2U : 1U;
-	const uint64_t part = (uint32_t)p->run * packing->bits / 8U +
-			      (uint64_t)multiplier * p->groups;
+	const uint64_t part =
+		(uint32_t)p->run * packing->bits / 8U + (uint64_t)multiplier * p->groups;
 	/* Where a sum starts, zero points, weights and multipliers; then the requantiser's. */
-	const uint64_t each = 4ULL * multiplier + (zeros ? 4ULL * p->groups : 0U) + parts * part +
-			      4U;
+	const uint64_t each =
+		4ULL * multiplier + (zeros ? 4ULL * p->groups : 0U) + parts * part + 4U;
 	struct vmcu_walk w;
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_columns(c, 0) ||

@@ -122,7 +122,7 @@ MOVES = {
         (1, 7, 6), [0, -2, 0], [1, 0, 4], [1, 1, 1], (1, 4), shrinkAxisMask=2
     ),
     "gather": one("GATHER", (1, 6, 3), "Gather", (1, 4, 3), [[5, 0, 0, 2]], axis=1),
-    "gather nd": one("GATHER_ND", (4, 3), "GatherNd", (2, 3), [[[2], [0]]]),
+    "gather points": one("GATHER_ND", (4, 3), "GatherNd", (2, 3), [[[2], [0]]]),
     "pad": one("PAD", (1, 3, 4, 2), "Pad", (1, 5, 7, 2), [[[0, 0], [1, 1], [2, 1], [0, 0]]]),
     "pad value": one(
         "PADV2",

@@ -49,8 +49,6 @@ _CASTS = {
     "INT64": TensorProto.INT64,
     "BOOL": TensorProto.BOOL,
 }
-# TensorFlow Lite's least norm, squared.
-_EPSILON = 1e-6
 
 
 @rule(*_UNARY)
