@@ -202,6 +202,49 @@ def compared(name, kind="") -> Case:
     return build
 
 
+def logical(name, select="SELECT_V2") -> Case:
+    """A condition of two comparisons, or the opposite of one, that chooses."""
+
+    def build(m: TfliteModel):
+        a, b, y = real(m, 2, 5), real(m, 2, 5), real(m, 2, 5)
+        less, more, truth = (m.activation((2, 5), dtype=np.bool_) for _ in range(3))
+        m.op("LESS", [a, b], less, "Less")
+        m.op("GREATER", [a, numbers(m, 5)], more, "Greater")
+        kind = "LogicalNot" if name == "LOGICAL_NOT" else "LogicalAnd"
+        kind = "LogicalOr" if name == "LOGICAL_OR" else kind
+        m.op(name, [less] if name == "LOGICAL_NOT" else [less, more], truth, kind)
+        m.op(select, [truth, a, b], y, "SelectV2" if select.endswith("V2") else "Select")
+        return [a, b], [y]
+
+    return build
+
+
+def behind_square(name, kind="") -> Case:
+    """A function of values that are not negative."""
+
+    def build(m: TfliteModel):
+        x, square, y = (real(m, 1, 6, 5) for _ in range(3))
+        m.op("SQUARE", [x], square, "Square")
+        m.op(name, [square], y, kind)
+        return [x], [y]
+
+    return build
+
+
+def cast() -> Case:
+    """Whole numbers of values, as values again."""
+
+    def build(m: TfliteModel):
+        x, y = real(m, 1, 9), real(m, 1, 9)
+        whole = m.activation((1, 9), dtype=np.int32)
+        m.graph.tensors[whole].quantization = None
+        m.op("CAST", [x], whole, "Cast", inDataType=0, outDataType=2)
+        m.op("CAST", [whole], y, "Cast", inDataType=2, outDataType=0)
+        return [x], [y]
+
+    return build
+
+
 def embedding() -> Case:
     def build(m: TfliteModel):
         x, y = m.activation((4,), dtype=np.int32), real(m, 4, 6)

@@ -9,10 +9,13 @@ import numpy as np
 
 from .tflite_float import (
     arg,
+    behind_square,
+    cast,
     compared,
     dense,
     dilated,
     embedding,
+    logical,
     lstm,
     one,
     pack,
@@ -50,6 +53,10 @@ ELEMENTS |= {
     "softmax beta": one("SOFTMAX", (1, 4, 9), "Softmax", beta=0.5),
     "log softmax": one("LOG_SOFTMAX", (2, 9), "LogSoftmax"),
     "l2 norm": one("L2_NORMALIZATION", (2, 9), "L2Norm"),
+    "floor div": two("FLOOR_DIV", (1, 3, 4), (1, 3, 4), "FloorDiv"),
+    "cast": cast(),
+    **{name.lower(): logical(name) for name in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
+    **{name.lower(): behind_square(name) for name in ("SQRT", "RSQRT", "LOG")},
     "arg max": arg("ARG_MAX"),
     "arg min": arg("ARG_MIN"),
     "cumsum": one("CUMSUM", (2, 5), "Cumsum", None, [1]),
@@ -152,6 +159,7 @@ MOVES = {
 CASES: dict[str, Case] = LAYERS | ACTIVATED | ELEMENTS | REDUCED | MOVES
 # Operators without a float kernel in TensorFlow Lite Micro, and what they compute.
 BY_NUMPY = {
+    "select": (logical("LOGICAL_NOT", "SELECT"), np.maximum),
     "tile": (
         one("TILE", (1, 2, 3), "Tile", (1, 4, 9), [[1, 2, 3]]),
         lambda x: np.tile(x, (1, 2, 3)),
