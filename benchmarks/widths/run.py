@@ -128,7 +128,7 @@ def rows(name: str) -> list[tuple[str, ...]]:
             changed = sum(layer.bits == 4 for layer in widths.layers)
             right = accuracy(onnx.load(target), shown.held_out, shown.labels)
             layers = f"{changed} of {len(widths.layers)}"
-            flash = emit(compile_model(target), name).flash_bytes
+            flash = emit(compile_model(target), "model").flash_bytes
             cells = f"{flash:,}", layers, f"{widths.snr:.1f}", f"{right:.1%}"
             found.append((f"{name}, {title}", *cells))
     return found

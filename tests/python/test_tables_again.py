@@ -107,6 +107,7 @@ COMPUTED = {
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
     "memories/compression": Again(compression, TINY[:1], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
+    "models/floats": Again(lambda: script("floats", "benchmarks/floats/run.py").floats()),
     "models/widths": Again(widths, without=("output, dB", "accuracy")),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),

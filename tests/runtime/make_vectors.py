@@ -41,7 +41,7 @@ EDGE_STEP = 8
 SEED = 11
 # How many layers there are of kinds whose layers have tables of 0.5 to 1 KB each.
 FEW = dict.fromkeys(("attention", "log_softmax_onnx", "lstm", "rms_norm", "table_mean"), 1)
-FEW |= {"per_tensor": 1, "softmax": 2}
+FEW |= {"per_tensor": 1, "softmax": 2, "grouped": 1, "concat": 2}
 # Kinds of layers that stand for many kernels, or for one that does many things.
 MORE = {"add": 2, "depthwise_square": 2, "pointwise_operator": 4}
 # Kinds of which one more layer is drawn for each kernel that is missing.

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 from builders.onnx_models import Layer, OnnxModel
 from random_builder import Builder
+from random_onnx import OperatorNetwork
 from vmcu_tools.graph import Tensor
 from vmcu_tools.ops.embedding import Embedding
 
@@ -62,3 +63,13 @@ CASES = {
     "rows of a table in blocks, 8 bits": ((1, 4, DEPTH), blocked("uint8, 8, none")),
     "rows of a table in blocks of rows": ((1, 4, DEPTH), blocked("int4, 4, none", axis=0)),
 }
+
+
+def drawn(n: OperatorNetwork, domain: str, op: str) -> list[str]:
+    form = n.of("int4, 4, none", "uint4, 4, zeros", "uint8, 4, zeros", "uint8, 8, none")
+    rows = in_blocks(n.m, n.m.constant(np.array([[3, 0, 36, -1]])), form, block=n.pick(16, 32))
+    x = n.input((1, 4, DEPTH))
+    return [n.m.node("Add", [x, rows])]
+
+
+DRAWERS = {"com.microsoft.GatherBlockQuantized": drawn}

@@ -370,7 +370,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 				 int32_t channel, const uint8_t **w)
 {
 	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
-	uint64_t products[4] = {0};
+	uint64_t parts[4] = {0};
 	const uint32_t *start = (const uint32_t *)*w;
 	/* They wrap. */
 	uint64_t total[4];
@@ -394,12 +394,12 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 		const int8_t *x = taps;
 
 		for (int32_t n = 0; n < 4; n++) {
-			products[n] <<= 4;
+			parts[n] <<= 4;
 		}
-		*w = vmcu_add_fine(*w, x, p->steps, p->groups, products);
+		*w = vmcu_add_fine(*w, x, p->steps, p->groups, parts);
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		total[n] += (uint64_t)((int64_t)products[n] >> 4);
+		total[n] += (uint64_t)((int64_t)parts[n] >> 4);
 	}
 	for (int32_t n = 0; n < 4; n++) {
 		acc[n] = (int32_t)((int64_t)total[n] >> 7);

@@ -493,8 +493,10 @@ VMCU_INLINE void vmcu_sums_coarse(const struct vmcu_mac_params *p, int32_t *acc,
 
 			first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
 			second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
-			third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
-			fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+			third = vmladavaq_s8(third, taps,
+					     vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+			fourth = vmladavaq_s8(fourth, taps,
+					      vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
 		}
 
 		const int32x4_t sums = {first, second, third, fourth};
@@ -527,8 +529,10 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 
 			first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
 			second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
-			third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
-			fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+			third = vmladavaq_s8(third, taps,
+					     vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+			fourth = vmladavaq_s8(fourth, taps,
+					      vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
 		}
 
 		const int16_t *m = (const int16_t *)v;
@@ -551,7 +555,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 				 int32_t channel, const uint8_t **w)
 {
 	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
-	uint64_t products[4] = {0};
+	uint64_t parts[4] = {0};
 	const uint32_t *start = (const uint32_t *)*w;
 	/* They wrap. */
 	uint64_t total[4];
@@ -575,7 +579,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 		const int8_t *x = taps;
 
 		for (int32_t n = 0; n < 4; n++) {
-			products[n] <<= 4;
+			parts[n] <<= 4;
 		}
 		const uint8_t *v = *w;
 
@@ -589,22 +593,24 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 
 				first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
 				second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
-				third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
-				fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+				third = vmladavaq_s8(third, taps,
+						     vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+				fourth = vmladavaq_s8(fourth, taps,
+						      vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
 			}
 
+			const int32_t sums[] = {first, second, third, fourth};
 			const int16_t *m = (const int16_t *)v;
 
-			products[0] += (uint64_t)((int64_t)first * m[0]);
-			products[1] += (uint64_t)((int64_t)second * m[1]);
-			products[2] += (uint64_t)((int64_t)third * m[2]);
-			products[3] += (uint64_t)((int64_t)fourth * m[3]);
+			for (int32_t n = 0; n < 4; n++) {
+				parts[n] += (uint64_t)((int64_t)sums[n] * m[n]);
+			}
 			v += 8;
 		}
 		*w = v;
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		total[n] += products[n];
+		total[n] += parts[n];
 	}
 	for (int32_t n = 0; n < 4; n++) {
 		acc[n] = (int32_t)((int64_t)total[n] >> 7);

@@ -875,7 +875,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 				 int32_t channel, const uint8_t **w)
 {
 	const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
-	uint64_t products[4] = {0};
+	uint64_t parts[4] = {0};
 	const uint32_t *start = (const uint32_t *)*w;
 	/* They wrap. */
 	uint64_t total[4];
@@ -899,7 +899,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 		const int8_t *x = taps;
 
 		for (int32_t n = 0; n < 4; n++) {
-			products[n] <<= 4;
+			parts[n] <<= 4;
 		}
 		for (int32_t g = p->groups; g > 0; g--) {
 			int32_t sums[4] = {0};
@@ -908,13 +908,13 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 				vmcu_dot_dense(sums, x, w);
 			}
 			for (int32_t n = 0; n < 4; n++) {
-				products[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
+				parts[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
 			}
 			*w += 8;
 		}
 	}
 	for (int32_t n = 0; n < 4; n++) {
-		total[n] += products[n];
+		total[n] += parts[n];
 	}
 	for (int32_t n = 0; n < 4; n++) {
 		acc[n] = (int32_t)((int64_t)total[n] >> 7);

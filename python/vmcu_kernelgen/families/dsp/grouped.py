@@ -128,6 +128,6 @@ for (int32_t n = 0; n < 4; n++) {{
     # A group's sums are 16 times too large; so are those of a part, for the next one.
     sums_zeros: zeros_with(
         NIBBLES,
-        f"""*w = {FINE}(*w, x, p->steps, p->groups, products);""",
-    ).replace("total[n] += products[n];", "total[n] += (uint64_t)((int64_t)products[n] >> 4);"),
+        f"""*w = {FINE}(*w, x, p->steps, p->groups, parts);""",
+    ).replace("total[n] += parts[n];", "total[n] += (uint64_t)((int64_t)parts[n] >> 4);"),
 }

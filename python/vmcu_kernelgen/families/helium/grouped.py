@@ -26,8 +26,10 @@ for (int32_t i = p->steps; i > 0; i--, x += 16, v += 32) {
 
 	first = vmladavaq_s8(first, taps, vshrq_n_s8(even, 4));
 	second = vmladavaq_s8(second, taps, vshrq_n_s8(odd, 4));
-	third = vmladavaq_s8(third, taps, vshrq_n_s8(vshlq_n_s8(even, 4), 4));
-	fourth = vmladavaq_s8(fourth, taps, vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
+	third = vmladavaq_s8(third, taps,
+			     vshrq_n_s8(vshlq_n_s8(even, 4), 4));
+	fourth = vmladavaq_s8(fourth, taps,
+			      vshrq_n_s8(vshlq_n_s8(odd, 4), 4));
 }
 """
 
@@ -51,6 +53,15 @@ total[0] += (uint64_t)((int64_t)first * m[0]);
 total[1] += (uint64_t)((int64_t)second * m[1]);
 total[2] += (uint64_t)((int64_t)third * m[2]);
 total[3] += (uint64_t)((int64_t)fourth * m[3]);
+v += 8;
+"""
+ZEROS = """
+const int32_t sums[] = {first, second, third, fourth};
+const int16_t *m = (const int16_t *)v;
+
+for (int32_t n = 0; n < 4; n++) {
+	parts[n] += (uint64_t)((int64_t)sums[n] * m[n]);
+}
 v += 8;
 """
 OWN = {
@@ -77,6 +88,6 @@ for (int32_t n = 0; n < 4; n++) {{
 """,
     sums_zeros: zeros_with(
         NIBBLE_VECTORS,
-        f"const uint8_t *v = *w;\n\n{groups(FINE.replace('total', 'products'))}\n*w = v;",
+        f"const uint8_t *v = *w;\n\n{groups(ZEROS)}\n*w = v;",
     ),
 }

@@ -76,10 +76,10 @@ def fine_c(packing: Packing) -> str:
 
 
 def zeros_with(packing: Packing, part: str) -> str:
-    """C of sums with zero points; `part` adds all groups of a part of the weights to `products`,
+    """C of sums with zero points; `part` adds all groups of a part of the weights to `parts`,
     of the taps from `x` on."""
     return f"""const int8_t *taps = vmcu_source_taps(in, row, pixel) + channel;
-uint64_t products[{CHANNELS}] = {{0}};
+uint64_t parts[{CHANNELS}] = {{0}};
 {STARTS}
 for (int32_t g = 0; g < p->groups; g++, *w += 4 * {CHANNELS}) {{
 	const int8_t *x = taps + g * p->steps * {packing.lanes};
@@ -96,12 +96,12 @@ for (int32_t left = p->depth; left > 0; left -= p->run) {{
 	const int8_t *x = taps;
 
 	for (int32_t n = 0; n < {CHANNELS}; n++) {{
-		products[n] <<= 4;
+		parts[n] <<= 4;
 	}}
 {textwrap.indent(part, chr(9))}
 }}
 for (int32_t n = 0; n < {CHANNELS}; n++) {{
-	total[n] += products[n];
+	total[n] += parts[n];
 }}
 {CUT}"""
 
@@ -109,7 +109,7 @@ for (int32_t n = 0; n < {CHANNELS}; n++) {{
 def zeros_c(packing: Packing) -> str:
     if not packing.has_groups:
         return ""
-    return zeros_with(packing, groups_c(packing, ADD_FINE.replace("total", "products"), 2))
+    return zeros_with(packing, groups_c(packing, ADD_FINE.replace("total", "parts"), 2))
 
 
 PARAMETERS = f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w"
@@ -119,14 +119,14 @@ PARAMETERS = f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const ui
 def sums_coarse(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     """The sums of a block of channels with multipliers of 8 bits for groups of taps."""
     acc[:] = m.take(np.int32, len(acc))
-    _add_groups(m, acc, ram, np.uint8)
+    _add_groups(m, acc, _groups(m, ram), np.uint8)
 
 
 @compound("Dot", PARAMETERS, fine_c)
 def sums_fine(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     """The sums of a block of channels with signed multipliers of 16 bits for groups of taps."""
     acc[:] = m.take(np.int64, len(acc))
-    _add_groups(m, acc, ram, np.int16)
+    _add_groups(m, acc, _groups(m, ram), np.int16)
     acc >>= FRACTION
 
 
@@ -134,16 +134,21 @@ def sums_fine(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> 
 def sums_zeros(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     """The sums of a block of channels as sums_fine(), of weights with zero points."""
     start = m.take(np.int64, len(acc))
-    for taps in np.split(m.load(ram).ravel(), m.names["p->groups"]):
+    groups = _groups(m, ram)
+    for taps in groups:
         start += taps.sum() * m.take(np.int32, len(acc)).astype(np.int64)
     acc[:] = 0
     for _ in range(m.names["p->depth"] // m.names["p->run"]):
         acc <<= 4
-        _add_groups(m, acc, ram, np.int16)
+        _add_groups(m, acc, groups, np.int16)
     acc[:] = start + acc >> FRACTION
 
 
-def _add_groups(m: Machine, acc: np.ndarray, ram: Ram, multiplier: type) -> None:
-    for taps in np.split(m.load(ram).ravel(), m.names["p->groups"]):
+def _groups(m: Machine, ram: Ram) -> list[np.ndarray]:
+    return np.split(m.load(ram).ravel(), m.names["p->groups"])
+
+
+def _add_groups(m: Machine, acc: np.ndarray, groups: list[np.ndarray], multiplier: type) -> None:
+    for taps in groups:
         sums = take_weights(m, len(acc), len(taps) // m.packing.lanes) @ taps
         acc += sums * m.take(multiplier, len(acc))
