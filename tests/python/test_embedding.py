@@ -108,6 +108,19 @@ def test_tables_in_blocks_of_rows(tmp_path: Path, form: str) -> None:
     assert main(["verify", str(tmp_path / "m.onnx"), "-n", "20"]) == 0
 
 
+def test_tables_in_blocks_need_numbers_as_scales(tmp_path: Path) -> None:
+    m = OnnxModel(5, opset=21)
+    y = m.qdq(in_blocks(m, "ids", BLOCKED[0]), m.stated(0.031, 5))
+    model = m.proto({"ids": (TensorProto.INT64, (1, 4))}, {y: (TensorProto.FLOAT, None)})
+    (node,) = (n for n in model.graph.node if n.op_type == "GatherBlockQuantized")
+    (scales,) = (k for k in model.graph.initializer if k.name == node.input[2])
+    array = np.full(list(scales.dims), np.nan, np.float32)
+    scales.CopyFrom(onnx.numpy_helper.from_array(array, scales.name))
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(UserError, match="scale"):
+        load(tmp_path / "m.onnx")
+
+
 def test_constant_indices_of_a_constant_table(tmp_path: Path) -> None:
     m = OnnxModel(2)
     rows = picked(m, "GatherND", table(m, "float"), m.constant(np.array([[3, -1, 0]])))

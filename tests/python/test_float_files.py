@@ -22,7 +22,7 @@ from tflite_micro.tensorflow.lite.micro.python.schema_py_generated import Tensor
 from vmcu_tools.cli import main
 from vmcu_tools.quantize import calibration
 from vmcu_tools.quantize.calibration import read_float
-from vmcu_tools.quantize.from_tflite import to_onnx
+from vmcu_tools.quantize.from_tflite import convert
 
 NETWORKS = {**IMAGES, **SEQUENCES, **MORE}
 FLOAT = TensorProto.FLOAT
@@ -291,7 +291,7 @@ def test_a_tflite_file(tmp_path, form):
     assert main(["verify", str(tmp_path / "made.onnx"), "-n", "2", "-q"]) == 0
     assert main(["build", str(path), *words[:2]]) == 0
     real = tmp_path / "real.onnx"
-    onnx.save(to_onnx(path), real)
+    onnx.save(convert(path).model, real)
     samples = calibration.read_samples(read_float(path), tmp_path / "data.npz")
     assert ratio(real, tmp_path / "made.onnx", samples) > 30
     made = [numpy_helper.to_array(t) for t in onnx.load(tmp_path / "made.onnx").graph.initializer]

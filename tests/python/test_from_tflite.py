@@ -24,12 +24,16 @@ from vmcu_bench import oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 from vmcu_tools.quantize.calibration import quantize, quantize_and_judge
-from vmcu_tools.quantize.from_tflite import convert, to_onnx
+from vmcu_tools.quantize.from_tflite import convert
 
 
 def saved(folder: Path, build, seed: int = 0) -> Path:
     model = TfliteModel(seed)
     return model.save(folder / "net.tflite", *build(model))
+
+
+def to_onnx(path: Path) -> onnx.ModelProto:
+    return convert(path).model
 
 
 def inputs_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:

@@ -87,12 +87,16 @@ class GroupedDense(Op):
     @property
     def factors(self) -> np.ndarray:
         """Weights times their multipliers, int64 (N, K)."""
-        groups = self.multipliers.shape[1]
-        weights = self.weights.reshape(len(self.weights), groups, -1).astype(np.int64)
-        if self.zeros is not None:
-            weights = weights + self.zeros[:, :, None]
-        products: np.ndarray = (weights * self.multipliers[:, :, None]).reshape(self.weights.shape)
+        groups = in_groups(self.weights, self.zeros, self.multipliers.shape)
+        products: np.ndarray = (groups * self.multipliers[:, :, None]).reshape(self.weights.shape)
         return products
+
+
+def in_groups(weights: np.ndarray, zeros: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+    """What weights (N, K) with zero points stand for, int64 (N, groups, K / groups). shape:
+    (N, groups)."""
+    groups = weights.reshape(*shape, -1).astype(np.int64)
+    return groups if zeros is None else groups + zeros[:, :, None]
 
 
 def multipliers_of(

@@ -11,7 +11,7 @@ import numpy as np
 from ...graph import Op, Tensor, Window
 from ...kernels.targets.portable.grouped import TAPS
 from ...ops.fully_connected import FullyConnected
-from ...ops.grouped import MOST_ERROR, GroupedDense, multipliers_of
+from ...ops.grouped import MOST_ERROR, GroupedDense, in_groups, multipliers_of
 from ...ops.pad import Pad
 from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, FloatScale
 from ..common import present, require
@@ -60,10 +60,8 @@ class Grouped:
     @property
     def factors(self) -> np.ndarray:
         """What the weights stand for, in units of their scales, int64 (N, K)."""
-        shape = *self.scales.shape, -1
-        zeros = 0 if self.zeros is None else self.zeros[:, :, None]
-        factors: np.ndarray = self.weights.reshape(shape).astype(np.int64) + zeros
-        return factors.reshape(self.weights.shape)
+        groups = in_groups(self.weights, self.zeros, self.scales.shape)
+        return groups.reshape(self.weights.shape)
 
 
 def grouped_of(weights: BlockedConstant, axis: int) -> Grouped:

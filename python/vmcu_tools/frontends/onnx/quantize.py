@@ -103,7 +103,6 @@ def _in_blocks(
         raise UnsupportedError("blockwise quantisation of an activation", KEEP_QUANTISATION)
     ints, bits = _bytes_of(value.array)
     require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
-    check_weight_scales(scale)
     block, axis = int(node.attributes["block_size"]), int(node.attributes.get("axis", 1))
     zero = np.zeros(scale.shape, np.int64) if zero_point is None else _bytes_of(zero_point)[0]
     return blocked_constant(ints, scale, zero, (axis, block, bits))

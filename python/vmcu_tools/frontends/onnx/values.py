@@ -16,7 +16,7 @@ import numpy as np
 
 from ...graph import Op, Shape, Tensor
 from ...quant import INT8_MAX, INT8_MIN
-from ..common import UnsupportedError, hwc, hwc_axis, require
+from ..common import UnsupportedError, check_weight_scales, hwc, hwc_axis, require
 from ..movement import file_index
 
 FileShape = tuple[int, ...]
@@ -129,6 +129,7 @@ def blocked_constant(
 ) -> BlockedConstant:
     """Makes a constant of arrays of a file. blocks: its axis, block and bits. Raises
     UnsupportedError for arrays that do not fit each other."""
+    check_weight_scales(scale)
     axis, block, bits = blocks
     require(-ints.ndim <= axis < ints.ndim and block > 0, f"axis {axis} of {list(ints.shape)}")
     axis %= ints.ndim

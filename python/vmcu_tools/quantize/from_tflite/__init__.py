@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Float .tflite files as float32 ONNX models, which `vmcu quantize` calibrates."""
 
-from .convert import Converted, convert, to_onnx
+from .convert import Converted, convert
 
-__all__ = ["Converted", "convert", "to_onnx"]
+__all__ = ["Converted", "convert"]

@@ -64,14 +64,10 @@ class Converted:
     kept: dict[str, KeptWeights]
 
 
-def to_onnx(path: Path) -> onnx.ModelProto:
-    """The float32 model of a float .tflite file, with the file's names and shapes. Raises UserError
-    with all problems of the file."""
-    return convert(path).model
-
-
 def convert(path: Path) -> Converted:
-    """to_onnx(), and the quantisation of weights that the file has in int8 or int4."""
+    """The float32 model of a float .tflite file, with the file's names and shapes, and the
+    quantisation of weights that the file has in int8 or int4. Raises UserError with all problems of
+    the file."""
     check_file_size(path, path.stat().st_size)
     graphs, count = subgraphs(path)
     if count > 1:
