@@ -208,12 +208,13 @@ def test_output_on_top_of_input(kinds: tuple[str, ...], target: str) -> None:
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
 def test_columns_without_a_tile(target: str) -> None:
-    """Rows of padding are read from a row of scratch; all others where they lie."""
+    """Small windows are copied; of others, rows of padding are read from a row of scratch, and the
+    rest where it is."""
     graph = laid_out(random_layers("column", BATCH, seed=6), target)
     (sample,) = samples = [random_inputs(graph, 0)]
     plan = disjoint(graph, Form.DIRECT)
-    padded = [any(step.node.op.window.pad) for step in plan.steps]
-    assert padded == [step.form is Form.DIRECT for step in plan.steps] and any(padded)
+    direct = [step for step in plan.steps if step.form is Form.DIRECT]
+    assert direct and all(any(step.node.op.window.pad) for step in direct)
     expect_reference(plan, target, samples)
     expect_reference(overlapped(graph, form=Form.DIRECT), target, samples)
     expect_reference(wrapped(with_copies(graph), 4, Form.DIRECT), target, [sample])

@@ -209,7 +209,7 @@ static uint32_t dense_scratch(const struct vmcu_check *c, const struct vmcu_mac_
 	const uint32_t below = (w->kernel_h - 1U) * w->dilation_h;
 
 	if (vmcu_rows_are_copied(w, p->run)) {
-		return (uint32_t)w->kernel_h * p->run;
+		return ((uint32_t)w->kernel_h * p->run + 3U) & ~3U;
 	}
 	if (w->pad_top == 0 && last + below < vmcu_check_input(c, 0)->height) {
 		return 0;

@@ -15,27 +15,31 @@
 
 #if !defined(VMCU_OWN_EXACT_BLOCK)
 /**
- * Requantises and stores a block of channels of @a pixels pixels, whatever its constants; returns
- * where the flash stream goes on.
+ * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
+ * a channel, multipliers, then shifts, or, where the factors are float32, see
+ * kernels/integer_scale.py. @a left: channels from the block's first to the tensor's last; the
+ * others are only padding. Returns where the flash stream goes on.
  */
 VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc,
 					   int32_t channels, int32_t pixels, const uint8_t *w,
 					   int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
-	int32_t words = ~0;
 
-	for (int32_t i = 0; i < channels; i++) {
-		words &= c[channels + i];
-	}
-	if (!vmcu_are_lines(p, words)) {
-		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
-	}
-	for (int32_t i = 0; i < channels; i++) {
-		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
+	for (int32_t i = 0; i < vmcu_min(channels, left); i++) {
+		const int32_t word = c[channels + i];
+		const int32_t *const end = acc + pixels;
 		int8_t *o = out++;
 
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+		if (!vmcu_are_lines(p, word)) {
+			for (; acc < end; o += pitch) {
+				*o = vmcu_any(p, *acc++, c[i], word);
+			}
+			continue;
+		}
+		const struct vmcu_line line = vmcu_line(c[i], word, p->output_zero);
+
+		for (; acc < end; o += pitch) {
 			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
 		}
 	}

@@ -45,28 +45,81 @@ VMCU_APART struct vmcu_source source_of(const struct vmcu_call *call,
 	return vmcu_mac_source(call, p);
 }
 
+/**
+ * How many of @a rows of a source, from row @a y at @a x on, are contiguous in memory, at least.
+ * Only rows that a window reads as a whole can be.
+ */
+static int32_t contiguous_rows(const struct vmcu_source *in, int32_t y, const int8_t *x,
+			       int32_t rows)
+{
+	const struct vmcu_tensor *t = in->tensor;
+	const int32_t bytes = t->width * t->channels;
+	const uint32_t place = vmcu_place(t, (uint32_t)y, 0);
+	int32_t count = 1;
+
+	if (in->run == bytes && in->window->dilation_h == 1U) {
+		count = vmcu_min(rows, ((int32_t)(t->ring - place)) / bytes);
+	}
+	return vmcu_straight(in->pool, t, place, x, (uint32_t)(count * bytes)) ? count : 1;
+}
+
+/** Copies the rows of a window from @a row on, which become one run of whole words. */
+static void copy_rows(const struct vmcu_source *in, int32_t row, int8_t *to)
+{
+	int32_t left = in->window->kernel_h;
+	const int32_t tail = -(left * in->run) & 3;
+
+	while (left > 0) {
+		int32_t count = 1;
+
+		if (vmcu_source_row(in, row)) {
+			const int8_t *x = vmcu_source_at(in, row, 0);
+
+			count = contiguous_rows(in, row, x,
+						vmcu_min(left, in->tensor->height - row));
+			__builtin_memcpy(to, x, (size_t)(count * in->run));
+		} else {
+			__builtin_memset(to, in->zero, (size_t)in->run);
+		}
+		to += count * in->run;
+		row += count * in->window->dilation_h;
+		left -= count;
+	}
+	/* The weights of these taps are zero. */
+	__builtin_memset(to, 0, (size_t)tail);
+}
+
 VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
 						const struct vmcu_mac_params *p)
 {
 	struct vmcu_source in = source_of(call, p);
-	const int32_t step = p->window.dilation_h;
-	int32_t row = call->y * p->window.stride_h - p->window.pad_top;
-	int32_t left = p->window.kernel_h;
-	int8_t *to = call->scratch;
+	const int32_t rows = p->window.kernel_h;
+	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
+	const int32_t last = row + (rows - 1) * p->window.dilation_h;
+	const bool is_inside = row >= 0 && last < in.tensor->height;
+	const int32_t all = rows * p->run;
 
 	in.packed = vmcu_rows_are_copied(&p->window, p->run);
-	if (in.packed) {
-		in.run *= left;
-	} else {
-		left = (row < 0 || row + (left - 1) * step >= in.tensor->height) ? 1 : 0;
-	}
-	in.rows = (left > 0) ? to : NULL;
-	for (; left > 0; left--, row += step, to += p->run) {
-		if (in.packed && vmcu_source_row(&in, row)) {
-			__builtin_memcpy(to, vmcu_source_at(&in, row, 0), p->run);
-		} else {
-			__builtin_memset(to, in.zero, p->run);
+	/* Runs of whole lanes follow each other in the stream as their taps do in memory. */
+	if (rows > 1 && is_inside && (in.packed ? all & 3 : p->run & 15) == 0) {
+		const int8_t *x = vmcu_source_at(&in, row, 0);
+
+		if (contiguous_rows(&in, row, x, rows) == rows) {
+			in.packed = true;
+			in.rows = x;
+			in.run = all;
+			return in;
 		}
+	}
+	if (in.packed) {
+		copy_rows(&in, row, call->scratch);
+		in.run = (all + 3) & ~3;
+		in.rows = call->scratch;
+	} else if (!is_inside) {
+		__builtin_memset(call->scratch, in.zero, p->run);
+		in.rows = call->scratch;
+	} else {
+		/* Each row is where it is. */
 	}
 	return in;
 }
@@ -137,22 +190,6 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 
 	return vmcu_saturate(scaled(is_float, acc, multiplier, word), p->output_zero, p->act_min,
 			     p->act_max);
-}
-
-VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
-					 int32_t channels, int32_t pixels, const uint8_t *w,
-					 int8_t *out, int32_t pitch, int32_t left)
-{
-	const int32_t *constants = (const int32_t *)w;
-
-	for (int32_t channel = 0; channel < channels && channel < left; channel++) {
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_any(p, *acc++, constants[channel], constants[channels + channel]);
-		}
-	}
-	return (const uint8_t *)&constants[2 * channels];
 }
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)

@@ -157,8 +157,7 @@ struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct v
 /** Whether a kernel without a tile copies a window of rows of @a run taps: on the stack only. */
 static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_t run)
 {
-	return window->kernel_h > 1U && (run & 3) == 0 &&
-	       run * window->kernel_h <= VMCU_STACK_SCRATCH;
+	return window->kernel_h > 1U && run * window->kernel_h <= VMCU_STACK_SCRATCH;
 }
 
 /**
@@ -360,20 +359,6 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 
 /** The byte of a sum, whatever its channel's constants: a multiplier and a word, as below. */
 int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier, int32_t word);
-
-/**
- * @brief Requantises and stores a block of channels of @a pixels pixels, whatever its constants.
- *
- * Reads two words a channel from the flash stream: multipliers, then shifts, or, where the factors
- * are float32, see kernels/integer_scale.py.
- *
- * @param left Channels from the block's first to the tensor's last; the others are only padding.
- *
- * @return Where the flash stream goes on.
- */
-const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
-			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
-			      int32_t left);
 
 /** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);

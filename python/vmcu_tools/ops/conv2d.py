@@ -121,10 +121,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         run = kw * depth if merged else depth
         direct = self.form is Form.DIRECT
         # Padding above and below takes scratch, too, if less than a tile.
-        tall = direct and window.kernel[0] > 1
+        copied = are_copied(window.kernel[0], run)
+        tall = copied or (direct and window.kernel[0] > 1)
         padded = any(window.pad[1::2]) or (any(window.pad) and not tall)
         if merged and self.out.shape[1] == 1 and not padded:
-            rows = window.kernel[0] if are_copied(window.kernel[0], run) else 1
+            rows = window.kernel[0] if copied else 1
             return Reading("dense", run, tiled=False, flat=True, rows=rows)
         if op.pointwise:
             return Reading("dense", run, tiled=False) if direct else Reading("pointwise", run)

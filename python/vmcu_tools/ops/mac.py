@@ -304,7 +304,7 @@ class MacLayer(WindowLayer[OpT]):
         and lets them be read as one run of whole words, or of a row of padding."""
         rows = self.window.kernel[0]
         if are_copied(rows, run):
-            return rows * run
+            return -(-rows * run // WORD) * WORD
         return run if any(self.window.pad) else 0
 
     def shared_stream(self, make: Callable[[], bytes], values: tuple[Hashable, ...]) -> bytes:

@@ -272,7 +272,7 @@ SUMS = """
 
 		for (int32_t k = 0; k < in->run; k++) {{
 			for (int32_t n = 0; n < 4; n++) {{
-				acc[n] += x[k] * ({weight});
+				acc[n] = vmcu_sum(acc[n], x[k] * ({weight}));
 			}}
 		}}
 		v += (in->run + 15) / 16 * {size};

@@ -295,11 +295,8 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int3
 		left = 0;
 	}
 	for (int32_t i = 0; i < vmcu_min(left, channels); i++) {
-		const int32_t constants[] = {c[i], c[4 + i]};
-
-		if ((constants[1] & VMCU_LINE_SHIFT) == 0) {
-			vmcu_store_any(p, acc + i * pixels, 1, pixels, (const uint8_t *)constants,
-				       out + i, pitch, 1);
+		for (int32_t n = 0; n < pixels && (c[4 + i] & VMCU_LINE_SHIFT) == 0; n++) {
+			out[i + n * pitch] = vmcu_any(p, acc[i * pixels + n], c[i], c[4 + i]);
 		}
 	}
 	return (const uint8_t *)&c[8];
