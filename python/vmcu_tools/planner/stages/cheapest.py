@@ -45,12 +45,20 @@ class Cheapest:
             if not wrong:
                 return tuple(option.cut for option in options)
             for option in wrong:
-                cut = option.cut
-                self.options.pop(cut.first, None)
-                self.worthwhile.pop((cut.first, cut.stop), None)
-                for limit in (self.limit, self.relaxed_limit):
-                    self.cheapest_stages.pop((cut.first, cut.stop, limit), None)
+                self._replace(option.cut.first, option.cut.stop)
         return None
+
+    def _replace(self, first: int, stop: int) -> None:
+        """Looks for other stages of nodes [first, stop), until they are confirmed: the cuts are
+        those of the whole graph, and cost more to find again than a stage to trace."""
+        self.options.pop(first, None)
+        wrong = True
+        while wrong:
+            self.worthwhile.pop((first, stop), None)
+            for limit in (self.limit, self.relaxed_limit):
+                self.cheapest_stages.pop((first, stop, limit), None)
+            self.worthwhile[first, stop] = self._worthwhile_stages(first, stop)
+            wrong = not all(map(self._is_confirmed, self.worthwhile[first, stop]))
 
     def _is_confirmed(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
