@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from vmcu_bench.cycles.model import bench, emulated
@@ -14,6 +15,7 @@ from vmcu_tools.passes import optimize
 from vmcu_tools.passes.int4_weights import use_int4_weights
 from vmcu_tools.plan.chunks import WeightStore
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.report.cycles import printed
 from vmcu_tools.report.time import board_seconds
@@ -31,7 +33,8 @@ def serial_row(
     flash = flash_of(place, None)
     assert flash is not None and place.megahertz is not None
     graph = optimize(load(file))
-    plan = make_plan(use_int4_weights(graph) if int4 else graph, prove=False)
+    options = CompileOptions(params=replace(DEFAULT_PARAMS, flash=flash))
+    plan = make_plan(use_int4_weights(graph) if int4 else graph, options, prove=False)
     report = bench(plan, file.stem, emulated(place.cpu), flash=flash)
     assert report.cycles is not None and report.flash_waits is not None
     spent, waits = (1e-3 * n / place.megahertz for n in (report.cycles, report.flash_waits))

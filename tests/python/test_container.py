@@ -212,7 +212,7 @@ def test_a_kernel_that_this_core_lacks_is_named(loader: ctypes.CDLL, target: str
     assert error == -errno.ENOTSUP and refusal.what == b"kernel"
     suffix = TARGETS[target].packing.suffix
     own = [name for name in container.kernels_of(image) if name.endswith(suffix)]
-    assert f"vmcu_conv{suffix}" in own and refusal.name == own[0].encode()
+    assert len(own) > 1 and refusal.name == own[0].encode()
 
 
 def test_the_longest_name_is_not_cut() -> None:

@@ -11,13 +11,15 @@ from builders.networks import network_file
 from vmcu_bench.cycles.model import bench
 from vmcu_tools.boards.flash import Flash, SerialFlash
 from vmcu_tools.boards.table import known
-from vmcu_tools.cli import main
+from vmcu_tools.cli import main, parser
+from vmcu_tools.commands.models import options_of
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.paths import root
 from vmcu_tools.plan.chunks import WeightStore
 from vmcu_tools.plan.weights import constant_bytes
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.report.time import board_seconds, fetched_bytes, wait_seconds
+from vmcu_tools.planner.stages.costs import blocks_of, fetched_bytes
+from vmcu_tools.report.time import board_seconds, wait_seconds
 from vmcu_tools.report.weights import weights_report
 
 DIGITS = root() / "samples" / "digits" / "digits.onnx"
@@ -30,7 +32,7 @@ def test_constants_are_read_once_or_by_call_or_by_block() -> None:
     layers = [step.bind(plan.graph) for step in plan.steps]
     sizes = [constant_bytes(plan.graph, layer) for layer in layers]
     assert fetched_bytes(plan, 1 << 20) == sum(sizes)
-    blocks = [layer.height * -(-layer.width // layer.block) for layer in layers]
+    blocks = [layer.height * blocks_of(layer) for layer in layers]
     read = sum(size * count for size, count in zip(sizes, blocks, strict=True))
     assert fetched_bytes(plan, 0) == read > 2 * sum(sizes)
     amounts = [fetched_bytes(plan, size) for size in range(0, 1 << 14, 512)]
@@ -57,8 +59,9 @@ def test_the_emulator_reads_as_much(name: str, cache: int) -> None:
     counted = [bench(plan, "m", "qemu:m33", flash=Flash(64, 1 << 16, n, 10, "qspi")) for n in sizes]
     small, large = (report.flash_bytes or 0 for report in counted)
     estimated = fetched_bytes(plan, cache) - fetched_bytes(plan, 1 << 16)
-    # Above it where layers take turns in a cache that has room for a part of their constants.
-    assert 0.85 < estimated / (small - large) < 2
+    # Above it where layers take turns in a cache that has room for a part of their constants, below
+    # it where a kernel reads constants that do not fit several times in a call.
+    assert 0.65 < estimated / (small - large) < 2
 
 
 def test_the_time_has_the_waits_for_a_weights_file() -> None:
@@ -85,3 +88,15 @@ def test_build_says_how_long_flash_takes(capsys: pytest.CaptureFixture[str]) -> 
     assert " ms at 600 MHz on teensy41" in said("--board", "teensy41", "--flash-bus", "qspi:50MB/s")
     assert main(["build", str(DIGITS), "--flash-bus", "qspi:1MB/s"]) == 1
     assert "add --board NAME" in capsys.readouterr().err
+
+
+def test_plans_for_serial_flash_read_less() -> None:
+    """A plan may have 8 KB more where constants are in serial flash; another board's may not."""
+    model = network_file("mlperf-tiny-kws")
+    boards = [], ["--board", "rpi_pico2"], ["--board", "nrf52840dk"]
+    given = [parser().parse_args(["build", str(model), *words]) for words in boards]
+    usual, pico, nordic = (compile_model(model, options_of(args)) for args in given)
+    assert usual.pool_bytes == nordic.pool_bytes < pico.pool_bytes
+    assert pico.pool_bytes <= 1.15 * usual.pool_bytes + 8192
+    waits = [wait_seconds(plan, PICO, None) for plan in (usual, pico)]
+    assert waits[1] < waits[0] / 10

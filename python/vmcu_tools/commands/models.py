@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from .. import model_file
+from ..boards.flash import Flash
+from ..boards.table import flash_of
 from ..ops import bias_warnings
 from ..plan.plan import Plan
 from ..planner.options import CompileOptions
+from ..planner.params import DEFAULT_PARAMS
 from ..planner.registry import INTERRUPTED
 from ..quantize.ranges import RANDOM_NOTE
+from .limits import board_of
 
 
 def quantised(args: argparse.Namespace) -> Path:
@@ -51,7 +57,16 @@ def options_of(args: argparse.Namespace, choices: bool = False) -> CompileOption
     loads, family = _machine_of(machine) if machine else (False, None)
     contained = values.get("format", "c") == "container" or loads
     given["target"] = given.get("target") or family
-    return CompileOptions(**given, container=contained, choices=choices)
+    params = replace(DEFAULT_PARAMS, flash=_serial_flash(values))
+    return CompileOptions(**given, container=contained, choices=choices, params=params)
+
+
+def _serial_flash(values: Mapping[str, Any]) -> Flash | None:
+    """The serial flash of a command's board, if constants are in it."""
+    if values.get("board") is None or values.get("external_weights") is not None:
+        return None
+    flash = flash_of(board_of(values["board"]), values.get("flash_bus"))
+    return flash if flash is not None and flash.bus else None
 
 
 def _machine_of(name: str) -> tuple[bool, str | None]:

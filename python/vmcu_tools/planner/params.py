@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..boards.flash import Flash
+
 TILES: tuple[int | None, ...] = (None, 512, 256, 128, 64, 32)
 # Also calls of single columns, which waste half and more of what kernels compute.
 ALL_TILES = (*TILES, 1)
@@ -31,6 +33,8 @@ class SearchParams:
     """Layers of a fused stage, at most; 1: layers one by one."""
     stage_weight_bytes: int | None = None
     """Bytes of constants of a fused stage, at most; None: any number."""
+    flash: Flash | None = None
+    """The serial flash that constants are read from; None: reading them costs nothing."""
     tiles: tuple[int | None, ...] = TILES
     """Bytes of output that a call computes, the large before the small; None: a whole row."""
     low_limits_first: bool = True

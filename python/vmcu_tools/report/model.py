@@ -9,7 +9,7 @@ from ..ops import bind
 from ..plan.accesses import by_region
 from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
-from .cycles import cycles_of
+from ..planner.stages.costs import cycles_of
 from .page.lives import Lives, lives_of
 from .page.names import names_of
 from .page.peak import peak_of

@@ -7,9 +7,8 @@ from __future__ import annotations
 from ..boards.flash import SerialFlash
 from ..boards.table import CORE_FACTORS, Board, flash_of
 from ..plan.plan import Plan
-from ..plan.weights import constant_bytes
-from ..planner.stages.costs import calls_of
-from .cycles import cycle_seconds, cycles_of, printed
+from ..planner.stages.costs import cycles_of, waits_of
+from .cycles import cycle_seconds, printed
 from .weights import compute_s, waits_s
 
 # How much longer a published board needs than the estimate, at least and at most. A test compares
@@ -66,22 +65,4 @@ def wait_seconds(plan: Plan, board: Board, serial: SerialFlash | None) -> float:
     if flash is None or not flash.bus:
         return 0.0
     assert board.megahertz is not None
-    lines = -(-fetched_bytes(plan, flash.data_bytes) // flash.granule)
-    return lines * flash.waits / board.megahertz / 1e6
-
-
-def fetched_bytes(plan: Plan, cache_bytes: int) -> int:
-    """Bytes of constants that an inference reads past a cache of so many bytes. The constants of a
-    stage stay in the cache if they fit. Otherwise each call of a layer reads its own, and a kernel
-    whose constants do not fit reads them again for each block of pixels."""
-    total = 0
-    for steps in plan.stages:
-        layers = [step.bind(plan.graph) for step in steps]
-        sizes = [constant_bytes(plan.graph, layer) for layer in layers]
-        if sum(sizes) <= cache_bytes:
-            total += sum(sizes)
-            continue
-        for layer, size in zip(layers, sizes, strict=True):
-            blocks = layer.height * -(-layer.width // layer.block)
-            total += size * (calls_of(layer) if size <= cache_bytes else blocks)
-    return total
+    return waits_of(plan, flash) / board.megahertz / 1e6

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ..plan.chunks import Chunk, ExternalWeights
 from ..plan.plan import Plan
-from .cycles import cycles_of, printed
+from ..planner.stages.costs import cycles_of
+from .cycles import printed
 from .page.names import short_names
 
 # Stages that the sentence on waits names.

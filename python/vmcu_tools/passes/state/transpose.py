@@ -34,6 +34,13 @@ def transpose_rows(graph: Graph) -> Graph:
     return _transpose(graph, _is_row)
 
 
+def transpose_columns(graph: Graph) -> Graph:
+    """Transposes images of one column, so that time is W: the inverse of transpose_rows()."""
+    if not any(_is_column(tensor) for tensor in graph.tensors.values()):
+        return graph
+    return _transpose(graph, _is_column)
+
+
 def select_time_axis(graph: Graph, hop: int, time: str | None) -> Graph:
     """Returns the graph with time along H. time: the file's axis, "h" or "w"; None: W if the hop
     fits into W but not into H. Raises UserError for time along W if W is 1."""
@@ -86,6 +93,10 @@ def _transpose(graph: Graph, which: Which) -> Graph:
 
 def _is_row(tensor: Tensor) -> bool:
     return tensor.shape[0] == 1 and tensor.shape[1] > 1
+
+
+def _is_column(tensor: Tensor) -> bool:
+    return tensor.shape[1] == 1 and tensor.shape[0] > 1
 
 
 def _keeps_order(tensor: Tensor) -> bool:

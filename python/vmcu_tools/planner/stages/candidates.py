@@ -133,9 +133,9 @@ class CandidateStages(Footprints):
         only; it may be the one behind the last."""
         firsts, start = [], 0
         for number in range(self.count):
-            last = self.binder.stage(Cut(number, number + 1))[0]
+            last = self.binder.stage(Cut(number, number + 1, self.tiles[-1]))[0]
             firsts.append(start if calls_of(last) == 1 else number + 1)
-            if calls_of(self.binder.layer(number)) > 1:
+            if calls_of(self.binder.layer(number, self.tiles[-1])) > 1:
                 start = number + 1
         return firsts
 

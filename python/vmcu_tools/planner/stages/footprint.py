@@ -18,7 +18,7 @@ from ...plan.schedule import Tile, taken_columns
 from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import LAYOUTS_KEPT, pieces_of
-from .costs import calls_of, extra_cost
+from .costs import calls_of, extra_cost, reread_cycles
 from .lower_bounds import LowerBounds
 from .peaks import Peaks
 
@@ -136,6 +136,10 @@ class Footprints:
             else:
                 last = self.binder.in_stage(cut, cut.stop - 1)
                 self.shapes[cut] = replace(self._front(cut).followed_by(last), taken=taken)
+            if self.params.flash is not None:
+                shape = self.shapes[cut]
+                again = reread_cycles(shape.layers, self.params.flash)
+                self.shapes[cut] = replace(shape, cost=shape.cost + again)
         return self.shapes[cut]
 
     def _front(self, cut: Cut) -> Shape:

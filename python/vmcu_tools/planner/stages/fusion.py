@@ -9,9 +9,10 @@ multiply-accumulates may be done twice, variants.py has graphs that need fewer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ...boards.flash import Flash
 from ...graph import Graph
 from ...kernels.targets import named
 from ...ops import bind
@@ -21,7 +22,7 @@ from ..options import CompileOptions
 from ..places.layout import Layout
 from ..places.order import Ordered, reordered
 from ..places.smallest_pool import packed, place, walked
-from .costs import bytes_of_trade_off, extra_cost, trade_off
+from .costs import FEWER_CYCLES, extra_cost, most_bytes, preferred, time_of
 from .external_input import fetched
 from .partition import UNLIMITED, Partitioner
 from .variants import (
@@ -41,17 +42,58 @@ def plan(graph: Graph, options: CompileOptions) -> Plan:
 
     Raises UserError if the input cannot be streamed, or be elsewhere.
     """
+    if not graph.nodes:
+        return place("vmcu", Layout(graph, ()))
     params = options.params
     order = reordered(graph, params=params) if params.reorder else Ordered(graph, 0, 0)
-    if not order.graph.nodes:
-        return place("vmcu", Layout(order.graph, ()))
+    plans = [_plan(order.graph, options)]
+    row, flash = in_one_row(order.graph, options), params.flash
+    if row is not None:
+        variant = without_extra_macs(row, options)
+        plans += [plan_by_trade_off(variant)] if options.ram is None else []
+        least = min(plan.pool_bytes for plan in plans)
+        plans += fastest_within(variant, options.ram or most_bytes(least, flash))
+    if flash is not None and options.ram is None:
+        plans += fastest_within(without_extra_macs(order.graph, options), UNLIMITED)
+    return order.noted(with_faster(preferred(plans, options.ram, flash), plans, flash))
+
+
+def fastest_within(variant: Variant, limit: int) -> list[Plan]:
+    """The fastest plan of a variant within a limit, if there is one."""
+    plan = variant.allocator.plan_within(limit) if variant.least <= limit else None
+    return [] if plan is None else [plan]
+
+
+def in_one_row(graph: Graph, options: CompileOptions) -> Graph | None:
+    """The graph with images of one row, if all of them have one column: kernels compute several
+    pixels of a row at once, while rows of one pixel need the fewest bytes."""
+    shapes = [tensor.shape for tensor in graph.tensors.values()]
+    is_sequence = max(shape[0] for shape in shapes) > 1 == max(shape[1] for shape in shapes)
+    if not is_sequence or options.stream_input or options.external_input or options.memory:
+        return None
+    from ...passes.state.transpose import transpose_columns
+
+    return transpose_columns(graph)
+
+
+def with_faster(best: Plan, plans: Sequence[Plan], flash: Flash | None) -> Plan:
+    """The plan with a note on the fastest one, if that needs less time for more bytes."""
+    time = time_of(best, flash)
+    fastest = min(plans, key=lambda plan: (time_of(plan, flash), plan.pool_bytes))
+    if time_of(fastest, flash) > FEWER_CYCLES * time:
+        return best
+    less = 1 - time_of(fastest, flash) / time
+    note = f"--ram {fastest.pool_bytes} needs {less:.0%} less time, by estimate."
+    return replace(best, notes=(*best.notes, note))
+
+
+def _plan(graph: Graph, options: CompileOptions) -> Plan:
     if options.external_input:
-        best = best_of_variants(fetched(order.graph), options)
-        return order.noted(replace(best, original=order.graph))
-    best = best_of_variants(order.graph, options)
+        return replace(best_of_variants(fetched(graph), options), original=graph)
+    best = best_of_variants(graph, options)
     if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
-        best = with_whole_input(order.graph, options, best)
-    return order.noted(best)
+        best = with_whole_input(graph, options, best)
+    return best
 
 
 def in_rows(graph: Graph, options: CompileOptions) -> Plan:
@@ -199,7 +241,10 @@ def smallest(variant: Variant, options: CompileOptions) -> Plan:
         return allocator.smallest_plan(max(least, options.ram or 0))
     if options.ram is not None:
         within = allocator.plan_within(options.ram) if options.ram > least else None
-        plan = within or allocator.smallest_plan(least)
+        plans = [within or allocator.smallest_plan(least)]
+        # The default may be faster than what the search estimates to be the fastest.
+        plans += [plan_by_trade_off(variant)] if within else []
+        plan = preferred(plans, options.ram, options.params.flash)
     else:
         plan = plan_by_trade_off(variant)
     over_all = f"Lower bound over all groupings tried: {least:,} bytes."
@@ -212,23 +257,12 @@ def smallest(variant: Variant, options: CompileOptions) -> Plan:
 
 
 def plan_by_trade_off(variant: Variant) -> Plan:
-    """The better bargain of a plan within the balanced peak and one within the smallest: which it
-    is shows when tensors have their places."""
-    partitioner, least = variant.partitioner, variant.least
-    peak = partitioner.best_trade_off(least)
-    plan = variant.allocator.smallest_plan(peak)
-    cost = partitioner.cycles + partitioner.cost(partitioner.cheapest(least))
-    if peak == least or price(plan, partitioner) <= trade_off(least, cost):
-        return plan
-    # Of more bytes, at no fewer cycles, it would be no better bargain.
-    worth = int(bytes_of_trade_off(price(plan, partitioner), cost)) + 1
-    smaller = variant.allocator.smallest_plan(least, worth)
-    return min(plan, smaller, key=lambda plan: price(plan, partitioner))
-
-
-def price(plan: Plan, partitioner: Partitioner) -> float:
-    """The bargain of bytes and cycles, by estimate."""
-    return trade_off(plan.pool_bytes, partitioner.cycles + extra_cycles(plan))
+    """The plan within the smallest peak, or, if it is a bargain, the one within a larger peak."""
+    partitioner, least, flash = variant.partitioner, variant.least, variant.partitioner.params.flash
+    peaks = [least, partitioner.best_trade_off(least)]
+    peaks += [] if flash is None else [most_bytes(least, flash)]
+    plans = [variant.allocator.smallest_plan(peak) for peak in dict.fromkeys(peaks)]
+    return preferred(plans, None, flash)
 
 
 def extra_cycles(plan: Plan) -> int:

@@ -21,7 +21,7 @@ from ..params import DEFAULT_PARAMS, SearchParams
 from ..places.layout import Cut
 from .candidates import CandidateStages
 from .cheapest import Cheapest
-from .costs import bytes_of_trade_off, trade_off
+from .costs import bytes_of_trade_off, most_bytes, trade_off
 from .tiles import Descent, pareto, relaxed
 
 # More than any stage needs.
@@ -213,7 +213,8 @@ class Partitioner(CandidateStages):
         alike = self.params.trade_off_equal
         best, product = least, trade_off(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit, product = int(bytes_of_trade_off(product, 1)), product / (1 + alike)
+        limit = min(int(bytes_of_trade_off(product, 1)), most_bytes(least, None))
+        product /= 1 + alike
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..cycles import cycles_of
+from ...planner.stages.costs import cycles_of
 from .lives import BEFORE, Box, Life, Lives, runs_of
 
 WIDTH, HEIGHT = 2400, 1200
