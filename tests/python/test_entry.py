@@ -78,7 +78,7 @@ def test_a_terminal_of_any_encoding(tmp_path: Path, encoding: str) -> None:
     environment = {"PYTHONIOENCODING": encoding}
     done = called("build", str(model), "-o", str(tmp_path / "o ü"), environment=environment)
     assert done.returncode == 0, done.stderr
-    assert "2,696 bytes" in done.stdout.decode(encoding, "replace")
+    assert "2,604 bytes" in done.stdout.decode(encoding, "replace")
     missing = called("build", str(tmp_path / "ß名.onnx"), environment=environment)
     assert missing.returncode == 1
     assert "no such file" in missing.stderr.decode(encoding, "replace")
@@ -159,7 +159,7 @@ def test_what_a_shell_is_told(tmp_path: Path, line: str, expected: str) -> None:
 def test_json_has_standard_output_to_itself() -> None:
     done = called("build", str(DIGITS), "--json", "-")
     assert json.loads(done.stdout)["model"] == "digits"
-    assert b"2,696 bytes" in done.stderr
+    assert b"2,604 bytes" in done.stderr
     assert json.loads(called("build", str(DIGITS), "--json", "-", "--quiet").stdout)
     assert not Path("-").exists()
 

@@ -168,7 +168,7 @@ def test_the_compiler_works_alone(tmp_path: Path) -> None:
         )
 
     planned = run("import vmcu; print(vmcu.load(sys.argv[1]).plan().report().bytes)", str(model))
-    assert planned.stdout == "2696\n", planned.stderr
+    assert planned.stdout == "2604\n", planned.stderr
     command = "runpy.run_module('vmcu_tools', run_name='__main__', alter_sys=True)"
     built = run(command, "build", str(model), "-o", "out")
     assert built.returncode == 0 and (tmp_path / "out" / "digits.c").exists(), built.stderr
