@@ -101,7 +101,7 @@ def test_constants_that_multiply(tmp_path):
         m.constant(np.ones((1, 60_000), np.float32)),
     )
     y = m.node("Mul", [a, b])
-    assert "constants would have" in problem(saved(tmp_path, m, m.qdq(y, m.stated())))
+    assert "would have" in problem(saved(tmp_path, m, m.qdq(y, m.stated())))
 
 
 @pytest.mark.parametrize("op", ["Concat", "Expand", "Tile", "Gather", "ConstantOfShape"])

@@ -28,7 +28,7 @@ BETWEEN = " | "
 # Not refusals: a library's words for what a rule tripped over.
 TRIPPED = (
     *("importing it failed", "the file is damaged or truncated"),
-    "the constant value cannot be computed",
+    *("the constant value cannot be computed", "the operands do not fit"),
 )
 # What refuses on behalf of its caller.
 HELPERS = ("require", "present", "operand")

@@ -81,18 +81,14 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // n for n in small)})
 
 
-def depth_to_space(index: np.ndarray, block: int, column_first: bool = False) -> np.ndarray:
-    """(1, H, W, C) to (1, H b, W b, C / b b). column_first: a block is the slower of the two parts
-    of a channel's number being the output channel (ONNX mode CRD)."""
+def depth_to_space(index: np.ndarray, block: int) -> np.ndarray:
+    """(1, H, W, C) to (1, H b, W b, C / b b)."""
     _, height, width, channels = index.shape
     require(
         block >= 1 and channels % (block * block) == 0, f"{channels} channels in blocks of {block}"
     )
     depth = channels // (block * block)
-    if column_first:
-        parts = index.reshape(height, width, depth, block, block).transpose(0, 3, 1, 4, 2)
-    else:
-        parts = index.reshape(height, width, block, block, depth).transpose(0, 2, 1, 3, 4)
+    parts = index.reshape(height, width, block, block, depth).transpose(0, 2, 1, 3, 4)
     return parts.reshape(1, height * block, width * block, depth)
 
 

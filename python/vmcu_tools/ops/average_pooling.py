@@ -54,7 +54,7 @@ class AveragePool2D(Op):
     global mean.
     """
 
-    clamps = windowed = monotone = True
+    clamps = windowed = monotone = by_channel = True
     # An average in units of 1/256; every second one of two taps may be half way between two bytes.
     differing_share = 0.3
 
@@ -62,10 +62,6 @@ class AveragePool2D(Op):
     requant: Requant | None = None
     count_padding: bool = False
     of_sum: bool = False
-
-    @property
-    def by_channel(self) -> bool:
-        return True
 
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int

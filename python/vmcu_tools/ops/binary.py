@@ -92,7 +92,7 @@ class Binary(Op):
     micro/kernels/squared_difference.cc.
     """
 
-    clamps = True
+    clamps = by_channel = True
     # Float constants are int8, and halves of sums and extremes go another way.
     differing_share = 0.3
     always_has = frozenset({"FIXED"})
@@ -106,10 +106,6 @@ class Binary(Op):
     constant_zero: int = 0
     sum: FloatSum | None = None
     product: FloatProduct | None = None
-
-    @property
-    def by_channel(self) -> bool:
-        return True
 
     def of_channels(self, picked: np.ndarray) -> Binary:
         if self.constant is None or self.constant.shape[2] == 1:
@@ -132,6 +128,8 @@ class Binary(Op):
 
 
 class BinaryLayer(Layer[Binary], op=Binary):
+    by_columns = True
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         a = self._cut(data[0], y0, y1)
         b = self._cut(data[1] if self.op.constant is None else self.op.constant, y0, y1)
@@ -197,10 +195,6 @@ class BinaryLayer(Layer[Binary], op=Binary):
     def reach(self, index: int) -> Reach:
         strides = tuple(0 if self._repeated(index, axis) else 1 for axis in (0, 1))
         return Reach((strides[0], strides[1]), (0, 0), (0, 0))
-
-    @property
-    def by_columns(self) -> bool:
-        return True
 
     @property
     def by_rows(self) -> bool:

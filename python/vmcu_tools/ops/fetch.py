@@ -47,6 +47,8 @@ class Fetch(Op):
 
 
 class FetchLayer(Layer[Fetch], op=Fetch):
+    by_columns = True
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         columns = self.fetched
         return data[0][y0:y1, columns.start : columns.stop]
@@ -56,10 +58,6 @@ class FetchLayer(Layer[Fetch], op=Fetch):
 
     def last_reads(self, index: int) -> np.ndarray:
         raise AssertionError("a fetch has no input in the pool")
-
-    @property
-    def by_columns(self) -> bool:
-        return True
 
     @property
     def fetched(self) -> range:

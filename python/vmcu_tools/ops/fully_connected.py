@@ -40,15 +40,13 @@ class FullyConnected(Op):
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
+    can_remove_channels = True
+
     rates = DENSE
 
     @property
     def window(self) -> Window:
         return Window()
-
-    @property
-    def can_remove_channels(self) -> bool:
-        return True
 
     @property
     def transposed(self) -> Op | None:

@@ -45,6 +45,8 @@ class HopCount(Op):
 
 
 class HopCountLayer(Layer[HopCount], op=HopCount):
+    by_rows = True
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         numbers = np.arange(y0, y1, dtype="<u2")
         return numbers.view(np.int8).reshape(-1, 1, BYTES)
@@ -59,10 +61,6 @@ class HopCountLayer(Layer[HopCount], op=HopCount):
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.full(self.ins[index].shape, NEVER, np.int64)
-
-    @property
-    def by_rows(self) -> bool:
-        return True
 
     @property
     def startup_rows(self) -> int:

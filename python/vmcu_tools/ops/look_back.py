@@ -62,6 +62,8 @@ class LookBack(Op):
 
 
 class LookBackLayer(Layer[LookBack], op=LookBack):
+    by_columns = True
+
     @property
     def _first(self) -> int:
         return self.op.hop * self.op.step
@@ -91,10 +93,6 @@ class LookBackLayer(Layer[LookBack], op=LookBack):
             rows = slice(self._first, self._first + self.out.shape[0])
             ticks[rows] = self.writes()
         return ticks
-
-    @property
-    def by_columns(self) -> bool:
-        return True
 
     @property
     def kernel(self) -> Kernel:

@@ -33,13 +33,9 @@ for _packing in BYTEWISE:
 class MaxPool2D(Op):
     """Maximum over the window's taps inside the image; scale and zero point are kept."""
 
-    clamps = windowed = exact = monotone = True
+    clamps = windowed = exact = monotone = by_channel = True
 
     window: Window
-
-    @property
-    def by_channel(self) -> bool:
-        return True
 
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int

@@ -13,9 +13,7 @@ from .reach import Reach
 class OwnPixelLayer(Layer[OpT]):
     """Each output pixel depends on the input pixels at its own place alone."""
 
-    @property
-    def by_columns(self) -> bool:
-        return True
+    by_columns = True
 
     @property
     def by_rows(self) -> bool:

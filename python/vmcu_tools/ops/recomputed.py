@@ -69,6 +69,8 @@ class Recomputed(Op):
 
 
 class RecomputedLayer(Layer[Recomputed], op=Recomputed):
+    by_columns = addressed = True
+
     def __init__(
         self,
         graph: Graph,
@@ -101,10 +103,6 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
             for first in range(x, stop, self.op.columns):
                 last = min(first + self.op.columns, stop) - 1
                 yield reach.span(1, first, last, width)
-
-    @property
-    def by_columns(self) -> bool:
-        return True
 
     @property
     def fewest(self) -> int:
@@ -209,10 +207,6 @@ class RecomputedLayer(Layer[Recomputed], op=Recomputed):
     @property
     def _ring(self) -> int:
         return self.ring_pixels * self.op.between.shape[2]
-
-    @property
-    def addressed(self) -> bool:
-        return True
 
     @property
     def scratch_bytes(self) -> int:

@@ -56,7 +56,7 @@ class Resize(Op):
     Otherwise requant.apply(sum - zi * 2**20) + zo, the one factor in_scale / out_scale / 2**20.
     """
 
-    clamps = monotone = True
+    clamps = monotone = by_channel = True
     # Weights of 1/1024 instead of float32.
     differing_share = 0.3
     always_has = frozenset(REQUANTISERS.values())
@@ -64,10 +64,6 @@ class Resize(Op):
     rows: np.ndarray
     columns: np.ndarray
     requant: FixedPoint | None = None
-
-    @property
-    def by_channel(self) -> bool:
-        return True
 
 
 class ResizeLayer(Layer[Resize], op=Resize):

@@ -60,7 +60,7 @@ class TableMean(Op):
     The float computation of ONNX Runtime where a function is not quantised ahead of its mean.
     """
 
-    clamps = True
+    clamps = by_channel = True
     # As an average's: of two taps, every second mean may be half way between two bytes.
     differing_share = 0.3
 
@@ -68,10 +68,6 @@ class TableMean(Op):
     window: Window
     bits: int
     divisor: int = 0
-
-    @property
-    def by_channel(self) -> bool:
-        return True
 
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int

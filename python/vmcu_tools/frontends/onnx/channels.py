@@ -15,7 +15,7 @@ from ..common import KEEP_QUANTISATION, UnsupportedError, require
 from ..movement import file_index
 from .context import Context, clamp
 from .file import FileNode
-from .values import Activation, Pending, Value, laid_out
+from .values import Activation, Pending, Value, laid_out, result_of
 
 # The weight of a channel's value where a layer of one tap scales it, and the least factor: their
 # product and bias keep the error of the bias below a hundredth of a step.
@@ -71,16 +71,7 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
             act_max=act_max,
         )
 
-    return Pending(
-        node.outputs[0],
-        node.name,
-        x.shape,
-        x.order,
-        (x.tensor,),
-        make,
-        x.dtype,
-        memory=x.tensor.shape,
-    )
+    return result_of(node, x, (x.tensor,), make, (x.shape, laid_out(x)))
 
 
 def _taps(ratios: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ from .values import (
     constant_of,
     explicit,
     is_image,
+    result_of,
     simplify,
     tensor_axis,
     tensor_shape,
@@ -176,7 +177,6 @@ def _with_constants(
     context.builder.add_tensor(padded)
     context.builder.add_node(node.name, op, [source.name], padded.name)
     target = channels_last(shape) if image else _around(shape, axis)
-    order, memory = arrangement(shape, target)
     zeros = [np.zeros(x.shape, np.float32) if c is None else c for c in constants]
     real = np.concatenate(zeros, axis).ravel()[target]
     require(bool(np.isfinite(real).all()), "a constant is not a number")
@@ -184,5 +184,4 @@ def _with_constants(
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         return plus_constant(source, real, out, act_min=act_min, act_max=act_max)
 
-    name = node.outputs[0]
-    return Pending(name, node.name, shape, order, (padded,), make, x.dtype, memory=memory)
+    return result_of(node, x, (padded,), make, (shape, target))

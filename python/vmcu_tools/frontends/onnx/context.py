@@ -243,7 +243,7 @@ class Context:
     def moved(self, node: FileNode, x: Activation, index: np.ndarray, output: int = 0) -> Pending:
         """`x` after an operator that only rearranges: `index` holds, in the shape of the result
         in the file, the row-major place of each element in x."""
-        require(index.size > 0, "the output is empty")
+        require(index.size > 0, f"the output is empty, of shape {list(index.shape)}")
         shape = tuple(int(d) for d in index.shape)
         if is_image(shape) and is_image(x.shape) and x.order is None:
             laid = channels_last(shape)

@@ -13,7 +13,7 @@ from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Args, Pending, Value, arrangement, matrices
+from .values import Args, Value, matrices, result_of
 
 
 @rule("CumSum", constraints="constant axis")
@@ -25,7 +25,6 @@ def _cum_sum(context: Context, node: FileNode, args: Args) -> Value:
     turned = np.moveaxis(file_index(x.shape), axis, -1)
     laid = turned.reshape(matrices(turned.shape))
     source = context.arranged(x, laid)
-    order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         return CumSum(
@@ -36,14 +35,5 @@ def _cum_sum(context: Context, node: FileNode, args: Args) -> Value:
             act_max=act_max,
         )
 
-    return Pending(
-        node.outputs[0],
-        node.name,
-        x.shape,
-        order,
-        (source,),
-        make,
-        x.dtype,
-        memory=memory,
-        natural=(x.tensor.scale * x.shape[axis], x.tensor.zero_point),
-    )
+    natural = x.tensor.scale * x.shape[axis], x.tensor.zero_point
+    return result_of(node, x, (source,), make, (x.shape, laid), natural=natural)

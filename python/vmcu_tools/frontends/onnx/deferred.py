@@ -13,9 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-import onnx
-from onnx import helper
-
 from ...graph import Op, Tensor
 from ...ops.rounding import rounding_steps
 from ...quant import INT8_MAX, INT8_MIN
@@ -27,9 +24,7 @@ from .file import FileNode
 from .logic import FUNCTIONS
 from .means import mean_of_function
 from .values import (
-    Activation,
     Args,
-    Constant,
     Curve,
     FileShape,
     FloatInput,
@@ -39,6 +34,7 @@ from .values import (
     constant_of,
     tensor_shape,
 )
+from .views import shapes_of
 
 # Operators of which each output element is one of the inputs', or lies between some of them.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
@@ -105,7 +101,7 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     views = node.op in _VIEWS and isinstance(first, FloatInput)
     if node.op not in COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
-    shapes = _shapes(context, node, args)
+    shapes = shapes_of(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
 
 
@@ -222,35 +218,3 @@ def _dtype(value: Curve | Pending | FloatInput) -> str:
     if isinstance(value, Curve):
         return value.activation.dtype
     return value.dtype if isinstance(value, Pending) else "int8"
-
-
-def _shapes(context: Context, node: FileNode, args: Args) -> list[FileShape]:
-    """The shapes of an operator's outputs, from onnx's own shape inference."""
-    inputs, constants = [], []
-    for name, arg in zip(node.inputs, args, strict=True):
-        if isinstance(arg, Constant):
-            constants.append(onnx.numpy_helper.from_array(arg.array, name))
-        elif arg is not None:
-            shape = _shape(arg)
-            inputs.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs]
-    graph = helper.make_graph([node.proto], "shapes", inputs, outputs, constants)
-    opset = helper.make_opsetid("", context.model.opset)
-    inferred = onnx.shape_inference.infer_shapes(
-        helper.make_model(graph, opset_imports=[opset]), data_prop=True
-    )
-    shapes = []
-    for value in inferred.graph.output:
-        shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
-        known = value.type.tensor_type.HasField("shape") and min(shape, default=1) > 0
-        require(known, "the shape of its result is not known", "fix all sizes")
-        shapes.append(shape)
-    return shapes
-
-
-def _shape(value: Value) -> FileShape:
-    if isinstance(value, (Curve, Real)):
-        return value.activation.shape
-    if isinstance(value, (Activation, FloatInput, Pending)):
-        return value.shape
-    raise UnsupportedError("no input is an activation")

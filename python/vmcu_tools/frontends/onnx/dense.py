@@ -23,6 +23,7 @@ from .values import (
     Args,
     BlockedConstant,
     Constant,
+    FileShape,
     Pending,
     QuantConstant,
     Real,
@@ -31,6 +32,7 @@ from .values import (
     explicit,
     laid_out,
     matrices,
+    result_of,
 )
 
 _BIAS_TOLERANCE = 1e-2
@@ -247,15 +249,13 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
     at_hand = np.array_equal(laid_out(b).ravel(), second.ravel())
     right = context.arranged(b, second if at_hand else second.transpose(0, 2, 1))
     shape = (*lead, lines, columns)
-    order, memory = arrangement(shape, file_index(shape).reshape(batch, lines, columns))
+    laid = file_index(shape).reshape(batch, lines, columns)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         requant = float_scale(a, np.array([b.tensor.scale], np.float32), out, 1)
         return MatMul(requant, not at_hand, act_min=act_min, act_max=act_max)
 
-    inputs = left, right
-    name = node.outputs[0]
-    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+    return result_of(node, a, (left, right), make, (shape, laid))
 
 
 def _dense(context: Context, node: FileNode, args: Args, weights: Weights) -> Pending:
@@ -280,17 +280,14 @@ def _dense(context: Context, node: FileNode, args: Args, weights: Weights) -> Pe
         laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
     weights = weights.laid(np.ascontiguousarray(ints))
     biases = bias_of(args, 2, x, scales, count, own_scale=False)
-    shape = (*x.shape[:-1], count)
-    order, memory = arrangement(shape, laid)
-    pending = _dense_pending(node, x, weights, biases, shape)
-    pending = replace(pending, order=order, memory=memory)
+    form = (*x.shape[:-1], count), laid
+    pending = _dense_pending(node, x, weights, biases, form)
     if len(args) > 2 and args[2] is not None:
         return pending
 
     def rebias(real: np.ndarray, name: str) -> Pending:
         biases = quantise_bias(real, np.float32(x.tensor.scale) * scales, count)
-        again = _dense_pending(node, x, weights, biases, shape)
-        return replace(again, name=name, order=order, memory=memory)
+        return replace(_dense_pending(node, x, weights, biases, form), name=name)
 
     return replace(pending, rebias=rebias)
 
@@ -300,11 +297,11 @@ def _dense_pending(
     x: Activation,
     weights: Weights,
     biases: np.ndarray,
-    shape: tuple[int, ...],
+    form: tuple[FileShape, np.ndarray],
 ) -> Pending:
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         requant = float_scale(x, weights.scales, out, len(weights.ints))
         ends = {"act_min": act_min, "act_max": act_max}
         return FullyConnected(weights.ints, biases, requant, weights.bits, **ends)
 
-    return Pending(node.outputs[0], node.name, shape, None, (x.tensor,), make, x.dtype)
+    return result_of(node, x, (x.tensor,), make, form)

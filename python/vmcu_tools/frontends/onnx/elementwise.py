@@ -37,11 +37,11 @@ from .values import (
     QuantConstant,
     Real,
     Value,
-    arrangement,
     channels_last,
     constant_of,
     laid_out,
     of_rank,
+    result_of,
 )
 
 
@@ -244,8 +244,7 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
     shape, index_a, index_b = broadcast(a.shape, b.shape)
     laid = _laid(shape, a if a.shape == shape else b)
     first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
-    order, memory = arrangement(shape, laid)
-    same = first.shape == second.shape == memory
+    same = first.shape == second.shape == laid.shape
     operator = Operator.of(node, a)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
@@ -257,20 +256,10 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
         op = binary_op(operator, first, operand, out)
         return replace(op, act_min=act_min, act_max=act_max)
 
-    inputs = (first, second)
-    name = node.outputs[0]
-    return Pending(
-        name,
-        node.name,
-        shape,
-        order,
-        inputs,
-        make,
-        a.dtype,
-        memory=memory,
-        natural=_natural(node.op, first, second),
-        terms=(a, b) if node.op == "Sub" else None,
-    )
+    natural = _natural(node.op, first, second)
+    terms = (a, b) if node.op == "Sub" else None
+    form = shape, laid
+    return result_of(node, a, (first, second), make, form, natural=natural, terms=terms)
 
 
 def _natural(op: str, a: Tensor, b: Tensor) -> tuple[float, int] | None:
@@ -335,10 +324,7 @@ def _with_constant(
         op = replace(op, constant=ints, constant_zero=operand[1])
         return replace(op, act_min=act_min, act_max=act_max)
 
-    name = node.outputs[0]
-    inputs = (x.tensor,)
-    memory = x.tensor.shape
-    plain = Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=memory)
+    plain = result_of(node, x, (x.tensor,), make, (shape, laid_out(x)))
     if isinstance(real, QuantConstant) or node.op in ("Min", "Max"):
         return plain
     lost = float(np.abs(real.real() - constant.real()).max(initial=0.0))

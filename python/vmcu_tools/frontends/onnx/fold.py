@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
@@ -82,7 +83,8 @@ def fold(context: Context, node: FileNode, args: Args) -> list[Value] | None:
 def evaluate(
     proto: onnx.NodeProto, arrays: Mapping[str, np.ndarray], opset: int
 ) -> list[np.ndarray]:
-    """The values of a node of constants. Raises UnsupportedError if they are too large."""
+    """The values of a node of constants; 0 for outputs without a name. Raises UnsupportedError if
+    they are too large."""
     # Loads slowly, and most files have no use for it.
     from onnx.reference import ReferenceEvaluator
 
@@ -94,21 +96,49 @@ def evaluate(
         for name, array in arrays.items()
         if name not in small
     ]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in proto.output if name]
-    known = [numpy_helper.from_array(array, name) for name, array in small.items()]
-    graph = helper.make_graph([proto], "fold", inputs, outputs, known)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = inferred(proto, inputs, small, opset, typed=True)
     most = sum(array.size for array in arrays.values())
-    for value in onnx.shape_inference.infer_shapes(model).graph.output:
+    for value in model.graph.output:
         kind = value.type.tensor_type
         # A size that depends on values, as that of NonZero, is at most that of the operands.
         sizes = [d.dim_value if d.HasField("dim_value") else most for d in kind.shape.dim]
         if not kind.HasField("shape"):
-            raise ValueError("its size cannot be computed")
+            raise ValueError("the size of the result is unknown")
         count = math.prod(sizes)
-        require(0 <= count <= _MAX_FILLED, f"its constants would have {count} elements")
+        require(0 <= count <= _MAX_FILLED, f"the result would have {count} elements")
     given = {name: array for name, array in arrays.items() if name not in small}
-    return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
+    values = iter(ReferenceEvaluator(model).run(None, given))
+    return [np.asarray(next(values) if name else 0) for name in proto.output]
+
+
+@contextmanager
+def operands_checked() -> Iterator[None]:
+    """Turns every error of onnx that a node's operands can provoke into an UnsupportedError."""
+    try:
+        yield
+    except (*PARSE_ERRORS, RuntimeError) as error:
+        plain = isinstance(error, (LookupError, ValueError))
+        words = str(error).rstrip(".") if plain else "one is missing or of a wrong type"
+        raise UnsupportedError(f"the operands do not fit: {words}") from error
+
+
+def inferred(
+    proto: onnx.NodeProto,
+    inputs: Sequence[onnx.ValueInfoProto],
+    arrays: Mapping[str, np.ndarray],
+    opset: int,
+    typed: bool = False,
+) -> onnx.ModelProto:
+    """A model of one node, with the shapes of its results as far as onnx infers them. Raises
+    ValueError where onnx rejects its operands; typed: for their types, too."""
+    outputs = [helper.make_empty_tensor_value_info(name) for name in proto.output if name]
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph([proto], "node", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        return onnx.shape_inference.infer_shapes(model, typed, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise ValueError(str(error).strip().rpartition("] ")[2]) from error
 
 
 def _shape(node: FileNode, args: Args) -> Constant:

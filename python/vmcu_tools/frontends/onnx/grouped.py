@@ -22,7 +22,6 @@ from .values import (
     Activation,
     BlockedConstant,
     FileShape,
-    Order,
     Pending,
     Value,
     arrangement,
@@ -30,6 +29,7 @@ from .values import (
     constant_of,
     laid_out,
     matrices,
+    result_of,
 )
 
 # The range of a weight of 4 bits.
@@ -139,8 +139,8 @@ def grouped_dense(
         rows = x.tensor.shape
     tensor = context.arranged(x, lined.reshape(rows)[:, :, grouped.index])
     shape = (*x.shape[:-1], count)
-    order, memory = arrangement(shape, file_index(shape).reshape(*rows[:2], count))
-    return grouped_pending(node, replace(x, tensor=tensor), grouped, real, (shape, order, memory))
+    laid = file_index(shape).reshape(*rows[:2], count)
+    return grouped_pending(node, replace(x, tensor=tensor), grouped, real, (shape, laid))
 
 
 def _real(bias: Value | None) -> np.ndarray | None:
@@ -177,10 +177,8 @@ def grouped_conv(
     # (C, H, W, kernel) to (H, W, kernel, C).
     lined = np.moveaxis(taps, 0, -1).reshape(len(rows), len(columns), -1)
     tensor = context.arranged(x, lined[:, :, grouped.index])
-    order, memory = arrangement(shape, channels_last(shape))
-    return grouped_pending(
-        node, replace(x, tensor=tensor), grouped, _real(bias), (shape, order, memory)
-    )
+    form = shape, channels_last(shape)
+    return grouped_pending(node, replace(x, tensor=tensor), grouped, _real(bias), form)
 
 
 def _taps(window: Window, axis: int, size: int) -> np.ndarray:
@@ -211,10 +209,10 @@ def grouped_pending(
     x: Activation,
     grouped: Grouped,
     real: np.ndarray | None,
-    result: tuple[FileShape, Order, tuple[int, int, int]],
+    form: tuple[FileShape, np.ndarray],
 ) -> Pending:
-    """The result of a layer on each pixel of x: its shape, order and size in memory. real: biases
-    float32, none if an Add may still bring them."""
+    """The result of a layer on each pixel of x; form: that of result_of(). real: biases float32,
+    none if an Add may still bring them."""
     count, scale = len(grouped.weights), np.float32(x.tensor.scale)
     biases = np.zeros(1) if real is None else real.astype(np.float64).ravel()
     require(biases.size in (1, count), f"{biases.size} biases for {count} channels")
@@ -246,14 +244,11 @@ def grouped_pending(
             grouped.weights, made.values, bias, requant, made.fine, zeros, bits, **limits
         )
 
-    shape, order, memory = result
-    pending = Pending(
-        node.outputs[0], node.name, shape, order, (x.tensor,), make, x.dtype, memory=memory
-    )
+    pending = result_of(node, x, (x.tensor,), make, form)
     if real is not None:
         return pending
 
     def rebias(real: np.ndarray, name: str) -> Pending:
-        return replace(grouped_pending(node, x, grouped, real, result), name=name)
+        return replace(grouped_pending(node, x, grouped, real, form), name=name)
 
     return replace(pending, rebias=rebias)

@@ -22,7 +22,7 @@ from .dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .file import FileNode
 from .means import columns, lines, reduced, reduced_axes, whole_axes
 from .moves import axis_of, nearest, resize_places, resize_sizes
-from .ops import pair
+from .ops import pair, spatial
 from .values import (
     Activation,
     Args,
@@ -119,7 +119,6 @@ def _resize(context: Context, node: FileNode, args: Args) -> Value:
     taps = [_taps(node, x.shape[a], target[a], scales[a]) for a in axes]
     taps += [np.array([[0, 0, 0]], np.int32)] * (2 - len(taps))
     shape = tuple(target)
-    order, memory = arrangement(shape, channels_last(shape))
     keeps = x.tensor.scale, x.tensor.zero_point
 
     def make(out: Tensor, low: int, high: int) -> Op:
@@ -128,9 +127,7 @@ def _resize(context: Context, node: FileNode, args: Args) -> Value:
             factor = fixed_point(np.float64(keeps[0]) / np.float64(out.scale) / (1 << 20))
         return Resize(taps[0], taps[1], factor, act_min=low, act_max=high)
 
-    name = node.outputs[0]
-    inputs = (x.tensor,)
-    return Pending(name, node.name, shape, order, inputs, make, x.dtype, keeps, memory=memory)
+    return replace(spatial(node, x, shape, make), keeps=keeps)
 
 
 def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
@@ -202,10 +199,7 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
             kernels, bias, steps, before, requant, groups, spread, act_min=act_min, act_max=act_max
         )
 
-    shape = 1, count, *sizes
-    order, memory = arrangement(shape, channels_last(shape))
-    name = node.outputs[0]
-    return Pending(name, node.name, shape, order, (x.tensor,), make, x.dtype, memory=memory)
+    return spatial(node, x, (1, count, *sizes), make)
 
 
 @rule("BatchNormalization", constraints="inference mode; constant parameters")

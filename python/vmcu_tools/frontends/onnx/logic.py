@@ -25,10 +25,10 @@ from .values import (
     Indices,
     Pending,
     Value,
-    arrangement,
     constant_of,
     laid_out,
     operand,
+    result_of,
 )
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -134,7 +134,6 @@ def _masked(
     op = Binary("product", out=unit, constant=kept.astype(np.int8))
     cut = context.builder.add_tensor(replace(x.tensor, name=name))
     context.builder.add_node(node.name, op, [x.tensor.name], name)
-    order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         same = (out.scale, out.zero_point) == (cut.scale, cut.zero_point)
@@ -142,5 +141,4 @@ def _masked(
             return Requantize(None, act_min=act_min, act_max=act_max)
         return plus_constant(cut, real, out, act_min, act_max)
 
-    name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (cut,), make, x.dtype, memory=memory)
+    return result_of(node, x, (cut,), make, (x.shape, laid))

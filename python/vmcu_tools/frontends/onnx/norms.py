@@ -17,7 +17,7 @@ from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Activation, Args, Pending, Rescaled, Value, arrangement, laid_out, matrices
+from .values import Activation, Args, Pending, Rescaled, Value, laid_out, matrices, result_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,6 @@ def _normalised(
     count = laid.shape[2]
     require(count < 1 << 16, f"{count} elements are normalised; the maximum is {(1 << 16) - 1}")
     tensor = context.arranged(x, laid)
-    order, memory = arrangement(x.shape, laid)
     largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
@@ -68,11 +67,8 @@ def _normalised(
             act_max=act_max,
         )
 
-    name, inputs = node.outputs[0], (tensor,)
     natural = _bounds(factors, count)
-    return Pending(
-        name, node.name, x.shape, order, inputs, make, x.dtype, memory=memory, natural=natural
-    )
+    return result_of(node, x, (tensor,), make, (x.shape, laid), natural=natural)
 
 
 def _exact(factors: _Factors, count: int, scale: float) -> RmsNorm | None:

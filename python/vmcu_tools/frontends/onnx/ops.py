@@ -43,6 +43,7 @@ from .values import (
     Value,
     arrangement,
     channels_last,
+    result_of,
     tensor_axis,
 )
 
@@ -252,19 +253,8 @@ def spatial(
     keeps: tuple[float, int] | None = None,
 ) -> Pending:
     """A result (1, C, ...) whose bytes lie channels last."""
-    order, memory = arrangement(shape, channels_last(shape))
-    return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (x.tensor,),
-        make,
-        x.dtype,
-        keeps,
-        copies=keeps is not None,
-        memory=memory,
-    )
+    form, copies = (shape, channels_last(shape)), keeps is not None
+    return result_of(node, x, (x.tensor,), make, form, keeps=keeps, copies=copies)
 
 
 @rule("MaxPool", constraints="1-D or 2-D; no index output; SAME padding must not crop")

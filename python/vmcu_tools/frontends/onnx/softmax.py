@@ -18,7 +18,7 @@ from ..softmax import log_range, log_softmax, onnx_table
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Args, Pending, Value, arrangement, laid_out, matrices
+from .values import Args, Value, laid_out, matrices, result_of
 
 _MIN_SOFTMAX_SCALE = 2.0**-16
 _CONSTRAINTS = {
@@ -45,7 +45,6 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     if _has_lines(laid_out(x), laid, in_order=node.op == "Hardmax"):
         laid = laid_out(x)
     source = context.arranged(x, laid)
-    order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         if node.op == "LogSoftmax":
@@ -61,20 +60,9 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
         table = onnx_table(x.tensor.scale)
         return Softmax(table, True, 1 / gain, act_min=act_min, act_max=act_max)
 
-    name = node.outputs[0]
     count = x.shape[axis]
     natural = log_range(x.tensor.scale, count) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
-    return Pending(
-        name,
-        node.name,
-        x.shape,
-        order,
-        (source,),
-        make,
-        x.dtype,
-        memory=memory,
-        natural=natural,
-    )
+    return result_of(node, x, (source,), make, (x.shape, laid), natural=natural)
 
 
 def _has_lines(memory: np.ndarray, lines: np.ndarray, in_order: bool) -> bool:

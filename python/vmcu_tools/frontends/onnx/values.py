@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ...graph import Op, Shape, Tensor
 from ...quant import INT8_MAX, INT8_MIN
 from ..common import UnsupportedError, check_weight_scales, hwc, hwc_axis, require
 from ..movement import file_index
+from .file import FileNode
 
 FileShape = tuple[int, ...]
 # order[i] is the row-major index, in the file's shape, of the element at place i in memory. None
@@ -343,6 +345,21 @@ def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
     memory = laid.shape[0], laid.shape[1], laid.shape[2]
     usual = memory == tensor_shape(shape, None)
     return (simplify(shape, laid.ravel()) if usual else laid.ravel()), memory
+
+
+def result_of(
+    node: FileNode,
+    x: Activation,
+    inputs: tuple[Tensor, ...],
+    make: Callable[[Tensor, int, int], Op],
+    form: tuple[FileShape, np.ndarray],
+    **more: Any,
+) -> Pending:
+    """The first output of a node, of the type of x. form: its shape in the file, and laid_out()
+    of it."""
+    order, memory = arrangement(*form)
+    name, shape = node.outputs[0], form[0]
+    return Pending(name, node.name, shape, order, inputs, make, x.dtype, memory=memory, **more)
 
 
 def tensor_shape(shape: FileShape, order: Order) -> Shape:

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-from ..common import UnsupportedError, present, require
+import onnx
+
+from ..common import UnsupportedError, require
 from .context import Context, rule
 from .file import FileNode
+from .fold import inferred, operands_checked
 from .values import (
     Activation,
     Args,
     BlockedConstant,
+    Constant,
+    Curve,
     FileShape,
     FloatInput,
     Indices,
@@ -27,7 +31,7 @@ from .values import (
 
 def file_shape(value: Value | None) -> FileShape:
     """The shape that the file gives to an activation, float input or quantised constant."""
-    if isinstance(value, Real):
+    if isinstance(value, (Curve, Real)):
         value = value.activation
     if isinstance(value, (QuantConstant, BlockedConstant)):
         return value.ints.shape
@@ -36,69 +40,45 @@ def file_shape(value: Value | None) -> FileShape:
     raise UnsupportedError("the input is not an activation")
 
 
+def shapes_of(context: Context, node: FileNode, args: Args) -> list[FileShape]:
+    """The shapes of an operator's outputs, from onnx's own shape inference."""
+    pairs = list(zip(node.inputs, args, strict=True))
+    arrays = {name: arg.array for name, arg in pairs if isinstance(arg, Constant)}
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, file_shape(arg))
+        for name, arg in pairs
+        if name and name not in arrays
+    ]
+    with operands_checked():
+        model = inferred(node.proto, inputs, arrays, context.model.opset)
+    shapes = []
+    for value in model.graph.output:
+        shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+        known = value.type.tensor_type.HasField("shape") and min(shape, default=1) > 0
+        reason = f"the result has an unknown size or none: shape {list(shape)}"
+        require(known, reason, "fix all sizes")
+        shapes.append(shape)
+    return shapes
+
+
 @rule("Identity", "Dropout")
 def _identity(context: Context, node: FileNode, args: Args) -> Value:
     return operand(args[0])
 
 
-@rule("Reshape", constraints="constant shape")
-def _reshape(context: Context, node: FileNode, args: Args) -> Value:
-    shape = file_shape(args[0])
-    wanted = present(context.constant(args, 1, "shape"), "the shape is missing")
-    to = [int(d) for d in wanted.ravel()]
-    if not node.attributes.get("allowzero"):
-        to = [shape[i] if d == 0 and i < len(shape) else d for i, d in enumerate(to)]
-    require(to.count(-1) <= 1 and all(d > 0 or d == -1 for d in to), f"invalid shape {to}")
-    if -1 in to:
-        known = math.prod(d for d in to if d != -1)
-        to[to.index(-1)] = math.prod(shape) // known
-    return _regroup(context, node, args[0], tuple(to))
+_REGROUPS = {
+    "Reshape": "constant shape",
+    "Flatten": "",
+    "Squeeze": "constant axes",
+    "Unsqueeze": "constant axes",
+}
 
 
-@rule("Flatten")
-def _flatten(context: Context, node: FileNode, args: Args) -> Value:
-    shape = file_shape(args[0])
-    axis = node.attributes.get("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
-    to = (math.prod(shape[:axis]), math.prod(shape[axis:]))
-    return _regroup(context, node, args[0], to)
-
-
-def _axes(context: Context, node: FileNode, args: Args) -> list[int] | None:
-    """Axes as an attribute (to opset 12) or an input; None if absent."""
-    if "axes" in node.attributes:
-        return node.ints("axes", [])
-    axes = context.constant(args, 1, "axes")
-    return None if axes is None else [int(a) for a in axes.ravel()]
-
-
-@rule("Squeeze", constraints="constant axes")
-def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
-    shape = file_shape(args[0])
-    axes = _axes(context, node, args)
-    if axes is None:
-        axes = [i for i, d in enumerate(shape) if d == 1]
-    dropped = {a % len(shape) for a in axes}
-    require(
-        all(shape[a] == 1 for a in dropped), f"cannot remove axes {axes} from shape {list(shape)}"
-    )
-    to = tuple(d for i, d in enumerate(shape) if i not in dropped)
-    return _regroup(context, node, args[0], to)
-
-
-@rule("Unsqueeze", constraints="constant axes")
-def _unsqueeze(context: Context, node: FileNode, args: Args) -> Value:
-    shape = file_shape(args[0])
-    axes = present(_axes(context, node, args), "the axes are missing")
-    rank = len(shape) + len(axes)
-    added = {a % rank for a in axes if -rank <= a < rank}
-    require(len(added) == len(axes), f"cannot insert axes {axes} into shape {list(shape)}")
-    sizes = iter(shape)
-    to = tuple(1 if i in added else next(sizes) for i in range(rank))
-    return _regroup(context, node, args[0], to)
-
-
-def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShape) -> Value:
+@rule(*_REGROUPS, constraints=_REGROUPS)
+def _regrouped(context: Context, node: FileNode, args: Args) -> Value:
+    value = args[0]
+    context.constant(args, 1, "shape or axes")
+    (to,) = shapes_of(context, node, args)
     if isinstance(value, QuantConstant):
         single = value.scale.size == value.zero_point.size == 1
         require(single, "cannot reshape a constant that is quantised per channel")
