@@ -68,7 +68,7 @@ def _identity(context: Context, node: FileNode, args: Args) -> Value:
 
 _REGROUPS = {
     "Reshape": "constant shape",
-    "Flatten": "",
+    "Flatten": "fixed shape",
     "Squeeze": "constant axes",
     "Unsqueeze": "constant axes",
 }
