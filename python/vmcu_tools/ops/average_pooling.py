@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Node, Op, Shape, Window
+from ..graph import Graph, Node, Window
 from ..kernels.targets.portable.pooling import (
     MEAN_KEPT,
     MEAN_OF_256,
@@ -24,7 +24,7 @@ from .layer import Form, Layer
 from .rates import Rates
 from .reach import Reach
 from .values import CStruct, factor
-from .window import WindowLayer, gather, scaled_pooling, window_fields
+from .window import PoolingOp, WindowLayer, gather, window_fields
 
 PARAMS = CStruct(
     "vmcu_average_pool_params",
@@ -43,7 +43,7 @@ KernelType("vmcu_average_pool_sum", PARAMS, reads="PIXEL", check="vmcu_check_ave
 
 
 @dataclass(frozen=True, eq=False)
-class AveragePool2D(Op):
+class AveragePool2D(PoolingOp):
     """Mean over the window's taps inside the image (or all taps if `count_padding`).
 
     `requant` None: TensorFlow Lite semantics, input and output share scale and zero point, the
@@ -54,7 +54,7 @@ class AveragePool2D(Op):
     global mean.
     """
 
-    clamps = windowed = monotone = by_channel = True
+    clamps = windowed = monotone = True
     # An average in units of 1/256; every second one of two taps may be half way between two bytes.
     differing_share = 0.3
 
@@ -62,11 +62,6 @@ class AveragePool2D(Op):
     requant: Requant | None = None
     count_padding: bool = False
     of_sum: bool = False
-
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
-        return scaled_pooling(self, self.window, ins[0], was[0], out)
 
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Op, Shape, Window
+from ..graph import Window
 from ..quant import INT8_MIN
 from .binding import Binding
 from .kernel_type import BYTEWISE, ONE_INPUT, SAME_CHANNELS, KernelType
 from .rates import Rates
 from .values import CStruct
-from .window import WindowLayer, gather, scaled_pooling, window_fields
+from .window import PoolingOp, WindowLayer, gather, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
 for _packing in BYTEWISE:
@@ -30,17 +30,12 @@ for _packing in BYTEWISE:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxPool2D(Op):
+class MaxPool2D(PoolingOp):
     """Maximum over the window's taps inside the image; scale and zero point are kept."""
 
-    clamps = windowed = exact = monotone = by_channel = True
+    clamps = windowed = exact = monotone = True
 
     window: Window
-
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
-        return scaled_pooling(self, self.window, ins[0], was[0], out)
 
 
 class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):

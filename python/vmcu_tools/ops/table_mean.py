@@ -17,7 +17,7 @@ from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
-from .window import gather, last_users, scaled_pooling, window_rows, window_values
+from .window import PoolingOp, gather, last_users, window_rows, window_values
 
 PARAMS = CStruct(
     "vmcu_table_mean_params",
@@ -52,7 +52,7 @@ KERNEL = KernelType(
 
 
 @dataclass(frozen=True, eq=False)
-class TableMean(Op):
+class TableMean(PoolingOp):
     """Mean, over the window's taps inside of the image, of a function of each value.
 
     table int32 (256,): the function's values in output steps, with `bits` fractional bits. out =
@@ -60,7 +60,7 @@ class TableMean(Op):
     The float computation of ONNX Runtime where a function is not quantised ahead of its mean.
     """
 
-    clamps = by_channel = True
+    clamps = True
     # As an average's: of two taps, every second mean may be half way between two bytes.
     differing_share = 0.3
 
@@ -72,7 +72,7 @@ class TableMean(Op):
     def scaled(
         self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
     ) -> tuple[Op, Shape] | None:
-        pooled = scaled_pooling(self, self.window, ins[0], was[0], out)
+        pooled = super().scaled(ins, was, out, channels)
         if pooled is None or self.divisor != math.prod(self.window.kernel):
             return pooled
         op, shape = pooled

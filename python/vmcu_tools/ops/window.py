@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,16 +34,20 @@ def window_fields(window: Window) -> dict[str, int]:
     return {f"window.{name}": value for name, value in values.items()}
 
 
-def scaled_pooling(
-    op: Any, window: Window, image: Shape, was: Shape, out: Shape
-) -> tuple[Op, Shape] | None:
-    """Op.scaled() of one that works channel by channel and has nothing but a window."""
-    scaled_window = window.scaled(was, image, out)
-    return (
-        None
-        if scaled_window is None
-        else (replace(op, window=scaled_window[0]), (*scaled_window[1], image[2]))
-    )
+class PoolingOp(Op):
+    """An op on one input that works channel by channel and has nothing but a window."""
+
+    by_channel = True
+    window: Window
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        scaled = self.window.scaled(was[0], ins[0], out)
+        if scaled is None:
+            return None
+        op: Op = replace(cast(Any, self), window=scaled[0])
+        return op, (*scaled[1], ins[0][2])
 
 
 class WindowLayer(ProgramLayer[OpT]):
