@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Node, Window
+from ..graph import Graph, Node, Op, Window
 from ..kernels.targets.portable.pooling import (
     MEAN_KEPT,
     MEAN_OF_256,
@@ -24,7 +24,7 @@ from .layer import Form, Layer
 from .rates import Rates
 from .reach import Reach
 from .values import CStruct, factor
-from .window import PoolingOp, WindowLayer, gather, window_fields
+from .window import Pooling, WindowLayer, gather, window_fields
 
 PARAMS = CStruct(
     "vmcu_average_pool_params",
@@ -43,7 +43,7 @@ KernelType("vmcu_average_pool_sum", PARAMS, reads="PIXEL", check="vmcu_check_ave
 
 
 @dataclass(frozen=True, eq=False)
-class AveragePool2D(PoolingOp):
+class AveragePool2D(Pooling, Op):
     """Mean over the window's taps inside the image (or all taps if `count_padding`).
 
     `requant` None: TensorFlow Lite semantics, input and output share scale and zero point, the

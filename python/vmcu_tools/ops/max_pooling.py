@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Window
+from ..graph import Op, Window
 from ..quant import INT8_MIN
 from .binding import Binding
 from .kernel_type import BYTEWISE, ONE_INPUT, SAME_CHANNELS, KernelType
 from .rates import Rates
 from .values import CStruct
-from .window import PoolingOp, WindowLayer, gather, window_fields
+from .window import Pooling, WindowLayer, gather, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
 for _packing in BYTEWISE:
@@ -30,7 +30,7 @@ for _packing in BYTEWISE:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxPool2D(PoolingOp):
+class MaxPool2D(Pooling, Op):
     """Maximum over the window's taps inside the image; scale and zero point are kept."""
 
     clamps = windowed = exact = monotone = True

@@ -17,7 +17,7 @@ from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel, Struct
-from .window import PoolingOp, gather, last_users, window_rows, window_values
+from .window import Pooling, gather, last_users, window_rows, window_values
 
 PARAMS = CStruct(
     "vmcu_table_mean_params",
@@ -52,7 +52,7 @@ KERNEL = KernelType(
 
 
 @dataclass(frozen=True, eq=False)
-class TableMean(PoolingOp):
+class TableMean(Pooling, Op):
     """Mean, over the window's taps inside of the image, of a function of each value.
 
     table int32 (256,): the function's values in output steps, with `bits` fractional bits. out =

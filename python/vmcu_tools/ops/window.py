@@ -34,8 +34,8 @@ def window_fields(window: Window) -> dict[str, int]:
     return {f"window.{name}": value for name, value in values.items()}
 
 
-class PoolingOp(Op):
-    """An op on one input that works channel by channel and has nothing but a window."""
+class Pooling:
+    """The part of an op on one input that works channel by channel and has nothing but a window."""
 
     by_channel = True
     window: Window

@@ -12,7 +12,8 @@ from onnx import NodeProto, helper, numpy_helper
 
 
 class NodeWriter:
-    """Names of tensors and constants begin with that of the replaced node's output."""
+    """Names of tensors and constants begin with that of the replaced node's output. The tensors
+    are of float."""
 
     def __init__(self, graph: onnx.GraphProto, name: str):
         self.graph, self.name = graph, name
@@ -20,7 +21,7 @@ class NodeWriter:
 
     def add(self, op: str, inputs: Sequence[str], output: str = "", **given: Any) -> str:
         """Returns the name of its output."""
-        made = output or f"{self.name}/{len(self.nodes)}"
+        made = output or float_tensor(self.graph, f"{self.name}/{len(self.nodes)}")
         self.nodes.append(helper.make_node(op, inputs, [made], made, **given))
         return made
 
@@ -35,3 +36,10 @@ class NodeWriter:
 
     def slice(self, x: str, axis: int, start: int, stop: int) -> str:
         return self.add("Slice", [x, self.ints(start), self.ints(stop), self.ints(axis)])
+
+
+def float_tensor(graph: onnx.GraphProto, name: str) -> str:
+    """Declares a tensor, which onnxruntime quantises only if it knows its type. Returns its
+    name."""
+    graph.value_info.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    return name

@@ -14,6 +14,7 @@ from onnx import NodeProto, helper, numpy_helper
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.logic import FUNCTIONS
 from ..frontends.onnx.patterns import fuse_normalisations
+from .node_writer import NodeWriter, float_tensor
 
 # LayerNormalization came with 17; scales per channel need 13.
 OPSET = 17
@@ -49,7 +50,7 @@ def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
     the greatest value of each float tensor over the calibration set."""
     for node in model.graph.node:
         if node.op_type in _UNTYPED:
-            _inner(model.graph, node.output[0])
+            float_tensor(model.graph, node.output[0])
     fuse_normalisations(model.graph)
     _split(model.graph)
     _own_biases(model.graph)
@@ -65,8 +66,7 @@ def _own_biases(graph: onnx.GraphProto) -> None:
         layer = node.op_type in ("Conv", "ConvTranspose", "Gemm") and len(node.input) > 2
         if layer and node.input[2] in constants and uses[node.input[2]] > 1:
             array = numpy_helper.to_array(constants[node.input[2]])
-            node.input[2] = f"{node.output[0]}/own_bias"
-            graph.initializer.append(numpy_helper.from_array(array, node.input[2]))
+            node.input[2] = NodeWriter(graph, node.output[0]).constant("own_bias", array)
 
 
 def _split(graph: onnx.GraphProto) -> None:
@@ -116,9 +116,8 @@ def _fold_factors(node: NodeProto, graph: onnx.GraphProto) -> None:
         before = constants[node.input[place]]
         if before.shape == array.shape and np.array_equal(before, array):
             continue
-        name = f"{node.output[0]}/{'weights' if place == 1 else 'bias'}"
-        graph.initializer.append(numpy_helper.from_array(np.array(array, before.dtype), name))
-        node.input[place] = name
+        name, array = "weights" if place == 1 else "bias", np.array(array, before.dtype)
+        node.input[place] = NodeWriter(graph, node.output[0]).constant(name, array)
     factors = {"alpha"} | ({"beta"} if 2 in folded or len(node.input) < 3 else set())
     kept = [a for a in node.attribute if a.name not in factors]
     del node.attribute[:]
@@ -138,20 +137,16 @@ def _split_chain(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     name, count = node.output[0], len(node.input)
     if count == 2 and op == node.op_type:
         return [node]
-    steps, value = [], node.input[0]
-    for place, other in enumerate(node.input[1:], 1):
-        result = _inner(graph, f"{name}/{place}")
-        steps.append(helper.make_node(op, [value, other], [result], result))
-        value = result
+    steps, value = NodeWriter(graph, name), node.input[0]
+    for other in node.input[1:]:
+        value = steps.add(op, [value, other])
     if node.op_type == "Mean":
-        share = numpy_helper.from_array(np.array(1 / count, np.float32), f"{name}/share")
-        graph.initializer.append(share)
-        steps.append(helper.make_node("Mul", [value, share.name], [name], name))
-    elif steps:
-        steps[-1].output[0] = name
+        steps.add("Mul", [value, steps.constant("share", np.float32(1 / count))], name)
+    elif steps.nodes:
+        steps.nodes[-1].output[0] = name
     else:
-        steps.append(helper.make_node("Identity", [value], [name], name))
-    return steps
+        steps.add("Identity", [value], name)
+    return steps.nodes
 
 
 def _flattened(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
@@ -162,59 +157,38 @@ def _flattened(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     sizes = [d.dim_value for d in known.get(node.output[0], ())]
     if len(factors) != len(node.input) - 1 or min(sizes, default=0) < 1:
         return [node]
-    name, count = node.output[0], int(np.prod(factors[0].dims))
-    names = [_inner(graph, f"{name}/{part}") for part in ("flat", "normalised")]
-    shapes = {"lines": [-1, count], "whole": sizes}
-    arrays = {part: np.array(shape, np.int64) for part, shape in shapes.items()}
-    for part, tensor in zip(("flat_gain", "flat_offset"), factors, strict=False):
-        arrays[part] = numpy_helper.to_array(tensor).reshape(-1)
-    for part, array in arrays.items():
-        graph.initializer.append(numpy_helper.from_array(array, f"{name}/{part}"))
-    given = attributes_of(node) | {"axis": -1}
-    inputs = [names[0], *(f"{name}/{part}" for part in arrays if part.startswith("flat_"))]
-    return [
-        helper.make_node("Reshape", [node.input[0], f"{name}/lines"], names[:1], names[0]),
-        helper.make_node(node.op_type, inputs, names[1:], node.name or name, **given),
-        helper.make_node("Reshape", [names[1], f"{name}/whole"], [name], f"{name}/back"),
-    ]
+    steps = NodeWriter(graph, node.output[0])
+    inputs = [steps.add("Reshape", [node.input[0], steps.ints(-1, int(np.prod(factors[0].dims)))])]
+    for part, tensor in zip(("gain", "offset"), factors, strict=False):
+        inputs.append(steps.constant(part, numpy_helper.to_array(tensor).reshape(-1)))
+    normalised = steps.add(node.op_type, inputs, **attributes_of(node) | {"axis": -1})
+    steps.add("Reshape", [normalised, steps.ints(*sizes)], node.output[0])
+    return steps.nodes
 
 
 def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     name, (inner, outer) = node.output[0], _NORMS[node.op_type]
-    source = node.input[0]
-    operands = [source, source] if inner == "Mul" else [source]
-    terms, total = _inner(graph, f"{name}/terms"), _inner(graph, f"{name}/total")
-    given = attributes_of(node)
-    inputs = [terms, *node.input[1:]]
+    steps, given = NodeWriter(graph, name), attributes_of(node)
+    inputs = [steps.add(inner, [node.input[0]] * (2 if inner == "Mul" else 1)), *node.input[1:]]
     if "axes" in given:
         # ReduceSum has had its axes as an input five opsets longer than norms.
-        axes = numpy_helper.from_array(np.array(given.pop("axes")), f"{name}/axes")
-        graph.initializer.append(axes)
-        inputs.append(axes.name)
-    result = total if outer else name
-    steps = [helper.make_node(inner, operands, [terms], terms)]
-    steps.append(helper.make_node("ReduceSum", inputs, [result], result, **given))
-    return [*steps, helper.make_node(outer, [total], [name], name)] if outer else steps
+        inputs.append(steps.constant("axes", np.array(given.pop("axes"))))
+    total = steps.add("ReduceSum", inputs, "" if outer else name, **given)
+    if outer:
+        steps.add(outer, [total], name)
+    return steps.nodes
 
 
 def _split_quotient(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
-    name = node.output[0]
+    steps = NodeWriter(graph, node.output[0])
     divisor = next((t for t in graph.initializer if t.name == node.input[1]), None)
-    if divisor is not None:
+    if divisor is None:
+        inverse = steps.add("Reciprocal", node.input[1:])
+    else:
         with np.errstate(divide="ignore"):
-            array = np.float32(1) / numpy_helper.to_array(divisor)
-        graph.initializer.append(numpy_helper.from_array(array, f"{name}/inverse"))
-        inputs = [node.input[0], f"{name}/inverse"]
-        return [helper.make_node("Mul", inputs, [name], node.name or name)]
-    inverse = _inner(graph, f"{name}/inverse")
-    product = helper.make_node("Mul", [node.input[0], inverse], [name], node.name or name)
-    return [helper.make_node("Reciprocal", node.input[1:], [inverse], inverse), product]
-
-
-def _inner(graph: onnx.GraphProto, name: str) -> str:
-    """A new float tensor, which onnxruntime quantises only if it knows its type."""
-    graph.value_info.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
-    return name
+            inverse = steps.constant("inverse", np.float32(1) / numpy_helper.to_array(divisor))
+    steps.add("Mul", [node.input[0], inverse], node.output[0])
+    return steps.nodes
 
 
 def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
@@ -242,16 +216,14 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
         computed = name not in masks.constants
         if lowest >= least or (computed and (lowest > _COMPUTED_NEVER or highest > 0)):
             continue
-        limited = numpy_helper.from_array(np.array(least, np.float32), f"{node.output[0]}/mask")
-        node.input[place] = f"{node.output[0]}/limited" if computed else limited.name
+        steps, limit = NodeWriter(graph, node.output[0]), np.float32(least)
         if computed:
-            clip = helper.make_node("Clip", [name, limited.name], [node.input[place]])
-            _inner(graph, node.input[place])
-            graph.node.insert(list(graph.node).index(node), clip)
+            result = float_tensor(graph, f"{steps.name}/limited")
+            node.input[place] = steps.add("Clip", [name, steps.constant("mask", limit)], result)
+            graph.node.insert(list(graph.node).index(node), steps.nodes[0])
         else:
-            array = np.maximum(masks.constants[name], np.float32(least))
-            limited = numpy_helper.from_array(array, limited.name)
-        graph.initializer.append(limited)
+            limited = np.maximum(masks.constants[name], limit)
+            node.input[place] = steps.constant("mask", limited)
         # A second mask is limited by the values without the first one's numbers.
         known[node.output[0]] = (low + least, high) if is_sum else (least, high)
 
