@@ -27,8 +27,8 @@ class Costs:
     call_strip: float
     call_strip_channel: float
     layer: float
-    block: float
-    strip: float
+    block: float = 4
+    strip: float = 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,6 @@ COSTS = Costs(
     call_strip=1100,
     call_strip_channel=40,
     layer=250,
-    block=4,
-    strip=6,
 )
 PORTABLE = family("portable", "Portable C99", "1", (WORDS, NIBBLES), COSTS)
 # In Thumb state alone: LDRD and STRD take any two registers there, in Arm state two neighbours.
@@ -71,8 +69,6 @@ HELIUM = family(
         call_strip=400,
         call_strip_channel=2,
         layer=250,
-        block=4,
-        strip=6,
     ),
 )
 V7M = family(
@@ -93,8 +89,6 @@ V7M = family(
         call_strip=1400,
         call_strip_channel=50,
         layer=320,
-        block=4,
-        strip=6,
     ),
 )
 V6M = family(
@@ -113,8 +107,6 @@ V6M = family(
         call_strip=1750,
         call_strip_channel=62,
         layer=400,
-        block=4,
-        strip=6,
     ),
 )
 RV32 = family(
@@ -122,16 +114,6 @@ RV32 = family(
     "RV32IM",
     "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
     (PAIRS, NIBBLE_PAIRS),
-    Costs(
-        mac=2.7,
-        mac_direct=0.6,
-        mac_depthwise=5.5,
-        call=560,
-        call_window=1280,
-        call_strip=1400,
-        call_strip_channel=50,
-        layer=320,
-        block=4,
-        strip=6,
-    ),
+    # Calls are those of a Cortex-M3.
+    replace(V7M.costs, mac=2.7, mac_direct=0.6, mac_depthwise=5.5),
 )
