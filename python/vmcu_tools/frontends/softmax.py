@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..ops.log_softmax import LogSoftmaxSquaring
-from ..quant import INT8_MAX, INT8_MIN, high_mul, quantize_multiplier, rounding_shift
+from ..quant import INT8_MAX, high_mul, quantize_multiplier, rounding_shift
 from .common import KEEP_QUANTISATION, require
 
 # Differences are Q5.26 numbers; the sum has 12 integer bits.
@@ -91,13 +91,11 @@ def log_range(input_scale: float, count: int) -> tuple[float, int]:
     return (255 * input_scale + math.log(count)) / 255, INT8_MAX
 
 
-def log_softmax(
-    input_scale: float, output_scale: float, act_min: int = INT8_MIN, act_max: int = INT8_MAX
-) -> LogSoftmaxSquaring:
+def log_softmax(input_scale: float, output_scale: float) -> LogSoftmaxSquaring:
     """The logarithm of softmax at any scale of its result."""
     unit = 65536 / output_scale
     step, gain = round(input_scale * unit), round(math.log(2) * unit)
     fits = step < 1 << 31 and gain < 1 << 40
     require(fits, f"unsupported scales {input_scale} and {output_scale}", KEEP_QUANTISATION)
     table = onnx_table(input_scale)
-    return LogSoftmaxSquaring(table, step, gain, act_min=act_min, act_max=act_max)
+    return LogSoftmaxSquaring(table, step, gain)

@@ -56,7 +56,7 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
     gain, offset: float64 (C,)."""
     require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "a factor is not finite")
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         ratios, steps = np.abs(gain) * x.tensor.scale / out.scale, offset / out.scale
         taps = _taps(ratios, steps)
         factors = np.maximum(ratios / taps, np.abs(steps) * 2.0**-30)
@@ -67,8 +67,6 @@ def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.
             _biases(weights, factors, steps).astype(np.int32),
             Window(),
             FloatScale(factors.astype(np.float32)),
-            act_min=act_min,
-            act_max=act_max,
         )
 
     return result_of(node, x, (x.tensor,), make, (x.shape, laid_out(x)))

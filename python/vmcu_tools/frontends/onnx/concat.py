@@ -101,14 +101,14 @@ def _pending(
 ) -> Pending:
     keeps = {(x.tensor.scale, x.tensor.zero_point) for x in inputs}
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         changed = tuple(
             None
             if (x.tensor.scale, x.tensor.zero_point) == (out.scale, out.zero_point)
             else tables.quantised(tables.real_values(x.tensor), out)
             for x in inputs
         )
-        return Concat(place, changed, act_min=act_min, act_max=act_max)
+        return Concat(place, changed)
 
     return Pending(
         node.outputs[0],
@@ -181,7 +181,7 @@ def _with_constants(
     real = np.concatenate(zeros, axis).ravel()[target]
     require(bool(np.isfinite(real).all()), "a constant is not a number")
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        return plus_constant(source, real, out, act_min=act_min, act_max=act_max)
+    def make(out: Tensor) -> Op:
+        return plus_constant(source, real, out)
 
     return result_of(node, x, (padded,), make, (shape, target))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...graph import Op, Port, Shape, Tensor
+from ...ops.embedding import Embedding
 from ...ops.lookup import Lookup
 from ...ops.requantize import Requantize
 from ...ops.reshape import Reshape
@@ -164,7 +165,13 @@ class Context:
             value = clamp(inner, name, name, value.low, value.high)
         quant = scale, zero_point, dtype
         out = self.define(name, value.shape, value.order, *quant, value.memory)
-        op = value.make(out.tensor, act_min, act_max)
+        op = value.make(out.tensor)
+        if op.clamps:
+            # It may have bounds of its own.
+            ends = max(act_min, op.act_min), min(act_max, op.act_max)
+            op = replace(op, act_min=ends[0], act_max=ends[1])
+        elif bounded and isinstance(op, (Embedding, Lookup)):
+            op = replace(op, table=np.clip(op.table, act_min, act_max))
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
 
@@ -259,7 +266,7 @@ class Context:
             shape,
             order,
             (source,),
-            lambda out, low, high: replace(kind, act_min=low, act_max=high),
+            lambda out: kind,
             x.dtype,
             (x.tensor.scale, x.tensor.zero_point),
             copies=True,
@@ -281,7 +288,7 @@ class Context:
             to,
             order,
             (x.tensor,),
-            lambda out, low, high: Reshape(act_min=low, act_max=high),
+            lambda out: Reshape(),
             x.dtype,
             (x.tensor.scale, x.tensor.zero_point),
             copies=True,
@@ -372,11 +379,11 @@ def clamp(
     """A pending change of scale of `x`, bounded by real limits."""
     keeps = (x.tensor.scale, x.tensor.zero_point)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         if (out.scale, out.zero_point) == keeps:
-            return Requantize(None, act_min=act_min, act_max=act_max)
+            return Requantize(None)
         table = tables.quantised(tables.real_values(x.tensor), out)
-        return Lookup(np.clip(table, act_min, act_max).astype(np.int8))
+        return Lookup(table)
 
     return Pending(
         name,

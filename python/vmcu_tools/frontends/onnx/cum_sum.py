@@ -26,13 +26,11 @@ def _cum_sum(context: Context, node: FileNode, args: Args) -> Value:
     laid = turned.reshape(matrices(turned.shape))
     source = context.arranged(x, laid)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         return CumSum(
             FloatScale(np.array([np.float32(x.tensor.scale) / np.float32(out.scale)])),
             bool(node.attributes.get("exclusive", 0)),
             bool(node.attributes.get("reverse", 0)),
-            act_min=act_min,
-            act_max=act_max,
         )
 
     natural = x.tensor.scale * x.shape[axis], x.tensor.zero_point

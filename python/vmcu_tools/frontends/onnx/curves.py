@@ -32,8 +32,8 @@ def tabulated(curve: Curve, node: str) -> Pending:
     """A pending Lookup."""
     x = curve.activation
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Lookup:
-        return Lookup(np.clip(table_of(curve, out), act_min, act_max).astype(np.int8))
+    def make(out: Tensor) -> Lookup:
+        return Lookup(table_of(curve, out))
 
     inputs = (x.tensor,)
     return Pending(node, node, x.shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)

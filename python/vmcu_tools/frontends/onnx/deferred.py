@@ -130,8 +130,8 @@ def _layer(context: Context, node: FileNode, first: Pending, args: Args) -> list
     rounded = with_own_scale(context, first)
 
     def bounded(pending: Pending) -> Pending:
-        def make(out: Tensor, act_min: int, act_max: int) -> Op:
-            op = pending.make(out, act_min, act_max)
+        def make(out: Tensor) -> Op:
+            op = pending.make(out)
             steps = rounding_steps(op)
             reason = f"'{first.name}', a float result, rounded to int8 would cost it {steps} steps"
             require(steps <= _STEPS_MOST, reason, QUANTISE_ALL)

@@ -251,9 +251,9 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
     shape = (*lead, lines, columns)
     laid = file_index(shape).reshape(batch, lines, columns)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         requant = float_scale(a, np.array([b.tensor.scale], np.float32), out, 1)
-        return MatMul(requant, not at_hand, act_min=act_min, act_max=act_max)
+        return MatMul(requant, not at_hand)
 
     return result_of(node, a, (left, right), make, (shape, laid))
 
@@ -299,9 +299,8 @@ def _dense_pending(
     biases: np.ndarray,
     form: tuple[FileShape, np.ndarray],
 ) -> Pending:
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         requant = float_scale(x, weights.scales, out, len(weights.ints))
-        ends = {"act_min": act_min, "act_max": act_max}
-        return FullyConnected(weights.ints, biases, requant, weights.bits, **ends)
+        return FullyConnected(weights.ints, biases, requant, weights.bits)
 
     return result_of(node, x, (x.tensor,), make, form)

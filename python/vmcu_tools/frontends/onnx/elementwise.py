@@ -124,7 +124,7 @@ def _clipped_bytes(node: FileNode, x: Activation, low: float, high: float) -> Pe
     name = node.outputs[0]
     pending = clamp(x, name, node.name)
     op = Requantize(None, act_min=least, act_max=most)
-    return replace(pending, make=lambda out, act_min, act_max: op)
+    return replace(pending, make=lambda out: op)
 
 
 def _clamped(
@@ -247,14 +247,13 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
     same = first.shape == second.shape == laid.shape
     operator = Operator.of(node, a)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         operand = second.scale, second.zero_point
         if node.op == "Add" and same:
             exact = operator.sum(first, operand, out)
             total = exact or fixed_sum(first.scale, second.scale, out.scale)
-            return Add(total, act_min=act_min, act_max=act_max)
-        op = binary_op(operator, first, operand, out)
-        return replace(op, act_min=act_min, act_max=act_max)
+            return Add(total)
+        return binary_op(operator, first, operand, out)
 
     natural = _natural(node.op, first, second)
     terms = (a, b) if node.op == "Sub" else None
@@ -314,15 +313,14 @@ def _with_constant(
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
     operator = Operator.of(node, x, swapped)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         operand, ints = (scale, zero), values
         if node.op in ("Min", "Max"):
             # Both are monotone: the constant's byte is that of the result.
             operand = out.scale, out.zero_point
             ints = tables.quantised(real.real().ravel()[narrowed(index)], out)
         op = binary_op(operator, x.tensor, operand, out)
-        op = replace(op, constant=ints, constant_zero=operand[1])
-        return replace(op, act_min=act_min, act_max=act_max)
+        return replace(op, constant=ints, constant_zero=operand[1])
 
     plain = result_of(node, x, (x.tensor,), make, (shape, laid_out(x)))
     if isinstance(real, QuantConstant) or node.op in ("Min", "Max"):
@@ -343,14 +341,9 @@ def _with_constant(
 _LOST_MOST = 0.25
 
 
-def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:
+def plus_constant(x: Tensor, real: np.ndarray, out: Tensor) -> Binary:
     """x plus real float32 values as they lie in memory, which are quantised at the sum's scale."""
     factors = vars(fixed_sum(x.scale, out.scale, out.scale))
     return Binary(
-        "sum",
-        **factors,
-        constant=tables.quantised(real, out),
-        constant_zero=out.zero_point,
-        act_min=act_min,
-        act_max=act_max,
+        "sum", **factors, constant=tables.quantised(real, out), constant_zero=out.zero_point
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...graph import Op, Tensor
 from ...ops.embedding import MOST_ROWS, Embedding
-from ...quant import INT8_MAX
+from ...quant import INT8_MAX, INT8_MIN
 from ..common import MAX_TENSOR_BYTES, UnsupportedError, require
 from ..movement import file_index
 from .context import Context
@@ -54,9 +54,9 @@ def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> 
     require(np.prod(shape) <= MAX_TENSOR_BYTES, f"the output has {np.prod(shape)} elements")
     _limit(context, numbers, rows)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         steps = np.rint(real / np.float32(out.scale)) + out.zero_point
-        return Embedding(np.clip(steps, act_min, act_max).astype(np.int8))
+        return Embedding(np.clip(steps, INT8_MIN, INT8_MAX).astype(np.int8))
 
     order, laid = arrangement(shape, file_index(shape).reshape(memory))
     keeps = _kept(table)

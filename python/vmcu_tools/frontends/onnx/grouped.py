@@ -219,7 +219,7 @@ def grouped_pending(
     require(bool(np.isfinite(biases).all()), "a bias is not a number")
     biases = np.broadcast_to(biases, count) / np.float64(scale)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         step = float(np.float64(out.scale) / scale)
         made = multipliers_of(grouped.factors, grouped.scales, biases, step)
         require(
@@ -235,14 +235,11 @@ def grouped_pending(
         factors = (np.float64(scale) * made.units / np.float64(out.scale)).astype(np.float32)
         require(bool(np.isfinite(factors).all()), "a ratio of its scales is not a number")
         bias, requant = made.biases.astype(np.int32), FloatScale(factors)
-        limits = {"act_min": act_min, "act_max": act_max}
         zeros, bits = grouped.zeros, grouped.bits
         alone = not made.fine and (made.values == 1).all() and made.values.shape[1] == 1
         if alone and (zeros is None or not zeros.any()):
-            return FullyConnected(grouped.weights, bias, requant, bits, **limits)
-        return GroupedDense(
-            grouped.weights, made.values, bias, requant, made.fine, zeros, bits, **limits
-        )
+            return FullyConnected(grouped.weights, bias, requant, bits)
+        return GroupedDense(grouped.weights, made.values, bias, requant, made.fine, zeros, bits)
 
     pending = result_of(node, x, (x.tensor,), make, form)
     if real is not None:

@@ -48,10 +48,10 @@ def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
     if node.op == "ReduceMin":
         tensor = _least(context, node, tensor, window, memory)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         if node.op == "ReduceMax":
-            return MaxPool2D(window, act_min=act_min, act_max=act_max)
-        return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
+            return MaxPool2D(window)
+        return Lookup(_NEGATED)
 
     name, inputs = node.outputs[0], (tensor,)
     return Pending(
@@ -121,11 +121,11 @@ def _resize(context: Context, node: FileNode, args: Args) -> Value:
     shape = tuple(target)
     keeps = x.tensor.scale, x.tensor.zero_point
 
-    def make(out: Tensor, low: int, high: int) -> Op:
+    def make(out: Tensor) -> Op:
         factor = None
         if (out.scale, out.zero_point) != keeps:
             factor = fixed_point(np.float64(keeps[0]) / np.float64(out.scale) / (1 << 20))
-        return Resize(taps[0], taps[1], factor, act_min=low, act_max=high)
+        return Resize(taps[0], taps[1], factor)
 
     return replace(spatial(node, x, shape, make), keeps=keeps)
 
@@ -193,11 +193,9 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     steps, spread = (pair(values + [1] * (2 - axes)) for values in (stride, dilation))
     before = pair(pads[:axes] + [0] * (2 - axes))
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         requant = float_scale(x, scales, out, count)
-        return TransposeConv2D(
-            kernels, bias, steps, before, requant, groups, spread, act_min=act_min, act_max=act_max
-        )
+        return TransposeConv2D(kernels, bias, steps, before, requant, groups, spread)
 
     return spatial(node, x, (1, count, *sizes), make)
 

@@ -135,10 +135,10 @@ def _masked(
     cut = context.builder.add_tensor(replace(x.tensor, name=name))
     context.builder.add_node(node.name, op, [x.tensor.name], name)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         same = (out.scale, out.zero_point) == (cut.scale, cut.zero_point)
         if same and not real.any():
-            return Requantize(None, act_min=act_min, act_max=act_max)
-        return plus_constant(cut, real, out, act_min, act_max)
+            return Requantize(None)
+        return plus_constant(cut, real, out)
 
     return result_of(node, x, (cut,), make, (x.shape, laid))

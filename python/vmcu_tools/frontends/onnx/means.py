@@ -105,7 +105,7 @@ class _Mean:
     order: Order
     memory: Shape
 
-    def pending(self, node: FileNode, make: Callable[[Tensor, int, int], Op]) -> Pending:
+    def pending(self, node: FileNode, make: Callable[[Tensor], Op]) -> Pending:
         return Pending(
             node.outputs[0],
             node.name,
@@ -185,15 +185,15 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
     mean, over = _over_axes(context, node, args, channels=True)
     tensor, window = mean.tensor, mean.window
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         ratio = np.float64(tensor.scale) / np.float64(out.scale)
         if over[2]:
             ones = np.ones((1, *window.kernel, tensor.shape[2]), np.int8)
             factor = FloatScale(np.array([ratio / mean.divisor], np.float32))
             zero = np.zeros(1, np.int32)
-            return Conv2D(ones, zero, window, factor, act_min=act_min, act_max=act_max)
+            return Conv2D(ones, zero, window, factor)
         requant = fixed_point(ratio * (math.prod(window.kernel) / mean.divisor) / 256)
-        return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
+        return AveragePool2D(window, requant)
 
     return mean.pending(node, make)
 
@@ -206,10 +206,10 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
 def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
     mean = _over_windows(context, node, args)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         requant = fixed_point(np.float64(mean.tensor.scale) / np.float64(out.scale) / 256)
         padded = mean.divisor > 0
-        return AveragePool2D(mean.window, requant, padded, act_min=act_min, act_max=act_max)
+        return AveragePool2D(mean.window, requant, padded)
 
     return mean.pending(node, make)
 
@@ -221,12 +221,12 @@ def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
     """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
     mean = _over_windows(context, node, args)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         count = np.float32(mean.divisor)
         factor = np.float32(mean.tensor.scale) / (np.float32(out.scale) * count)
         require(bool(np.isfinite(factor)), "a ratio of its scales is not a number")
         requant = FloatScale(np.array([factor], np.float32))
-        return AveragePool2D(mean.window, requant, of_sum=True, act_min=act_min, act_max=act_max)
+        return AveragePool2D(mean.window, requant, of_sum=True)
 
     return mean.pending(node, make)
 
@@ -248,13 +248,13 @@ def mean_of_function(
     finite = bool(np.isfinite(curve.real).all())
     require(finite, "the averaged function is not a number for some inputs", "clip it ahead")
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         steps = curve.real.astype(np.float64) / np.float64(out.scale)
         largest = max(float(np.abs(steps).max()), 1e-30)
         bits = min(_VALUE_BITS - 1 - math.floor(math.log2(largest)) - 1, _FRACTION_MOST)
         require(bits >= 0, "the values are far above its output's scale", KEEP_QUANTISATION)
         table = np.rint(steps * 2.0**bits).astype(np.int32)
-        return TableMean(table, mean.window, bits, mean.divisor, act_min=act_min, act_max=act_max)
+        return TableMean(table, mean.window, bits, mean.divisor)
 
     pending = mean.pending(node, make)
     return replace(pending, natural=None if node.op == "ReduceSum" else natural)

@@ -5,7 +5,7 @@ are normalised together become the channels of a pixel."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,9 +48,9 @@ def _normalised(
     tensor = context.arranged(x, laid)
     largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         if (exact := _exact(factors, count, out.scale)) is not None:
-            return replace(exact, act_min=act_min, act_max=act_max)
+            return exact
         bits = min(22, 29 - math.ceil(math.log2(largest / out.scale)))
         require(bits >= 1, "the factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
@@ -63,8 +63,6 @@ def _normalised(
             factors.centred,
             factors.run,
             fraction,
-            act_min=act_min,
-            act_max=act_max,
         )
 
     natural = _bounds(factors, count)

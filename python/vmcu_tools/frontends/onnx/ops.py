@@ -222,7 +222,7 @@ def _convolution(
     ints, scales = weights.ints, weights.scales
     count, depth = ints.shape[:2]
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         requant = float_scale(x, scales, out, count)
         op: Op
         if depth == 1 and groups > 1:
@@ -231,7 +231,7 @@ def _convolution(
         else:
             kernel_first = np.ascontiguousarray(ints.transpose(0, 2, 3, 1))
             op = Conv2D(kernel_first, bias, window, requant, groups)
-        return replace(op, weight_bits=weights.bits, act_min=act_min, act_max=act_max)
+        return replace(op, weight_bits=weights.bits)
 
     def affine(gain: np.ndarray, offset: np.ndarray, name: str) -> Pending:
         require(gain.size == count and bool(gain.all()), "a channel's factor is zero")
@@ -249,7 +249,7 @@ def spatial(
     node: FileNode,
     x: Activation,
     shape: tuple[int, ...],
-    make: Callable[[Tensor, int, int], Op],
+    make: Callable[[Tensor], Op],
     keeps: tuple[float, int] | None = None,
 ) -> Pending:
     """A result (1, C, ...) whose bytes lie channels last."""
@@ -271,11 +271,8 @@ def _global_max_pool(context: Context, node: FileNode, args: Args) -> Value:
 
 
 def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        return MaxPool2D(window, act_min=act_min, act_max=act_max)
-
-    keeps = x.tensor.scale, x.tensor.zero_point
-    return spatial(node, x, windowed(window, x, x.shape[1]), make, keeps)
+    shape, keeps = windowed(window, x, x.shape[1]), natural_of(x.tensor)
+    return spatial(node, x, shape, lambda out: MaxPool2D(window), keeps)
 
 
 def natural_of(x: Tensor) -> tuple[float, int]:
@@ -326,7 +323,7 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
             tuple(shape),
             order,
             (tensor,),
-            lambda out, low, high: Pad((rows, columns, channels), value, act_min=low, act_max=high),
+            lambda out: Pad((rows, columns, channels), value),
             x.dtype,
             (tensor.scale, tensor.zero_point),
             copies=True,

@@ -46,19 +46,19 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
         laid = laid_out(x)
     source = context.arranged(x, laid)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+    def make(out: Tensor) -> Op:
         if node.op == "LogSoftmax":
-            return log_softmax(x.tensor.scale, out.scale, act_min=act_min, act_max=act_max)
+            return log_softmax(x.tensor.scale, out.scale)
         if node.op == "Hardmax":
             one, zero = (quantised(real, out) for real in (1.0, 0.0))
-            return Hardmax(one, zero, act_min=act_min, act_max=act_max)
+            return Hardmax(one, zero)
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
         require(fits, f"unsupported output scale {out.scale}", KEEP_QUANTISATION)
         # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
         # integer: 254 for the usual 1 / 255.
         gain = float(np.floor(np.float32(1) / np.float32(out.scale)))
         table = onnx_table(x.tensor.scale)
-        return Softmax(table, True, 1 / gain, act_min=act_min, act_max=act_max)
+        return Softmax(table, True, 1 / gain)
 
     count = x.shape[axis]
     natural = log_range(x.tensor.scale, count) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)

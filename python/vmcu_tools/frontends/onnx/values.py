@@ -207,7 +207,7 @@ class FloatInput:
 class Pending:
     """A float result that becomes a node once its output's scale is known.
 
-    make(out, act_min, act_max) is the op; `clamps` tells whether it can bound its output. `memory`
+    make(out) is the op, without bounds; `clamps` tells whether it can bound its output. `memory`
     is (H, W, C) where `order` alone does not tell. `keeps` is the (scale, zero point) that the
     result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
@@ -221,7 +221,7 @@ class Pending:
     shape: FileShape
     order: Order
     inputs: tuple[Tensor, ...]
-    make: Callable[[Tensor, int, int], Op]
+    make: Callable[[Tensor], Op]
     dtype: str = "int8"
     keeps: tuple[float, int] | None = None
     copies: bool = False
@@ -351,7 +351,7 @@ def result_of(
     node: FileNode,
     x: Activation,
     inputs: tuple[Tensor, ...],
-    make: Callable[[Tensor, int, int], Op],
+    make: Callable[[Tensor], Op],
     form: tuple[FileShape, np.ndarray],
     **more: Any,
 ) -> Pending:
