@@ -110,18 +110,9 @@ def _pending(
         )
         return Concat(place, changed)
 
-    return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        tuple(x.tensor for x in inputs),
-        make,
-        inputs[0].dtype,
-        keeps.pop() if len(keeps) == 1 else None,
-        clamps=False,
-        memory=to,
-    )
+    form, tensors = (shape, explicit(shape, order).reshape(to)), tuple(x.tensor for x in inputs)
+    kept = keeps.pop() if len(keeps) == 1 else None
+    return result_of(node, inputs[0], tensors, make, form, keeps=kept, clamps=False)
 
 
 def _joined(

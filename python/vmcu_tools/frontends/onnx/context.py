@@ -41,6 +41,7 @@ from .values import (
     operand,
     places,
     reshape_order,
+    result_of,
     tensor_shape,
     usual_order,
 )
@@ -257,22 +258,12 @@ class Context:
         else:
             laid = file_index(shape)
             laid = laid.reshape(matrices(shape) if len(shape) > 3 else tensor_shape(shape, None))
-        order, memory = arrangement(shape, laid)
         places_in = places(x).ravel()[index.ravel()[laid]]
         source, kind = rearranged(self.builder, x.tensor, places_in)
-        return Pending(
-            node.outputs[output],
-            node.name,
-            shape,
-            order,
-            (source,),
-            lambda out: kind,
-            x.dtype,
-            (x.tensor.scale, x.tensor.zero_point),
-            copies=True,
-            clamps=False,
-            memory=memory,
-        )
+        keeps = x.tensor.scale, x.tensor.zero_point
+        more = {"keeps": keeps, "copies": True, "clamps": False}
+        pending = result_of(node, x, (source,), lambda out: kind, (shape, laid), **more)
+        return replace(pending, name=node.outputs[output])
 
     def view(self, value: Value, node: FileNode, to: FileShape, order: Order) -> Value:
         """`value` under another file shape, its bytes where they are."""

@@ -32,6 +32,7 @@ from .values import (
     arrangement,
     channels_last,
     laid_out,
+    result_of,
 )
 
 
@@ -42,21 +43,19 @@ def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
     tensor, over = lines(context, x, axes)
     if over[2]:
         tensor, over = columns(context, x, axes)
-    shape, order, memory = reduced(node, x, tensor, axes, over)
+    form = reduced(node, x, tensor, axes, over)
     window = whole_axes(tensor, over)
     keeps = tensor.scale, tensor.zero_point
     if node.op == "ReduceMin":
-        tensor = _least(context, node, tensor, window, memory)
+        height, width, channels = form[1].shape
+        tensor = _least(context, node, tensor, window, (height, width, channels))
 
     def make(out: Tensor) -> Op:
         if node.op == "ReduceMax":
             return MaxPool2D(window)
         return Lookup(_NEGATED)
 
-    name, inputs = node.outputs[0], (tensor,)
-    return Pending(
-        name, node.name, shape, order, inputs, make, x.dtype, keeps, copies=True, memory=memory
-    )
+    return result_of(node, x, (tensor,), make, form, keeps=keeps, copies=True)
 
 
 # -1 - q, so that zero points fit.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...graph import Op, Shape, Tensor, Window
+from ...graph import Op, Tensor, Window
 from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.table_mean import TableMean
@@ -29,12 +29,11 @@ from .values import (
     Args,
     Curve,
     FileShape,
-    Order,
     Pending,
     Value,
-    arrangement,
     channels_last,
     is_image,
+    result_of,
 )
 
 # sum * 256 has to stay within 32 bits.
@@ -76,15 +75,15 @@ def columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, A
 
 def reduced(
     node: FileNode, x: Activation, tensor: Tensor, axes: list[int], over: Axes
-) -> tuple[tuple[int, ...], Order, Shape]:
-    """Shape in the file, order and (H, W, C) of the reduced value."""
+) -> tuple[FileShape, np.ndarray]:
+    """Shape in the file of the reduced value, and laid_out() of it."""
     full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
     image = is_image(x.shape) and x.order is None and tensor is x.tensor
     laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
     if not node.attributes.get("keepdims", 1):
         full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
-    return full, *arrangement(full, laid)
+    return full, laid
 
 
 def whole_axes(tensor: Tensor, over: Axes) -> Window:
@@ -94,29 +93,19 @@ def whole_axes(tensor: Tensor, over: Axes) -> Window:
 
 @dataclass(frozen=True, eq=False)
 class _Mean:
-    """A mean over windows of `tensor`, (H, W, C) of x, as a value of `shape`, `order` and `memory`.
-    divisor: of the sum; 0: the taps inside of the image."""
+    """A mean over windows of `tensor`, (H, W, C) of x, as a value of `shape` that is laid out as
+    `laid`. divisor: of the sum; 0: the taps inside of the image."""
 
     x: Activation
     tensor: Tensor
     window: Window
     divisor: int
     shape: FileShape
-    order: Order
-    memory: Shape
+    laid: np.ndarray
 
     def pending(self, node: FileNode, make: Callable[[Tensor], Op]) -> Pending:
-        return Pending(
-            node.outputs[0],
-            node.name,
-            self.shape,
-            self.order,
-            (self.tensor,),
-            make,
-            self.x.dtype,
-            memory=self.memory,
-            natural=self._natural(node),
-        )
+        form, natural = (self.shape, self.laid), self._natural(node)
+        return result_of(node, self.x, (self.tensor,), make, form, natural=natural)
 
     def _natural(self, node: FileNode) -> tuple[float, int]:
         """A sum has as many steps as the mean has, each as large as all that are added."""
@@ -149,8 +138,7 @@ def _over_windows(context: Context, node: FileNode, args: Args) -> _Mean:
     else:
         x, window = window_of(context, node, x, node.ints("kernel_shape", []))
         shape, divisor = windowed(window, x, x.shape[1]), _padded_divisor(node, window)
-    order, memory = arrangement(shape, channels_last(shape))
-    return _Mean(x, x.tensor, window, divisor, shape, order, memory)
+    return _Mean(x, x.tensor, window, divisor, shape, channels_last(shape))
 
 
 def _limited(window: Window) -> int:

@@ -43,6 +43,7 @@ from .values import (
     Value,
     arrangement,
     channels_last,
+    explicit,
     result_of,
     tensor_axis,
 )
@@ -308,28 +309,17 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
             require(place >= 0, f"cannot pad axis {axis} of {list(x.shape)}", "use batch size 1")
             amounts[place] = (before, after)
             shape[axis] += before + after
-    order = None if x.order is None else channels_last(tuple(shape)).ravel()
-    memory = tuple(
-        size + before + after for size, (before, after) in zip(x.tensor.shape, amounts, strict=True)
-    )
+    whole = tuple(shape)
+    order = None if x.order is None else channels_last(whole).ravel()
+    memory = [size + sum(pair) for size, pair in zip(x.tensor.shape, amounts, strict=True)]
+    form = whole, explicit(whole, order).reshape(memory)
     rows, columns, channels = amounts
     keeps = x.tensor.scale, x.tensor.zero_point
 
     def padded(tensor: Tensor) -> Pending:
-        value = _pad_value(context, node, args, x, tensor)
-        return Pending(
-            node.outputs[0],
-            node.name,
-            tuple(shape),
-            order,
-            (tensor,),
-            lambda out: Pad((rows, columns, channels), value),
-            x.dtype,
-            (tensor.scale, tensor.zero_point),
-            copies=True,
-            clamps=False,
-            memory=(memory[0], memory[1], memory[2]),
-        )
+        op = Pad((rows, columns, channels), _pad_value(context, node, args, x, tensor))
+        more = {"keeps": natural_of(tensor), "copies": True, "clamps": False}
+        return result_of(node, x, (tensor,), lambda out: op, form, **more)
 
     def resolve(scale: float, zero: int) -> Pending:
         whole = padded(x.tensor)
