@@ -87,7 +87,7 @@ def _values(op: FileOp, tensors: list[FileTensor], budget: _Budget) -> np.ndarra
     if op.op == "SHAPE" and len(given) == 1 and not given[0].dynamic:
         return np.array(given[0].shape, np.int32)
     whole = tensors[op.outputs[0]].type in _WHOLE
-    if not whole and op.op not in _FILLERS:
+    if not whole and op.op != "FILL":
         return None
     if not given or any(tensor.data is None for tensor in given):
         return None
@@ -137,14 +137,12 @@ def _shape(
     return None if moved is None else moved.shape
 
 
-def _concatenated(op: FileOp, *parts: np.ndarray) -> np.ndarray:
-    limit(sum(part.size for part in parts))
-    return np.concatenate(parts, op.options(tflite.ConcatenationOptions).Axis())
+def _joining(function: Callable[..., np.ndarray], options: type) -> Fold:
+    def join(op: FileOp, *parts: np.ndarray) -> np.ndarray:
+        limit(sum(part.size for part in parts))
+        return function(parts, op.options(options).Axis())
 
-
-def _packed(op: FileOp, *parts: np.ndarray) -> np.ndarray:
-    limit(sum(part.size for part in parts))
-    return np.stack(parts, op.options(tflite.PackOptions).Axis())
+    return join
 
 
 def _filled(op: FileOp, shape: np.ndarray, value: np.ndarray) -> np.ndarray:
@@ -188,9 +186,10 @@ def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return quotient
 
 
-_JOINERS = {"CONCATENATION": _concatenated, "PACK": _packed}
-# Folded whatever they yield; all others only where it is whole numbers.
-_FILLERS = ("FILL",)
+_JOINERS = {
+    "CONCATENATION": _joining(np.concatenate, tflite.ConcatenationOptions),
+    "PACK": _joining(np.stack, tflite.PackOptions),
+}
 _NUMBERS: dict[str, Fold] = {
     **_JOINERS,
     "FILL": _filled,
@@ -231,26 +230,19 @@ def _matmul_shape(op: FileOp, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[i
     return (*broadcast(a[:-2], b[:-2]), lines, columns)
 
 
-def _same(op: FileOp, x: tuple[int, ...], *_: tuple[int, ...]) -> tuple[int, ...]:
-    return x
+def _broadcast(op: FileOp, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    return np.broadcast_shapes(*shapes)
 
 
-def _joined(op: FileOp, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    return broadcast(a, b)
-
-
-_KEEPS_SHAPE = (
+_ELEMENTWISE = (
     *("ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG"),
     *("LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SQRT"),
     *("SQUARE", "TANH", "DEQUANTIZE", "QUANTIZE", "L2_NORMALIZATION", "LOG_SOFTMAX", "SOFTMAX"),
-)
-_JOINS_SHAPES = (
     *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "POW", "PRELU", "SQUARED_DIFFERENCE", "SUB"),
     *("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"),
 )
 _SHAPES: dict[str, Callable[..., tuple[int, ...]]] = {
-    **dict.fromkeys(_KEEPS_SHAPE, _same),
-    **dict.fromkeys(_JOINS_SHAPES, _joined),
+    **dict.fromkeys(_ELEMENTWISE, _broadcast),
     "FULLY_CONNECTED": _dense_shape,
     "BATCH_MATMUL": _matmul_shape,
 }
