@@ -258,45 +258,32 @@ def convolution_of(
     importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
 ) -> Conv2D | DepthwiseConv2D:
     """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
-    if op.op == "DEPTHWISE_CONV_2D":
-        return _depthwise_of(importer, op, x, out, window)
-    weights = weights_of(importer, op, 4, 0, tuple(WEIGHT_BITS))
-    channels, kh, kw, depth = weights.shape
-    require(x.shape[2] % depth == 0, f"{x.shape[2]} input channels for weights of depth {depth}")
-    groups = x.shape[2] // depth
-    require(channels % groups == 0, f"{channels} output channels in {groups} groups")
-    scales = np.broadcast_to(weights.scales, channels)
-    activation = op.options(tflite.Conv2DOptions).FusedActivationFunction()
-    return Conv2D(
-        weights=weights.values,
-        bias=bias_of(importer, op, channels),
-        window=window((kh, kw)),
-        requant=double_scale(x.scale, scales, out.scale),
-        groups=groups,
-        weight_bits=WEIGHT_BITS[weights.type],
-        **limits_of(activation, out),
-    )
-
-
-def _depthwise_of(
-    importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
-) -> DepthwiseConv2D:
-    weights = weights_of(importer, op, 4, 3, tuple(WEIGHT_BITS))
-    one, kh, kw, channels = weights.shape
-    require(one == 1, f"the weights have the shape {list(weights.shape)}")
-    multiplier, rest = divmod(channels, x.shape[2])
-    require(rest == 0, f"{channels} output channels from {x.shape[2]} input channels")
-    scales = np.broadcast_to(weights.scales, channels)
-    activation = op.options(tflite.DepthwiseConv2DOptions).FusedActivationFunction()
-    return DepthwiseConv2D(
-        weights=weights.values.reshape(kh, kw, channels),
-        bias=bias_of(importer, op, channels),
-        window=window((kh, kw)),
-        requant=double_scale(x.scale, scales, out.scale),
-        multiplier=multiplier,
-        weight_bits=WEIGHT_BITS[weights.type],
-        **limits_of(activation, out),
-    )
+    channels_first = op.op == "CONV_2D"
+    axis = 0 if channels_first else 3
+    weights = weights_of(importer, op, 4, axis, tuple(WEIGHT_BITS))
+    first, kh, kw, depth = weights.shape
+    channels = weights.shape[axis]
+    groups, multiplier = x.shape[2] // depth, channels // x.shape[2]
+    if channels_first:
+        fits = groups * depth == x.shape[2]
+        require(fits, f"{x.shape[2]} input channels for weights of depth {depth}")
+        require(channels % groups == 0, f"{channels} output channels in {groups} groups")
+    else:
+        require(first == 1, f"the weights have the shape {list(weights.shape)}")
+        fits = multiplier * x.shape[2] == channels
+        require(fits, f"{channels} output channels from {x.shape[2]} input channels")
+    options, scales = op.options(CONVOLUTIONS[op.op]), np.broadcast_to(weights.scales, channels)
+    common: dict[str, Any] = {
+        "bias": bias_of(importer, op, channels),
+        "window": window((kh, kw)),
+        "requant": double_scale(x.scale, scales, out.scale),
+        "weight_bits": WEIGHT_BITS[weights.type],
+        **limits_of(options.FusedActivationFunction(), out),
+    }
+    if channels_first:
+        return Conv2D(weights=weights.values, groups=groups, **common)
+    kernel = weights.values.reshape(kh, kw, channels)
+    return DepthwiseConv2D(weights=kernel, multiplier=multiplier, **common)
 
 
 WEIGHTS = "constant int8 weights with zero point 0, per tensor or per output channel"
