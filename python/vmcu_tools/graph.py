@@ -299,6 +299,18 @@ class State:
     updates: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Notes:
+    """What a user is told of a graph.
+
+    dropped: names of the file's outputs that are float constants, which the graph does not have
+    is_random: its scales come from random samples, and its results mean nothing
+    """
+
+    dropped: tuple[str, ...] = ()
+    is_random: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
@@ -310,8 +322,6 @@ class Graph:
     there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
     so (`fetches`), and are never in the pool. `aligned`: tensors that begin where scratch can.
-    `dropped`: names of the file's outputs that are float constants, which the graph does not have.
-    `is_random`: its scales come from random samples, and its results mean nothing.
     The heights of a graph that streams are those of some streaming steps.
     """
 
@@ -328,8 +338,7 @@ class Graph:
     offline: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     aligned: frozenset[str] = frozenset()
-    dropped: tuple[str, ...] = ()
-    is_random: bool = False
+    notes: Notes = Notes()
     state: State = State()
 
     def with_state(self, **changes: Any) -> Graph:

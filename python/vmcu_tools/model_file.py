@@ -61,7 +61,7 @@ def planned(model: Path, options: CompileOptions, layout: str = "file") -> Plan:
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: {w.node} ({w.op}): {w.reason}" for w in doubts)
     notes = (
-        *((RANDOM_NOTE,) if plan.model.is_random else ()),
+        *((RANDOM_NOTE,) if plan.model.notes.is_random else ()),
         *plan.notes,
         *notes,
         *_fed(options, plan),
@@ -106,7 +106,7 @@ def _dropped(plan: Plan) -> tuple[str, ...]:
     """Notes on outputs that vmcu does not write."""
     return tuple(
         f"removed output '{name}': it is a float constant; read its values from the model file"
-        for name in plan.model.dropped
+        for name in plan.model.notes.dropped
     )
 
 

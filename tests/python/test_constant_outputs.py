@@ -27,9 +27,9 @@ def test_constant_outputs_of_tflite(tmp_path, capsys):
     path = m.save(tmp_path / "m.tflite", [x], [real, anchors, y, numbers])
     graph = frontends.load(path)
     assert [port.dtype for port in graph.outputs] == ["int8", "int8", "int32"]
-    assert len(graph.dropped) == 1
+    assert len(graph.notes.dropped) == 1
     assert main(["build", str(path), "-o", str(tmp_path)]) == 0
-    assert f"'{graph.dropped[0]}': it is a float constant" in capsys.readouterr().out
+    assert f"'{graph.notes.dropped[0]}': it is a float constant" in capsys.readouterr().out
     assert main(["verify", str(path), "-n", "2"]) == 0
     assert capsys.readouterr().out.count("0 of ") >= 4
 
@@ -46,7 +46,7 @@ def test_constant_outputs_of_onnx(tmp_path, capsys):
     onnx.save(m.proto({"x": (FLOAT, (1, 4))}, kinds), path)
     graph = frontends.load(path)
     assert [port.name for port in graph.outputs] == [anchors, numbers, y]
-    assert graph.dropped == (real,)
+    assert graph.notes.dropped == (real,)
     assert main(["verify", str(path), "-n", "2"]) == 0
     shown = capsys.readouterr().out
     assert f"output '{anchors}': 0 of" in shown and f"output '{numbers}': 0 of" in shown

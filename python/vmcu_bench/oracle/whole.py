@@ -39,7 +39,7 @@ def _micro(path: Path, graph: Graph) -> Callable[[Sequence[np.ndarray]], Values]
     # The graph has them in the file's order, without those that are float constants; states that it
     # keeps in variables come behind them.
     names = output_names(path)
-    kept = [place for place, name in enumerate(names) if name not in graph.dropped]
+    kept = [place for place, name in enumerate(names) if name not in graph.notes.dropped]
     places = kept[: len(graph.outputs)]
     runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
     try:

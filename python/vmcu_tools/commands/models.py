@@ -41,7 +41,7 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     if INTERRUPTED in plan.notes and args.command != "build":
         # Only `vmcu build` has a use for the best plan so far; others would go on for long.
         raise KeyboardInterrupt
-    if plan.model.is_random:
+    if plan.model.notes.is_random:
         print(RANDOM_NOTE, file=sys.stderr)
     for warning in bias_warnings(plan.model):
         print(f"warning: {warning}", file=sys.stderr)

@@ -205,7 +205,7 @@ class _Emitter:
             "name": self.name,
             "target": named(self.graph.target),
             "upper": self.name.upper(),
-            "maker": maker + ", on random samples: not for use" * self.plan.model.is_random,
+            "maker": maker + ", on random samples: not for use" * self.plan.model.notes.is_random,
             "pool_bytes": self.plan.ram_bytes,
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Op, Port, RecurrentState, Shape, State, Tensor, Window
+from ..graph import Graph, Node, Notes, Op, Port, RecurrentState, Shape, State, Tensor, Window
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
 # Beyond the memory of any microcontroller. A file that exceeds a limit is taken for a hostile one:
@@ -144,13 +144,10 @@ class GraphBuilder:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    # Outputs that are float constants, by the file's names.
-    dropped: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     # States that layers compute in each call.
     recurrent: list[RecurrentState] = field(default_factory=list)
     moved: int = 0
-    # True if the file says that its scales come from random samples.
-    is_random: bool = False
     # The node of each tensor that has one, by name.
     producers: dict[str, Node] = field(default_factory=dict)
 
@@ -186,7 +183,7 @@ class GraphBuilder:
 
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""
-        if self.dropped and not self.outputs:
+        if self.notes.dropped and not self.outputs:
             self.problem("all of its outputs are constants", "use them without a model")
         if self.problems:
             raise UserError(*self.problems)
@@ -198,8 +195,7 @@ class GraphBuilder:
             tuple(self.inputs),
             tuple(self.outputs),
             state=State(recurrent=tuple(self.recurrent)),
-            dropped=tuple(self.dropped),
-            is_random=self.is_random,
+            notes=self.notes,
         )
 
 

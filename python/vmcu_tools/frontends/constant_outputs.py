@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Port, Tensor
+from ..graph import Notes, Port, Tensor
 from ..ops.binary import Binary
 from ..ops.move import Move
 from ..ops.requantize import Requantize
@@ -47,4 +47,4 @@ def write_integers(builder: GraphBuilder, name: str, values: np.ndarray) -> None
 
 def drop(builder: GraphBuilder, name: str) -> None:
     """Leaves out a float output that is a constant: no int8 tensor holds its values."""
-    builder.dropped.append(name)
+    builder.notes = Notes((*builder.notes.dropped, name), builder.notes.is_random)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...graph import Graph, Port, Tensor
+from ...graph import Graph, Notes, Port, Tensor
 from ...paths import import_modules
 from .. import constant_outputs
 from ..common import (
@@ -84,7 +84,7 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
     context.constant_nodes = fold.constant_nodes(model)
-    context.builder.is_random = model.metadata.get(CALIBRATION) == RANDOM
+    context.builder.notes = Notes(is_random=model.metadata.get(CALIBRATION) == RANDOM)
     if in_float.report_qonnx(context) or in_float.report(context):
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
