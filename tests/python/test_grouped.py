@@ -187,6 +187,23 @@ def test_sums_up_to_the_bound(board: str) -> None:
             np.testing.assert_array_equal(output.reshape(wanted.shape), wanted)
 
 
+def test_fine_sums_are_rounded_to_the_nearest() -> None:
+    """A unit of a fine sum is 1/128 of a step of the output; halves are rounded up."""
+    values = np.arange(-128, 128)
+    weights = np.zeros((1, 64), np.int8)
+    weights[0, 0] = 1
+    graph = one_layer(weights, np.ones((1, 2), np.int64), np.zeros(1, np.int32), 256, "dsp")
+    (node,) = graph.nodes
+    op = replace(node.op, fine=True, requant=FloatScale(np.ones(1, np.float32)))
+    graph = replace(graph, nodes=(replace(node, op=op),))
+    data = np.zeros((1, 256, 64), np.int8)
+    data[0, :, 0] = values
+    wanted = np.floor(values / 128 + 0.5)
+    np.testing.assert_array_equal(bind(graph, graph.nodes[0]).rows([data], 0, 1).ravel(), wanted)
+    ((output,),) = runners.get("host").run(disjoint(graph), [[data]])
+    np.testing.assert_array_equal(output.ravel(), wanted)
+
+
 def container_of(channels: int, groups: int, size: int) -> tuple[bytes, bytes]:
     """Of one layer with groups of so many taps, and its stream."""
     rng = np.random.default_rng(7)
