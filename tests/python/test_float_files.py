@@ -17,7 +17,7 @@ from builders.onnx_models import OnnxModel
 from builders.tflite_float import dense
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic
 from tflite_micro.tensorflow.lite.micro.python.schema_py_generated import TensorType
 from vmcu_tools.cli import main
 from vmcu_tools.quantize import calibration
@@ -130,6 +130,20 @@ def test_quantised_in_part(tmp_path, capsys, name, way):
     static(real, path, way)
     assert main(["build", str(path)]) == 1
     assert "vmcu quantize" in capsys.readouterr().err
+    before, after = quantised(path, tmp_path, real)
+    assert after > min(before, 25), (before, after)
+
+
+QOPERATOR = [(name, way) for name, way in STATIC if (name, way) != ("generalised_mean", "int8")]
+
+
+@pytest.mark.parametrize(("name", "way"), QOPERATOR)
+def test_qoperators_in_part(tmp_path, capsys, name, way):
+    path, real = tmp_path / "static.onnx", STATIC[name, way](Net(False))
+    static(real, path, way, QuantFormat.QOperator)
+    assert any("QLinear" in n.op_type or n.op_type == "QGemm" for n in onnx.load(path).graph.node)
+    assert main(["build", str(path)]) == 1
+    capsys.readouterr()
     before, after = quantised(path, tmp_path, real)
     assert after > min(before, 25), (before, after)
 

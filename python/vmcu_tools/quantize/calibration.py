@@ -33,7 +33,7 @@ from .judge import accuracy as correct
 from .kept import KeptWeights
 from .leftovers import quantise_leftovers
 from .norms import spell_norms
-from .preparation import OPSET, Ranges, join_functions, prepare, upgraded
+from .preparation import OPSET, WITH_BIAS, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 from .samples import Samples, read_calibration, read_labels, read_samples
 from .verdict import Loss, Quality, Trial, quality_of, trials, worst_losses
@@ -256,7 +256,10 @@ def _overrides(
     summed."""
     overrides: dict[str, list[dict[str, Any]]] = {}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    for name in sorted(kept.keys() & constants.keys()):
+    layers = (node for node in model.graph.node if node.op_type in WITH_BIAS)
+    # Biases are int32, whatever they were in the file.
+    biases = {name for node in layers for name in node.input[2:]}
+    for name in sorted((kept.keys() & constants.keys()) - biases):
         stated = kept[name].overrides(numpy_helper.to_array(constants[name]))
         if stated is not None:
             overrides[name] = stated

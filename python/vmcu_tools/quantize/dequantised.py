@@ -16,6 +16,7 @@ from ..frontends.common import UnsupportedError, parsing
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.fold import evaluate
 from ..frontends.onnx.in_float import is_quantised
+from .qoperators import spell_qoperators
 
 _BYTES = (np.int8, np.uint8)
 _PRODUCTS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
@@ -37,6 +38,7 @@ def dequantise(model: onnx.ModelProto, file: str) -> dict[str, float]:
 
     Raises UserError, of the file `file`, for an operator without a float form."""
     with parsing(file):
+        spell_qoperators(model.graph)
         undo = _Undo(model)
         rules: dict[str, Callable[[NodeProto], None]] = {
             "DynamicQuantizeLinear": undo.dynamic,

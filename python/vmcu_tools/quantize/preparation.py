@@ -27,6 +27,8 @@ _MARGIN = 8.0
 _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
 _MASKED = ("Add", "Where")
+# Layers whose third input is a bias.
+WITH_BIAS = ("Conv", "ConvTranspose", "Gemm")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
 _HAND_ON = (*_MOVES, "Add", "Min")
 # onnx does not infer the type of their outputs, nor of anything behind them.
@@ -63,7 +65,7 @@ def _own_biases(graph: onnx.GraphProto) -> None:
     uses = Counter(_names(graph.node))
     constants = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
-        layer = node.op_type in ("Conv", "ConvTranspose", "Gemm") and len(node.input) > 2
+        layer = node.op_type in WITH_BIAS and len(node.input) > 2
         if layer and node.input[2] in constants and uses[node.input[2]] > 1:
             array = numpy_helper.to_array(constants[node.input[2]])
             node.input[2] = NodeWriter(graph, node.output[0]).constant("own_bias", array)

@@ -282,7 +282,12 @@ WAYS = {
 }
 
 
-def static(model: onnx.ModelProto, target: Path, way: str = "int8") -> None:
+def static(
+    model: onnx.ModelProto,
+    target: Path,
+    way: str = "int8",
+    form: QuantFormat = QuantFormat.QDQ,
+) -> None:
     """Writes the model as quantize_static makes it. way "raw": without pre-processing."""
     with tempfile.TemporaryDirectory() as folder:
         source, ready = Path(folder) / "float.onnx", Path(folder) / "ready.onnx"
@@ -295,7 +300,7 @@ def static(model: onnx.ModelProto, target: Path, way: str = "int8") -> None:
                 str(source if way == "raw" else ready),
                 str(target),
                 _Reader(samples_of(model)),
-                quant_format=QuantFormat.QDQ,
+                quant_format=form,
                 weight_type=QuantType.QInt8,
                 **WAYS[way],
             )

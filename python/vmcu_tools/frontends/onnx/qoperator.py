@@ -7,8 +7,9 @@ and QuantizeLinear, so each rule takes its inputs apart accordingly and leaves X
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,23 +23,28 @@ from .values import Args, Constant, QuantConstant, Real, Value, operand
 @dataclass(frozen=True)
 class _Form:
     """The layout of a QOperator's inputs: (value, scale, zero point) triples start at
-    `operands`, the output's scale and zero point at `result`; `axis` is that of the weights'
-    scales."""
+    `operands`, at all places behind the result's if there are none; the output's scale and zero
+    point at `result`; `axis` is that of the weights' scales by attributes."""
 
     op: str
     operands: tuple[int, ...]
     result: int
     bias: int | None = None
-    axis: Callable[[FileNode], int] = lambda node: 1
+    axis: Callable[[Mapping[str, Any]], int] = lambda given: 1
+
+    def starts(self, count: int) -> Sequence[int]:
+        """The places of the operands among so many inputs."""
+        return self.operands or range(self.result + 2, count, 3)
 
 
 FORMS = {
-    "QLinearConv": _Form("Conv", (0, 3), 6, bias=8, axis=lambda node: 0),
+    "QLinearConv": _Form("Conv", (0, 3), 6, bias=8, axis=lambda given: 0),
     "QLinearMatMul": _Form("MatMul", (0, 3), 6),
     "com.microsoft.QLinearAdd": _Form("Add", (0, 3), 6),
     "com.microsoft.QGemm": _Form(
-        "Gemm", (0, 3), 7, bias=6, axis=lambda node: 0 if node.attributes.get("transB") else 1
+        "Gemm", (0, 3), 7, bias=6, axis=lambda given: 0 if given.get("transB") else 1
     ),
+    "com.microsoft.QLinearConcat": _Form("Concat", (), 0),
     "com.microsoft.QLinearAveragePool": _Form("AveragePool", (0,), 3),
     "com.microsoft.QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,), 3),
     "com.microsoft.QLinearLeakyRelu": _Form("LeakyRelu", (0,), 3),
@@ -52,19 +58,18 @@ FORMS = {
 def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     form = FORMS[node.op]
     require(not node.attributes.get("channels_last"), "channels-last layout is not supported")
+    starts, axis = form.starts(len(args)), form.axis(node.attributes)
     args = [*args, *[None] * (9 - len(args))]
-    operands = [_operand(context, args, start, form.axis(node)) for start in form.operands]
+    operands = [_operand(context, args, start, axis) for start in starts]
     bias = None if form.bias is None else args[form.bias]
     if bias is not None:
         operands.append(_bias(bias, operands))
-    return _result(context, node, form.op, operands, args[form.result : form.result + 2])
-
-
-@rule("com.microsoft.QLinearConcat", constraints="as Concat")
-def _qlinear_concat(context: Context, node: FileNode, args: Args) -> Value:
-    require(len(args) % 3 == 2 and len(args) > 2, f"{len(args)} inputs are not supported")
-    operands = [_operand(context, args, start, 1) for start in range(2, len(args), 3)]
-    return _result(context, node, "Concat", operands, args[:2])
+    scale, zero_point = (context.constant(args, form.result + n, "scale") for n in (0, 1))
+    value, zero, dtype = quantisation(scale, zero_point)
+    name = node.outputs[0]
+    # The float result never exists; it must not be mistaken for the int8 one.
+    inner = replace(node, op=form.op, outputs=(f"{name}/float",), qoperator=True)
+    return context.quantise(outputs(context, inner, operands)[0], value, zero, name, dtype)
 
 
 def _operand(context: Context, args: Args, start: int, axis: int) -> Value:
@@ -82,14 +87,3 @@ def _bias(value: Value, operands: list[Value]) -> Value:
         raise UnsupportedError("the weights are not constant")
     product = np.float32(x.activation.tensor.scale) * weights.scale
     return QuantConstant(value.array, product, np.zeros(1, np.int64), 0)
-
-
-def _result(
-    context: Context, node: FileNode, op: str, operands: list[Value], stated: Args
-) -> Value:
-    scale, zero_point = (context.constant(stated, place, "scale") for place in (0, 1))
-    value, zero, dtype = quantisation(scale, zero_point)
-    name = node.outputs[0]
-    # The float result never exists; it must not be mistaken for the int8 one.
-    inner = replace(node, op=op, outputs=(f"{name}/float",), qoperator=True)
-    return context.quantise(outputs(context, inner, operands)[0], value, zero, name, dtype)
