@@ -91,12 +91,14 @@ def test_an_output_that_is_lost(tmp_path, capsys):
 
 
 def test_int4(tmp_path, capsys):
-    """Where weights of 4 bits are too coarse, int8 is offered with what it reaches."""
+    """Where weights of 4 bits are too coarse, int8 is offered with what it reaches, and a limit
+    that leaves some layers in int8."""
     path, data = classifier(tmp_path, width=200)
     words = ["--weights", "int4", "--min-agreement", "99"]
     code, _, report = quantize(tmp_path, path, data, *words)
     assert code == 1 and [one["option"] for one in report["trials"]] == ["--weights int8"]
-    assert "--weights int8 (" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--weights int8 (" in said and "--flash SIZE, which keeps int8 in the layers" in said
 
 
 def test_labels_make_a_classifier(tmp_path):

@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     short = Quality(report.top1, report.snr_db, report.is_classifier).shortfall(least)
     if short:
         options = [f"{one.option} ({one.top1:.1%}, {one.snr_db:.1f} dB)" for one in report.trials]
+        if int4 is not None and int4.flash is None:
+            options.append("--flash SIZE, which keeps int8 in the layers that lose most")
         hint = f"try {' or '.join(options)}" if options else "give more samples, like those in use"
         hint += "; --min-agreement 0 accepts the file, which is written"
         raise UserError(Problem(short, hint, str(args.model)))
