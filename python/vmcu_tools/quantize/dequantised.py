@@ -66,7 +66,7 @@ class _Undo:
     """constants: values by name; alias: names of float values by those of integers that stand for
     them; made: written nodes by name of their results; products: those whose weights are integers
     so far; tables: nodes that pick integers of a constant, by name of their results; uses: how many
-    nodes read a name."""
+    nodes read a name; _steps: scale and zero point by name of quantised values."""
 
     def __init__(self, model: onnx.ModelProto):
         self.graph = model.graph
@@ -80,7 +80,7 @@ class _Undo:
         self.scales: dict[str, float] = {}
         names = [name for node in self.graph.node for name in node.input]
         self.uses = Counter([*names, *(value.name for value in self.graph.output)])
-        self._static: set[str] = set()
+        self._steps: dict[str, Sequence[str]] = {}
         self._positive: set[str] = set()
 
     def keep(self, node: NodeProto) -> None:
@@ -143,7 +143,7 @@ class _Undo:
         scale, zero = self.given(node, 1), self.given(node, 2)
         zero = np.zeros(1, np.uint8) if zero is None else zero
         self.alias[node.output[0]] = name
-        self._static.add(node.output[0])
+        self._steps[node.output[0]] = node.input[1:3]
         if scale is None or zero.dtype.kind not in "iu" or name not in self.made:
             return
         lowest, highest = np.iinfo(zero.dtype).min, np.iinfo(zero.dtype).max
@@ -186,7 +186,7 @@ class _Undo:
         inputs = list(node.input[:2])
         for place, name in enumerate(inputs):
             places = place, -1, place + 2
-            if name in self._static:
+            if name in self._steps:
                 raise UnsupportedError(_NO_FLOAT, _AGAIN)
             if name in self.tables:
                 inputs[place] = self.picked(node, places)
@@ -278,6 +278,14 @@ class _Undo:
             # It narrows the integers between Q and DQ.
             self.alias[node.output[0]] = self.alias.get(node.input[0], node.input[0])
             return
+        steps = self._steps.get(node.input[0]) if node.input else None
+        if steps is not None:
+            # The integers move, and a Pad adds others of the same scale.
+            self._steps.update(dict.fromkeys(node.output, steps))
+            if node.op_type == "Pad" and limits[1] is not None:
+                added = NodeProto(input=[node.input[2], *steps])
+                values = self.weights(added, (0, 1, 2), 0)
+                node.input[2] = self.constant(f"{node.output[0]}/value", values)
         self.keep(node)
 
     def _learn_sign(self, node: NodeProto) -> None:
