@@ -12,7 +12,7 @@ import onnx
 from onnx import NodeProto
 
 from ..frontends.onnx.attributes import attributes_of
-from .node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter
 
 Shapes = dict[str, list[int]]
 

@@ -11,8 +11,8 @@ from onnx import NodeProto, numpy_helper
 from ..errors import Problem, UserError
 from ..frontends.common import UnsupportedError
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.node_writer import NodeWriter
 from .attention import attention, rotary
-from .node_writer import NodeWriter
 from .recurrent import GATES, unrolled
 
 

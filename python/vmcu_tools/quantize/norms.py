@@ -11,9 +11,9 @@ import onnx
 from onnx import NodeProto, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.node_writer import NodeWriter
 from ..frontends.onnx.quantize import SCALE_FREE
 from ..ops.rms_norm import MOST_CHANNELS
-from .node_writer import NodeWriter
 
 
 def spell_norms(model: onnx.ModelProto) -> None:

@@ -13,8 +13,8 @@ from onnx import NodeProto, helper, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.logic import FUNCTIONS
+from ..frontends.onnx.node_writer import NodeWriter, float_tensor
 from ..frontends.onnx.patterns import fuse_normalisations
-from .node_writer import NodeWriter, float_tensor
 
 # LayerNormalization came with 17; scales per channel need 13.
 OPSET = 17

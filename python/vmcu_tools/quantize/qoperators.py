@@ -8,8 +8,8 @@ import onnx
 from onnx import NodeProto, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.node_writer import NodeWriter
 from ..frontends.onnx.qoperator import FORMS
-from .node_writer import NodeWriter
 
 
 def spell_qoperators(graph: onnx.GraphProto) -> None:
