@@ -120,8 +120,7 @@ def _int4(args: argparse.Namespace) -> Int4 | None:
 
     if args.weights == "int8":
         reason = "{} cannot be combined with --weights int8"
-        needs = {"--flash": args.flash is not None}
-        refuse_with(needs, reason, "leave out --weights", args.model)
+        refuse_with({"--flash": args.flash is not None}, reason, "leave out --weights", args.model)
     if args.weights in (None, "int8") and args.flash is None:
         return None
     reason = "{} cannot be combined with int4 weights, which have a scale for each output channel"
