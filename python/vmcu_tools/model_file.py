@@ -58,15 +58,14 @@ def planned(model: Path, options: CompileOptions, layout: str = "file") -> Plan:
     """The plan of an int8 file, with notes on the file. options: as checked() returns them.
     layout: "nhwc" for inputs with the channels last, "file" for those of the file."""
     plan = compile_model(model, options)
-    doubts = bias_warnings(plan.model)
-    notes = tuple(f"warning: {w.node} ({w.op}): {w.reason}" for w in doubts)
+    removed = "it is a float constant; read its values from the model file"
     notes = (
         *((RANDOM_NOTE,) if plan.model.notes.is_random else ()),
         *plan.notes,
-        *notes,
+        *(f"warning: {w.node} ({w.op}): {w.reason}" for w in bias_warnings(plan.model)),
         *_fed(options, plan),
         *_columns(plan),
-        *_dropped(plan),
+        *(f"removed output '{name}': {removed}" for name in plan.model.notes.dropped),
     )
     return with_layout(replace(plan, notes=notes), layout)
 
@@ -99,14 +98,6 @@ def _fed(options: CompileOptions, plan: Plan) -> tuple[str, ...]:
     return tuple(
         f"state: output '{behind}' is fed back as input '{ahead}'{by_name}"
         for ahead, behind in plan.model.state.pairs
-    )
-
-
-def _dropped(plan: Plan) -> tuple[str, ...]:
-    """Notes on outputs that vmcu does not write."""
-    return tuple(
-        f"removed output '{name}': it is a float constant; read its values from the model file"
-        for name in plan.model.notes.dropped
     )
 
 

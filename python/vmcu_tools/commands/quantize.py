@@ -87,7 +87,7 @@ def weights_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from ..quantize import calibration
-    from ..quantize.verdict import Quality
+    from ..quantize.verdict import Quality, remedies
     from ..report.models import print_quantization
     from ..report.terminal import console, write_json
 
@@ -103,9 +103,7 @@ def run(args: argparse.Namespace) -> int:
     write_json(asdict(report), args.json)
     short = Quality(report.top1, report.snr_db, report.is_classifier).shortfall(least)
     if short:
-        options = [f"{one.option} ({one.top1:.1%}, {one.snr_db:.1f} dB)" for one in report.trials]
-        if int4 is not None and int4.flash is None:
-            options.append("--flash SIZE, which keeps int8 in the layers that lose most")
+        options = remedies(report.trials, int4 is not None and int4.flash is None)
         hint = f"try {' or '.join(options)}" if options else "give more samples, like those in use"
         hint += "; --min-agreement 0 accepts the file, which is written"
         raise UserError(Problem(short, hint, str(args.model)))

@@ -101,3 +101,11 @@ def trials(
         reached = measure(*how)
         if (reached.top1, reached.snr_db) > (before.top1, before.snr_db):
             yield Trial(option, reached.top1, reached.snr_db)
+
+
+def remedies(trials: Sequence[Trial], is_int4: bool) -> list[str]:
+    """Lists options that may reach more. is_int4: without a limit, all layers have int4 weights."""
+    options = [f"{one.option} ({one.top1:.1%}, {one.snr_db:.1f} dB)" for one in trials]
+    if is_int4:
+        options.append("--flash SIZE, which keeps int8 in the layers that lose most")
+    return options
