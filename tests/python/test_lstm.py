@@ -81,6 +81,13 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
         assert main(["verify", str(path), "-n", "30", "--seed", str(seed), "--on", target]) == 0
 
 
+@pytest.mark.parametrize("seed", seeds(40, 6))
+def test_random_networks_in_vectors(seed: int, tmp_path: Path) -> None:
+    """Four units at a time, and the units, fours of taps and taps that are left."""
+    path = network(seed, tmp_path / "net.tflite")
+    assert main(["verify", str(path), "-n", "30", "--on", "qemu:m55"]) == 0
+
+
 def test_both_directions(tmp_path: Path) -> None:
     """As Keras writes Bidirectional: the second one reads all rows in reverse, and so do others
     what it gives."""

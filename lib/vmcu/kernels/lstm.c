@@ -3,12 +3,30 @@
  */
 
 #include "gen/isa.h"
+#include "vectors.h"
 
 #define GATES 4
 
 /** Of the table, the last entry. */
 #define LAST 255
 
+/** A step. */
+struct job {
+	const struct vmcu_lstm_params *p;
+	const uint16_t *table;
+	const int8_t *weights;
+	const int32_t *biases;
+	const int8_t *input;
+	const int8_t *hidden; /**< outputs of units before */
+	const int8_t *before; /**< the state before; NULL for none */
+	int32_t inputs;
+	int32_t units;
+	int32_t less; /**< outputs in states are so much less */
+};
+
+#if defined(VMCU_VECTORS)
+#include "lstm_vectors.h"
+#else
 static int32_t within_16(int32_t x)
 {
 	return (x < INT16_MIN) ? INT16_MIN : (x > INT16_MAX) ? INT16_MAX : x;
@@ -112,6 +130,40 @@ static int32_t cell_of(const int8_t *bytes)
 	return (int16_t)(uint16_t)((uint8_t)bytes[0] | (uint32_t)(uint8_t)bytes[1] << 8);
 }
 
+/** Copies the outputs of units in the state before, NULL for none. */
+static void copy_hidden(const struct job *job, int8_t *hidden)
+{
+	const int8_t *src = job->before;
+
+	for (int32_t unit = 0; unit < job->units; unit++) {
+		hidden[unit] =
+			(src == NULL) ? job->p->zero : (int8_t)(uint8_t)(src[unit] + job->less);
+	}
+}
+
+/** Computes all units. */
+static void step_all(const struct job *job, int8_t *dst)
+{
+	const struct vmcu_lstm_params *p = job->p;
+	const int8_t *src = job->before;
+	const int32_t units = job->units;
+	const int8_t *w = job->weights;
+	const int32_t *biases = job->biases;
+
+	for (int32_t unit = 0; unit < units; unit++, biases += 2 * GATES) {
+		int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
+		int32_t h[GATES] = {biases[4], biases[5], biases[6], biases[7]};
+		int32_t cell = (src == NULL) ? 0 : cell_of(&src[units + 2 * unit]);
+
+		w = add_gates(x, job->input, w, job->inputs);
+		w = add_gates(h, job->hidden, w, units);
+		dst[unit] = (int8_t)(uint8_t)(step_unit(p, job->table, x, h, &cell) - job->less);
+		dst[units + 2 * unit] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
+		dst[units + 2 * unit + 1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
+	}
+}
+#endif
+
 /** The state before a call; NULL for none. */
 static const int8_t *state_before(const struct vmcu_call *call)
 {
@@ -126,29 +178,19 @@ static const int8_t *state_before(const struct vmcu_call *call)
 void vmcu_lstm(const struct vmcu_call *call)
 {
 	const struct vmcu_lstm_params *p = vmcu_params(call);
-	const uint16_t *table = vmcu_constants(call, p->sigmoid);
-	const int8_t *w = vmcu_constants(call, p->weights);
-	const int32_t *biases = vmcu_constants(call, p->biases);
-	const int32_t inputs = vmcu_call_input(call, 0)->channels;
-	const int32_t units = vmcu_call_output(call)->channels;
-	const int32_t less = (vmcu_call_input(call, 1) == vmcu_call_output(call)) ? 0 : p->zero;
-	const int8_t *input = vmcu_input_row(call, 0, call->y);
-	const int8_t *src = state_before(call);
-	int8_t *dst = vmcu_output_start(call);
-	int8_t *hidden = call->scratch;
+	const struct job job = {
+		.p = p,
+		.table = vmcu_constants(call, p->sigmoid),
+		.weights = vmcu_constants(call, p->weights),
+		.biases = vmcu_constants(call, p->biases),
+		.input = vmcu_input_row(call, 0, call->y),
+		.hidden = call->scratch,
+		.before = state_before(call),
+		.inputs = vmcu_call_input(call, 0)->channels,
+		.units = vmcu_call_output(call)->channels,
+		.less = (vmcu_call_input(call, 1) == vmcu_call_output(call)) ? 0 : p->zero,
+	};
 
-	for (int32_t unit = 0; unit < units; unit++) {
-		hidden[unit] = (src == NULL) ? p->zero : (int8_t)(uint8_t)(src[unit] + less);
-	}
-	for (int32_t unit = 0; unit < units; unit++, biases += 2 * GATES) {
-		int32_t x[GATES] = {biases[0], biases[1], biases[2], biases[3]};
-		int32_t h[GATES] = {biases[4], biases[5], biases[6], biases[7]};
-		int32_t cell = (src == NULL) ? 0 : cell_of(&src[units + 2 * unit]);
-
-		w = add_gates(x, input, w, inputs);
-		w = add_gates(h, hidden, w, units);
-		dst[unit] = (int8_t)(uint8_t)(step_unit(p, table, x, h, &cell) - less);
-		dst[units + 2 * unit] = (int8_t)(uint8_t)((uint32_t)cell & 0xFFU);
-		dst[units + 2 * unit + 1] = (int8_t)(uint8_t)(((uint32_t)cell >> 8) & 0xFFU);
-	}
+	copy_hidden(&job, call->scratch);
+	step_all(&job, vmcu_output_start(call));
 }
