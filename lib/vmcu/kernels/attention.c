@@ -57,6 +57,44 @@ static int32_t end_of_rows(const struct seen *s)
 	return vmcu_min(s->count, s->rows->height - s->first);
 }
 
+#if defined(VMCU_VECTORS)
+/** Keys whose sums are requantised together. */
+#define SUMS 32
+
+/** Adds products of up to eight taps of a query and of rows of keys to their sums. */
+VMCU_INLINE void add_taps(int32_t *sums, int16x8_t taps, const struct job *job, const int8_t *key,
+			  int32_t rows, mve_pred16_t some)
+{
+	const int32_t pitch = job->keys.rows->channels;
+
+	for (; rows > 0; rows--, key += pitch, sums++) {
+		*sums = vmladavaq_s16(*sums, taps, vldrbq_z_s16(key, some));
+	}
+}
+
+/** Scores of a query and @a rows keys that are side by side; @a start: where sums do. */
+VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int8_t *key,
+			   int8_t *line, int32_t rows, int32_t start)
+{
+	int32_t sums[SUMS];
+
+	for (; rows > 0; rows -= SUMS, line += SUMS, key += SUMS * job->keys.rows->channels) {
+		const int32_t keys = vmcu_min(rows, SUMS);
+
+		for (int32_t i = 0; i < SUMS; i += 4) {
+			vstrwq_s32(&sums[i], vdupq_n_s32(start));
+		}
+		for (int32_t d = 0; d < job->depth; d += 8) {
+			const mve_pred16_t some = vctp16q((uint32_t)(job->depth - d));
+			const int16x8_t taps =
+				vmcu_eight_taps(query + d, job->p->scores.x_zero, some);
+
+			add_taps(sums, taps, job, key + d, keys, some);
+		}
+		vmcu_product_store(&job->p->scores, sums, line, keys);
+	}
+}
+#else
 /** Scores of a query and @a rows keys that are side by side; @a start: where sums do. */
 VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int8_t *key,
 			   int8_t *line, int32_t rows, int32_t start)
@@ -103,6 +141,7 @@ VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int
 		rows -= some;
 	}
 }
+#endif
 
 /** The scores of a query, before they are bytes of softmax. */
 static void score_query(const struct job *job, const int8_t *query)
@@ -126,6 +165,32 @@ static void score_query(const struct job *job, const int8_t *query)
 	}
 }
 
+#if defined(VMCU_VECTORS)
+/** Adds the bias of its row and head to a line of scores. */
+VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
+			 const struct vmcu_float_sum *sum)
+{
+	int8_t *x = job->line;
+
+	for (int32_t left = job->keys.count; left > 0; left -= 4, x += 4, bias += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)left);
+		int32x4_t total = vmulq_n_s32(vldrbq_z_s32(x, some), sum->a_scale);
+		uint32x4_t near;
+
+		total = vmlaq_n_s32(total, vldrbq_z_s32(bias, some), sum->b_scale);
+		total = vaddq_n_s32(total, sum->bias);
+		near = vandq_u32((uint32x4_t)total, vdupq_n_u32((uint32_t)sum->fraction));
+		if (vcmpeqq_m_n_u32(near, 0, some) == 0) {
+			total = vshlq_r_s32(total, -sum->shift);
+			vmcu_put_four(x, total, 0, INT8_MIN, INT8_MAX, some);
+			continue;
+		}
+		for (int32_t i = 0; i < vmcu_min(left, 4); i++) {
+			x[i] = vmcu_saturate8(vmcu_float_sum_of(sum, x[i], bias[i]));
+		}
+	}
+}
+#else
 /** Adds the bias of its row and head to a line of scores. */
 VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 			 const struct vmcu_float_sum *sum)
@@ -149,6 +214,7 @@ VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 		bias++;
 	}
 }
+#endif
 
 /** The inputs of softmax: scores by the table, with the bias. */
 static void adjust_scores(const struct vmcu_call *call, const struct job *job, int32_t head)
@@ -159,7 +225,15 @@ static void adjust_scores(const struct vmcu_call *call, const struct job *job, i
 	int8_t *x = job->line;
 	int8_t *const end = x + ((p->table != NULL) ? job->keys.count : 0);
 
-	while (x != end) {
+#if defined(VMCU_VECTORS)
+	for (; x < end; x += 16) {
+		const mve_pred16_t some = vctp8q((uint32_t)(end - x));
+		const uint8x16_t at = veorq_u8((uint8x16_t)vldrbq_z_s8(x, some), vdupq_n_u8(128));
+
+		vstrbq_p_s8(x, vldrbq_gather_offset_z_s8(table, at, some), some);
+	}
+#endif
+	while (x < end) {
 		const int8_t score = table[*x - INT8_MIN];
 
 		*x++ = score;
@@ -182,14 +256,19 @@ VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, 
 	while (at < stop) {
 		const int32_t rows = side_by_side(&job->values, at, stop, &value);
 		const int8_t *x = job->line + at;
-		const int8_t *const end = x + rows;
 
 		at += rows;
 		value += channel;
+#if defined(VMCU_VECTORS)
+		for (int32_t i = 0; i < lanes; i += LANES) {
+			vmcu_product_columns(&sums[i], x, value + i, rows, pitch, lanes - i, zero);
+		}
+#else
 		if (lanes < 2 * LANES) {
 			vmcu_product_columns(sums, x, value, rows, pitch, lanes, zero);
 			continue;
 		}
+		const int8_t *const end = x + rows;
 		int32_t acc[2 * LANES];
 
 		__builtin_memcpy(acc, sums, sizeof(acc));
@@ -199,6 +278,7 @@ VMCU_APART void add_rows(int32_t *sums, const struct job *job, int32_t channel, 
 			value += pitch;
 		}
 		__builtin_memcpy(sums, acc, sizeof(acc));
+#endif
 	}
 }
 

@@ -188,29 +188,6 @@ VMCU_INLINE int32x4_t four_of(const int8_t *at, const struct operand *operand, i
 	return vsubq_n_s32(x, zero);
 }
 
-/** vmcu_on_line() of four products, or vmcu_fixed_scale(). */
-VMCU_INLINE int32x4_t scaled_four(int32x4_t x, bool line, int32_t multiplier, int32_t shift)
-{
-	const int32x4_t factor = vdupq_n_s32(multiplier);
-	int32x4_t value;
-
-	if (line) {
-		const int32_t adjust = shift - (shift & VMCU_LINE_BITS);
-		/* Half of the lower words' sum has their carry at its top. */
-		const uint32x4_t low =
-			vhaddq_n_u32((uint32x4_t)vmulq_s32(x, factor), (uint32_t)adjust);
-
-		value = vaddq_n_s32(vmulhq_s32(x, factor), adjust >> 31);
-		value = vaddq_s32(value, (int32x4_t)vshrq_n_u32(low, 31));
-		return vrshlq_n_s32(value, -(shift & VMCU_LINE_SHIFT));
-	}
-	if (shift >= 0) {
-		return vqrdmulhq_s32(vshlq_r_s32(x, shift), factor);
-	}
-	value = vqrdmulhq_s32(x, factor);
-	return vrshlq_n_s32(vaddq_s32(value, vshrq_n_s32(value, 31)), shift);
-}
-
 /** Products of a pixel. */
 VMCU_INLINE void multiply(const struct vmcu_binary_params *p, bool line, const int8_t *first,
 			  const struct operand *a, const int8_t *second, const struct operand *b,
@@ -222,10 +199,9 @@ VMCU_INLINE void multiply(const struct vmcu_binary_params *p, bool line, const i
 		int32x4_t value =
 			vmulq_s32(x, four_of(second + c * b->channel, b, p->b_zero, some));
 
-		value = scaled_four(value, line, p->output.multiplier, p->output.shift);
-		value = vqaddq_n_s32(value, p->output_zero);
-		value = vmaxq_s32(value, vdupq_n_s32(p->act_min));
-		vstrbq_p_s32(dst + c, vminq_s32(value, vdupq_n_s32(p->act_max)), some);
+		value = line ? vmcu_line_four(value, p->output.multiplier, p->output.shift)
+			     : vmcu_fixed_four(value, p->output.multiplier, p->output.shift);
+		vmcu_put_four(dst + c, value, p->output_zero, p->act_min, p->act_max, some);
 	}
 }
 #endif

@@ -13,6 +13,8 @@
 #ifndef VMCU_KERNELS_CALLED_H_
 #define VMCU_KERNELS_CALLED_H_
 
+#include "vectors.h"
+
 #if !defined(VMCU_OWN_EXACT_BLOCK)
 /**
  * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
@@ -199,6 +201,9 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 }
 #endif
 
+#if defined(VMCU_VECTORS)
+#include "product_vectors.h"
+#else
 /** Adds `count` taps times as many taps to a sum. */
 VMCU_CALLED int32_t vmcu_product_row(int32_t sum, const int8_t *x, const int8_t *y, int32_t count,
 				     int32_t x_zero)
@@ -233,5 +238,6 @@ VMCU_CALLED void vmcu_product_columns(int32_t *sums, const int8_t *x, const int8
 		}
 	}
 }
+#endif
 
 #endif /* VMCU_KERNELS_CALLED_H_ */

@@ -116,12 +116,63 @@ VMCU_APART int32_t exact_share(const struct shares *s, uint32_t part)
 	return (int32_t)((2U * (uint64_t)part * s->gain + (s->sum << 16)) / (s->sum << 17));
 }
 
+#if defined(VMCU_VECTORS)
+/** Writes the shares of @a channels exponentials. */
+VMCU_INLINE void put_shares(const struct vmcu_softmax_params *p, const struct shares *shares,
+			    int32_t top, const int8_t *src, int8_t *dst, int32_t channels)
+{
+	const uint32x4_t multiplier = vdupq_n_u32(shares->multiplier);
+
+	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)channels);
+		const uint32x4_t part = exponentials(p, top, src, some);
+		/* The multiplier lacks less than one, and rarely is that enough for a carry. */
+		const mve_pred16_t carry =
+			vcmphiq_m_u32(vmulq_u32(part, multiplier), vmvnq_u32(part), some);
+		int32x4_t share =
+			(int32x4_t)vrshlq_n_u32(vmulhq_u32(part, multiplier), -shares->shift);
+
+		if (carry != 0) {
+			int32_t exact[4];
+			uint32_t parts[4];
+
+			vstrwq_u32(parts, part);
+			for (int32_t i = 0; i < 4; i++) {
+				exact[i] = exact_share(shares, parts[i]);
+			}
+			share = vpselq_s32(vldrwq_s32(exact), share, carry);
+		}
+		vmcu_put_four(dst, share, p->output_zero, p->act_min, p->act_max, some);
+	}
+}
+#else
+/** Writes the shares of @a channels exponentials. */
+VMCU_INLINE void put_shares(const struct vmcu_softmax_params *p, const struct shares *shares,
+			    int32_t top, const int8_t *src, int8_t *dst, int32_t channels)
+{
+	const uint32_t multiplier = shares->multiplier;
+	const int32_t shift = shares->shift;
+	const uint32_t half = (uint32_t)1 << (shift - 1);
+
+	for (int32_t c = 0; c < channels; c++) {
+		const uint32_t part = p->exp[(uint8_t)(top - src[c])];
+		const uint64_t product = (uint64_t)part * multiplier;
+		int32_t share = (int32_t)(((uint32_t)(product >> 32) + half) >> shift);
+
+		/* The multiplier lacks less than one, and rarely is that enough for a carry. */
+		if ((uint32_t)product + part < part) {
+			share = exact_share(shares, part);
+		}
+		dst[c] = vmcu_saturate(share, p->output_zero, p->act_min, p->act_max);
+	}
+}
+#endif
+
 void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
 			     int32_t channels)
 {
 	const int32_t top = vmcu_maximum(src, channels);
 	const struct vmcu_softmax_params own = *p;
-	const int8_t *const end = src + channels;
 	struct shares shares;
 	uint64_t sum = 0;
 
@@ -130,26 +181,12 @@ void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *
 		sum = vaddlvaq_u32(sum, exponentials(p, top, src + c, vctp32q(channels - c)));
 	}
 #else
-	for (const int8_t *x = src; x != end; x++) {
-		sum += own.exp[(uint8_t)(top - *x)];
+	for (int32_t c = 0; c < channels; c++) {
+		sum += own.exp[(uint8_t)(top - src[c])];
 	}
 #endif
 	shares = shares_of(sum, own.gain);
-	const uint32_t multiplier = shares.multiplier;
-	const int32_t shift = shares.shift;
-	const uint32_t half = (uint32_t)1 << (shift - 1);
-
-	while (src != end) {
-		const uint32_t part = own.exp[(uint8_t)(top - *src++)];
-		const uint64_t product = (uint64_t)part * multiplier;
-		int32_t share = (int32_t)(((uint32_t)(product >> 32) + half) >> shift);
-
-		/* The multiplier lacks less than one, and rarely is that enough for a carry. */
-		if ((uint32_t)product + part < part) {
-			share = exact_share(&shares, part);
-		}
-		*dst++ = vmcu_saturate(share, own.output_zero, own.act_min, own.act_max);
-	}
+	put_shares(&own, &shares, top, src, dst, channels);
 }
 
 VMCU_SMALL static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)

@@ -194,10 +194,17 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)
 {
-	int32_t sum = 0;
+	int32_t sum = -x_zero * count;
 
+#if defined(VMCU_VECTORS)
+	for (; count > 0; count -= 16, x += 16) {
+		const mve_pred16_t some = vctp8q((uint32_t)count);
+
+		sum = vaddvaq_p_s8(sum, vldrbq_z_s8(x, some), some);
+	}
+#endif
 	for (int32_t i = 0; i < count; i++) {
-		sum += x[i] - x_zero;
+		sum += x[i];
 	}
 	return -y_zero * sum;
 }
@@ -205,6 +212,21 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 VMCU_SMALL void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 				   int32_t count)
 {
+#if defined(VMCU_VECTORS)
+	const bool is_float = vmcu_requant_is_float(q->is_float != 0U);
+
+	for (; (!is_float || (q->shift & VMCU_LINE_SHIFT) != 0) && count > 0; count -= 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)count);
+		const int32x4_t sums = vldrwq_z_s32(acc, some);
+
+		vmcu_put_four(out,
+			      is_float ? vmcu_line_four(sums, q->multiplier, q->shift)
+				       : vmcu_fixed_four(sums, q->multiplier, q->shift),
+			      q->output_zero, q->act_min, q->act_max, some);
+		acc += 4;
+		out += 4;
+	}
+#endif
 	for (int32_t i = 0; i < count; i++) {
 		const int32_t value = scaled(vmcu_requant_is_float(q->is_float != 0U), acc[i],
 					     q->multiplier, q->shift);
