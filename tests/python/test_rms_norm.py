@@ -70,7 +70,7 @@ def test_float32_decides(form: tuple[int, float, float], tmp_path: Path) -> None
         np.testing.assert_array_equal(judge.run([image])[node.outputs[0]], wanted)
 
 
-@pytest.mark.parametrize("target", ["host:sanitize", "qemu:m0"])
+@pytest.mark.parametrize("target", ["host:sanitize", "qemu:m0", "qemu:m55"])
 def test_c_decides_alike(target: str) -> None:
     b = Builder(np.random.default_rng(2))
     pixels, names = [], []

@@ -6,6 +6,7 @@
 #include <vmcu/requant.h>
 
 #include "support.h"
+#include "vectors.h"
 
 /** A float32 above zero: @a mantissa, 2^23 to 2^24, times 2^exponent. */
 struct real {
@@ -74,19 +75,35 @@ static struct real square_root(struct real x)
 	return nearest_real(root, left != 0U, (x.exponent - up) / 2);
 }
 
+/** The sum of the squares of a pixel's values. */
+static uint32_t sum_squares(const int8_t *src, int32_t zero, int32_t channels)
+{
+	uint32_t squares = 0;
+
+#if defined(VMCU_VECTORS)
+	for (; channels > 0; channels -= 8, src += 8) {
+		const mve_pred16_t some = vctp16q((uint32_t)channels);
+		const int16x8_t values = vsubq_n_s16(vldrbq_z_s16(src, some), (int16_t)zero);
+
+		squares = (uint32_t)vmladavaq_p_s16((int32_t)squares, values, values, some);
+	}
+#endif
+	for (int32_t c = 0; c < channels; c++) {
+		const int32_t value = src[c] - zero;
+
+		squares += (uint32_t)(value * value);
+	}
+	return squares;
+}
+
 static struct divisor measure_pixel(const struct vmcu_rms_norm_params *p, const int8_t *src,
 				    int32_t channels)
 {
 	struct divisor found = {.scale = real_of(p->scale)};
-	uint32_t squares = 0;
+	const uint32_t squares = sum_squares(src, p->input_zero, channels);
 	struct real mean;
 	uint64_t both;
 
-	for (int32_t c = 0; c < channels; c++) {
-		const int32_t value = src[c] - p->input_zero;
-
-		squares += (uint32_t)(value * value);
-	}
 	mean = real_of(p->epsilon);
 	if (squares != 0U) {
 		const struct real count = {.mantissa = (uint32_t)channels};
@@ -111,6 +128,74 @@ VMCU_SMALL static int32_t scale_value(const struct divisor *by, uint32_t value, 
 	return vmcu_to_integer(found.mantissa, found.exponent);
 }
 
+#if defined(VMCU_VECTORS)
+/** Shifts up to the first one are too small, from the other one on nothing is left. */
+#define SMALL_DROP 9
+#define LARGE_DROP 32
+
+/** Replaces the magnitudes that are @a near a half. */
+VMCU_CALLED int32x4_t scale_near(const struct divisor *by, int32x4_t values, int32x4_t gains,
+				 int32x4_t found, uint32_t near)
+{
+	int32_t of[3][4];
+
+	vstrwq_s32(of[0], values);
+	vstrwq_s32(of[1], gains);
+	vstrwq_s32(of[2], found);
+	for (int32_t i = 0; i < 4; i++) {
+		if ((near >> (4 * i) & 1U) != 0U) {
+			of[2][i] = scale_value(by, (uint32_t)of[0][i], real_of(of[1][i]));
+		}
+	}
+	return vldrwq_s32(of[2]);
+}
+
+/**
+ * scale_value() of four magnitudes, or zeros, and bits of float32 gains: by one product, unless
+ * that is near a half.
+ */
+VMCU_INLINE int32x4_t magnitudes_of(const struct divisor *by, int32x4_t values, int32x4_t gains)
+{
+	const int32_t exponent = 44 + by->root.exponent + by->scale.exponent + 150;
+	const uint32x4_t bits = vshlq_n_u32((uint32x4_t)gains, 8);
+	const uint32x4_t mantissa = vshrq_n_u32(vorrq_u32(bits, vdupq_n_u32(1U << 31)), 1);
+	const uint32x4_t found = vmulhq_u32((uint32x4_t)vmulq_n_s32(values, by->inverse), mantissa);
+	/* The most that the factors and the roundings of float32 change in `found`. */
+	const uint32x4_t noise = vaddq_n_u32(vshrq_n_u32(found, 20), 2);
+	const int32x4_t biased = (int32x4_t)vshrq_n_u32(vshlq_n_u32((uint32x4_t)gains, 1), 24);
+	const int32x4_t drop = vmaxq_s32(
+		vminq_s32(vsubq_s32(vdupq_n_s32(exponent), biased), vdupq_n_s32(LARGE_DROP)),
+		vdupq_n_s32(SMALL_DROP));
+	const uint32x4_t half = vshlq_u32(vdupq_n_u32(1), vsubq_n_s32(drop, 1));
+	const uint32x4_t sum = vaddq_u32(found, half);
+	const uint32x4_t low = vshlq_u32(vsubq_u32(sum, noise), vnegq_s32(drop));
+	const uint32x4_t high = vshlq_u32(vaddq_u32(sum, noise), vnegq_s32(drop));
+	const mve_pred16_t large = vcmpleq_n_s32(drop, SMALL_DROP);
+	const mve_pred16_t near = vcmpneq_m_u32(low, high, vcmpgtq_n_s32(drop, SMALL_DROP));
+	const int32x4_t magnitudes =
+		vdupq_m_n_s32((int32x4_t)high, VMCU_SCALE_LIMIT, vcmpneq_m_n_s32(values, 0, large));
+
+	return (near == 0) ? magnitudes : scale_near(by, values, gains, magnitudes, near);
+}
+
+/** Writes a pixel's channels. */
+VMCU_INLINE void scale_pixel(const struct vmcu_rms_norm_params *p, const struct divisor *by,
+			     const int8_t *src, int8_t *dst, int32_t channels)
+{
+	const int32_t *gain = p->gain;
+
+	for (; channels > 0; channels -= 4, gain += 4, src += 4, dst += 4) {
+		const mve_pred16_t some = vctp32q((uint32_t)channels);
+		const int32x4_t value = vsubq_n_s32(vldrbq_z_s32(src, some), p->input_zero);
+		const int32x4_t gains = vldrwq_z_s32(gain, some);
+		const int32x4_t sign = vshrq_n_s32(veorq_s32(value, gains), 31);
+		int32x4_t found = magnitudes_of(by, vabsq_s32(value), gains);
+
+		found = vsubq_s32(veorq_s32(found, sign), sign);
+		vmcu_put_four(dst, found, p->output_zero, p->act_min, p->act_max, some);
+	}
+}
+#else
 /** The same for any @a value: by one product, unless that is near a half. */
 static int32_t magnitude_of(const struct divisor *by, int32_t value, struct real gain)
 {
@@ -134,6 +219,22 @@ static int32_t magnitude_of(const struct divisor *by, int32_t value, struct real
 	return scale_value(by, (uint32_t)value, gain);
 }
 
+/** Writes a pixel's channels. */
+VMCU_INLINE void scale_pixel(const struct vmcu_rms_norm_params *p, const struct divisor *by,
+			     const int8_t *src, int8_t *dst, int32_t channels)
+{
+	for (int32_t c = 0; c < channels; c++) {
+		const int32_t value = src[c] - p->input_zero;
+		const int32_t magnitude = (value < 0) ? -value : value;
+		const int32_t found = magnitude_of(by, magnitude, real_of(p->gain[c]));
+		const bool negative = (value < 0) != (p->gain[c] < 0);
+
+		dst[c] = vmcu_saturate(negative ? -found : found, p->output_zero, p->act_min,
+				       p->act_max);
+	}
+}
+#endif
+
 void vmcu_rms_norm(const struct vmcu_call *call)
 {
 	VMCU_OWN_PARAMS(vmcu_rms_norm_params, p, call);
@@ -146,15 +247,7 @@ void vmcu_rms_norm(const struct vmcu_call *call)
 	for (int32_t x = 0; x < call->columns; x++) {
 		const struct divisor by = measure_pixel(p, src, channels);
 
-		for (int32_t c = 0; c < channels; c++) {
-			const int32_t value = src[c] - p->input_zero;
-			const int32_t magnitude = (value < 0) ? -value : value;
-			const int32_t found = magnitude_of(&by, magnitude, real_of(p->gain[c]));
-			const bool negative = (value < 0) != (p->gain[c] < 0);
-
-			dst[c] = vmcu_saturate(negative ? -found : found, p->output_zero,
-					       p->act_min, p->act_max);
-		}
+		scale_pixel(p, &by, src, dst, channels);
 		src += channels;
 		dst += channels;
 	}
