@@ -140,7 +140,7 @@ def test_onnx(case: str, tmp_path: Path) -> None:
     (op,) = fused(path)
     assert (op.heads, op.sharing) == (sequence.heads, sequence.sharing)
     assert (op.table is not None, op.score_bias is not None) == (sequence.scale, sequence.masks > 0)
-    for target in ("virtual", "host"):
+    for target in ("virtual", "host", "qemu:m55"):
         assert main(["verify", str(path), "-n", "5", "--on", target]) == 0
 
 
@@ -148,7 +148,7 @@ def test_onnx(case: str, tmp_path: Path) -> None:
 def test_tflite(sequence: Sequence, tmp_path: Path) -> None:
     path = sequence.tflite(tmp_path / "sequence.tflite")
     assert len(fused(path)) == 1
-    for target in ("virtual", "host"):
+    for target in ("virtual", "host", "qemu:m55"):
         assert main(["verify", str(path), "-n", "20", "--on", target]) == 0
 
 

@@ -51,10 +51,13 @@ static int32_t count_rows_above(const struct seen *s)
 	return (s->first < 0) ? vmcu_min(-s->first, s->count) : 0;
 }
 
-/** Where the rows of the window that are there end. */
+/** Where the rows of the window that are there end; not before they begin. */
 static int32_t end_of_rows(const struct seen *s)
 {
-	return vmcu_min(s->count, s->rows->height - s->first);
+	const int32_t end = vmcu_min(s->count, s->rows->height - s->first);
+	const int32_t above = count_rows_above(s);
+
+	return (end > above) ? end : above;
 }
 
 #if defined(VMCU_VECTORS)
@@ -62,11 +65,14 @@ static int32_t end_of_rows(const struct seen *s)
 #define SUMS 32
 
 /** Adds products of up to eight taps of a query and of rows of keys to their sums. */
-VMCU_INLINE void add_taps(int32_t *sums, int16x8_t taps, const struct job *job, const int8_t *key,
-			  int32_t rows, mve_pred16_t some)
+VMCU_INLINE void add_taps(int32_t *sums, int16x8_t taps, const int8_t *key, int32_t pitch,
+			  int32_t rows, int32_t left)
 {
-	const int32_t pitch = job->keys.rows->channels;
+	const mve_pred16_t some = vctp16q((uint32_t)left);
 
+	for (; left >= 8 && rows > 0; rows--, key += pitch, sums++) {
+		*sums = vmladavaq_s16(*sums, taps, vldrbq_s16(key));
+	}
 	for (; rows > 0; rows--, key += pitch, sums++) {
 		*sums = vmladavaq_s16(*sums, taps, vldrbq_z_s16(key, some));
 	}
@@ -76,20 +82,20 @@ VMCU_INLINE void add_taps(int32_t *sums, int16x8_t taps, const struct job *job, 
 VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int8_t *key,
 			   int8_t *line, int32_t rows, int32_t start)
 {
+	const int32_t pitch = job->keys.rows->channels;
 	int32_t sums[SUMS];
 
-	for (; rows > 0; rows -= SUMS, line += SUMS, key += SUMS * job->keys.rows->channels) {
+	for (; rows > 0; rows -= SUMS, line += SUMS, key += SUMS * pitch) {
 		const int32_t keys = vmcu_min(rows, SUMS);
 
 		for (int32_t i = 0; i < SUMS; i += 4) {
 			vstrwq_s32(&sums[i], vdupq_n_s32(start));
 		}
 		for (int32_t d = 0; d < job->depth; d += 8) {
-			const mve_pred16_t some = vctp16q((uint32_t)(job->depth - d));
-			const int16x8_t taps =
-				vmcu_eight_taps(query + d, job->p->scores.x_zero, some);
+			const int32_t left = job->depth - d;
+			const int16x8_t taps = vmcu_eight(query + d, job->p->scores.x_zero, left);
 
-			add_taps(sums, taps, job, key + d, keys, some);
+			add_taps(sums, taps, key + d, pitch, keys, left);
 		}
 		vmcu_product_store(&job->p->scores, sums, line, keys);
 	}
@@ -155,7 +161,8 @@ static void score_query(const struct job *job, const int8_t *query)
 
 	if (stop - at < job->keys.count) {
 		vmcu_product_store(q, &nothing, job->line, 1);
-		__builtin_memset(job->line, job->line[0], (size_t)job->keys.count);
+		__builtin_memset(job->line, job->line[0], (size_t)at);
+		__builtin_memset(job->line + stop, job->line[0], (size_t)(job->keys.count - stop));
 	}
 	while (at < stop) {
 		const int32_t rows = side_by_side(&job->keys, at, stop, &key);
@@ -170,19 +177,22 @@ static void score_query(const struct job *job, const int8_t *query)
 VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 			 const struct vmcu_float_sum *sum)
 {
+	/* Copied, because the line's bytes may alias them. */
+	const int32_t a_scale = sum->a_scale;
+	const int32_t b_scale = sum->b_scale;
+	const int32_t rest = sum->bias;
+	const int32x4_t fraction = vdupq_n_s32(sum->fraction);
+	const int32_t shift = -sum->shift;
 	int8_t *x = job->line;
 
 	for (int32_t left = job->keys.count; left > 0; left -= 4, x += 4, bias += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)left);
-		int32x4_t total = vmulq_n_s32(vldrbq_z_s32(x, some), sum->a_scale);
-		uint32x4_t near;
+		int32x4_t total = vmulq_n_s32(vmcu_four(x, left), a_scale);
 
-		total = vmlaq_n_s32(total, vldrbq_z_s32(bias, some), sum->b_scale);
-		total = vaddq_n_s32(total, sum->bias);
-		near = vandq_u32((uint32x4_t)total, vdupq_n_u32((uint32_t)sum->fraction));
-		if (vcmpeqq_m_n_u32(near, 0, some) == 0) {
-			total = vshlq_r_s32(total, -sum->shift);
-			vmcu_put_four(x, total, 0, INT8_MIN, INT8_MAX, some);
+		total = vmlaq_n_s32(total, vmcu_four(bias, left), b_scale);
+		total = vaddq_n_s32(total, rest);
+		if (vcmpeqq_n_s32(vandq_s32(total, fraction), 0) == 0) {
+			total = vshlq_r_s32(total, shift);
+			vmcu_put_four(x, total, 0, INT8_MIN, INT8_MAX, left);
 			continue;
 		}
 		for (int32_t i = 0; i < vmcu_min(left, 4); i++) {

@@ -179,31 +179,7 @@ static struct operand constant_operand(const struct vmcu_call *call,
 }
 
 #if defined(VMCU_VECTORS)
-/** Four channels of an operand, without its zero point. */
-VMCU_INLINE int32x4_t four_of(const int8_t *at, const struct operand *operand, int32_t zero,
-			      mve_pred16_t some)
-{
-	const int32x4_t x = (operand->channel != 0) ? vldrbq_z_s32(at, some) : vdupq_n_s32(*at);
-
-	return vsubq_n_s32(x, zero);
-}
-
-/** Products of a pixel. */
-VMCU_INLINE void multiply(const struct vmcu_binary_params *p, bool line, const int8_t *first,
-			  const struct operand *a, const int8_t *second, const struct operand *b,
-			  int8_t *dst, int32_t channels)
-{
-	for (int32_t c = 0; c < channels; c += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)(channels - c));
-		const int32x4_t x = four_of(first + c * a->channel, a, p->a_zero, some);
-		int32x4_t value =
-			vmulq_s32(x, four_of(second + c * b->channel, b, p->b_zero, some));
-
-		value = line ? vmcu_line_four(value, p->output.multiplier, p->output.shift)
-			     : vmcu_fixed_four(value, p->output.multiplier, p->output.shift);
-		vmcu_put_four(dst + c, value, p->output_zero, p->act_min, p->act_max, some);
-	}
-}
+#include "binary_vectors.h"
 #endif
 
 /** Computes a row with a function; the compiler puts a known one into the loop. */
@@ -217,17 +193,16 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	p.sum = vmcu_constants(call, p.sum);
+#if defined(VMCU_VECTORS)
+	if (combine == multiply_operands || combine == line_product) {
+		multiply_row(&p, combine == line_product, a, b, dst, channels, call->columns);
+		return;
+	}
+#endif
 	for (int32_t x = 0; x < call->columns; x++) {
 		const int8_t *first = a.at + x * a.pixel;
 		const int8_t *second = b.at + x * b.pixel;
 
-#if defined(VMCU_VECTORS)
-		if (combine == multiply_operands || combine == line_product) {
-			multiply(&p, combine == line_product, first, &a, second, &b, dst, channels);
-			dst += channels;
-			continue;
-		}
-#endif
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = combine(&p, *first - p.a_zero, *second - p.b_zero);
 

@@ -10,20 +10,12 @@
 #ifndef VMCU_KERNELS_PRODUCT_VECTORS_H_
 #define VMCU_KERNELS_PRODUCT_VECTORS_H_
 
-/** Up to eight taps less their zero point. */
-VMCU_INLINE int16x8_t vmcu_eight_taps(const int8_t *x, int32_t zero, mve_pred16_t some)
-{
-	return vsubq_n_s16(vldrbq_z_s16(x, some), (int16_t)zero);
-}
-
 /** Adds `count` taps times as many taps to a sum. */
 VMCU_APART int32_t vmcu_product_row(int32_t sum, const int8_t *x, const int8_t *y, int32_t count,
 				    int32_t x_zero)
 {
 	for (; count > 0; count -= 8, x += 8, y += 8) {
-		const mve_pred16_t some = vctp16q((uint32_t)count);
-
-		sum = vmladavaq_s16(sum, vmcu_eight_taps(x, x_zero, some), vldrbq_z_s16(y, some));
+		sum = vmladavaq_s16(sum, vmcu_eight(x, x_zero, count), vmcu_eight(y, 0, count));
 	}
 	return sum;
 }
@@ -41,9 +33,17 @@ VMCU_APART void vmcu_product_columns(int32_t *sums, const int8_t *x, const int8_
 	const int32_t fourth = (lanes > 3) ? 3 : third;
 	int32_t acc[] = {sums[0], sums[1], sums[2], sums[3]};
 
+	for (; most == 8 && count >= 8; count -= 8, x += 8, y += 8 * pitch) {
+		const int16x8_t taps = vmcu_eight(x, x_zero, 8);
+
+		acc[0] = vmladavaq_s16(acc[0], taps, vldrbq_gather_offset_s16(y, rows));
+		acc[1] = vmladavaq_s16(acc[1], taps, vldrbq_gather_offset_s16(y + second, rows));
+		acc[2] = vmladavaq_s16(acc[2], taps, vldrbq_gather_offset_s16(y + third, rows));
+		acc[3] = vmladavaq_s16(acc[3], taps, vldrbq_gather_offset_s16(y + fourth, rows));
+	}
 	for (; count > 0; count -= most, x += most, y += most * pitch) {
 		const mve_pred16_t some = vctp16q((uint32_t)vmcu_min(count, most));
-		const int16x8_t taps = vmcu_eight_taps(x, x_zero, some);
+		const int16x8_t taps = vmcu_eight(x, x_zero, vmcu_min(count, most));
 
 		acc[0] = vmladavaq_s16(acc[0], taps, vldrbq_gather_offset_z_s16(y, rows, some));
 		acc[1] = vmladavaq_s16(acc[1], taps,

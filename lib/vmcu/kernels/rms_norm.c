@@ -129,9 +129,10 @@ VMCU_SMALL static int32_t scale_value(const struct divisor *by, uint32_t value, 
 }
 
 #if defined(VMCU_VECTORS)
-/** Shifts up to the first one are too small, from the other one on nothing is left. */
-#define SMALL_DROP 9
-#define LARGE_DROP 32
+/** From a shift by less, all magnitudes but zero are beyond int8; from one by more, zero is left.
+ */
+#define LEAST_DROP 9
+#define MOST_DROP  32
 
 /** Replaces the magnitudes that are @a near a half. */
 VMCU_CALLED int32x4_t scale_near(const struct divisor *by, int32x4_t values, int32x4_t gains,
@@ -164,18 +165,15 @@ VMCU_INLINE int32x4_t magnitudes_of(const struct divisor *by, int32x4_t values, 
 	const uint32x4_t noise = vaddq_n_u32(vshrq_n_u32(found, 20), 2);
 	const int32x4_t biased = (int32x4_t)vshrq_n_u32(vshlq_n_u32((uint32x4_t)gains, 1), 24);
 	const int32x4_t drop = vmaxq_s32(
-		vminq_s32(vsubq_s32(vdupq_n_s32(exponent), biased), vdupq_n_s32(LARGE_DROP)),
-		vdupq_n_s32(SMALL_DROP));
+		vminq_s32(vsubq_s32(vdupq_n_s32(exponent), biased), vdupq_n_s32(MOST_DROP)),
+		vdupq_n_s32(LEAST_DROP));
 	const uint32x4_t half = vshlq_u32(vdupq_n_u32(1), vsubq_n_s32(drop, 1));
 	const uint32x4_t sum = vaddq_u32(found, half);
 	const uint32x4_t low = vshlq_u32(vsubq_u32(sum, noise), vnegq_s32(drop));
 	const uint32x4_t high = vshlq_u32(vaddq_u32(sum, noise), vnegq_s32(drop));
-	const mve_pred16_t large = vcmpleq_n_s32(drop, SMALL_DROP);
-	const mve_pred16_t near = vcmpneq_m_u32(low, high, vcmpgtq_n_s32(drop, SMALL_DROP));
-	const int32x4_t magnitudes =
-		vdupq_m_n_s32((int32x4_t)high, VMCU_SCALE_LIMIT, vcmpneq_m_n_s32(values, 0, large));
+	const mve_pred16_t near = vcmpneq_u32(low, high);
 
-	return (near == 0) ? magnitudes : scale_near(by, values, gains, magnitudes, near);
+	return (near == 0) ? (int32x4_t)high : scale_near(by, values, gains, (int32x4_t)high, near);
 }
 
 /** Writes a pixel's channels. */
@@ -185,14 +183,13 @@ VMCU_INLINE void scale_pixel(const struct vmcu_rms_norm_params *p, const struct 
 	const int32_t *gain = p->gain;
 
 	for (; channels > 0; channels -= 4, gain += 4, src += 4, dst += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)channels);
-		const int32x4_t value = vsubq_n_s32(vldrbq_z_s32(src, some), p->input_zero);
-		const int32x4_t gains = vldrwq_z_s32(gain, some);
+		const int32x4_t value = vsubq_n_s32(vmcu_four(src, channels), p->input_zero);
+		const int32x4_t gains = vmcu_four_words(gain, channels);
 		const int32x4_t sign = vshrq_n_s32(veorq_s32(value, gains), 31);
 		int32x4_t found = magnitudes_of(by, vabsq_s32(value), gains);
 
 		found = vsubq_s32(veorq_s32(found, sign), sign);
-		vmcu_put_four(dst, found, p->output_zero, p->act_min, p->act_max, some);
+		vmcu_put_four(dst, found, p->output_zero, p->act_min, p->act_max, channels);
 	}
 }
 #else

@@ -13,13 +13,15 @@ typedef void (*softmax_pixel_t)(const struct vmcu_softmax_params *p, const int8_
 				int32_t channels);
 
 #if defined(VMCU_VECTORS)
-/** The exponentials of four channels. */
-VMCU_INLINE uint32x4_t exponentials(const struct vmcu_softmax_params *p, int32_t top,
-				    const int8_t *src, mve_pred16_t some)
+/** The exponentials of four channels, or zeros behind the last @a left ones. */
+VMCU_INLINE uint32x4_t exponentials(const uint32_t *exp, int32_t top, const int8_t *src,
+				    int32_t left)
 {
-	const int32x4_t below = vsubq_s32(vdupq_n_s32(top), vldrbq_z_s32(src, some));
+	const uint32x4_t below = (uint32x4_t)vsubq_s32(vdupq_n_s32(top), vmcu_four(src, left));
 
-	return vldrwq_gather_shifted_offset_z_u32(p->exp, (uint32x4_t)below, some);
+	return (left >= 4)
+		       ? vldrwq_gather_shifted_offset_u32(exp, below)
+		       : vldrwq_gather_shifted_offset_z_u32(exp, below, vctp32q((uint32_t)left));
 }
 #endif
 
@@ -31,10 +33,8 @@ VMCU_INLINE uint32_t rounded_sum(const struct vmcu_softmax_params *p, int32_t to
 
 #if defined(VMCU_VECTORS)
 	for (; channels > 0; channels -= 4, src += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)channels);
-
-		sum = vaddvaq_u32(sum,
-				  vrshrq_n_u32(exponentials(p, top, src, some), SUM_INTEGER_BITS));
+		sum = vaddvaq_u32(sum, vrshrq_n_u32(exponentials(p->exp, top, src, channels),
+						    SUM_INTEGER_BITS));
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {
@@ -70,12 +70,10 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 
 #if defined(VMCU_VECTORS)
 	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)channels);
-		int32x4_t share = (int32x4_t)exponentials(p, top, src, some);
+		int32x4_t share = (int32x4_t)exponentials(p->exp, top, src, channels);
 
 		share = vrshlq_n_s32(vqrdmulhq_n_s32(share, scale), -exponent);
-		share = vmaxq_s32(vaddq_n_s32(share, p->output_zero), vdupq_n_s32(p->act_min));
-		vstrbq_p_s32(dst, vminq_s32(share, vdupq_n_s32(p->act_max)), some);
+		vmcu_put_four(dst, share, p->output_zero, p->act_min, p->act_max, channels);
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {
@@ -124,11 +122,10 @@ VMCU_INLINE void put_shares(const struct vmcu_softmax_params *p, const struct sh
 	const uint32x4_t multiplier = vdupq_n_u32(shares->multiplier);
 
 	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)channels);
-		const uint32x4_t part = exponentials(p, top, src, some);
+		const uint32x4_t part = exponentials(p->exp, top, src, channels);
 		/* The multiplier lacks less than one, and rarely is that enough for a carry. */
 		const mve_pred16_t carry =
-			vcmphiq_m_u32(vmulq_u32(part, multiplier), vmvnq_u32(part), some);
+			vcmphiq_u32(vmulq_u32(part, multiplier), vmvnq_u32(part));
 		int32x4_t share =
 			(int32x4_t)vrshlq_n_u32(vmulhq_u32(part, multiplier), -shares->shift);
 
@@ -142,7 +139,7 @@ VMCU_INLINE void put_shares(const struct vmcu_softmax_params *p, const struct sh
 			}
 			share = vpselq_s32(vldrwq_s32(exact), share, carry);
 		}
-		vmcu_put_four(dst, share, p->output_zero, p->act_min, p->act_max, some);
+		vmcu_put_four(dst, share, p->output_zero, p->act_min, p->act_max, channels);
 	}
 }
 #else
@@ -178,7 +175,7 @@ void vmcu_softmax_onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *
 
 #if defined(VMCU_VECTORS)
 	for (int32_t c = 0; c < channels; c += 4) {
-		sum = vaddlvaq_u32(sum, exponentials(p, top, src + c, vctp32q(channels - c)));
+		sum = vaddlvaq_u32(sum, exponentials(own.exp, top, src + c, channels - c));
 	}
 #else
 	for (int32_t c = 0; c < channels; c++) {

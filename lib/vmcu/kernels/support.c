@@ -99,6 +99,11 @@ VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
 	const bool is_inside = row >= 0 && last < in.tensor->height;
 	const int32_t all = rows * p->run;
 
+	if (left == 1 && call->columns == 1U && vmcu_source_row(&in, row)) {
+		in.packed = true;
+		in.rows = vmcu_source_at(&in, row, call->x);
+		return in;
+	}
 	in.packed = vmcu_rows_are_copied(&p->window, p->run);
 	/* Runs of whole lanes follow each other in the stream as their taps do in memory. */
 	if (rows > 1 && is_inside && (in.packed ? all & 3 : p->run & 15) == 0) {
@@ -209,22 +214,33 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 	return -y_zero * sum;
 }
 
+#if defined(VMCU_VECTORS)
+/** vmcu_product_store() where the factor is no float32 number. */
+VMCU_APART void store_vectors(const struct vmcu_product *q, bool line, const int32_t *acc,
+			      int8_t *out, int32_t count)
+{
+	const struct vmcu_product own = *q;
+
+	for (; count > 0; count -= 4, acc += 4, out += 4) {
+		const int32x4_t sums = vmcu_four_words(acc, count);
+
+		vmcu_put_four(out,
+			      line ? vmcu_line_four(sums, own.multiplier, own.shift)
+				   : vmcu_fixed_four(sums, own.multiplier, own.shift),
+			      own.output_zero, own.act_min, own.act_max, count);
+	}
+}
+#endif
+
 VMCU_SMALL void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 				   int32_t count)
 {
 #if defined(VMCU_VECTORS)
 	const bool is_float = vmcu_requant_is_float(q->is_float != 0U);
 
-	for (; (!is_float || (q->shift & VMCU_LINE_SHIFT) != 0) && count > 0; count -= 4) {
-		const mve_pred16_t some = vctp32q((uint32_t)count);
-		const int32x4_t sums = vldrwq_z_s32(acc, some);
-
-		vmcu_put_four(out,
-			      is_float ? vmcu_line_four(sums, q->multiplier, q->shift)
-				       : vmcu_fixed_four(sums, q->multiplier, q->shift),
-			      q->output_zero, q->act_min, q->act_max, some);
-		acc += 4;
-		out += 4;
+	if (!is_float || (q->shift & VMCU_LINE_SHIFT) != 0) {
+		store_vectors(q, is_float, acc, out, count);
+		return;
 	}
 #endif
 	for (int32_t i = 0; i < count; i++) {

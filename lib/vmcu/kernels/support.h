@@ -163,7 +163,7 @@ static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_
 /**
  * Calls vmcu_mac_source() for a kernel without a tile. The call's scratch has the bytes that it
  * reads of a window of several rows: a copy of them if that is small, or of the padding if it sees
- * some.
+ * some. The only window of a call is packed if it is a row.
  */
 struct vmcu_source vmcu_dense_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
 

@@ -40,12 +40,38 @@ VMCU_INLINE int32x4_t vmcu_line_four(int32x4_t x, int32_t multiplier, int32_t wo
 	return vrshlq_n_s32(x, -(word & VMCU_LINE_SHIFT));
 }
 
-/** vmcu_saturate() of some of four numbers, and stores them. */
+/** Four bytes, or zeros behind the last @a left ones. */
+VMCU_INLINE int32x4_t vmcu_four(const int8_t *x, int32_t left)
+{
+	return (left >= 4) ? vldrbq_s32(x) : vldrbq_z_s32(x, vctp32q((uint32_t)left));
+}
+
+/** The same of words. */
+VMCU_INLINE int32x4_t vmcu_four_words(const int32_t *x, int32_t left)
+{
+	return (left >= 4) ? vldrwq_s32(x) : vldrwq_z_s32(x, vctp32q((uint32_t)left));
+}
+
+/** Eight bytes less @a zero, or zeros less that behind the last @a left ones. */
+VMCU_INLINE int16x8_t vmcu_eight(const int8_t *x, int32_t zero, int32_t left)
+{
+	const int16x8_t bytes =
+		(left >= 8) ? vldrbq_s16(x) : vldrbq_z_s16(x, vctp16q((uint32_t)left));
+
+	return vsubq_n_s16(bytes, (int16_t)zero);
+}
+
+/** vmcu_saturate() of four numbers; stores them, or the first @a left ones. */
 VMCU_INLINE void vmcu_put_four(int8_t *out, int32x4_t x, int32_t zero, int32_t low, int32_t high,
-			       mve_pred16_t some)
+			       int32_t left)
 {
 	x = vmaxq_s32(vqaddq_n_s32(x, zero), vdupq_n_s32(low));
-	vstrbq_p_s32(out, vminq_s32(x, vdupq_n_s32(high)), some);
+	x = vminq_s32(x, vdupq_n_s32(high));
+	if (left >= 4) {
+		vstrbq_s32(out, x);
+	} else {
+		vstrbq_p_s32(out, x, vctp32q((uint32_t)left));
+	}
 }
 #endif
 

@@ -25,6 +25,7 @@
 #define VMCU_OWN_BLOCKS_OF_WIDE
 #define VMCU_OWN_BLOCKS_OF_NARROW
 #define VMCU_OWN_SUMS_DENSE
+#define VMCU_OWN_STORE_DENSE_ANY
 #define VMCU_OWN_RUN_DENSE
 #define VMCU_OWN_RUN_DENSE_PER_TENSOR
 #define VMCU_OWN_ALL_TILES
@@ -259,15 +260,13 @@ VMCU_INLINE void vmcu_exact_pixels(bool lines, const struct vmcu_mac_params *p, 
 {
 	const struct vmcu_exact constants = vmcu_exact_of(lines, c, c + 4);
 	const uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)pixels);
-	const mve_pred16_t some = vctp32q((uint32_t)left);
 	const int32_t low = p->act_min, high = p->act_max, zero = p->output_zero;
 
 	for (; pixels > 0; pixels--, acc++, out += pitch) {
 		int32x4_t sum = vldrwq_gather_shifted_offset_s32(acc, at);
 
-		sum = vqaddq_n_s32(vmcu_exact_vector(lines, constants, sum), zero);
-		sum = vminq_s32(vmaxq_s32(sum, vdupq_n_s32(low)), vdupq_n_s32(high));
-		vstrbq_p_s32(out, sum, some);
+		sum = vmcu_exact_vector(lines, constants, sum);
+		vmcu_put_four(out, sum, zero, low, high, left);
 	}
 }
 
@@ -277,6 +276,35 @@ VMCU_INLINE uint32_t vmcu_not_lines(const int32_t *words, mve_pred16_t some)
 	const int32x4_t shift = vandq_s32(vldrwq_s32(words), vdupq_n_s32(VMCU_LINE_SHIFT));
 
 	return vcmpeqq_m_n_s32(shift, 0, some);
+}
+
+/* The same of a pixel of a fully connected layer. */
+VMCU_APART const uint8_t *vmcu_exact_pixel(const struct vmcu_mac_params *p, const int32_t *acc,
+					   const uint8_t *w, int8_t *out, int32_t left)
+{
+	const bool lines = vmcu_requant_is_float(p->is_float != 0U);
+	const int32_t *c = (const int32_t *)w;
+	const struct vmcu_exact constants = vmcu_exact_of(lines, c, c + 4);
+	uint32_t others = 0;
+
+	vmcu_put_four(out, vmcu_exact_vector(lines, constants, vldrwq_s32(acc)), p->output_zero,
+		      p->act_min, p->act_max, left);
+	if (lines) {
+		others = vcmpeqq_n_s32(constants.last, 0) & 0x1111U;
+	}
+	for (; others != 0U; others &= others - 1U) {
+		const int32_t i = __builtin_ctz(others) >> 2;
+		const union {
+			int32_t bits;
+			float value;
+		} factor = {c[i]};
+
+		if (i < left) {
+			out[i] = vmcu_saturate(vmcu_float_scale(acc[i], factor.value),
+					       p->output_zero, p->act_min, p->act_max);
+		}
+	}
+	return (const uint8_t *)&c[8];
 }
 
 /* vmcu_exact_block() of called.h. */
@@ -378,14 +406,25 @@ VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 				 int32_t channel, const uint8_t **w, bool apart)
 {
 	if (vmcu_source_rows(in) == 1) {
-		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+		const int8_t *x = in->packed ? in->rows : vmcu_source_taps(in, row, pixel);
 
-		*w = vmcu_run_of_pixel_int4(*w, x, in->run, (int8_t *)acc, 0, 0);
+		*w = vmcu_run_of_pixel_int4(*w, x + channel, in->run, (int8_t *)acc, 0, 0);
 	} else {
 		*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
 	}
 	(void)p;
 	(void)apart;
+}
+
+/*
+ * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
+ * fixed point or float.
+ */
+VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t left)
+{
+	*w = vmcu_exact_pixel(p, acc, *w, *out, left);
+	*out += 4;
 }
 
 /*

@@ -174,15 +174,4 @@ VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *
 
 #include "../called.h"
 
-/*
- * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
- * fixed point or float.
- */
-VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t left)
-{
-	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
-	*out += 4;
-}
-
 #endif /* VMCU_KERNELS_GEN_PORTABLE_HELIUM_INT4_H_ */

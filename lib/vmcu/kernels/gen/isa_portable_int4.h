@@ -802,6 +802,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 }
 #endif
 
+#ifndef VMCU_OWN_STORE_DENSE_ANY
 /*
  * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
  * fixed point or float.
@@ -812,6 +813,7 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
+#endif
 
 #ifndef VMCU_OWN_SUMS_COARSE
 /* The sums of a block of channels with multipliers of 8 bits for groups of taps. */

@@ -314,6 +314,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 }
 #endif
 
+#ifndef VMCU_OWN_STORE_DENSE_ANY
 /*
  * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
  * fixed point or float.
@@ -324,6 +325,7 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
+#endif
 
 /* `count` times four channels, one four after the other. */
 VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmcu_places *in,

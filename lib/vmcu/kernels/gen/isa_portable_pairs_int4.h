@@ -231,6 +231,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 }
 #endif
 
+#ifndef VMCU_OWN_STORE_DENSE_ANY
 /*
  * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
  * fixed point or float.
@@ -241,5 +242,6 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
+#endif
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_PAIRS_INT4_H_ */

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import textwrap
 
-from vmcu_tools.kernels.targets.portable.dense import run_dense, run_dense_per_tensor, sums_dense
+from vmcu_tools.kernels.targets.portable.dense import (
+    run_dense,
+    run_dense_per_tensor,
+    store_dense_any,
+    sums_dense,
+)
 
 from ...assembly import SAVED, WORD, Function, leave, note, save
 from ..thumb import prototypes
@@ -147,14 +152,18 @@ HELPERS = whole_dense(FUNCTIONS, "blocks_helium.S", FOUR)
 OWN = {
     sums_dense: """
 if (vmcu_source_rows(in) == 1) {
-	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+	const int8_t *x = in->packed ? in->rows : vmcu_source_taps(in, row, pixel);
 
-	*w = vmcu_run_of_pixel(*w, x, in->run, (int8_t *)acc, 0, 0);
+	*w = vmcu_run_of_pixel(*w, x + channel, in->run, (int8_t *)acc, 0, 0);
 } else {
 	*w = vmcu_pixel_sums(acc, in, row, pixel, channel, *w);
 }
 (void)p;
 (void)apart;
+""",
+    store_dense_any: """
+*w = vmcu_exact_pixel(p, acc, *w, *out, left);
+*out += 4;
 """,
     run_dense: """
 const int32_t whole = (vmcu_source_rows(in) > 1) ? 0 : taken & ~3;
