@@ -19,6 +19,9 @@
 /** A function of its own in each file that calls it, never part of a caller. */
 #define VMCU_APART static __attribute__((noinline, unused))
 
+/** VMCU_APART, and compiled for speed even if all callers are compiled for size. */
+#define VMCU_HOT __attribute__((hot)) VMCU_APART
+
 /** VMCU_APART, and compiled for size. */
 #define VMCU_CALLED VMCU_SMALL VMCU_APART
 

@@ -62,7 +62,7 @@ static int32_t end_of_rows(const struct seen *s)
 
 #if defined(VMCU_VECTORS)
 /** Keys whose sums are requantised together. */
-#define SUMS 32
+#define SUMS 64
 
 /** Adds products of up to eight taps of a query and of rows of keys to their sums. */
 VMCU_INLINE void add_taps(int32_t *sums, int16x8_t taps, const int8_t *key, int32_t pitch,
@@ -88,7 +88,7 @@ VMCU_APART void score_rows(const struct job *job, const int8_t *query, const int
 	for (; rows > 0; rows -= SUMS, line += SUMS, key += SUMS * pitch) {
 		const int32_t keys = vmcu_min(rows, SUMS);
 
-		for (int32_t i = 0; i < SUMS; i += 4) {
+		for (int32_t i = 0; i < keys; i += 4) {
 			vstrwq_s32(&sums[i], vdupq_n_s32(start));
 		}
 		for (int32_t d = 0; d < job->depth; d += 8) {

@@ -130,17 +130,6 @@ static int32_t cell_of(const int8_t *bytes)
 	return (int16_t)(uint16_t)((uint8_t)bytes[0] | (uint32_t)(uint8_t)bytes[1] << 8);
 }
 
-/** Copies the outputs of units in the state before, NULL for none. */
-static void copy_hidden(const struct job *job, int8_t *hidden)
-{
-	const int8_t *src = job->before;
-
-	for (int32_t unit = 0; unit < job->units; unit++) {
-		hidden[unit] =
-			(src == NULL) ? job->p->zero : (int8_t)(uint8_t)(src[unit] + job->less);
-	}
-}
-
 /** Computes all units. */
 static void step_all(const struct job *job, int8_t *dst)
 {
@@ -163,6 +152,17 @@ static void step_all(const struct job *job, int8_t *dst)
 	}
 }
 #endif
+
+/** Copies the outputs of units in the state before, NULL for none. */
+static void copy_hidden(const struct job *job, int8_t *hidden)
+{
+	const int8_t *src = job->before;
+
+	for (int32_t unit = 0; unit < job->units; unit++) {
+		hidden[unit] =
+			(src == NULL) ? job->p->zero : (int8_t)(uint8_t)(src[unit] + job->less);
+	}
+}
 
 /** The state before a call; NULL for none. */
 static const int8_t *state_before(const struct vmcu_call *call)

@@ -182,21 +182,6 @@ VMCU_INLINE int32x4_t step_units(const struct vmcu_lstm_params *p, const uint16_
 	return vmaxq_s32(vminq_s32(seen, vdupq_n_s32(INT8_MAX)), vdupq_n_s32(INT8_MIN));
 }
 
-/** Copies the outputs of units in the state before, NULL for none. */
-static void copy_hidden(const struct job *job, int8_t *hidden)
-{
-	const int8_t *src = job->before;
-
-	for (int32_t unit = 0; unit < job->units; unit += 16) {
-		const mve_pred16_t some = vctp8q((uint32_t)(job->units - unit));
-		const int8x16_t before = (src == NULL) ? vdupq_n_s8(job->p->zero)
-						       : vaddq_n_s8(vldrbq_z_s8(&src[unit], some),
-								    (int8_t)job->less);
-
-		vstrbq_p_s8(&hidden[unit], before, some);
-	}
-}
-
 /** Computes all units. */
 static void step_all(const struct job *job, int8_t *dst)
 {

@@ -59,19 +59,25 @@ static struct real add_real(struct real a, struct real b)
 
 static struct real square_root(struct real x)
 {
-	/* An even exponent, and 25 or 26 bits of the root. */
+	/* An even exponent, and 25 or 26 bits of the root: 16 by bits, the others by a division. */
 	const int32_t up = 26 + (int32_t)((uint32_t)x.exponent & 1U);
 	uint64_t left = (uint64_t)x.mantissa << up;
-	uint64_t root = 0;
+	const uint32_t top = (uint32_t)(left >> 20);
+	uint32_t rest = top;
+	uint32_t half = 0;
+	uint32_t root;
 
-	for (uint64_t bit = UINT64_C(1) << 50; bit != 0U; bit >>= 2) {
-		if (left >= root + bit) {
-			left -= root + bit;
-			root = (root >> 1) + bit;
+	for (uint32_t bit = UINT32_C(1) << 30; bit != 0U; bit >>= 2) {
+		if (rest >= half + bit) {
+			rest -= half + bit;
+			half = (half >> 1) + bit;
 		} else {
-			root >>= 1;
+			half >>= 1;
 		}
 	}
+	root = (half << 10) + ((rest << 9) | ((uint32_t)(left >> 11) & 511U)) / half;
+	root -= ((uint64_t)root * root > left) ? 1U : 0U;
+	left -= (uint64_t)root * root;
 	return nearest_real(root, left != 0U, (x.exponent - up) / 2);
 }
 
@@ -81,11 +87,10 @@ static uint32_t sum_squares(const int8_t *src, int32_t zero, int32_t channels)
 	uint32_t squares = 0;
 
 #if defined(VMCU_VECTORS)
-	for (; channels > 0; channels -= 8, src += 8) {
-		const mve_pred16_t some = vctp16q((uint32_t)channels);
-		const int16x8_t values = vsubq_n_s16(vldrbq_z_s16(src, some), (int16_t)zero);
+	for (; channels >= 8; channels -= 8, src += 8) {
+		const int16x8_t values = vmcu_eight(src, zero, 8);
 
-		squares = (uint32_t)vmladavaq_p_s16((int32_t)squares, values, values, some);
+		squares = (uint32_t)vmladavaq_s16((int32_t)squares, values, values);
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {

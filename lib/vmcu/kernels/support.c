@@ -202,10 +202,8 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 	int32_t sum = -x_zero * count;
 
 #if defined(VMCU_VECTORS)
-	for (; count > 0; count -= 16, x += 16) {
-		const mve_pred16_t some = vctp8q((uint32_t)count);
-
-		sum = vaddvaq_p_s8(sum, vldrbq_z_s8(x, some), some);
+	for (; count >= 16; count -= 16, x += 16) {
+		sum = vaddvaq_s8(sum, vldrbq_s8(x));
 	}
 #endif
 	for (int32_t i = 0; i < count; i++) {
@@ -278,10 +276,8 @@ int32_t vmcu_maximum(const int8_t *src, int32_t channels)
 	int32_t result = INT8_MIN;
 
 #if defined(VMCU_VECTORS)
-	for (; channels > 0; channels -= 16, src += 16) {
-		const mve_pred16_t some = vctp8q((uint32_t)channels);
-
-		result = vmaxvq_p_s8((int8_t)result, vldrbq_z_s8(src, some), some);
+	for (; channels >= 16; channels -= 16, src += 16) {
+		result = vmaxvq_s8((int8_t)result, vldrbq_s8(src));
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {

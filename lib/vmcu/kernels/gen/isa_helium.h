@@ -611,23 +611,32 @@ VMCU_APART struct vmcu_pooled vmcu_pooled_of(const struct vmcu_call *call,
 	return pool;
 }
 
-/* Some taps of a row of the window at a column, see vmcu_next_taps(). */
-VMCU_INLINE int32_t vmcu_pool_taps(const struct vmcu_pooled *pool, int32_t tap,
-				   struct vmcu_taps *wide, const int8_t **x)
+/* The taps of a window in one piece of memory: few enough for sums of 16 bits. */
+#define VMCU_PATCH_TAPS 255
+struct vmcu_patch {
+	const int8_t *x;
+	int32_t rows;
+	int32_t taps;  /* of a row */
+	int32_t pitch; /* bytes from a tap to the next one of its row */
+	int32_t below; /* bytes from a row to the next one */
+};
+
+/* False if there is no such patch. */
+VMCU_INLINE bool vmcu_patch_of(struct vmcu_patch *patch, const struct vmcu_pooled *pool,
+			       const struct vmcu_taps *wide)
 {
 	const struct vmcu_tensor *t = pool->in.tensor;
-	const int32_t row = vmcu_tap(&pool->tall, tap);
-	int32_t count;
 
-	if (pool->rows == NULL) {
-		return vmcu_next_taps(&pool->in, wide, row, x);
+	patch->x = pool->rows;
+	patch->rows = pool->tall.end - pool->tall.begin;
+	patch->taps = wide->end - wide->begin;
+	patch->pitch = wide->dilation * t->channels;
+	patch->below = pool->tall.dilation * t->width * t->channels;
+	if (pool->rows == NULL || patch->rows * patch->taps > VMCU_PATCH_TAPS) {
+		return false;
 	}
-	*x = pool->rows + ((row - vmcu_tap(&pool->tall, pool->tall.begin)) * t->width +
-			   vmcu_tap(wide, wide->begin)) *
-				  t->channels;
-	count = wide->end - wide->begin;
-	wide->begin = wide->end;
-	return count;
+	patch->x += vmcu_tap(wide, wide->begin) * t->channels;
+	return true;
 }
 
 /* The first pixel of a window, of those that a call asks for. */
@@ -637,74 +646,105 @@ VMCU_INLINE int32_t vmcu_pool_column(const struct vmcu_call *call, const struct 
 	return ((int32_t)call->x + x) * window->stride_w - window->pad_left;
 }
 
-/* The maxima of up to sixteen channels. */
-VMCU_INLINE int8x16_t vmcu_pool_most(const struct vmcu_pooled *pool, struct vmcu_taps wide,
-				     int32_t channel, mve_pred16_t some)
+/* Maxima within bounds of all channels of a patch. */
+VMCU_HOT void vmcu_patch_most(const struct vmcu_patch *patch, int8_t *out, int32_t channels,
+			      int8_t low, int8_t high)
 {
-	const int32_t pitch = wide.dilation * pool->in.tensor->channels;
-	int8x16_t top = vdupq_n_s8(INT8_MIN);
+	const struct vmcu_patch own = *patch;
+
+	for (int32_t c = 0; c < channels; c += 16) {
+		const mve_pred16_t some = vctp8q((uint32_t)(channels - c));
+		const int8_t *row = own.x + c;
+		int8x16_t top = vdupq_n_s8(low);
+
+		for (int32_t r = own.rows; r > 0; r--, row += own.below) {
+			const int8_t *x = row;
+
+			for (int32_t n = own.taps; n > 0; n--, x += own.pitch) {
+				top = vmaxq_s8(top, vldrbq_z_s8(x, some));
+			}
+		}
+		vstrbq_p_s8(out + c, vminq_s8(top, vdupq_n_s8(high)), some);
+	}
+}
+
+/* The same of sixteen channels of any window. */
+VMCU_CALLED void vmcu_split_most(const struct vmcu_pooled *pool, const struct vmcu_taps *wide,
+				 int32_t channel, int8_t *out, int8_t low, int8_t high)
+{
+	const struct vmcu_tensor *t = pool->in.tensor;
+	const mve_pred16_t some = vctp8q((uint32_t)(t->channels - channel));
+	int8x16_t top = vdupq_n_s8(low);
 
 	for (int32_t tap = pool->tall.begin; tap < pool->tall.end; tap++) {
-		struct vmcu_taps left = wide;
+		struct vmcu_taps left = *wide;
 
 		while (left.begin < left.end) {
 			const int8_t *x;
-			int32_t n = vmcu_pool_taps(pool, tap, &left, &x);
+			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
 
-			for (x += channel; n > 0; n--, x += pitch) {
+			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
 				top = vmaxq_s8(top, vldrbq_z_s8(x, some));
 			}
 		}
 	}
-	return top;
+	vstrbq_p_s8(out + channel, vminq_s8(top, vdupq_n_s8(high)), some);
 }
 
-/* The sums of up to sixteen channels, those of each row of at most 255 taps in 16 bits first. */
-VMCU_INLINE void vmcu_pool_sums(const struct vmcu_pooled *pool, struct vmcu_taps wide,
-				int32_t channel, int32_t lanes, int32_t *sums)
+/* Sums of eight channels: those with even numbers, and those with odd ones. */
+struct vmcu_sums {
+	int32x4_t even;
+	int32x4_t odd;
+};
+
+VMCU_INLINE struct vmcu_sums vmcu_widened(int16x8_t x)
 {
-	const int32_t pitch = wide.dilation * pool->in.tensor->channels;
-	const mve_pred16_t first = vctp16q((uint32_t)lanes);
-	const mve_pred16_t second = (lanes > 8) ? vctp16q((uint32_t)(lanes - 8)) : 0;
-	const uint32x4_t at = vidupq_n_u32(0, 2);
+	return (struct vmcu_sums){vmovlbq_s16(x), vmovltq_s16(x)};
+}
 
-	for (int32_t i = 0; i < 16; i += 4) {
-		vstrwq_s32(sums + i, vdupq_n_s32(0));
+/* The sums of eight channels of a patch; `whole`: not only of those left. */
+VMCU_INLINE struct vmcu_sums vmcu_patch_sums(const struct vmcu_patch *patch, int32_t channel,
+					     bool whole, int32_t left)
+{
+	const mve_pred16_t some = vctp16q((uint32_t)left);
+	const int8_t *row = patch->x + channel;
+	int16x8_t sum = vdupq_n_s16(0);
+
+	for (int32_t r = patch->rows; r > 0; r--, row += patch->below) {
+		const int8_t *x = row;
+
+		for (int32_t n = patch->taps; n > 0; n--, x += patch->pitch) {
+			sum = vaddq_s16(sum, whole ? vldrbq_s16(x) : vldrbq_z_s16(x, some));
+		}
 	}
+	return vmcu_widened(sum);
+}
+
+/* The same of any window. */
+VMCU_CALLED struct vmcu_sums vmcu_split_sums(const struct vmcu_pooled *pool,
+					     const struct vmcu_taps *wide, int32_t channel)
+{
+	const struct vmcu_tensor *t = pool->in.tensor;
+	const int32_t left_over = t->channels - channel;
+	struct vmcu_sums sums = {vdupq_n_s32(0), vdupq_n_s32(0)};
+
 	for (int32_t tap = pool->tall.begin; tap < pool->tall.end; tap++) {
-		struct vmcu_taps left = wide;
-		int32_t n = 0;
-		const int8_t *x = NULL;
+		struct vmcu_taps left = *wide;
 
-		while (n > 0 || left.begin < left.end) {
-			int16x8_t low = vdupq_n_s16(0);
-			int16x8_t high = vdupq_n_s16(0);
-			int32_t few;
+		while (left.begin < left.end) {
+			const int8_t *x;
+			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
 
-			if (n == 0) {
-				n = vmcu_pool_taps(pool, tap, &left, &x);
-				x += channel;
-			}
-			few = vmcu_min(n, 255);
-			n -= few;
-			for (; few > 0; few--, x += pitch) {
-				low = vaddq_s16(low, vldrbq_z_s16(x, first));
-				high = vaddq_s16(high, vldrbq_z_s16(x + 8, second));
-			}
-			for (int32_t i = 0; i < 2; i++, low = high) {
-				int32_t *to = sums + 8 * i;
+			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
+				const struct vmcu_sums more =
+					vmcu_widened(vmcu_eight(x, 0, left_over));
 
-				vstrwq_scatter_shifted_offset_s32(
-					to, at,
-					vaddq_s32(vmovlbq_s16(low),
-						  vldrwq_gather_shifted_offset_s32(to, at)));
-				vstrwq_scatter_shifted_offset_s32(
-					to + 1, at,
-					vaddq_s32(vmovltq_s16(low),
-						  vldrwq_gather_shifted_offset_s32(to + 1, at)));
+				sums.even = vaddq_s32(sums.even, more.even);
+				sums.odd = vaddq_s32(sums.odd, more.odd);
 			}
 		}
 	}
+	return sums;
 }
 
 /*
@@ -719,6 +759,58 @@ VMCU_INLINE int32x4_t vmcu_pool_quotients(int32x4_t sum, int32_t count)
 	const int32x4_t found = (int32x4_t)vmulhq_u32(size, vdupq_n_u32(inverse));
 
 	return vnegq_m_s32(found, found, vcmpltq_n_s32(sum, 0));
+}
+
+/* Stores the means of eight channels, or of those left, of `count` taps. */
+VMCU_INLINE void vmcu_put_means(const struct vmcu_average_pool_params *p, struct vmcu_sums sums,
+				int32_t count, int8_t *out, int32_t left)
+{
+	const uint32x4_t at = vidupq_n_u32(0, 2);
+	int16x8_t means;
+	int32_t each[8];
+
+	if (p->rescale != VMCU_MEAN_KEPT || count < 2 || count > VMCU_MEAN_TAPS) {
+		vstrwq_scatter_shifted_offset_s32(each, at, sums.even);
+		vstrwq_scatter_shifted_offset_s32(each + 1, at, sums.odd);
+		for (left = vmcu_min(left, 8); left > 0; left--) {
+			out[left - 1] = vmcu_mean(p, each[left - 1], count);
+		}
+		return;
+	}
+	sums.even = vmcu_pool_quotients(sums.even, count);
+	sums.odd = vmcu_pool_quotients(sums.odd, count);
+	means = vqmovntq_s32(vqmovnbq_s32((int16x8_t)sums.even, sums.even), sums.odd);
+	means = vmaxq_s16(means, vdupq_n_s16(p->act_min));
+	means = vminq_s16(means, vdupq_n_s16(p->act_max));
+	vstrbq_p_s16(out, means, vctp16q((uint32_t)left));
+}
+
+/* Means of all channels of a pixel; `patch` is NULL where there is none. */
+VMCU_HOT void vmcu_pool_means(const struct vmcu_average_pool_params *p,
+				const struct vmcu_pooled *pool, const struct vmcu_taps *wide,
+				const struct vmcu_patch *patch, int8_t *out)
+{
+	const int32_t channels = pool->in.tensor->channels;
+	const int32_t inside = (pool->tall.end - pool->tall.begin) * (wide->end - wide->begin);
+	const int32_t all = p->window.kernel_h * p->window.kernel_w;
+	const int32_t count = (p->count_padding || inside == 0) ? all : inside;
+	const int32_t offset = p->input_zero * (p->rescale ? -inside : count - inside);
+
+	for (int32_t c = 0; c < channels; c += 8) {
+		const int32_t left = channels - c;
+		struct vmcu_sums sums;
+
+		if (patch == NULL) {
+			sums = vmcu_split_sums(pool, wide, c);
+		} else if (left >= 8) {
+			sums = vmcu_patch_sums(patch, c, true, left);
+		} else {
+			sums = vmcu_patch_sums(patch, c, false, left);
+		}
+		sums.even = vaddq_n_s32(sums.even, offset);
+		sums.odd = vaddq_n_s32(sums.odd, offset);
+		vmcu_put_means(p, sums, count, out + c, left);
+	}
 }
 
 /* In sums_helium.S. */
@@ -911,6 +1003,7 @@ VMCU_ONCE void vmcu_all_vectors(const struct vmcu_call *call)
 VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
 {
 	const struct vmcu_max_pool_params *p = vmcu_params(call);
+
 	const struct vmcu_pooled pool = vmcu_pooled_of(call, &p->window);
 	const int32_t channels = pool.in.tensor->channels;
 	const int32_t columns = call->columns;
@@ -921,14 +1014,15 @@ VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
 		const struct vmcu_taps wide =
 			vmcu_taps(vmcu_pool_column(call, &p->window, x), p->window.kernel_w,
 				  p->window.dilation_w, pool.in.tensor->width);
+		int8_t *to = out + x * channels;
+		struct vmcu_patch patch;
 
+		if (vmcu_patch_of(&patch, &pool, &wide)) {
+			vmcu_patch_most(&patch, to, channels, p->act_min, p->act_max);
+			continue;
+		}
 		for (int32_t c = 0; c < channels; c += 16) {
-			const mve_pred16_t some = vctp8q((uint32_t)(channels - c));
-			int8x16_t top = vmcu_pool_most(&pool, wide, c, some);
-
-			top = vmaxq_s8(top, vdupq_n_s8(p->act_min));
-			top = vminq_s8(top, vdupq_n_s8(p->act_max));
-			vstrbq_p_s8(out + x * channels + c, top, some);
+			vmcu_split_most(&pool, &wide, c, to, p->act_min, p->act_max);
 		}
 	}
 }
@@ -937,6 +1031,7 @@ VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
 VMCU_ONCE void vmcu_average_vectors(const struct vmcu_call *call)
 {
 	const struct vmcu_average_pool_params *p = vmcu_params(call);
+
 	const struct vmcu_pooled pool = vmcu_pooled_of(call, &p->window);
 	const int32_t channels = pool.in.tensor->channels;
 	const int32_t columns = call->columns;
@@ -947,32 +1042,10 @@ VMCU_ONCE void vmcu_average_vectors(const struct vmcu_call *call)
 		const struct vmcu_taps wide =
 			vmcu_taps(vmcu_pool_column(call, &p->window, x), p->window.kernel_w,
 				  p->window.dilation_w, pool.in.tensor->width);
-		const int32_t inside = (pool.tall.end - pool.tall.begin) * (wide.end - wide.begin);
-		const int32_t all = p->window.kernel_h * p->window.kernel_w;
-		const int32_t count = (p->count_padding || inside == 0) ? all : inside;
-		const int32_t offset = p->input_zero * (p->rescale ? -inside : count - inside);
+		int8_t *to = out + x * channels;
+		struct vmcu_patch patch;
 
-		for (int32_t c = 0; c < channels; c += 16) {
-			const int32_t lanes = vmcu_min(16, channels - c);
-			int8_t *to = out + x * channels + c;
-			int32_t sums[16];
-
-			vmcu_pool_sums(&pool, wide, c, lanes, sums);
-			if (p->rescale != VMCU_MEAN_KEPT || count < 2 || count > VMCU_MEAN_TAPS) {
-				for (int32_t i = 0; i < lanes; i++) {
-					to[i] = vmcu_mean(p, sums[i] + offset, count);
-				}
-				continue;
-			}
-			for (int32_t i = 0; i < lanes; i += 4) {
-				int32x4_t mean = vaddq_n_s32(vldrwq_s32(sums + i), offset);
-
-				mean = vmcu_pool_quotients(mean, count);
-				mean = vmaxq_s32(mean, vdupq_n_s32(p->act_min));
-				mean = vminq_s32(mean, vdupq_n_s32(p->act_max));
-				vstrbq_p_s32(to + i, mean, vctp32q((uint32_t)(lanes - i)));
-			}
-		}
+		vmcu_pool_means(p, &pool, &wide, vmcu_patch_of(&patch, &pool, &wide) ? &patch : NULL, to);
 	}
 }
 
