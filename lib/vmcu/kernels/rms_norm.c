@@ -62,8 +62,7 @@ static struct real square_root(struct real x)
 	/* An even exponent, and 25 or 26 bits of the root: 16 by bits, the others by a division. */
 	const int32_t up = 26 + (int32_t)((uint32_t)x.exponent & 1U);
 	uint64_t left = (uint64_t)x.mantissa << up;
-	const uint32_t top = (uint32_t)(left >> 20);
-	uint32_t rest = top;
+	uint32_t rest = (uint32_t)(left >> 20);
 	uint32_t half = 0;
 	uint32_t root;
 
@@ -75,7 +74,8 @@ static struct real square_root(struct real x)
 			half >>= 1;
 		}
 	}
-	root = (half << 10) + ((rest << 9) | ((uint32_t)(left >> 11) & 511U)) / half;
+	root = (rest << 9) | ((uint32_t)(left >> 11) & 511U);
+	root = (half << 10) + root / ((half == 0U) ? 1U : half);
 	root -= ((uint64_t)root * root > left) ? 1U : 0U;
 	left -= (uint64_t)root * root;
 	return nearest_real(root, left != 0U, (x.exponent - up) / 2);
