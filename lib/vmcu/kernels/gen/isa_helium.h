@@ -681,7 +681,8 @@ VMCU_CALLED void vmcu_split_most(const struct vmcu_pooled *pool, const struct vm
 
 		while (left.begin < left.end) {
 			const int8_t *x;
-			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
+			const int32_t row = vmcu_tap(&pool->tall, tap);
+			int32_t n = vmcu_next_taps(&pool->in, &left, row, &x);
 
 			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
 				top = vmaxq_s8(top, vldrbq_z_s8(x, some));
@@ -733,7 +734,8 @@ VMCU_CALLED struct vmcu_sums vmcu_split_sums(const struct vmcu_pooled *pool,
 
 		while (left.begin < left.end) {
 			const int8_t *x;
-			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
+			const int32_t row = vmcu_tap(&pool->tall, tap);
+			int32_t n = vmcu_next_taps(&pool->in, &left, row, &x);
 
 			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
 				const struct vmcu_sums more =
@@ -1045,7 +1047,9 @@ VMCU_ONCE void vmcu_average_vectors(const struct vmcu_call *call)
 		int8_t *to = out + x * channels;
 		struct vmcu_patch patch;
 
-		vmcu_pool_means(p, &pool, &wide, vmcu_patch_of(&patch, &pool, &wide) ? &patch : NULL, to);
+		const bool whole = vmcu_patch_of(&patch, &pool, &wide);
+
+		vmcu_pool_means(p, &pool, &wide, whole ? &patch : NULL, to);
 	}
 }
 

@@ -106,7 +106,8 @@ VMCU_CALLED void vmcu_split_most(const struct vmcu_pooled *pool, const struct vm
 
 		while (left.begin < left.end) {
 			const int8_t *x;
-			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
+			const int32_t row = vmcu_tap(&pool->tall, tap);
+			int32_t n = vmcu_next_taps(&pool->in, &left, row, &x);
 
 			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
 				top = vmaxq_s8(top, vldrbq_z_s8(x, some));
@@ -158,7 +159,8 @@ VMCU_CALLED struct vmcu_sums vmcu_split_sums(const struct vmcu_pooled *pool,
 
 		while (left.begin < left.end) {
 			const int8_t *x;
-			int32_t n = vmcu_next_taps(&pool->in, &left, vmcu_tap(&pool->tall, tap), &x);
+			const int32_t row = vmcu_tap(&pool->tall, tap);
+			int32_t n = vmcu_next_taps(&pool->in, &left, row, &x);
 
 			for (x += channel; n > 0; n--, x += left.dilation * t->channels) {
 				const struct vmcu_sums more =
@@ -270,7 +272,9 @@ const struct vmcu_max_pool_params *p = vmcu_params(call);
     average_vectors: f"""
 const struct vmcu_average_pool_params *p = vmcu_params(call);
 {PIXELS}
-	vmcu_pool_means(p, &pool, &wide, vmcu_patch_of(&patch, &pool, &wide) ? &patch : NULL, to);
+	const bool whole = vmcu_patch_of(&patch, &pool, &wide);
+
+	vmcu_pool_means(p, &pool, &wide, whole ? &patch : NULL, to);
 }}
 """,
 }
