@@ -24,26 +24,19 @@ static void set_sum(const struct sums *s, uint32_t c, int32_t value)
 	}
 }
 
-/** Adds @a count pixels, @a pitch bytes apart, to the sums of four channels from @a c on. */
-VMCU_INLINE void add_four(const struct sums *s, uint32_t c, const int8_t *x, int32_t pitch,
-			  int32_t count)
+/** Adds taps, as far from @a x, to the sums of four channels from @a c on. */
+VMCU_INLINE void add_four(const struct sums *s, uint32_t c, const int8_t *x, const int32_t *offsets,
+			  const int32_t *end)
 {
-	int16_t *few = &((int16_t *)s->place)[c];
 	int32_t acc[4];
 
-	if (s->bytes != 2U) {
-		vmcu_sum_words(&((int32_t *)s->place)[c], x, pitch, count);
-		return;
+	for (uint32_t i = 0; i < 4U; i++) {
+		acc[i] = sum_of(s, c + i);
 	}
-	acc[0] = few[0];
-	acc[1] = few[1];
-	acc[2] = few[2];
-	acc[3] = few[3];
-	vmcu_sum_words(acc, x, pitch, count);
-	few[0] = (int16_t)acc[0];
-	few[1] = (int16_t)acc[1];
-	few[2] = (int16_t)acc[2];
-	few[3] = (int16_t)acc[3];
+	vmcu_sum_taps(acc, x, offsets, end, 4);
+	for (uint32_t i = 0; i < 4U; i++) {
+		set_sum(s, c + i, acc[i]);
+	}
 }
 
 /** The output, from the sums of all pixels. */
@@ -66,18 +59,28 @@ VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct sums s = {call->scratch, vmcu_sum_bytes(in)};
 	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
-	uint32_t c;
+	int32_t offsets[VMCU_POOL_TAPS];
 
 	if (call->y == 0U && call->x == 0U) {
 		__builtin_memset(call->scratch, 0, in->channels * s.bytes);
 	}
-	for (c = 0; c + 4U <= in->channels; c += 4U) {
-		add_four(&s, c, &x[c], in->channels, call->columns);
-	}
-	for (; c < in->channels; c++) {
-		for (uint32_t i = 0; i < call->columns; i++) {
-			set_sum(&s, c, sum_of(&s, c) + x[i * in->channels + c]);
+	for (uint32_t left = call->columns; left > 0U;) {
+		const uint32_t count = (left < VMCU_POOL_TAPS) ? left : VMCU_POOL_TAPS;
+		uint32_t c;
+
+		for (uint32_t i = 0; i < count; i++) {
+			offsets[i] = (int32_t)(i * in->channels);
 		}
+		for (c = 0; c + 4U <= in->channels; c += 4U) {
+			add_four(&s, c, &x[c], offsets, &offsets[count]);
+		}
+		for (; c < in->channels; c++) {
+			for (uint32_t i = 0; i < count; i++) {
+				set_sum(&s, c, sum_of(&s, c) + x[i * in->channels + c]);
+			}
+		}
+		x += count * in->channels;
+		left -= count;
 	}
 	if (call->y + 1U == in->height && call->x + call->columns == in->width) {
 		put_means(call, &s);

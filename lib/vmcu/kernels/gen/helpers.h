@@ -376,24 +376,74 @@ VMCU_INLINE int32_t vmcu_direct_fours(const uint8_t **stream, const int8_t *x,
 #endif
 
 #ifndef VMCU_OWN_FOUR
-/* Adds `count` pixels, `pitch` bytes apart, to four sums. */
-VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+/* One loop for all pooling, which calls a function for four channels. */
+#define VMCU_POOL_ROW  VMCU_APART
+#define VMCU_POOL_PART VMCU_APART
+
+/* Whether code is only for four channels. */
+#define VMCU_FOURS(lanes) (__builtin_constant_p(lanes) && (lanes) == 4)
+
+/* Adds taps of up to four channels, each so far from x, to sums. */
+VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+			       const int32_t *end, int32_t lanes)
 {
-	for (; count > 0; count--, x += pitch) {
-		acc[0] += x[0];
-		acc[1] += x[1];
-		acc[2] += x[2];
-		acc[3] += x[3];
-	}
+	do {
+		const int8_t *tap = x + *offset++;
+
+		for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
+			acc[i] += tap[i];
+		}
+		if (VMCU_FOURS(lanes)) {
+			acc[0] += tap[0];
+			acc[1] += tap[1];
+			acc[2] += tap[2];
+			acc[3] += tap[3];
+		}
+	} while (offset != end);
 }
 
-/* The maximum of each of four channels. */
-VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+/* Starts the maxima of four channels. */
+VMCU_INLINE void vmcu_most_start(int32_t *acc)
 {
-	for (; count > 0; count--, x += pitch) {
-		for (int32_t i = 0; i < 4; i++) {
-			acc[i] = (x[i] > acc[i]) ? x[i] : acc[i];
+	acc[0] = acc[1] = acc[2] = acc[3] = INT8_MIN;
+}
+
+VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
+{
+	return (a > b) ? a : b;
+}
+
+/* The maxima of these and of taps of up to four channels, each so far from x. */
+VMCU_INLINE void vmcu_most_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+				const int32_t *end, int32_t lanes)
+{
+	do {
+		const int8_t *tap = x + *offset++;
+
+		for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
+			acc[i] = vmcu_max(acc[i], tap[i]);
 		}
+		if (VMCU_FOURS(lanes)) {
+			acc[0] = vmcu_max(acc[0], tap[0]);
+			acc[1] = vmcu_max(acc[1], tap[1]);
+			acc[2] = vmcu_max(acc[2], tap[2]);
+			acc[3] = vmcu_max(acc[3], tap[3]);
+		}
+	} while (offset != end);
+}
+
+/* Stores maxima within bounds. */
+VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t low, int32_t high,
+				 int32_t lanes)
+{
+	for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
+		out[i] = (int8_t)vmcu_max(low, vmcu_min(acc[i], high));
+	}
+	if (VMCU_FOURS(lanes)) {
+		out[0] = (int8_t)vmcu_max(low, vmcu_min(acc[0], high));
+		out[1] = (int8_t)vmcu_max(low, vmcu_min(acc[1], high));
+		out[2] = (int8_t)vmcu_max(low, vmcu_min(acc[2], high));
+		out[3] = (int8_t)vmcu_max(low, vmcu_min(acc[3], high));
 	}
 }
 #endif

@@ -1001,8 +1001,8 @@ VMCU_ONCE void vmcu_all_vectors(const struct vmcu_call *call)
 	}
 }
 
-/* All pixels that a call asks for, a vector of channels at a time. */
-VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
+/* All pixels that a call asks for, four channels or a vector at a time. */
+VMCU_INLINE void vmcu_max_vectors(const struct vmcu_call *call)
 {
 	const struct vmcu_max_pool_params *p = vmcu_params(call);
 
@@ -1029,8 +1029,8 @@ VMCU_ONCE void vmcu_max_vectors(const struct vmcu_call *call)
 	}
 }
 
-/* All pixels that a call asks for, a vector of channels at a time. */
-VMCU_ONCE void vmcu_average_vectors(const struct vmcu_call *call)
+/* All pixels that a call asks for, four channels or a vector at a time. */
+VMCU_INLINE void vmcu_average_vectors(const struct vmcu_call *call)
 {
 	const struct vmcu_average_pool_params *p = vmcu_params(call);
 

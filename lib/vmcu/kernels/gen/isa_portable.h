@@ -753,72 +753,21 @@ VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int
 	*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
 }
 
-/* Sets four registers. */
-VMCU_INLINE void vmcu_start_four(int32_t *acc, int32_t value)
+#ifndef VMCU_OWN_AVERAGE_VECTORS
+/* All pixels that a call asks for, four channels or a vector at a time. */
+VMCU_INLINE void vmcu_average_vectors(const struct vmcu_call *call)
 {
-	acc[0] = value;
-	acc[1] = value;
-	acc[2] = value;
-	acc[3] = value;
+	vmcu_mean_row(call);
 }
+#endif
 
-/* Adds a row of a window to sums; padding adds nothing. */
-VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes)
+#ifndef VMCU_OWN_MAX_VECTORS
+/* All pixels that a call asks for, four channels or a vector at a time. */
+VMCU_INLINE void vmcu_max_vectors(const struct vmcu_call *call)
 {
-	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	vmcu_sum_row(copy, in, row, pixel, channel, lanes);
-	acc[0] = copy[0];
-	acc[1] = copy[1];
-	acc[2] = copy[2];
-	acc[3] = copy[3];
+	vmcu_max_row(call);
 }
-
-/* The maxima of the taps inside and of a row of a window; padding is not looked at. */
-VMCU_INLINE void vmcu_most_of_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-				   int32_t pixel, int32_t channel, int32_t lanes)
-{
-	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	vmcu_most_row(copy, in, row, pixel, channel, lanes);
-	acc[0] = copy[0];
-	acc[1] = copy[1];
-	acc[2] = copy[2];
-	acc[3] = copy[3];
-}
-
-/* Returns the divisor of the sum of the window at (row, pixel), and the addend before it. */
-VMCU_INLINE void vmcu_window_shape(int32_t *shape, const struct vmcu_average_pool_params *p,
-				   const struct vmcu_call *call, int32_t row, int32_t pixel)
-{
-	const struct vmcu_window *w = &p->window;
-	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
-	const struct vmcu_taps ty = vmcu_taps(row, w->kernel_h, w->dilation_h, in->height);
-	const struct vmcu_taps tx = vmcu_taps(pixel, w->kernel_w, w->dilation_w, in->width);
-	const int32_t inside = (ty.end - ty.begin) * (tx.end - tx.begin);
-
-	shape[0] = (p->count_padding || inside == 0) ? w->kernel_h * w->kernel_w : inside;
-	shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
-}
-
-/* Divides sums, requantises and stores them. */
-VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const int32_t *acc,
-				 const int32_t *shape, int8_t *out, int32_t lanes)
-{
-	for (int32_t i = 0; i < lanes; i++) {
-		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
-	}
-}
-
-/* Bounds and stores maxima. */
-VMCU_INLINE void vmcu_store_most(const struct vmcu_max_pool_params *p, const int32_t *acc,
-				 int8_t *out, int32_t lanes)
-{
-	for (int32_t i = 0; i < lanes; i++) {
-		out[i] = vmcu_saturate(acc[i], 0, p->act_min, p->act_max);
-	}
-}
+#endif
 
 /* Computes the start of sums of products with these taps, so that y needs no zero point. */
 VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,

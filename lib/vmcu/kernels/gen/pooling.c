@@ -7,73 +7,13 @@
 #include "isa.h"
 
 /* Mean over a window, four channels of a pixel at a time. */
-VMCU_SMALL void vmcu_average_pool(const struct vmcu_call *call)
+void vmcu_average_pool(const struct vmcu_call *call)
 {
-	const struct vmcu_average_pool_params *p = vmcu_params(call);
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const struct vmcu_source in0 = vmcu_window_source(call, &p->window);
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	int32_t x0, c, lanes, r;
-
-	for (x0 = 0; x0 < columns; x0++) {
-		int32_t shape[2];
-
-		vmcu_window_shape(shape, p, call, y * p->window.stride_h - p->window.pad_top,
-				  (column + x0 * sign + turn * (columns - 1)) * p->window.stride_w -
-				  p->window.pad_left);
-		for (c = 0; c < out_c; c += 4) {
-			int32_t acc[4];
-
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_start_four(acc, 0);
-			for (r = 0; r < p->window.kernel_h; r++) {
-				vmcu_sum_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top
-					      + r * p->window.dilation_h, (column + x0 * sign + turn
-					      * (columns - 1)) * p->window.stride_w -
-					      p->window.pad_left, c, lanes);
-			}
-			vmcu_store_mean(p, acc, shape,
-					out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					lanes);
-		}
-	}
+	vmcu_average_vectors(call);
 }
 
 /* Maximum over a window, four channels of a pixel at a time. */
-VMCU_SMALL void vmcu_max_pool(const struct vmcu_call *call)
+void vmcu_max_pool(const struct vmcu_call *call)
 {
-	const struct vmcu_max_pool_params *p = vmcu_params(call);
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const struct vmcu_source in0 = vmcu_window_source(call, &p->window);
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	int32_t x0, c, lanes, r;
-
-	for (x0 = 0; x0 < columns; x0++) {
-		for (c = 0; c < out_c; c += 4) {
-			int32_t acc[4];
-
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_start_four(acc, -128);
-			for (r = 0; r < p->window.kernel_h; r++) {
-				vmcu_most_of_taps(acc, &in0, y * p->window.stride_h -
-						  p->window.pad_top + r * p->window.dilation_h,
-						  (column + x0 * sign + turn * (columns - 1)) *
-						  p->window.stride_w - p->window.pad_left, c,
-						  lanes);
-			}
-			vmcu_store_most(p, acc,
-					out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					lanes);
-		}
-	}
+	vmcu_max_vectors(call);
 }

@@ -17,8 +17,7 @@ WINDOW = "p->window."
 def pooling(name: str, summary: str, packing: Packing = WORDS) -> Program:
     group = packing.vector or isa.GROUP
     symbol = f"vmcu_{name}_pool{packing.suffix}"
-    params, small = f"vmcu_{name}_pool_params", not packing.vector
-    k = Builder(symbol, params, summary, small=small, packing=packing)
+    k = Builder(symbol, f"vmcu_{name}_pool_params", summary, packing=packing)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
@@ -27,8 +26,7 @@ def pooling(name: str, summary: str, packing: Packing = WORDS) -> Program:
     side = {axis: Name(f"{WINDOW}{axis}") for axis in ("kernel_h", "kernel_w")}
     row = Name("y") * Name(f"{WINDOW}stride_h") - Name(f"{WINDOW}pad_top")
     across = Axis(1, side["kernel_w"], Name(f"{WINDOW}dilation_w"))
-    by = do(isa.POOLS[name], Name("call")) if packing.vector else None
-    with k.spatial("x0", columns, by=by) as turn:
+    with k.spatial("x0", columns, by=do(isa.POOLS[name], Name("call"))) as turn:
         x = k.along(turn, 1, columns)
         pixel = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
         if name == "average":
