@@ -182,11 +182,47 @@ static struct operand constant_operand(const struct vmcu_call *call,
 #include "binary_vectors.h"
 #endif
 
+/** Bits of a shift up to which multiply_some() computes within 32 bits. */
+#define SHIFT_BITS 20
+
+/** Products times less than a half, vmcu_fixed_scale() with both roundings as additions. */
+VMCU_INLINE void multiply_some(const struct vmcu_binary_params *p, struct operand a,
+			       struct operand b, int8_t *dst, int32_t count, bool is_whole)
+{
+	const int32_t shift = -p->output.shift;
+	const int32_t half = (2 * p->output_zero + 1) * (1 << (shift - 1));
+	const int32_t multiplier = p->output.multiplier;
+	const int32_t a_zero = p->a_zero, b_zero = 2 * p->b_zero;
+	const int32_t low = p->act_min, high = p->act_max;
+
+	for (const int8_t *const end = dst + count; dst < end; dst++) {
+		const int32_t twice = (*a.at - a_zero) * (2 * *b.at - b_zero);
+		int32_t value = vmcu_high_round(twice, multiplier);
+
+		value = (value + (value >> 31) + half) >> shift;
+		*dst = is_whole ? vmcu_saturate8(value) : vmcu_saturate(value, 0, low, high);
+		a.at += a.channel;
+		b.at += b.channel;
+	}
+}
+
+/** multiply_some() for any bounds. */
+VMCU_APART void multiply_any(const struct vmcu_binary_params *p, struct operand a, struct operand b,
+			     int8_t *dst, int32_t count)
+{
+	if (p->act_min == INT8_MIN && p->act_max == INT8_MAX) {
+		multiply_some(p, a, b, dst, count, true);
+	} else {
+		multiply_some(p, a, b, dst, count, false);
+	}
+}
+
 /** Computes a row with a function; the compiler puts a known one into the loop. */
 VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 {
 	struct vmcu_binary_params p = *(const struct vmcu_binary_params *)vmcu_params(call);
-	const int32_t channels = vmcu_call_output(call)->channels;
+	int32_t channels = vmcu_call_output(call)->channels;
+	int32_t columns = call->columns;
 	const struct operand a = input_operand(call, 0);
 	const struct operand b =
 		(p.constant != NULL) ? constant_operand(call, &p) : input_operand(call, 1);
@@ -195,14 +231,25 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 	p.sum = vmcu_constants(call, p.sum);
 #if defined(VMCU_VECTORS)
 	if (combine == multiply_operands || combine == line_product) {
-		multiply_row(&p, combine == line_product, a, b, dst, channels, call->columns);
+		multiply_row(&p, combine == line_product, a, b, dst, channels, columns);
 		return;
 	}
 #endif
-	for (int32_t x = 0; x < call->columns; x++) {
+	if (a.pixel == channels * a.channel && b.pixel == channels * b.channel) {
+		channels *= columns;
+		columns = 1;
+	}
+	for (int32_t x = 0; x < columns; x++) {
 		const int8_t *first = a.at + x * a.pixel;
 		const int8_t *second = b.at + x * b.pixel;
 
+		if (combine == multiply_operands && p.output.shift < 0 &&
+		    p.output.shift >= -SHIFT_BITS) {
+			multiply_any(&p, (struct operand){first, 0, a.channel},
+				     (struct operand){second, 0, b.channel}, dst, channels);
+			dst += channels;
+			continue;
+		}
 		for (int32_t c = 0; c < channels; c++) {
 			const int32_t value = combine(&p, *first - p.a_zero, *second - p.b_zero);
 

@@ -91,6 +91,17 @@ VMCU_INLINE int8_t vmcu_half8(int32_t x)
 #endif
 }
 
+/** a * b / 2^32 to nearest, ties upwards. */
+VMCU_INLINE int32_t vmcu_high_round(int32_t a, int32_t b)
+{
+#if defined(__ARM_FEATURE_DSP)
+	__asm__("smmulr %0, %0, %1" : "+r"(a) : "r"(b));
+	return a;
+#else
+	return (int32_t)((vmcu_product(a, b) + ((int64_t)1 << 31)) >> 32);
+#endif
+}
+
 /** Twice an output's zero point and a half: the fast requantiser adds it before its shift. */
 VMCU_INLINE int32_t vmcu_half(const struct vmcu_mac_params *p)
 {

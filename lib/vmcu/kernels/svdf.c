@@ -4,7 +4,32 @@
 
 #include "gen/isa.h"
 
-VMCU_SMALL void vmcu_dense_int16(const struct vmcu_call *call)
+/** Elements whose sums are computed at a time. */
+#define ROWS 4
+
+/** Sums of products of taps with rows of weights. */
+VMCU_APART void sum_rows(int32_t *sums, const int8_t *x, const int8_t *w, int32_t taps,
+			 int32_t zero)
+{
+	const int8_t *const end = x + (taps & ~3);
+	int32_t a[] = {0}, b[] = {0}, c[] = {0}, d[] = {0};
+
+	for (; x < end; x += 4, w += 4) {
+		vmcu_dot_row_4(a, x, w, zero);
+		vmcu_dot_row_4(b, x, w + taps, zero);
+		vmcu_dot_row_4(c, x, w + 2 * taps, zero);
+		vmcu_dot_row_4(d, x, w + 3 * taps, zero);
+	}
+	sums[0] = a[0];
+	sums[1] = b[0];
+	sums[2] = c[0];
+	sums[3] = d[0];
+	for (int32_t n = 0; (taps & 3) != 0 && n < ROWS; n++, w += taps) {
+		sums[n] = vmcu_product_row(sums[n], x, w, taps & 3, zero);
+	}
+}
+
+void vmcu_dense_int16(const struct vmcu_call *call)
 {
 	const struct vmcu_dense_int16_params *p = vmcu_params(call);
 	const int8_t *weights = vmcu_constants(call, p->weights);
@@ -14,39 +39,58 @@ VMCU_SMALL void vmcu_dense_int16(const struct vmcu_call *call)
 	int8_t *dst = vmcu_output_start(call);
 
 	for (int32_t x = 0; x < call->columns; x++, src += taps) {
-		for (int32_t n = 0; n < elements; n++, dst += 2) {
-			const int32_t sum =
-				vmcu_product_row(0, src, &weights[n * taps], taps, p->input_zero);
-			const int32_t scaled =
-				vmcu_scaled(sum, p->factor.multiplier, p->factor.shift);
+		for (int32_t n = 0; n < elements; n += ROWS) {
+			const int32_t count = vmcu_min(elements - n, ROWS);
+			int32_t sums[ROWS];
 
-			vmcu_put_int16(dst, (scaled < INT16_MIN) ? INT16_MIN
-								 : vmcu_min(scaled, INT16_MAX));
+			for (int32_t i = 0; count < ROWS && i < count; i++) {
+				sums[i] = vmcu_product_row(0, src, &weights[(n + i) * taps], taps,
+							   p->input_zero);
+			}
+			if (count == ROWS) {
+				sum_rows(sums, src, &weights[n * taps], taps, p->input_zero);
+			}
+			for (int32_t i = 0; i < count; i++, dst += 2) {
+				const int32_t scaled =
+					vmcu_scaled(sums[i], p->factor.multiplier, p->factor.shift);
+
+				vmcu_put_int16(dst, (scaled < INT16_MIN)
+							    ? INT16_MIN
+							    : vmcu_min(scaled, INT16_MAX));
+			}
 		}
 	}
 }
 
 /** Output channels whose sums are kept at a time, so that each row is looked up once for them. */
-#define BLOCK 16
+#define BLOCK 64
+
+/** Adds elements times their weights to the sums of @a count channels, both @a step apart. */
+VMCU_INLINE void add_filters(int32_t *sums, const int8_t *src, const int16_t *w, int32_t count,
+			     int32_t step)
+{
+#pragma GCC unroll 4
+	for (int32_t n = 0; n < count; n++) {
+		sums[n] = vmcu_sum(sums[n], w[n * step] * vmcu_int16(&src[2 * n * step]));
+	}
+}
 
 /** Adds a row's elements times their weights to the sums of @a count channels. */
 VMCU_APART void add_row(int32_t *sums, const int8_t *src, const int16_t *w, int32_t count,
 			int32_t rank)
 {
 	/* The channels are the inner loop: most filters are alone. */
-	for (int32_t r = 0; r < rank; r++, src += 2, w++) {
-		const int8_t *x = src;
-		const int16_t *y = w;
-
-		for (int32_t n = 0; n < count; n++, x += 2 * rank, y += rank) {
-			sums[n] = vmcu_sum(sums[n], *y * vmcu_int16(x));
-		}
+	if (rank == 1) {
+		add_filters(sums, src, w, count, 1);
+		return;
+	}
+	for (int32_t r = 0; r < rank; r++) {
+		add_filters(sums, &src[2 * r], &w[r], count, rank);
 	}
 }
 
 /** Adds the window's part of the filters of channels from @a first on to their sums. */
-VMCU_SMALL static void add_window(const struct vmcu_call *call, int32_t *sums, int32_t first,
-				  int32_t count)
+static void add_window(const struct vmcu_call *call, int32_t *sums, int32_t first, int32_t count)
 {
 	const struct vmcu_filter_int16_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
@@ -65,7 +109,7 @@ VMCU_SMALL static void add_window(const struct vmcu_call *call, int32_t *sums, i
 	}
 }
 
-VMCU_SMALL void vmcu_filter_int16(const struct vmcu_call *call)
+void vmcu_filter_int16(const struct vmcu_call *call)
 {
 	const struct vmcu_filter_int16_params *p = vmcu_params(call);
 	const int32_t *bias = vmcu_constants(call, p->bias);

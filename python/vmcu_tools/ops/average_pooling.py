@@ -39,6 +39,8 @@ for _packing in BYTEWISE:
         check="vmcu_check_average_pool(c)",
         packing=_packing,
     )
+# The most that the kernel looks up once for all channels.
+LISTED_TAPS = 64
 KernelType("vmcu_average_pool_sum", PARAMS, reads="PIXEL", check="vmcu_check_average_pool_sum(c)")
 
 
@@ -67,8 +69,8 @@ class AveragePool2D(Pooling, Op):
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
     @property
     def rates(self) -> Rates:  # type: ignore[override]
-        down, across = self.op.window.kernel
-        return Rates(byte=80 + 2.2 * down * across + 77 * down)
+        taps = self.op.window.kernel[0] * self.op.window.kernel[1]
+        return Rates(byte=54 + (3 if taps <= LISTED_TAPS else 11) * taps)
 
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:

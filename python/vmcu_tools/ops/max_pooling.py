@@ -42,7 +42,9 @@ class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
     @property
     def rates(self) -> Rates:  # type: ignore[override]
         down, across = self.op.window.kernel
-        return Rates(byte=40 + 34 * down * across + 260 / self.out.shape[2])
+        channels = self.out.shape[2]
+        pixel = 256 if channels % 4 else 36
+        return Rates(byte=5 + 2.5 * down * across + pixel / channels)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)

@@ -170,7 +170,7 @@ struct vmcu_dense_int16_params {
  * @brief Computes a fully connected layer of each pixel: int16 elements in two channels each.
  *
  * For each element, ascending: reads all channels, then writes two bytes, the least significant one
- * first. The output has the zero point 0.
+ * first, or reads for some elements ahead. The output has the zero point 0.
  */
 void vmcu_dense_int16(const struct vmcu_call *call);
 

@@ -126,7 +126,10 @@ static inline int32_t vmcu_fixed_scale(int32_t x, int32_t multiplier, int32_t sh
 	if (shift >= 0) {
 		return vmcu_high_mul(vmcu_wrapping_shift(x, shift), multiplier);
 	}
-	return vmcu_rounding_shift(vmcu_high_mul(x, multiplier), -shift);
+	/* vmcu_rounding_shift(), of which the exponent is at least 1 and x above INT32_MIN. */
+	x = vmcu_high_mul(x, multiplier);
+	x = (x + (x >> 31)) >> (-shift - 1);
+	return (int32_t)((uint32_t)x + 1U) >> 1;
 }
 
 /** Returns x / 2^drop rounded to nearest, ties to even; @a drop is 1 to 63. */

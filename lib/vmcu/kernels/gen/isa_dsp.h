@@ -442,6 +442,41 @@ VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide)
 	job->second.left = wide - narrow;
 }
 
+/* acc + the low halves' product. */
+VMCU_INLINE int32_t vmcu_smlabb(uint32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
+
+	__asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+
+/* acc + the product of x's low and y's high half. */
+VMCU_INLINE int32_t vmcu_smlabt(uint32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
+
+	__asm__("smlabt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+
+/* x + bytes 0 and 2 of y, or 1 and 3, in both halves. */
+VMCU_INLINE uint32_t vmcu_sxtab16(uint32_t x, uint32_t y)
+{
+	uint32_t result;
+
+	__asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(x), "r"(y));
+	return result;
+}
+
+VMCU_INLINE uint32_t vmcu_sxtab16_odd(uint32_t x, uint32_t y)
+{
+	uint32_t result;
+
+	__asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(x), "r"(y));
+	return result;
+}
+
 /* A loop for each kind of pooling. */
 #define VMCU_POOL_ROW  VMCU_INLINE
 #define VMCU_POOL_PART VMCU_INLINE
@@ -474,8 +509,8 @@ VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const int8_t *x, const int32_t *off
 	do {
 		const uint32_t word = vmcu_load_some(x + *offset++, lanes);
 
-		__asm__("sxtab16 %0, %0, %1" : "+r"(even) : "r"(word));
-		__asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(odd) : "r"(word));
+		even = vmcu_sxtab16(even, word);
+		odd = vmcu_sxtab16_odd(odd, word);
 	} while (offset != end);
 	acc[0] += (int16_t)even;
 	acc[1] += (int16_t)odd;
@@ -537,33 +572,6 @@ VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t low, i
 	for (int32_t i = 0; i < lanes; i++, most >>= 8) {
 		out[i] = (int8_t)most;
 	}
-}
-
-/* acc + the low halves' product. */
-VMCU_INLINE int32_t vmcu_smlabb(uint32_t x, uint32_t y, int32_t acc)
-{
-	int32_t result;
-
-	__asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
-	return result;
-}
-
-/* acc + the product of x's low and y's high half. */
-VMCU_INLINE int32_t vmcu_smlabt(uint32_t x, uint32_t y, int32_t acc)
-{
-	int32_t result;
-
-	__asm__("smlabt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
-	return result;
-}
-
-/* x - y in both halves. */
-VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
-{
-	uint32_t result;
-
-	__asm__("ssub16 %0, %1, %2" : "=r"(result) : "r"(x), "r"(y));
-	return result;
 }
 
 /* acc + the upper 32 of 48 bits of x times the low half of y. */
@@ -848,12 +856,12 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 /* Four taps times four taps, summed. */
 VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
-	const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
+	const uint32_t zeros = (uint32_t)(-x_zero & 0xffff) | (uint32_t)-x_zero << 16;
 	const uint32_t a = vmcu_load32(x);
 	const uint32_t b = vmcu_load32(y);
 
-	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16(a), zeros), vmcu_sxtb16(b), acc[0]);
-	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
+	acc[0] = vmcu_smlad(vmcu_sxtab16(zeros, a), vmcu_sxtb16(b), acc[0]);
+	acc[0] = vmcu_smlad(vmcu_sxtab16_odd(zeros, a), vmcu_sxtb16_odd(b), acc[0]);
 }
 
 /* Four taps times four rows of four taps, one row after the other. */

@@ -42,8 +42,8 @@ DSP = Family(
         **tile.HELPERS,
         **places.HELPERS,
         **strips.HELPERS,
-        **pooling.HELPERS,
         **products.HELPERS,
+        **pooling.HELPERS,
         **sums.HELPERS,
     },
     {

@@ -37,8 +37,8 @@ VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const int8_t *x, const int32_t *off
 	do {
 		const uint32_t word = vmcu_load_some(x + *offset++, lanes);
 
-		__asm__("sxtab16 %0, %0, %1" : "+r"(even) : "r"(word));
-		__asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(odd) : "r"(word));
+		even = vmcu_sxtab16(even, word);
+		odd = vmcu_sxtab16_odd(odd, word);
 	} while (offset != end);
 	acc[0] += (int16_t)even;
 	acc[1] += (int16_t)odd;

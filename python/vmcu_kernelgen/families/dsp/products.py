@@ -29,24 +29,32 @@ VMCU_INLINE int32_t vmcu_smlabt(uint32_t x, uint32_t y, int32_t acc)
 	return result;
 }
 
-/* x - y in both halves. */
-VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
+/* x + bytes 0 and 2 of y, or 1 and 3, in both halves. */
+VMCU_INLINE uint32_t vmcu_sxtab16(uint32_t x, uint32_t y)
 {
 	uint32_t result;
 
-	__asm__("ssub16 %0, %1, %2" : "=r"(result) : "r"(x), "r"(y));
+	__asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(x), "r"(y));
+	return result;
+}
+
+VMCU_INLINE uint32_t vmcu_sxtab16_odd(uint32_t x, uint32_t y)
+{
+	uint32_t result;
+
+	__asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(x), "r"(y));
 	return result;
 }
 """
 }
 
 DOT_ROW = r"""
-const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
+const uint32_t zeros = (uint32_t)(-x_zero & 0xffff) | (uint32_t)-x_zero << 16;
 const uint32_t a = vmcu_load32(x);
 const uint32_t b = vmcu_load32(y);
 
-acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16(a), zeros), vmcu_sxtb16(b), acc[0]);
-acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
+acc[0] = vmcu_smlad(vmcu_sxtab16(zeros, a), vmcu_sxtb16(b), acc[0]);
+acc[0] = vmcu_smlad(vmcu_sxtab16_odd(zeros, a), vmcu_sxtb16_odd(b), acc[0]);
 """
 
 DOT_COLUMN = r"""
