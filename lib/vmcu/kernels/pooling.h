@@ -6,8 +6,8 @@
  * @file
  * @brief Pooling, four channels of a pixel at a time, whatever the instruction set makes of them.
  *
- * Included by generated kernels after their instruction set, which defines vmcu_sum_taps(),
- * vmcu_most_taps() and similar.
+ * Included by generated kernels after their instruction set, which defines vmcu_sum_list(),
+ * vmcu_most_list() and similar.
  */
 
 #ifndef VMCU_KERNELS_POOLING_H_
@@ -195,7 +195,7 @@ VMCU_POOL_PART void vmcu_most_four(const struct vmcu_pool_window *w, int32_t c, 
 	int32_t acc[4];
 
 	vmcu_most_start(acc);
-	vmcu_most_taps(acc, w->x + c, w->offsets, w->end, 4);
+	vmcu_most_list(acc, w->x + c, w->offsets, w->end, 4);
 	vmcu_most_store(acc, out, w->low, w->high, 4);
 }
 
@@ -203,7 +203,7 @@ VMCU_POOL_PART void vmcu_mean_four(const struct vmcu_pool_window *w, int32_t c, 
 {
 	int32_t acc[] = {w->addend, w->addend, w->addend, w->addend};
 
-	vmcu_sum_taps(acc, w->x + c, w->offsets, w->end, 4);
+	vmcu_sum_list(acc, w->x + c, w->offsets, w->end, 4);
 	for (int32_t i = 0; i < 4; i++) {
 		out[i] = vmcu_mean(w->mean, acc[i], w->divisor);
 	}
@@ -221,9 +221,9 @@ VMCU_CALLED void vmcu_pool_any(struct vmcu_pooling *pool, int32_t c, int8_t *out
 	for (bool more = pool->is_listed || vmcu_pool_next(pool, pool->offsets); more;
 	     more = !pool->is_listed && vmcu_pool_next(pool, pool->offsets)) {
 		if (w->mean == NULL) {
-			vmcu_most_taps(acc, w->x + c, w->offsets, w->end, lanes);
+			vmcu_most_list(acc, w->x + c, w->offsets, w->end, lanes);
 		} else {
-			vmcu_sum_taps(acc, w->x + c, w->offsets, w->end, lanes);
+			vmcu_sum_list(acc, w->x + c, w->offsets, w->end, lanes);
 		}
 	}
 	if (w->mean == NULL) {

@@ -33,7 +33,7 @@ VMCU_INLINE void add_four(const struct sums *s, uint32_t c, const int8_t *x, con
 	for (uint32_t i = 0; i < 4U; i++) {
 		acc[i] = sum_of(s, c + i);
 	}
-	vmcu_sum_taps(acc, x, offsets, end, 4);
+	vmcu_sum_list(acc, x, offsets, end, 4);
 	for (uint32_t i = 0; i < 4U; i++) {
 		set_sum(s, c + i, acc[i]);
 	}

@@ -28,7 +28,7 @@ VMCU_INLINE uint32_t vmcu_load_some(const int8_t *x, int32_t lanes)
 }
 
 /* Adds taps of up to four channels, each so far from x, to sums: 16 bits hold those of 255. */
-VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+VMCU_INLINE void vmcu_sum_list(int32_t *acc, const int8_t *x, const int32_t *offset,
 			       const int32_t *end, int32_t lanes)
 {
 	uint32_t even = 0;
@@ -60,7 +60,7 @@ VMCU_INLINE uint32_t vmcu_max_bytes(uint32_t a, uint32_t b)
 }
 
 /* The maxima of these and of taps of up to four channels, each so far from x; there is one more. */
-VMCU_INLINE void vmcu_most_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+VMCU_INLINE void vmcu_most_list(int32_t *acc, const int8_t *x, const int32_t *offset,
 				const int32_t *end, int32_t lanes)
 {
 	uint32_t most = (uint32_t)acc[0];

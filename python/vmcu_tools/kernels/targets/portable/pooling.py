@@ -24,7 +24,7 @@ HELPERS = {
 #define VMCU_FOURS(lanes) (__builtin_constant_p(lanes) && (lanes) == 4)
 
 /* Adds taps of up to four channels, each so far from x, to sums. */
-VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+VMCU_INLINE void vmcu_sum_list(int32_t *acc, const int8_t *x, const int32_t *offset,
 			       const int32_t *end, int32_t lanes)
 {
 	do {
@@ -54,7 +54,7 @@ VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
 }
 
 /* The maxima of these and of taps of up to four channels, each so far from x. */
-VMCU_INLINE void vmcu_most_taps(int32_t *acc, const int8_t *x, const int32_t *offset,
+VMCU_INLINE void vmcu_most_list(int32_t *acc, const int8_t *x, const int32_t *offset,
 				const int32_t *end, int32_t lanes)
 {
 	do {
