@@ -195,14 +195,15 @@ VMCU_INLINE void multiply_some(const struct vmcu_binary_params *p, struct operan
 	const int32_t a_zero = p->a_zero, b_zero = 2 * p->b_zero;
 	const int32_t low = p->act_min, high = p->act_max;
 
-	for (const int8_t *const end = dst + count; dst < end; dst++) {
+	while (count > 0) {
 		const int32_t twice = (*a.at - a_zero) * (2 * *b.at - b_zero);
 		int32_t value = vmcu_high_round(twice, multiplier);
 
 		value = (value + (value >> 31) + half) >> shift;
-		*dst = is_whole ? vmcu_saturate8(value) : vmcu_saturate(value, 0, low, high);
+		*dst++ = is_whole ? vmcu_saturate8(value) : vmcu_saturate(value, 0, low, high);
 		a.at += a.channel;
 		b.at += b.channel;
+		count--;
 	}
 }
 
@@ -217,40 +218,41 @@ VMCU_APART void multiply_any(const struct vmcu_binary_params *p, struct operand 
 	}
 }
 
-/** Computes a row with a function; the compiler puts a known one into the loop. */
-VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
-{
-	struct vmcu_binary_params p = *(const struct vmcu_binary_params *)vmcu_params(call);
-	int32_t channels = vmcu_call_output(call)->channels;
-	int32_t columns = call->columns;
-	const struct operand a = input_operand(call, 0);
-	const struct operand b =
-		(p.constant != NULL) ? constant_operand(call, &p) : input_operand(call, 1);
-	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+/** A row of an output, and what it is computed from. */
+struct row {
+	struct vmcu_binary_params p;
+	struct operand a;
+	struct operand b;
+	int8_t *dst;
+	int32_t channels;
+	int32_t columns;
+};
 
-	p.sum = vmcu_constants(call, p.sum);
+/** Computes a row with a function; the compiler puts a known one into the loop. */
+VMCU_INLINE void combine_row(const struct row *row, combine_t combine)
+{
+	const struct vmcu_binary_params p = row->p;
+	const struct operand a = row->a, b = row->b;
+	int8_t *dst = row->dst;
+
 #if defined(VMCU_VECTORS)
 	if (combine == multiply_operands || combine == line_product) {
-		multiply_row(&p, combine == line_product, a, b, dst, channels, columns);
+		multiply_row(&p, combine == line_product, a, b, dst, row->channels, row->columns);
 		return;
 	}
 #endif
-	if (a.pixel == channels * a.channel && b.pixel == channels * b.channel) {
-		channels *= columns;
-		columns = 1;
-	}
-	for (int32_t x = 0; x < columns; x++) {
+	for (int32_t x = 0; x < row->columns; x++) {
 		const int8_t *first = a.at + x * a.pixel;
 		const int8_t *second = b.at + x * b.pixel;
 
 		if (combine == multiply_operands && p.output.shift < 0 &&
 		    p.output.shift >= -SHIFT_BITS) {
 			multiply_any(&p, (struct operand){first, 0, a.channel},
-				     (struct operand){second, 0, b.channel}, dst, channels);
-			dst += channels;
+				     (struct operand){second, 0, b.channel}, dst, row->channels);
+			dst += row->channels;
 			continue;
 		}
-		for (int32_t c = 0; c < channels; c++) {
+		for (int32_t c = row->channels; c > 0; c--) {
 			const int32_t value = combine(&p, *first - p.a_zero, *second - p.b_zero);
 
 			*dst++ = vmcu_saturate(value, p.output_zero, p.act_min, p.act_max);
@@ -263,23 +265,37 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 void vmcu_binary(const struct vmcu_call *call)
 {
 	const struct vmcu_binary_params *p = vmcu_params(call);
+	struct row row = {
+		.p = *p,
+		.a = input_operand(call, 0),
+		.dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x),
+		.channels = vmcu_call_output(call)->channels,
+		.columns = call->columns,
+	};
 
+	row.b = (p->constant != NULL) ? constant_operand(call, p) : input_operand(call, 1);
+	row.p.sum = vmcu_constants(call, p->sum);
+	if (row.a.pixel == row.channels * row.a.channel &&
+	    row.b.pixel == row.channels * row.b.channel) {
+		row.channels *= row.columns;
+		row.columns = 1;
+	}
 	switch (p->kind) {
 	case VMCU_BINARY_PRODUCT:
-		combine_row(call, multiply_operands);
+		combine_row(&row, multiply_operands);
 		break;
 	case VMCU_BINARY_FLOAT_SUM:
-		combine_row(call, float_sum);
+		combine_row(&row, float_sum);
 		break;
 	case VMCU_BINARY_FLOAT_PRODUCT:
 		if ((p->output.shift & VMCU_LINE_SHIFT) != 0) {
-			combine_row(call, line_product);
+			combine_row(&row, line_product);
 		} else {
-			combine_row(call, float_product);
+			combine_row(&row, float_product);
 		}
 		break;
 	default:
-		combine_row(call, kinds[p->kind]);
+		combine_row(&row, kinds[p->kind]);
 		break;
 	}
 }

@@ -4,8 +4,7 @@
 
 /**
  * @file
- * @brief Code that is not worth its size in every kernel: blocks of channels without the fast
- * requantiser, and products of activations.
+ * @brief Code that is not worth its size in every kernel.
  *
  * Included by generated kernels after the instructions that it is made of.
  */
@@ -14,40 +13,6 @@
 #define VMCU_KERNELS_CALLED_H_
 
 #include "vectors.h"
-
-#if !defined(VMCU_OWN_EXACT_BLOCK)
-/**
- * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
- * a channel, multipliers, then shifts, or, where the factors are float32, see
- * kernels/integer_scale.py. @a left: channels from the block's first to the tensor's last; the
- * others are only padding. Returns where the flash stream goes on.
- */
-VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc,
-					   int32_t channels, int32_t pixels, const uint8_t *w,
-					   int8_t *out, int32_t pitch, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-
-	for (int32_t i = 0; i < vmcu_min(channels, left); i++) {
-		const int32_t word = c[channels + i];
-		const int32_t *const end = acc + pixels;
-		int8_t *o = out++;
-
-		if (!vmcu_are_lines(p, word)) {
-			for (; acc < end; o += pitch) {
-				*o = vmcu_any(p, *acc++, c[i], word);
-			}
-			continue;
-		}
-		const struct vmcu_line line = vmcu_line(c[i], word, p->output_zero);
-
-		for (; acc < end; o += pitch) {
-			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
-		}
-	}
-	return (const uint8_t *)&c[2 * channels];
-}
-#endif
 
 #if defined(VMCU_OWN_RUN_OF)
 /** All blocks of a tile, of @a size channels each, whatever they are. */

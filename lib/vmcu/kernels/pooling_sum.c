@@ -54,30 +54,41 @@ VMCU_CALLED void put_means(const struct vmcu_call *call, const struct sums *s)
 	}
 }
 
+/** add_four() for one channel. */
+static void add_one(const struct sums *s, uint32_t c, const int8_t *x, const int32_t *offset,
+		    const int32_t *end)
+{
+	int32_t sum = sum_of(s, c);
+
+	for (; offset < end; offset++) {
+		sum += x[*offset];
+	}
+	set_sum(s, c, sum);
+}
+
 VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 {
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct sums s = {call->scratch, vmcu_sum_bytes(in)};
 	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
 	int32_t offsets[VMCU_POOL_TAPS];
+	int32_t left = call->columns;
 
 	if (call->y == 0U && call->x == 0U) {
 		__builtin_memset(call->scratch, 0, in->channels * s.bytes);
 	}
-	for (uint32_t left = call->columns; left > 0U;) {
-		const uint32_t count = (left < VMCU_POOL_TAPS) ? left : VMCU_POOL_TAPS;
+	while (left > 0) {
+		const int32_t count = vmcu_min(left, VMCU_POOL_TAPS);
 		uint32_t c;
 
-		for (uint32_t i = 0; i < count; i++) {
-			offsets[i] = (int32_t)(i * in->channels);
+		for (int32_t i = 0; i < count; i++) {
+			offsets[i] = i * in->channels;
 		}
 		for (c = 0; c + 4U <= in->channels; c += 4U) {
 			add_four(&s, c, &x[c], offsets, &offsets[count]);
 		}
 		for (; c < in->channels; c++) {
-			for (uint32_t i = 0; i < count; i++) {
-				set_sum(&s, c, sum_of(&s, c) + x[i * in->channels + c]);
-			}
+			add_one(&s, c, &x[c], offsets, &offsets[count]);
 		}
 		x += count * in->channels;
 		left -= count;

@@ -49,44 +49,21 @@ VMCU_APART struct vmcu_source source_of(const struct vmcu_call *call,
  * How many of @a rows of a source, from row @a y at @a x on, are contiguous in memory, at least.
  * Only rows that a window reads as a whole can be.
  */
-static int32_t contiguous_rows(const struct vmcu_source *in, int32_t y, const int8_t *x,
-			       int32_t rows)
+VMCU_CALLED int32_t contiguous_rows(const struct vmcu_source *in, int32_t y, const int8_t *x,
+				    int32_t rows)
 {
 	const struct vmcu_tensor *t = in->tensor;
 	const int32_t bytes = t->width * t->channels;
-	const uint32_t place = vmcu_place(t, (uint32_t)y, 0);
-	int32_t count = 1;
+	int32_t count;
 
-	if (in->run == bytes && in->window->dilation_h == 1U) {
-		count = vmcu_min(rows, ((int32_t)(t->ring - place)) / bytes);
+	if (in->run != bytes || in->window->dilation_h != 1U) {
+		return 1;
 	}
-	return vmcu_straight(in->pool, t, place, x, (uint32_t)(count * bytes)) ? count : 1;
-}
-
-/** Copies the rows of a window from @a row on, which become one run of whole words. */
-static void copy_rows(const struct vmcu_source *in, int32_t row, int8_t *to)
-{
-	int32_t left = in->window->kernel_h;
-	const int32_t tail = -(left * in->run) & 3;
-
-	while (left > 0) {
-		int32_t count = 1;
-
-		if (vmcu_source_row(in, row)) {
-			const int8_t *x = vmcu_source_at(in, row, 0);
-
-			count = contiguous_rows(in, row, x,
-						vmcu_min(left, in->tensor->height - row));
-			__builtin_memcpy(to, x, (size_t)(count * in->run));
-		} else {
-			__builtin_memset(to, in->zero, (size_t)in->run);
-		}
-		to += count * in->run;
-		row += count * in->window->dilation_h;
-		left -= count;
-	}
-	/* The weights of these taps are zero. */
-	__builtin_memset(to, 0, (size_t)tail);
+	count = vmcu_source_unsplit(in, y, 0, rows * t->width) / t->width;
+	return vmcu_straight(in->pool, t, vmcu_place(t, (uint32_t)y, 0), x,
+			     (uint32_t)(count * bytes))
+		       ? count
+		       : 1;
 }
 
 VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
@@ -94,37 +71,47 @@ VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
 {
 	struct vmcu_source in = source_of(call, p);
 	const int32_t rows = p->window.kernel_h;
-	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
-	const int32_t last = row + (rows - 1) * p->window.dilation_h;
-	const bool is_inside = row >= 0 && last < in.tensor->height;
 	const int32_t all = rows * p->run;
+	int32_t row = call->y * p->window.stride_h - p->window.pad_top;
+	int8_t *to = call->scratch;
+	int32_t copied;
 
-	if (left == 1 && call->columns == 1U && vmcu_source_row(&in, row)) {
+	if (rows == 1 && call->columns == 1U && vmcu_source_row(&in, row)) {
 		in.packed = true;
 		in.rows = vmcu_source_at(&in, row, call->x);
 		return in;
 	}
 	in.packed = vmcu_rows_are_copied(&p->window, p->run);
-	/* Runs of whole lanes follow each other in the stream as their taps do in memory. */
-	if (rows > 1 && is_inside && (in.packed ? all & 3 : p->run & 15) == 0) {
-		const int8_t *x = vmcu_source_at(&in, row, 0);
+	copied = in.packed ? p->run : 0;
+	if (in.packed) {
+		/* The weights of the last taps, up to whole words, are zero. */
+		__builtin_memset(&to[(all - 1) & ~3], 0, 4);
+	}
+	for (int32_t left = rows, count; left > 0; left -= count) {
+		count = 1;
+		if (vmcu_source_row(&in, row)) {
+			const int8_t *x = vmcu_source_at(&in, row, 0);
 
-		if (contiguous_rows(&in, row, x, rows) == rows) {
-			in.packed = true;
-			in.rows = x;
-			in.run = all;
-			return in;
+			count = contiguous_rows(&in, row, x,
+						vmcu_min(left, in.tensor->height - row));
+			/* Runs of whole lanes are in the stream as they are in memory. */
+			if (count == rows && (in.packed ? all & 3 : p->run & 15) == 0) {
+				in.packed = true;
+				in.rows = x;
+				in.run = all;
+				return in;
+			}
+			__builtin_memcpy(to, x, (size_t)(count * copied));
+		} else {
+			__builtin_memset(to, in.zero, (size_t)p->run);
+			in.rows = call->scratch;
 		}
+		to += count * copied;
+		row += count * p->window.dilation_h;
 	}
 	if (in.packed) {
-		copy_rows(&in, row, call->scratch);
 		in.run = (all + 3) & ~3;
 		in.rows = call->scratch;
-	} else if (!is_inside) {
-		__builtin_memset(call->scratch, in.zero, p->run);
-		in.rows = call->scratch;
-	} else {
-		/* Each row is where it is. */
 	}
 	return in;
 }
@@ -195,6 +182,32 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 
 	return vmcu_saturate(scaled(is_float, acc, multiplier, word), p->output_zero, p->act_min,
 			     p->act_max);
+}
+
+const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+				int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
+				int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	for (int32_t i = 0; i < vmcu_min(channels, left); i++) {
+		const int32_t word = c[channels + i];
+		const int32_t *const end = acc + pixels;
+		int8_t *o = out++;
+
+		if (!vmcu_are_lines(p, word)) {
+			for (; acc < end; o += pitch) {
+				*o = vmcu_any(p, *acc++, c[i], word);
+			}
+			continue;
+		}
+		const struct vmcu_line line = vmcu_line(c[i], word, p->output_zero);
+
+		for (; acc < end; o += pitch) {
+			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+		}
+	}
+	return (const uint8_t *)&c[2 * channels];
 }
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)

@@ -371,6 +371,16 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 /** The byte of a sum, whatever its channel's constants: a multiplier and a word, as below. */
 int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier, int32_t word);
 
+/**
+ * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
+ * a channel, multipliers, then shifts, or, where the factors are float32, see
+ * kernels/integer_scale.py. @a left: channels from the block's first to the tensor's last; the
+ * others are only padding. Returns where the flash stream goes on.
+ */
+const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+				int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
+				int32_t left);
+
 /** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);
 

@@ -405,7 +405,10 @@ VMCU_INLINE void vmcu_sum_list(int32_t *acc, const int8_t *x, const int32_t *off
 /* Starts the maxima of four channels. */
 VMCU_INLINE void vmcu_most_start(int32_t *acc)
 {
-	acc[0] = acc[1] = acc[2] = acc[3] = INT8_MIN;
+	acc[0] = INT8_MIN;
+	acc[1] = INT8_MIN;
+	acc[2] = INT8_MIN;
+	acc[3] = INT8_MIN;
 }
 
 VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)

@@ -204,7 +204,8 @@ VMCU_CALLED const uint8_t *vmcu_pixel_sums(int32_t *acc, const struct vmcu_sourc
 
 #include "helpers.h"
 
-#define VMCU_OWN_EXACT_BLOCK
+/* Of four channels at once. */
+#define vmcu_exact_block vmcu_exact_vectors
 
 /* Four channels' constants: of lines, what is added to the product, its sign and minus the shift;
  * else the shift to the left, the sign of the shift, and the shift to the right below zero. */
