@@ -40,7 +40,7 @@ from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.params import ALL_TILES, TILES, SearchParams  # noqa: E402
 from vmcu_tools.planner.registry import DEFAULTS, make_plan  # noqa: E402
-from vmcu_tools.report.cycles import cycles_of  # noqa: E402
+from vmcu_tools.planner.stages.costs import cycles_of  # noqa: E402
 from vmcu_tools.report.runs import RAM  # noqa: E402
 
 OWN = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")

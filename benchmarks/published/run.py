@@ -46,8 +46,9 @@ from vmcu_tools.model_file import name_of  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
+from vmcu_tools.planner.stages.costs import cycles_of  # noqa: E402
 from vmcu_tools.planner.stages.fusion import front  # noqa: E402
-from vmcu_tools.report.cycles import cycles_of, printed  # noqa: E402
+from vmcu_tools.report.cycles import printed  # noqa: E402
 from vmcu_tools.report.runs import SECONDS  # noqa: E402
 from vmcu_tools.report.time import board_seconds  # noqa: E402
 
