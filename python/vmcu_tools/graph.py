@@ -155,6 +155,12 @@ class Op:
         """True if channel c of the output is made of channel c of every input alone."""
         return self.elementwise
 
+    def clamped(self, low: int, high: int) -> Op:
+        """The op whose output is also within [low, high], if it clamps."""
+        if not self.clamps:
+            return self
+        return replace(self, act_min=max(low, self.act_min), act_max=min(high, self.act_max))
+
     def of_channels(self, picked: np.ndarray) -> Op:
         """The op for some channels of its tensors alone, where it works by_channel."""
         return self

@@ -207,6 +207,18 @@ def test_output_on_top_of_input(kinds: tuple[str, ...], target: str) -> None:
 
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
+def test_pixels_without_a_tile(target: str) -> None:
+    """Each pixel of a row is read where it is, also where its channels are whole lanes."""
+    graph = laid_out(random_layers("pointwise", BATCH, seed=7), target)
+    plan = disjoint(graph, Form.DIRECT)
+    inputs = [plan.graph.tensors[step.node.inputs[0]] for step in plan.steps]
+    direct = [step.form is Form.DIRECT for step in plan.steps]
+    pairs = zip(direct, inputs, strict=True)
+    assert any(one and x.shape[1] > 1 and x.shape[2] == 16 for one, x in pairs)
+    expect_reference(plan, target, [random_inputs(graph, 0)])
+
+
+@pytest.mark.parametrize("target", [HOST, "qemu:m0", "qemu:m3", "qemu:m4", "qemu:rv32", M55])
 def test_columns_without_a_tile(target: str) -> None:
     """Small windows are copied; of others, rows of padding are read from a row of scratch, and the
     rest where it is."""

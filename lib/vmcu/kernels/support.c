@@ -76,9 +76,11 @@ VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
 	int8_t *to = call->scratch;
 	int32_t copied;
 
-	if (rows == 1 && call->columns == 1U && vmcu_source_row(&in, row)) {
-		in.packed = true;
-		in.rows = vmcu_source_at(&in, row, call->x);
+	if (rows == 1 && vmcu_source_row(&in, row)) {
+		if (call->columns == 1U) {
+			in.packed = true;
+			in.rows = vmcu_source_at(&in, row, call->x);
+		}
 		return in;
 	}
 	in.packed = vmcu_rows_are_copied(&p->window, p->run);

@@ -7,7 +7,7 @@ Order of access: the four bytes of a pixel are read, then its channels are writt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Embedding(Op):
     exact = True
 
     table: np.ndarray
+
+    def clamped(self, low: int, high: int) -> Op:
+        return replace(self, table=np.clip(self.table, low, high))
 
 
 class EmbeddingLayer(OwnPixelLayer[Embedding], op=Embedding):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class Lookup(Op):
     differing_share = 0.02
 
     table: np.ndarray
+
+    def clamped(self, low: int, high: int) -> Op:
+        return replace(self, table=np.clip(self.table, low, high))
 
 
 def images_of(table: np.ndarray, source: Interval) -> Interval:

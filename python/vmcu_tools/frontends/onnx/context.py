@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...graph import Op, Port, Shape, Tensor
-from ...ops.embedding import Embedding
 from ...ops.lookup import Lookup
 from ...ops.requantize import Requantize
 from ...ops.reshape import Reshape
@@ -167,12 +166,7 @@ class Context:
         quant = scale, zero_point, dtype
         out = self.define(name, value.shape, value.order, *quant, value.memory)
         op = value.make(out.tensor)
-        if op.clamps:
-            # It may have bounds of its own.
-            ends = max(act_min, op.act_min), min(act_max, op.act_max)
-            op = replace(op, act_min=ends[0], act_max=ends[1])
-        elif bounded and isinstance(op, (Embedding, Lookup)):
-            op = replace(op, table=np.clip(op.table, act_min, act_max))
+        op = op.clamped(act_min, act_max) if bounded else op
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
 
