@@ -65,12 +65,13 @@ def _gather(context: Context, node: FileNode, args: Args) -> Value | list[Value]
 )
 def _gather_nd(context: Context, node: FileNode, args: Args) -> Value | list[Value]:
     unfit = "the indices do not match the input's shape"
-    require(not node.attributes.get("batch_dims"), unfit)
     indices = args[1] if len(args) > 1 else None
+    batches = bool(node.attributes.get("batch_dims"))
     if not isinstance(indices, Indices):
+        require(not batches, unfit)
         return _moved(context, node, args)
-    reason = "pick whole rows of a constant table, by a Gather"
-    require(indices.shape[-1:] == (1,), unfit, reason)
+    hint = "pick whole rows of a constant table, by a Gather"
+    require(not batches and indices.shape[-1:] == (1,), unfit, hint)
     return embedded(context, node, args, replace(indices, shape=indices.shape[:-1]))
 
 
