@@ -32,7 +32,7 @@ def test_constants_are_read_once_or_by_call_or_by_block() -> None:
     layers = [step.bind(plan.graph) for step in plan.steps]
     sizes = [constant_bytes(plan.graph, layer) for layer in layers]
     assert fetched_bytes(plan, 1 << 20) == sum(sizes)
-    blocks = [layer.height * blocks_of(layer) for layer in layers]
+    blocks = [layer.height * blocks_of(layer, layer.columns, layer.sharing) for layer in layers]
     read = sum(size * count for size, count in zip(sizes, blocks, strict=True))
     assert fetched_bytes(plan, 0) == read > 2 * sum(sizes)
     amounts = [fetched_bytes(plan, size) for size in range(0, 1 << 14, 512)]

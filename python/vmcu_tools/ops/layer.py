@@ -237,6 +237,11 @@ class Layer(ABC, Generic[OpT]):
         return None
 
     @property
+    def sharing(self) -> int:
+        """Columns for which a call reads its constants once."""
+        return self.block
+
+    @property
     def by_columns(self) -> bool:
         """True if a call may compute some columns of a row, from input rows that their ring
         splits; see struct vmcu_call."""

@@ -236,6 +236,10 @@ class MacLayer(WindowLayer[OpT]):
         enough = self.form is Form.WIDE or size <= STACK_SCRATCH
         return WIDE if enough and self.columns >= max(WIDE) else NARROW
 
+    @property
+    def sharing(self) -> int:
+        return self.block if self.shapes is None else max(self.shapes)
+
     @functools.cached_property
     def is_per_tensor(self) -> bool:
         """True if the kernel is the one of layers whose stream has no factors."""

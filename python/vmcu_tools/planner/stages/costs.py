@@ -58,8 +58,8 @@ def fetched_bytes(plan: Plan, cache_bytes: int) -> int:
             total += sum(sizes)
             continue
         for layer, size in zip(layers, sizes, strict=True):
-            often = calls_of(layer) if size <= cache_bytes else layer.height * blocks_of(layer)
-            total += size * often
+            blocks = layer.height * blocks_of(layer, layer.columns, layer.sharing)
+            total += size * (calls_of(layer) if size <= cache_bytes else blocks)
     return total
 
 
@@ -120,10 +120,10 @@ def extra_cost(layer: Layer[Any]) -> int:
 def idle(layer: Layer[Any], columns: int) -> float:
     """The work that a kernel with blocks of columns wastes in calls of so many columns, as a part
     of the useful work."""
-    return blocks_of(layer, columns) * layer.block / layer.width - 1
+    return blocks_of(layer, columns, layer.block) * layer.block / layer.width - 1
 
 
-def blocks_of(layer: Layer[Any], columns: int | None = None) -> int:
-    """The blocks of a row that is computed in calls of so many columns, by default the layer's."""
-    block, (calls, rest) = layer.block, divmod(layer.width, columns or layer.columns)
-    return calls * -(-(columns or layer.columns) // block) + -(-rest // block)
+def blocks_of(layer: Layer[Any], columns: int, block: int) -> int:
+    """The blocks of a row that is computed in calls of so many columns."""
+    calls, rest = divmod(layer.width, columns)
+    return calls * -(-columns // block) + -(-rest // block)
