@@ -59,7 +59,7 @@ SERIAL = Path(__file__).with_name("serial.csv")
 CORES = Path(__file__).with_name("cores.csv")
 BOARD = "nucleo_l4r5zi"
 # Random networks of the table of estimates, and the most plans of each.
-DRAWN, DRAWN_PLANS = 30, 5
+DRAWN, DRAWN_PLANS = 6, 4
 # A Cortex-M7 with the assembly of a Cortex-M4.
 PLAIN = "qemu:m7-plain"
 # The board of the README's table.
