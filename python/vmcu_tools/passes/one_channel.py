@@ -20,7 +20,7 @@ DENSE_STEP = 4
 
 
 def convolve_one_channel(graph: Graph, streams: bool) -> Graph:
-    """The graph after all other passes. streams: a plan will turn images of one row (turned.py)."""
+    """The graph after all other passes. streams: a plan will transpose images of one row."""
     return rewrite_nodes(graph, lambda graph, node: _convolve(graph, node, streams))
 
 

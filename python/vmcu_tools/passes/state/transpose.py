@@ -36,8 +36,6 @@ def transpose_rows(graph: Graph) -> Graph:
 
 def transpose_columns(graph: Graph) -> Graph:
     """Transposes images of one column, so that time is W: the inverse of transpose_rows()."""
-    if not any(_is_column(tensor) for tensor in graph.tensors.values()):
-        return graph
     return _transpose(graph, _is_column)
 
 

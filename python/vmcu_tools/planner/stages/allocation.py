@@ -49,17 +49,16 @@ class Allocator:
                 return plan
         return None
 
-    def smallest_plan(self, limit: int, worth: int | None = None) -> Plan:
-        """The plan within a limit, or the smallest found above it. worth: a plan of as many bytes
-        is of no use, so that ejection search looks for fewer."""
+    def smallest_plan(self, limit: int) -> Plan:
+        """The plan within a limit, or the smallest found above it."""
         plan = self.plan_within(limit)
         if plan is not None:
             return plan
         cuts = self.partitioner.cheapest(limit)
-        most = worth or most_of(pieces_of(self.partitioner.layout(cuts), False))
+        most = most_of(pieces_of(self.partitioner.layout(cuts), False))
         repaired = self.repaired(cuts, limit, most)
         plan = None if repaired is None else self.plan_of(*repaired)
-        return self.packed(limit, worth, plan)
+        return self.packed(limit, plan)
 
     def plan_of(self, cuts: Cuts, limit: int) -> Plan | None:
         """The plan of a partition within a limit, None if no placement is found."""
@@ -72,15 +71,15 @@ class Allocator:
             self.unplaced[cuts] = layout, limit
         return plan
 
-    def packed(self, limit: int, worth: int | None, best: Plan | None) -> Plan:
+    def packed(self, limit: int, best: Plan | None) -> Plan:
         """The smallest plan found for any partition without a placement, or the first within
-        `limit` bytes. worth: as smallest_plan() has it; best: a plan that is known."""
+        `limit` bytes. best: a plan that is known."""
         insertions = self.params.packing_insertions // len(self.unplaced)
         params = replace(self.params, packing_insertions=insertions)
         for cuts, (layout, _) in self.unplaced.items():
             if best is not None and not self.is_hopeful(cuts, best.pool_bytes - 1):
                 continue
-            below = worth if best is None else min(best.pool_bytes, worth or best.pool_bytes)
+            below = None if best is None else best.pool_bytes
             plan = packed("vmcu", layout, below, params)
             best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
             if best.pool_bytes <= limit:
