@@ -152,10 +152,16 @@ class Layer(ABC, Generic[OpT]):
         each = rates.byte + rates.floating * (FLOATING in self.op.requantisers)
         each += rates.slow * self.slow_share
         taps = self.macs / self.out.shape[2]
-        full, rest = divmod(self.width, self.columns)
-        blocks = full * -(-self.columns // rates.block) + -(-rest // rates.block)
+        blocks = self.blocks(rates.block)
         worked = rates.mac * self.macs + rates.tap * taps + each * self.out.bytes
         return rates.call * calls + worked * blocks * rates.block / self.width
+
+    def blocks(self, block: int, columns: int | None = None) -> int:
+        """Counts blocks of so many columns in a row that is computed in calls of `columns`, by
+        default the layer's."""
+        columns = columns or self.columns
+        calls, rest = divmod(self.width, columns)
+        return calls * -(-columns // block) + -(-rest // block)
 
     @property
     def slow_share(self) -> float:

@@ -98,7 +98,8 @@ class Plan:
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
     layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
-    before. `gap`: bytes of the pool beyond the bound of its order. `rotation`: how the pool
+    before. `gap`: bytes of the pool beyond the bound of its order. `smallest`: bytes of the
+    smallest plan, if a faster one was taken. `rotation`: how the pool
     rotates; its end then may split rows. `kept`: of a graph whose window moves
     (State.step_rows), the tensors whose rings hold rows from one answer to the next. `saved`:
     of such a graph where layers see windows anew, from where on so many bytes of the pool are
@@ -120,6 +121,7 @@ class Plan:
     taken: int = 0
     progress: tuple[int, ...] = ()
     gap: int = 0
+    smallest: int | None = None
     notes: tuple[str, ...] = field(default=())
     rotation: Rotation | None = None
     kept: tuple[str, ...] = ()

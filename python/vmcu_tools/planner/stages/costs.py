@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...boards.flash import Flash
@@ -58,7 +59,7 @@ def fetched_bytes(plan: Plan, cache_bytes: int) -> int:
             total += sum(sizes)
             continue
         for layer, size in zip(layers, sizes, strict=True):
-            blocks = layer.height * blocks_of(layer, layer.columns, layer.sharing)
+            blocks = layer.height * layer.blocks(layer.sharing)
             total += size * (calls_of(layer) if size <= cache_bytes else blocks)
     return total
 
@@ -92,15 +93,18 @@ def most_bytes(pool_bytes: int, flash: Flash | None) -> int:
 
 def preferred(plans: Sequence[Plan], ram: int | None, flash: Flash | None) -> Plan:
     """Returns the fastest of the plans that fit into `ram` bytes, the smallest if none does. None:
-    the smallest plan, unless another is a bargain."""
+    the smallest plan, unless another is a bargain. A plan may be the choice among others."""
     smallest = min(plans, key=lambda plan: (plan.pool_bytes, plan.macs_extra))
-    most = most_bytes(smallest.pool_bytes, flash) if ram is None else ram
-    within = [plan for plan in plans if plan.pool_bytes <= most] or [smallest]
-    cycles = {id(plan): time_of(plan, flash) for plan in plans}
-    fastest = min(within, key=lambda plan: (plan.macs_extra, cycles[id(plan)], plan.pool_bytes))
-    if ram is None and cycles[id(fastest)] > FEWER_CYCLES * cycles[id(smallest)]:
+    least = min(plan.smallest or plan.pool_bytes for plan in plans)
+    most = most_bytes(least, flash) if ram is None else ram
+    within = [plan for plan in plans if plan.pool_bytes <= most]
+    if within in ([], [smallest]):
         return smallest
-    return fastest
+    timed = [(plan.macs_extra, time_of(plan, flash), plan.pool_bytes, plan) for plan in within]
+    _, time, _, fastest = min(timed, key=lambda one: one[:3])
+    if ram is None and time > FEWER_CYCLES * time_of(smallest, flash):
+        return smallest
+    return fastest if fastest.pool_bytes == least else replace(fastest, smallest=least)
 
 
 def calls_of(layer: Layer[Any]) -> int:
@@ -120,10 +124,4 @@ def extra_cost(layer: Layer[Any]) -> int:
 def idle(layer: Layer[Any], columns: int) -> float:
     """The work that a kernel with blocks of columns wastes in calls of so many columns, as a part
     of the useful work."""
-    return blocks_of(layer, columns, layer.block) * layer.block / layer.width - 1
-
-
-def blocks_of(layer: Layer[Any], columns: int, block: int) -> int:
-    """The blocks of a row that is computed in calls of so many columns."""
-    calls, rest = divmod(layer.width, columns)
-    return calls * -(-columns // block) + -(-rest // block)
+    return layer.blocks(layer.block, columns) * layer.block / layer.width - 1
