@@ -12,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from builders.networks import SHARED
+from builders.onnx_models import OnnxModel
+from onnx import TensorProto
 from vmcu_bench import runners
 from vmcu_bench.oracle import open as open_oracle
 from vmcu_bench.runners.samples import Sample, make_samples
@@ -152,6 +155,28 @@ def test_an_update_holds_what_onnx_runtime_gives(tmp_path: Path) -> None:
     digest = hashlib.sha256(bytes(32) + found.astype(np.int8).tobytes()).digest()
     assert test[16:48] == digest
     assert updates.update(file, HELLO, drawn(5)) == whole != updates.update(file, HELLO, drawn(6))
+
+
+def test_an_update_of_a_sequence_has_the_rows_of_its_plan(tmp_path: Path) -> None:
+    """A sequence along W has one row, and so has the digest, whatever the file's axis is."""
+    m = OnnxModel(3)
+    x = m.stated(0.1, 4)
+    names, scale = m.weights((8, 2, 3), 0, 0.1, 6)
+    y = m.node("Conv", [m.qdq("x", x), *names], pads=[1, 1])
+    y = m.qdq(y, m.stated(scale, -3))
+    ports = {"x": (TensorProto.FLOAT, (1, 2, 96))}, {y: (TensorProto.FLOAT, None)}
+    model = tmp_path / "sequence.onnx"
+    onnx.save(m.proto(*ports), model)
+    file = made(model, tmp_path)
+    own = open_container(file).outline.graph
+    whole = updates.update(file, model, drawn(5))
+    graph = frontends.load(model)
+    (values,) = drawn(5)(graph)
+    found = open_oracle(graph.origin).run([values])[graph.outputs[0].tensor].astype(np.int8)
+    rows = found.reshape(own.tensors[own.outputs[0].tensor].shape)
+    assert len(rows) == 1 < len(found)
+    test = whole[-(-len(file.read_bytes()) // 16) * 16 :]
+    assert test[16:48] == hashlib.sha256(bytes(32) + rows[0].tobytes()).digest()
 
 
 def test_an_update_is_of_its_own_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,10 @@ def update(path: Path, model: Path, draw: Callable[[Graph], Sample]) -> bytes:
     _check(opened, path, model, _shapes(graph, "inputs"), graph)
     sample = draw(graph)
     results = reference.run(graph, sample)
-    return _appended(opened.image, sample, [results[port.tensor] for port in graph.outputs])
+    shapes = _shapes(opened.outline.graph, "outputs")
+    outputs = [results[port.tensor] for port in graph.outputs]
+    outputs = [values.reshape(shape) for values, shape in zip(outputs, shapes, strict=True)]
+    return _appended(opened.image, sample, outputs)
 
 
 def stream_update(
@@ -78,11 +81,17 @@ def _shapes(graph: Graph, what: str) -> list[Shape]:
     return [graph.tensors[port.tensor].shape for port in getattr(graph, what)]
 
 
+def _in_one_column(shape: Shape) -> Shape:
+    """The shape of a sequence along H, if it is one; a plan may have it along W."""
+    height, width, channels = shape
+    return (height * width, 1, channels) if 1 in (height, width) else shape
+
+
 def _check(opened: Opened, path: Path, model: Path, inputs: list[Shape], graph: Graph) -> None:
     """Raises UserError unless a container has these inputs, and the outputs of a graph."""
     for what, wanted in (("inputs", inputs), ("outputs", _shapes(graph, "outputs"))):
         shapes = _shapes(opened.outline.graph, what)
-        if shapes != wanted:
+        if list(map(_in_one_column, shapes)) != list(map(_in_one_column, wanted)):
             own, others = (
                 ", ".join(" x ".join(map(str, shape)) for shape in some)
                 for some in (shapes, wanted)
