@@ -26,9 +26,16 @@ class NodeWriter:
         return made
 
     def constant(self, what: str, array: np.ndarray | np.generic) -> str:
+        """Returns the name of an initializer of this value: an old one, or a new one."""
+        array = np.asarray(array)
         name = f"{self.name}/{what}"
-        if not any(tensor.name == name for tensor in self.graph.initializer):
-            self.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+        given = {tensor.name: tensor for tensor in self.graph.initializer}
+        while name in given:
+            old = numpy_helper.to_array(given[name])
+            if old.dtype == array.dtype and np.array_equal(old, array):
+                return name
+            name += "_"
+        self.graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 
     def ints(self, *values: int) -> str:
