@@ -27,8 +27,7 @@ OPSETS = {
     **{"Gelu": 20, "Mish": 18, "GroupNormalization": 21, "Swish": 24, "RMSNormalization": 23},
 }
 LOOSE = ("Elu", "HardSwish", "Relu", "Tanh", "LeakyRelu", "Abs")
-QOPERATORS = {**{name: form.op for name, form in FORMS.items()}}
-QOPERATORS["com.microsoft.QLinearConcat"] = "Concat"
+QOPERATORS = {name: form.op for name, form in FORMS.items()}
 RANGE_SAMPLES = 6
 
 
@@ -208,10 +207,10 @@ class OperatorNetwork:
         node = self.m.nodes.pop()
         domain, op = split_name(self.form)
         triples = {n.output[0]: list(n.input) for n in self.m.nodes if n.op_type in _DEQUANTISE}
-        form = FORMS.get(self.form)
+        form = FORMS[self.form]
         inputs = list(node.input)
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        if form is None:
+        if not form.operands:
             args = [*quantisation, *(name for x in inputs for name in triples[x])]
         else:
             operands = [name for x in inputs[: len(form.operands)] for name in triples[x]]

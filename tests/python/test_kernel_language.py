@@ -31,6 +31,7 @@ from vmcu_tools.kernels.language.ir import Loop, Program, Stmt, Stream, map_bodi
 from vmcu_tools.kernels.language.packing import NIBBLES, WORDS
 from vmcu_tools.kernels.pack import Kind, with_heads
 from vmcu_tools.kernels.programs import programs
+from vmcu_tools.kernels.targets.portable.pooling import POOLS
 from vmcu_tools.ops import ProgramLayer, bind
 
 X, Y, N = Name("i"), Name("j"), Name("p->n")
@@ -231,11 +232,13 @@ def expect_layer(layer: ProgramLayer, inputs: list[np.ndarray]) -> None:
 
 
 def in_calls(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """With the one instruction that C has in place of a loop."""
+    """With the one instruction that C has in place of a loop, if it has a meaning of its own: that
+    of a whole kernel is the loop."""
     made = []
     for stmt in body:
         by = stmt.by if isinstance(stmt, Loop) else None
-        made.append(by or map_bodies(stmt, in_calls))
+        known = by is not None and by.instruction not in POOLS.values()
+        made.append(by if known else map_bodies(stmt, in_calls))
     return tuple(made)
 
 

@@ -142,7 +142,6 @@ def merged(met: Met) -> dict[tuple[str, str], set[Any]]:
     for (op, name), values in met.options.items():
         inner = FORMS[op].op if op in FORMS and name != "channels_last" else op
         inner = inner.removeprefix("com.microsoft.") if inner.endswith("izeLinear") else inner
-        inner = "Concat" if inner == "com.microsoft.QLinearConcat" else inner
         if name == "perm" and op != "Transpose":
             # Asked of whatever reads an input.
             continue

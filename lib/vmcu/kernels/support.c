@@ -60,8 +60,8 @@ VMCU_CALLED int32_t contiguous_rows(const struct vmcu_source *in, int32_t y, con
 		return 1;
 	}
 	count = vmcu_source_unsplit(in, y, 0, rows * t->width) / t->width;
-	return vmcu_straight(in->pool, t, vmcu_place(t, (uint32_t)y, 0), x,
-			     (uint32_t)(count * bytes))
+	return count > 1 && vmcu_straight(in->pool, t, vmcu_place(t, (uint32_t)y, 0), x,
+					  (uint32_t)(count * bytes))
 		       ? count
 		       : 1;
 }

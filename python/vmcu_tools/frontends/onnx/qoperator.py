@@ -59,7 +59,8 @@ def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     form = FORMS[node.op]
     require(not node.attributes.get("channels_last"), "channels-last layout is not supported")
     starts, axis = form.starts(len(args)), form.axis(node.attributes)
-    args = [*args, *[None] * (9 - len(args))]
+    require(bool(starts), "an operand is missing")
+    args = [*args, *[None] * 9]
     operands = [_operand(context, args, start, axis) for start in starts]
     bias = None if form.bias is None else args[form.bias]
     if bias is not None:
