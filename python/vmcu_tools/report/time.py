@@ -13,7 +13,7 @@ from .weights import compute_s, waits_s
 
 # How much longer a published board needs than the estimate, at least and at most. A test compares
 # them with the tables of doc/cycles.md.
-BOARD_FACTORS = (0.9, 2.2)
+BOARD_FACTORS = (0.9, 2.1)
 PAGE = "`vmcu help cycles.md`"
 # Of the time, from which on a person should know how to avoid the wait.
 MUCH = 0.25
