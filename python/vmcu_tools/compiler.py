@@ -107,7 +107,7 @@ def load_prepared(path: Path, options: CompileOptions) -> Graph:
         from .passes.state.transpose import select_time_axis
 
         graph = select_time_axis(graph, options.hop, options.time)
-    return convolve_one_channel(graph, bool(options.hop))
+    return convolve_one_channel(graph)
 
 
 def rows_of_call(path: Path, pairs: Sequence[str] | None) -> int:

@@ -14,23 +14,15 @@ from ..ops.conv2d import Conv2D
 from ..ops.depthwise import DepthwiseConv2D
 from .rewrite import replace_node, rewrite_nodes
 
-# Columns that the kernel for outputs of one column multiplies in a step. Where a row of the window
-# is no whole steps, the depthwise kernel is faster.
-DENSE_STEP = 4
+
+def convolve_one_channel(graph: Graph) -> Graph:
+    """The graph after all other passes."""
+    return rewrite_nodes(graph, _convolve)
 
 
-def convolve_one_channel(graph: Graph, streams: bool) -> Graph:
-    """The graph after all other passes. streams: a plan will transpose images of one row."""
-    return rewrite_nodes(graph, lambda graph, node: _convolve(graph, node, streams))
-
-
-def _convolve(graph: Graph, node: Node, streams: bool) -> Graph | None:
+def _convolve(graph: Graph, node: Node) -> Graph | None:
     op = node.op
     if not isinstance(op, DepthwiseConv2D) or not 1 < op.multiplier == len(op.bias):
-        return None
-    out = graph.tensors[node.outputs[0]].shape
-    axis = 0 if streams and out[0] == 1 else 1
-    if out[axis] == 1 and op.window.kernel[axis] % DENSE_STEP:
         return None
     conv = Conv2D(
         weights=np.ascontiguousarray(op.weights.transpose(2, 0, 1)[..., None]),
