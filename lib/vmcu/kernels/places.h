@@ -165,18 +165,8 @@ VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *
 VMCU_APART const uint8_t *vmcu_store_places(const struct vmcu_mac_params *p, const int32_t *acc,
 					    const int32_t *c, int8_t *out, int32_t lanes)
 {
-	const int32_t *word = &c[5];
-
-	for (int32_t i = 0; i < lanes; i++) {
-		if (vmcu_are_lines(p, word[i])) {
-			const struct vmcu_line line = vmcu_line(c[i], word[i], p->output_zero);
-
-			out[i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
-		} else {
-			out[i] = vmcu_any(p, acc[i], c[i], word[i]);
-		}
-	}
-	return (const uint8_t *)&word[4];
+	vmcu_exact_pixel(p, acc, c, &c[5], out, lanes);
+	return (const uint8_t *)&c[9];
 }
 
 #endif /* VMCU_KERNELS_PLACES_H_ */

@@ -186,13 +186,34 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 			     p->act_max);
 }
 
+void vmcu_exact_pixel(const struct vmcu_mac_params *p, const int32_t *acc, const int32_t *multiplier,
+		      const int32_t *word, int8_t *out, int32_t count)
+{
+	const int32_t zero = p->output_zero;
+	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
+
+	for (int8_t *const end = &out[count]; out < end; acc++, multiplier++, word++, out++) {
+		if (is_float && (*word & VMCU_LINE_WHOLE) != 0) {
+			*out = vmcu_saturate8(
+				vmcu_on_line(vmcu_line(*multiplier, *word, zero), *acc));
+		} else {
+			*out = vmcu_any(p, *acc, *multiplier, *word);
+		}
+	}
+}
+
 const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
 				int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 				int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
 
-	for (int32_t i = 0; i < vmcu_min(channels, left); i++) {
+	left = vmcu_min(channels, left);
+	if (pixels == 1) {
+		vmcu_exact_pixel(p, acc, c, &c[channels], out, left);
+		left = 0;
+	}
+	for (int32_t i = 0; i < left; i++) {
 		const int32_t word = c[channels + i];
 		const int32_t *const end = acc + pixels;
 		int8_t *o = out++;

@@ -371,6 +371,10 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 /** The byte of a sum, whatever its channel's constants: a multiplier and a word, as below. */
 int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier, int32_t word);
 
+/** vmcu_any() of @a count channels of a pixel. */
+void vmcu_exact_pixel(const struct vmcu_mac_params *p, const int32_t *acc, const int32_t *multiplier,
+		      const int32_t *word, int8_t *out, int32_t count);
+
 /**
  * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
  * a channel, multipliers, then shifts, or, where the factors are float32, see
