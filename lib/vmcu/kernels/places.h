@@ -165,7 +165,7 @@ VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *
 VMCU_APART const uint8_t *vmcu_store_places(const struct vmcu_mac_params *p, const int32_t *acc,
 					    const int32_t *c, int8_t *out, int32_t lanes)
 {
-	vmcu_exact_pixel(p, acc, c, &c[5], out, lanes);
+	vmcu_any_channels(p, acc, c, &c[5], out, lanes);
 	return (const uint8_t *)&c[9];
 }
 

@@ -186,8 +186,8 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 			     p->act_max);
 }
 
-void vmcu_exact_pixel(const struct vmcu_mac_params *p, const int32_t *acc, const int32_t *multiplier,
-		      const int32_t *word, int8_t *out, int32_t count)
+void vmcu_any_channels(const struct vmcu_mac_params *p, const int32_t *acc,
+		       const int32_t *multiplier, const int32_t *word, int8_t *out, int32_t count)
 {
 	const int32_t zero = p->output_zero;
 	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
@@ -210,7 +210,7 @@ const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc, i
 
 	left = vmcu_min(channels, left);
 	if (pixels == 1) {
-		vmcu_exact_pixel(p, acc, c, &c[channels], out, left);
+		vmcu_any_channels(p, acc, c, &c[channels], out, left);
 		left = 0;
 	}
 	for (int32_t i = 0; i < left; i++) {

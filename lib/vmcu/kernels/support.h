@@ -372,8 +372,8 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier, int32_t word);
 
 /** vmcu_any() of @a count channels of a pixel. */
-void vmcu_exact_pixel(const struct vmcu_mac_params *p, const int32_t *acc, const int32_t *multiplier,
-		      const int32_t *word, int8_t *out, int32_t count);
+void vmcu_any_channels(const struct vmcu_mac_params *p, const int32_t *acc,
+		       const int32_t *multiplier, const int32_t *word, int8_t *out, int32_t count);
 
 /**
  * Requantises and stores a block of channels of @a pixels pixels, whatever its constants: two words
