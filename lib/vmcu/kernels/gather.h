@@ -158,6 +158,13 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 			vmcu_copy_word(to + last, &c);
 			continue;
 		}
+		if (last < 0) {
+			/* Three bytes, which may be the same. */
+			to[0] = from[0];
+			to[count >> 1] = from[count >> 1];
+			to[count - 1] = from[count - 1];
+			continue;
+		}
 		for (int32_t i = 0; i < count; i++) {
 			to[i] = from[i];
 		}

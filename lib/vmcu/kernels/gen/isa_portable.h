@@ -1959,29 +1959,26 @@ VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmc
 			       int32_t row, int32_t pixel, int32_t channel, int32_t spread,
 			       const uint8_t **w, int8_t *out, int32_t count)
 {
-	int32_t left = count;
+	int32_t acc[4];
 
-	while (left > 0) {
-		const int32_t done = 4 * (count - left);
-		const int32_t before = left;
-		int32_t acc[4];
+	for (int32_t left = count; left > 0; left--) {
+		int32_t done = 4 * (count - left);
 
-		if (in->is_direct) {
+		if (VMCU_DIRECT_IN_PLACE) {
+			vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+		} else if (in->is_direct) {
 			const int8_t *x = in->start + channel + done;
 
 			left = vmcu_direct_fours(w, x, in->offsets, out + done, in->count, left,
-						 vmcu_half(p));
-			if (left < before) {
-				continue;
+						 vmcu_half(p), acc);
+			if (left == 0) {
+				break;
 			}
-		}
-		if (VMCU_DIRECT_IN_PLACE) {
-			vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+			done = 4 * (count - left);
 		} else {
 			*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
 		}
 		vmcu_store_taps(p, acc, w, out + done);
-		left--;
 	}
 	(void)row;
 	(void)pixel;

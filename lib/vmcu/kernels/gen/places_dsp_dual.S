@@ -16,15 +16,15 @@
  * Words on the stack.
  */
 #define ADDRESS [sp, #0]
-#define START [sp, #4]
-#define LIST [sp, #8]
-#define COUNT [sp, #48]
-#define FOURS [sp, #52]
-#define HALF [sp, #56]
+#define LIST [sp, #4]
+#define COUNT [sp, #44]
+#define FOURS [sp, #48]
+#define HALF [sp, #52]
+#define LEFT [sp, #56]
 
 /*
- * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
- * requantiser is not for. Returns how many are left.
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops behind the sums of
+ * one that the fast requantiser is not for. Returns how many are left.
  */
 	.section .text.vmcu_direct_fours, "ax", %progbits
 	.p2align 2
@@ -44,13 +44,12 @@ vmcu_direct_fours:
 	.cfi_rel_offset	r10, 24
 	.cfi_rel_offset	r11, 28
 	.cfi_rel_offset	lr, 32
-	push	{r0, r1, r2}
-	.cfi_adjust_cfa_offset	12
+	push	{r0, r2}
+	.cfi_adjust_cfa_offset	8
 	ldr	r0, [r0]
 
 	/* Four channels: their biases, then one tap if the number of taps is odd. */
 .Lvmcu_direct_fours_block:
-	str	r0, START
 	ldm	r0!, {r4, r5, r6, r7}
 	ldr	r12, COUNT
 	ldr	r2, LIST
@@ -138,15 +137,19 @@ vmcu_direct_fours:
 	bne	.Lvmcu_direct_fours_block
 	b	.Lvmcu_direct_fours_end
 .Lvmcu_direct_fours_exact:
-	ldr	r0, START
+
+	/* Leave the sums, and the stream at the constants behind them. */
+	subs	r0, #20
+	ldr	r1, LEFT
+	stm	r1, {r4, r5, r6, r7}
 
 	/* Return how many blocks are left. */
 .Lvmcu_direct_fours_end:
 	ldr	r1, ADDRESS
 	str	r0, [r1]
 	ldr	r0, FOURS
-	add	sp, #12
-	.cfi_adjust_cfa_offset	-12
+	add	sp, #8
+	.cfi_adjust_cfa_offset	-8
 	pop	{r4, r5, r6, r7, r8, r9, r10, r11, pc}
 	.cfi_endproc
 	.size vmcu_direct_fours, . - vmcu_direct_fours

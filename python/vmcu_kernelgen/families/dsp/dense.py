@@ -74,8 +74,12 @@ WORD = r"""
 VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t count,
 				     const uint8_t **w, bool joined)
 {
+	uint32_t a = vmcu_load32(*w);
+	uint32_t b = vmcu_load32(*w + 4);
+	uint32_t c = vmcu_load32(*w + 8);
+	uint32_t d = vmcu_load32(*w + 12);
 	uint32_t x = 0;
-	uint32_t taps;
+	uint32_t even, odd;
 
 	if (count == 4) {
 		x = vmcu_load32(from);
@@ -83,19 +87,19 @@ VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t c
 	for (int32_t i = count & 3; i > 0; i--) {
 		x = (x << 8) | (uint8_t)from[i - 1];
 	}
-	taps = vmcu_sxtb16(x);
-
-	for (int32_t i = 0; i < 2; i++) {
-		const uint32_t u = vmcu_load32(*w);
-		const uint32_t v = vmcu_load32(*w + 4);
-
-		acc[0] = vmcu_smlad(taps, vmcu_sxtb16(u), acc[0]);
-		acc[1] = vmcu_smlad(taps, joined ? u : vmcu_sxtb16_odd(u), acc[1]);
-		acc[2] = vmcu_smlad(taps, vmcu_sxtb16(v), acc[2]);
-		acc[3] = vmcu_smlad(taps, joined ? v : vmcu_sxtb16_odd(v), acc[3]);
-		taps = vmcu_sxtb16_odd(x);
-		*w += 8;
+	even = vmcu_sxtb16(x);
+	odd = vmcu_sxtb16_odd(x);
+	acc[0] = vmcu_smlad(odd, vmcu_sxtb16(c), vmcu_smlad(even, vmcu_sxtb16(a), acc[0]));
+	acc[2] = vmcu_smlad(odd, vmcu_sxtb16(d), vmcu_smlad(even, vmcu_sxtb16(b), acc[2]));
+	if (!joined) {
+		a = vmcu_sxtb16_odd(a);
+		b = vmcu_sxtb16_odd(b);
+		c = vmcu_sxtb16_odd(c);
+		d = vmcu_sxtb16_odd(d);
 	}
+	acc[1] = vmcu_smlad(odd, c, vmcu_smlad(even, a, acc[1]));
+	acc[3] = vmcu_smlad(odd, d, vmcu_smlad(even, b, acc[3]));
+	*w += 16;
 }
 """
 HELPERS = {

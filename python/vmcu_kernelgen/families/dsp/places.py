@@ -27,13 +27,13 @@ VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8
 }
 
 
-# On the stack: the addresses of the stream and of a block's part of it, the offsets; the registers
-# that the function saves; its arguments.
-LOCALS = ("r0", "r1", "r2")
+# On the stack: the addresses of the stream and of the offsets; the registers that the function
+# saves; its arguments.
+LOCALS = ("r0", "r2")
 ABOVE = len(LOCALS) + len(SAVED)
-SLOTS = {WORD * i: name for i, name in enumerate(("ADDRESS", "START", "LIST"))}
-SLOTS |= {WORD * (ABOVE + i): name for i, name in enumerate(("COUNT", "FOURS", "HALF"))}
-ADDRESS, START, LIST, COUNT, FOURS, HALF = (f"[sp, #{at}]" for at in SLOTS)
+SLOTS = {WORD * i: name for i, name in enumerate(("ADDRESS", "LIST"))}
+SLOTS |= {WORD * (ABOVE + i): name for i, name in enumerate(("COUNT", "FOURS", "HALF", "LEFT"))}
+ADDRESS, LIST, COUNT, FOURS, HALF, LEFT = (f"[sp, #{at}]" for at in SLOTS)
 STREAM, X, OFFSETS, OUT = "r0", "r1", "r2", "r3"
 SUMS, SHIFTS = ("r4", "r5", "r6", "r7"), "r12"
 
@@ -66,7 +66,7 @@ def two_taps() -> list[str]:
 
 
 def requantised() -> list[str]:
-    """Four bytes; where the fast requantiser is not for them, the stream is back at their start."""
+    """Four bytes, unless the fast requantiser is not for them."""
     *multipliers, half, bias = "r8", "r9", "r10", "r11", "lr", OFFSETS
     code = [f"ldm {STREAM}!, {{{', '.join(multipliers)}, {SHIFTS}}}", f"ldr {half}, {HALF}"]
     for channel, (acc, multiplier) in enumerate(zip(SUMS, multipliers, strict=True)):
@@ -87,7 +87,6 @@ def direct() -> list[str]:
         f"ldr {STREAM}, [{STREAM}]",
         note("Four channels: their biases, then one tap if the number of taps is odd."),
         "<block>:",
-        f"str {STREAM}, {START}",
         f"ldm {STREAM}!, {{{', '.join(SUMS)}}}",
         f"ldr {SHIFTS}, {COUNT}",
         f"ldr {OFFSETS}, {LIST}",
@@ -112,7 +111,10 @@ def direct() -> list[str]:
         "bne <block>",
         "b <end>",
         "<exact>:",
-        f"ldr {STREAM}, {START}",
+        note("Leave the sums, and the stream at the constants behind them."),
+        f"subs {STREAM}, #20",
+        f"ldr r1, {LEFT}",
+        f"stm r1, {{{', '.join(SUMS)}}}",
         note("Return how many blocks are left."),
         "<end>:",
         f"ldr r1, {ADDRESS}",
@@ -126,8 +128,8 @@ def direct() -> list[str]:
 FUNCTIONS = [
     Function(
         "vmcu_direct_fours",
-        "So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that "
-        "the fast requantiser is not for. Returns how many are left.",
+        "So many fours of channels of a pixel whose taps are `offsets` from x; stops behind the "
+        "sums of one that the fast requantiser is not for. Returns how many are left.",
         direct(),
         SLOTS,
     )
@@ -136,14 +138,14 @@ DECLARED = prototypes(
     FUNCTIONS,
     "int32_t ",
     "const uint8_t **stream, const int8_t *x, const int32_t *offsets, int8_t *out, int32_t taps, "
-    "int32_t fours, int32_t half",
+    "int32_t fours, int32_t half, int32_t *sums",
 )
 HELPERS["direct"] = f"""
 /* The rest is rare. */
 #define VMCU_DIRECT_IN_PLACE 0
 
 /*
- * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
- * requantiser is not for. Returns how many are left.
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops behind the sums of
+ * one that the fast requantiser is not for. Returns how many are left.
  */
 {DECLARED}"""
