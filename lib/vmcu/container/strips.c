@@ -75,6 +75,16 @@ static bool in_strip(const struct vmcu_check *c, const struct vmcu_mac_params *p
 	       w->pad_left < w->kernel_w && last < in->width;
 }
 
+/** True if all channels are one group, or each has a group of its own. */
+static bool has_groups(const struct vmcu_check *c, const struct vmcu_mac_params *p)
+{
+	const uint32_t ins = vmcu_check_input(c, 0)->channels;
+	const uint32_t outs = vmcu_check_output(c)->channels;
+
+	return (p->run == 1U && p->groups == 1U && ins == outs) ||
+	       (p->run == 0U && p->groups == ins && outs % ins == 0U);
+}
+
 VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vmcu_packing *packing,
 				     uint32_t taps, uint32_t stride, uint32_t bytes)
 {
@@ -86,11 +96,13 @@ VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vm
 		return false;
 	}
 	if (w->kernel_h != taps || w->kernel_w != taps || w->stride_w != stride ||
-	    w->dilation_w != 1U || vmcu_check_input(c, 0)->channels != channels || p->steps == 0U ||
-	    !in_strip(c, p)) {
+	    w->dilation_w != 1U || !has_groups(c, p) || p->steps == 0U || !in_strip(c, p)) {
 		return false;
 	}
 	/* Channels are computed in twos. */
+	if (p->run == 0U && (packing->paired || channels / p->groups % 2U != 0U)) {
+		return false;
+	}
 	return vmcu_check_scratch(c, strip_bytes(p, packing, taps, stride)) &&
 	       vmcu_check_array(c, p->stream, (channels + 1U) / 2U * 2U, bytes) &&
 	       has_constants(c, packing, channels, bytes);
@@ -191,7 +203,6 @@ VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c,
 					 const struct vmcu_packing *packing)
 {
 	const struct vmcu_mac_params *p = c->params;
-	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
 	const uint32_t taps = (uint32_t)p->window.kernel_h * p->window.kernel_w;
 	const uint32_t size = (packing->vector != 0U) ? packing->vector : 4U;
@@ -200,20 +211,14 @@ VMCU_SMALL bool vmcu_check_depthwise_any(const struct vmcu_check *c,
 	struct vmcu_walk w;
 
 	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) ||
-	    !vmcu_check_window(c, &p->window) || p->groups == 0U ||
-	    out->channels % p->groups != 0U || taps > INT16_MAX ||
+	    !vmcu_check_window(c, &p->window) || !has_groups(c, p) || taps > INT16_MAX ||
 	    !vmcu_walk_begin(c, packing, &w)) {
-		return false;
-	}
-	/* All channels are one group, or each has a group of its own. */
-	if (!(p->run == 1U && p->groups == 1U && in->channels == out->channels) &&
-	    !(p->run == 0U && p->groups == in->channels)) {
 		return false;
 	}
 	if (packing->vector != 0U) {
 		/* Whole vectors of addresses, those of rows, and a pixel of padding. */
 		scratch = (taps + 3U) / 4U * 16U + 4U * p->window.kernel_h + p->steps;
-		if (p->steps < in->channels && sees_padding(c, &p->window)) {
+		if (p->steps < vmcu_check_input(c, 0)->channels && sees_padding(c, &p->window)) {
 			return false;
 		}
 	}

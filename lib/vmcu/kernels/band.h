@@ -219,14 +219,14 @@ VMCU_CALLED void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call 
 	vmcu_band_run(band, tile, pair, pair, 0, (wide * step + taps + 1 - step) >> 1);
 }
 
-/** Fewer than four channels of a pixel. */
+/** Fewer than four channels of a pixel, or one four times. */
 static uint32_t vmcu_few(const int8_t *x, int32_t lanes)
 {
 	const uint8_t *byte = (const uint8_t *)x;
 	uint16_t pair;
 
 	if (lanes == 1) {
-		return byte[0];
+		return byte[0] * 0x01010101U;
 	}
 	__builtin_memcpy(&pair, x, sizeof(pair));
 	return (lanes == 2) ? pair : pair | (uint32_t)byte[2] << 16;

@@ -177,9 +177,5 @@ VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
 }
 """,
     "paired_runs": paired_runs(),
-    "once": """
-/* Of what several kernels have in common: calls. */
-#define VMCU_ONCE VMCU_APART
-""",
     "dense_whole": whole_dense("vmcu_paired_1x4", ", 0, 0"),
 }

@@ -167,8 +167,10 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     def binding(self) -> Binding:
         op, window = self.op, self.op.window
         taps, stride = window.kernel[1], window.stride[1]
+        # Strips compute channels of a group in twos.
+        is_even = op.multiplier % 2 == 0 and not self.target.packing.paired
         special = (
-            op.multiplier == 1
+            (op.multiplier == 1 or is_even)
             and taps in TAPS
             and window.kernel[0] == taps
             and stride in STRIDES
@@ -187,9 +189,10 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     def whole_weights(self) -> MacWeights:
         return self._weights
 
-    def _fields(self, groups: int, run: int, steps: int) -> dict[str, int]:
-        depth = self.ins[0].shape[2] // groups
-        counts = {"groups": groups, "depth": depth, "run": run, "steps": steps}
+    def _fields(self, steps: int) -> dict[str, int]:
+        channels, is_one = self.ins[0].shape[2], self.op.multiplier == 1
+        groups = 1 if is_one else channels
+        counts = {"groups": groups, "depth": channels // groups, "run": int(is_one), "steps": steps}
         return {**window_fields(self.window), **counts, **self.ranges()}
 
     def _strips(self, taps: int, stride: int) -> Binding:
@@ -206,7 +209,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         )
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
-        fields = self._fields(1, 1, wide)
+        fields = self._fields(wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing)
         # Behind the channels, the constants that some of them lack.
         line = channel_bytes(taps, stride, self.target.packing) // WORD
@@ -215,8 +218,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
 
     def _any(self, size: int) -> Binding:
         """Any window, `size` channels at a time."""
-        channels, multiplied = len(self.op.bias), self.op.multiplier > 1
-        group = self.op.multiplier if multiplied else channels
+        channels = len(self.op.bias)
+        group = self.op.multiplier if self.op.multiplier > 1 else channels
         weights, packing = self._weights, self.target.packing
         starts = range(0, channels, group)
         picks = [
@@ -233,7 +236,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
             # Whole vectors of addresses, those of rows, and a pixel of padding.
             padding = any(self.window.pad) * self.ins[0].shape[2]
             scratch = -(-scratch // 16) * 16 + 4 * self.window.kernel[0] + padding
-        fields = self._fields(channels // group, int(not multiplied), padding)
+        fields = self._fields(padding)
         lines = tuple(len(part) // WORD for part in parts)
         program = self.program("depthwise_any")
         return Binding(program, fields, b"".join(parts), scratch, lines=lines)

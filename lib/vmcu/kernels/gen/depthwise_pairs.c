@@ -55,10 +55,10 @@ void vmcu_depthwise_any_pairs(const struct vmcu_call *call)
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
-	struct vmcu_places in0;
 	const int32_t groups = p->groups;
 	const int32_t spread = p->run;
 	const int32_t per_group = out_c / groups;
+	struct vmcu_places in0;
 	const int32_t whole = per_group / 4;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;

@@ -12,8 +12,8 @@
 /* What instructions use */
 
 #ifndef VMCU_OWN_ONCE
-/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
-#define VMCU_ONCE VMCU_INLINE
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
 #endif
 
 /*

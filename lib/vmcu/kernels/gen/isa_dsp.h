@@ -800,6 +800,9 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 	const int32_t step = p->window.stride_w;
 	const int32_t columns = call->columns;
 	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t groups = p->groups;
+	const int32_t per_group = channels / groups;
+	const bool spread = p->run != 0U;
 	int8_t *out = vmcu_output_start(call);
 	int32_t before = 0;
 	struct vmcu_band in;
@@ -841,18 +844,27 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		job.pieces = in.pieces;
 		job.behind = in.end;
 		job.stream = p->stream;
-		job.channel = 0;
-		job.fours = channels >> 2;
-		job.lanes = 4;
-		if (job.fours != 0) {
-			job.stream = vmcu_strip_words(&job);
-		}
-		job.channel = channels & ~3;
-		job.lanes = channels & 3;
-		if (job.lanes != 0) {
-			vmcu_stage_few(&in, job.channel, job.lanes);
-			job.fours = 0;
-			(void)vmcu_strip_words(&job);
+		for (int32_t g = 0; g < groups; g++, job.out += per_group) {
+			if (!spread) {
+				/* All outputs of a group read the channel that is staged here. */
+				vmcu_stage_few(&in, g, 1);
+				job.pieces = in.end;
+			}
+			job.channel = 0;
+			job.fours = per_group >> 2;
+			job.lanes = 4;
+			if (job.fours != 0) {
+				job.stream = vmcu_strip_words(&job);
+			}
+			job.channel = per_group & ~3;
+			job.lanes = per_group & 3;
+			if (job.lanes != 0) {
+				if (spread) {
+					vmcu_stage_few(&in, job.channel, job.lanes);
+				}
+				job.fours = 0;
+				job.stream = vmcu_strip_words(&job);
+			}
 		}
 	}
 }

@@ -133,7 +133,10 @@ VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t coun
 }
 #endif
 
-/* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
+/*
+ * Brings the columns under `wide` output pixels into the tile, for `lanes` channels or for one
+ * that as many read.
+ */
 VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
 			    int32_t channel, const struct vmcu_call *call, int32_t wide,
 			    int32_t lanes)
@@ -365,6 +368,10 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 	const int32_t step = p->window.stride_w;
 	const int32_t columns = call->columns;
 	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t per_group = channels / p->groups;
+	/* Outputs of a channel, and as many channels as are staged at a time. */
+	const int32_t readers = (p->run != 0U) ? 1 : per_group;
+	const int32_t most = (p->run != 0U) ? 4 : 1;
 	int8_t *out = vmcu_output_start(call);
 	struct vmcu_band in;
 	struct vmcu_strip_job job;
@@ -387,10 +394,10 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		}
 		const int32_t pixel = (call->x + x) * step - p->window.pad_left;
 
-		for (int32_t c = 0; c < channels; c += 4) {
-			const int32_t lanes = vmcu_min(4, channels - c);
-
-			vmcu_stage(call->scratch, &in, 0, pixel, c, call, job.wide, lanes);
+		for (int32_t c = 0, lanes; c < channels; c += lanes) {
+			lanes = vmcu_min(4, per_group - c % per_group);
+			vmcu_stage(call->scratch, &in, 0, pixel, c / readers, call, job.wide,
+				   vmcu_min(lanes, most));
 			fours(&job, &w, out + x * channels + c, lanes);
 		}
 	}

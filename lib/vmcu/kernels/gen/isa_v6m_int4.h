@@ -19,7 +19,6 @@
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_WIDEN_ANY
 #define VMCU_OWN_NINES
-#define VMCU_OWN_ONCE
 #define VMCU_OWN_DENSE_WHOLE
 
 typedef int16_t vmcu_lane_t;
@@ -214,9 +213,6 @@ typedef const uint8_t *vmcu_paired_run(const uint8_t *stream, const void *tile, 
 vmcu_paired_run vmcu_paired_4x2_int4, vmcu_paired_2x2_int4, vmcu_paired_1x2_int4,
 		vmcu_paired_2x4_int4, vmcu_paired_1x4_int4;
 #define VMCU_PAIRED(shape) vmcu_paired_##shape##_int4
-
-/* Of what several kernels have in common: calls. */
-#define VMCU_ONCE VMCU_APART
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0

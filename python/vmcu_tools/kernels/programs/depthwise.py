@@ -26,13 +26,16 @@ def first_row() -> Expr:
     return Name("y") * Name(f"{WINDOW}stride_h") - Name(f"{WINDOW}pad_top")
 
 
-def output_lets(k: Builder) -> tuple[Expr, Expr]:
-    """The output, its columns to compute and its channels."""
+def output_lets(k: Builder) -> tuple[Expr, Expr, Expr, Expr]:
+    """The output, its columns to compute, groups, channels of a group, and how far apart in the
+    input the channels are that the outputs of a group read: one where all channels are one group,
+    none where a channel has a group of its own."""
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
-    return columns, channels
+    groups, spread = k.define("groups", Name("p->groups")), k.define("spread", Name("p->run"))
+    return columns, groups, k.define("per_group", channels // groups), spread
 
 
 def tile_lets(k: Builder, taps: int, stride: int) -> None:
@@ -97,7 +100,7 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     symbol = f"vmcu_depthwise_{taps}_{stride}{packing.suffix}"
     k = Builder(symbol, PARAMS, summary, packing=packing)
     kernel = Kernel(k, taps, stride)
-    columns, channels = output_lets(k)
+    columns, groups, per_group, spread = output_lets(k)
     tile_lets(k, taps, stride)
     k.let("struct vmcu_band", "in0", "")
     made = strips.STRIP[taps, stride].symbol
@@ -105,10 +108,11 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     with k.strips("strip", "wide", columns, Name("p->steps"), by) as (turn, wide):
         x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
-        with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
-            source = kernel.window(x0, wide, c, lanes)
+        strips_of_group = k.strips("c", "lanes", per_group, isa.GROUP)
+        with k.spatial("g", groups) as g, strips_of_group as (c, lanes):
+            source = kernel.window(x0, wide, g + c * spread, (lanes - 1) * spread + 1)
             k.do(isa.stage, TILE, source, Name("call"), wide, lanes)
-            kernel.strip(x0, wide, c, lanes)
+            kernel.strip(x0, wide, g * per_group + c, lanes)
 
     return k.program()
 
@@ -130,15 +134,12 @@ def some(x: Expr, first: Expr, lanes: Expr) -> Ram:
 
 
 def any_window(packing: Packing, channels: str) -> tuple[Builder, Expr, Expr, Expr, Expr]:
-    """A program for any window, pixel by pixel: its columns, groups, channels of a group, and how
-    far apart in the input the channels are that the outputs of a group read: one where all channels
-    are one group, none where a channel has a group of its own."""
+    """A program for any window, pixel by pixel, and what output_lets() returns."""
     summary = f"Depthwise convolution of any window, {channels} channels of a pixel at a time."
     k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
-    columns, count = output_lets(k)
+    outputs = output_lets(k)
     k.let("struct vmcu_places", "in0", "")
-    groups, spread = k.define("groups", Name("p->groups")), k.define("spread", Name("p->run"))
-    return k, columns, groups, k.define("per_group", count // groups), spread
+    return k, *outputs
 
 
 def of_vectors(packing: Packing) -> Program:

@@ -163,9 +163,11 @@ vmcu_tile_done();
 """,
 )
 def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) -> None:
-    """Brings the columns under `wide` output pixels into the tile, for `lanes` channels."""
+    """Brings the columns under `wide` output pixels into the tile, for `lanes` channels or for one
+    that as many read."""
     taps = m.load(ram, m.names["p->input_zero"])
     rows, columns, _ = taps.shape
+    taps = np.broadcast_to(taps, (rows, columns, lanes))
     taps = np.pad(taps, ((0, 0), (0, 0), (0, GROUP - lanes)))
     phase, row, plane = (m.names[name] for name in ("phase", "row", "plane"))
     stride = m.names["p->window.stride_w"]

@@ -25,8 +25,8 @@ SEVERAL = {4: "four pixels", 2: "two pixels", 1: "one pixel"}
 
 HELPERS = {
     "once": r"""
-/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
-#define VMCU_ONCE VMCU_INLINE
+/* Of what several kernels have in common: calls. */
+#define VMCU_ONCE VMCU_APART
 """,
     "mac": r"""
 /*
