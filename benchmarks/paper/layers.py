@@ -48,6 +48,16 @@ def pooling(kind: type[AveragePool2D | MaxPool2D], size: tuple[int, int], channe
     return replace(graph, tensors={**graph.tensors, "out": same})
 
 
+def pair(op: Op, size: tuple[int, int], channels: int) -> Graph:
+    """Returns an op on two inputs of the size of its output."""
+    shape = (*size, channels)
+    names = ("a", "b", "out")
+    tensors = {name: Tensor(name, shape, 0.05, -zero) for zero, name in enumerate(names, 3)}
+    node = Node(NAME, op, names[:2], names[2:])
+    ports = tuple(port(name, shape) for name in names)
+    return Graph(NAME, NAME, tensors, (node,), ports[:2], ports[2:])
+
+
 def constants(shape: tuple[int, ...], outputs: int) -> tuple[np.ndarray, FixedPoint, np.ndarray]:
     """Bias, requantiser and weights."""
     rng = np.random.default_rng(1)

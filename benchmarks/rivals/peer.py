@@ -26,6 +26,7 @@ from vmcu_tools.graph import Graph, Node  # noqa: E402
 from vmcu_tools.machine import reference  # noqa: E402
 from vmcu_tools.ops.add import Add  # noqa: E402
 from vmcu_tools.ops.average_pooling import AveragePool2D  # noqa: E402
+from vmcu_tools.ops.binary import Binary  # noqa: E402
 from vmcu_tools.ops.conv2d import Conv2D  # noqa: E402
 from vmcu_tools.ops.depthwise import DepthwiseConv2D  # noqa: E402
 from vmcu_tools.ops.fully_connected import FullyConnected  # noqa: E402
@@ -112,6 +113,7 @@ def source(graph: Graph, node: Node) -> str:
         AveragePool2D: pooling,
         MaxPool2D: pooling,
         Add: addition,
+        Binary: product,
     }
     if type(op) not in writers:
         raise RunnerError(f"{node.kind} has no peer in this script")
@@ -240,3 +242,11 @@ def addition(op, ins, out) -> str:  # type: ignore[no-untyped-def]
     return (
         f"{NOTHING}\n{RUN}return arm_elementwise_add_s8({', '.join(parts)}, -128, 127, {size});\n}}"
     )
+
+
+def product(op, ins, out) -> str:  # type: ignore[no-untyped-def]
+    """TensorFlow Lite's product of two tensors."""
+    zeros = ", ".join(f"{-tensor.zero_point}" for tensor in ins)
+    factor = f"{op.out.multiplier[0]}, {op.out.shift[0]}"
+    call = f"x, x + {out.bytes}, {zeros}, y, {out.zero_point}, {factor}, -128, 127, {out.bytes}"
+    return f"{NOTHING}\n{RUN}return arm_elementwise_mul_s8({call});\n}}"

@@ -279,13 +279,13 @@ def _report(args: argparse.Namespace) -> BenchReport:
 
 def _board(text: str, has_flash: bool) -> Board:
     """A board of the table whose cycles become milliseconds."""
-    from ..cycles.timing import TIMINGS
+    from ..cycles.timing import PER_INSTRUCTION, TIMINGS
 
-    board = board_of(text)
-    reason = board.lacks(TIMINGS, has_flash)
+    board, cores = board_of(text), {*TIMINGS, *PER_INSTRUCTION}
+    reason = board.lacks(cores, has_flash)
     if reason:
         remedy = "count on a core with --on, or on the board itself with --measure"
-        if board.external and not board.lacks(TIMINGS, True):
+        if board.external and not board.lacks(cores, True):
             remedy = "describe the flash with --flash-bus, or count on the board with --measure"
         raise UserError(Problem(f"no estimate for {board.name}: {reason}", remedy))
     return board

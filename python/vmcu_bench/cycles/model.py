@@ -39,7 +39,7 @@ from ..runners.counting import (
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
-from .timing import said_of, timing_of
+from .timing import PER_INSTRUCTION, said_of, timing_of
 
 # Of the cores whose table of layers the plugin of runners/counting.py reads.
 POINTER_BYTES = 4
@@ -129,10 +129,15 @@ class BenchReport:
 def on_board(report: BenchReport, part: Board, flash: Flash | None, source: str) -> BenchReport:
     """The report, with the time on a board; source: of the figures of its flash."""
     assert part.megahertz is not None
-    assert report.cycles is not None
     memory = "flash wait states not included" if flash is None else f"{flash.said}{source}"
-    known = f"model, not measured; {memory}"
-    return replace(report, time=Time.of(part.name, report.cycles, part.megahertz, known))
+    known, cycles = f"model, not measured; {memory}", report.cycles
+    if cycles is None:
+        ratios = PER_INSTRUCTION[part.cpu]
+        rows = (*report.layers, report.executor)
+        each = ((row.instructions or 0) * ratios.get(row.op, ratios[""]) for row in rows)
+        cycles = round(sum(each)) + (report.flash_waits or 0)
+        known = f"by cycles an instruction of CMSIS-NN on such a board; {memory}"
+    return replace(report, time=Time.of(part.name, cycles, part.megahertz, known))
 
 
 def emulated(core: str) -> str:

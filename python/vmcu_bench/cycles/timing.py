@@ -48,6 +48,10 @@ TIMINGS: Mapping[str, Timing] = {
     "cortex-m33": replace(M4, core="Cortex-M33", known=UPPER_BOUND),
     "cortex-m7": DualIssue(core="Cortex-M7"),
 }
+# By core and operator, cycles that boards measured for each instruction of CMSIS-NN; "" for others.
+PER_INSTRUCTION: Mapping[str, Mapping[str, float]] = {
+    "cortex-m55": {"": 1.19, "DepthwiseConv2D": 1.56}
+}
 
 
 def timing_of(machine: QemuRunner) -> Timing | None:

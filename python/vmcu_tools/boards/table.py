@@ -17,7 +17,9 @@ from .flash import BOARDS, Flash, SerialFlash
 TABLE = Path(__file__).with_name("boards.csv")
 # Cycles of a core for one cycle of a Cortex-M4, by published times of one engine on three boards; a
 # test compares them with doc/cycles.md.
-CORE_FACTORS = {"cortex-m4": 1.0, "cortex-m33": 0.9, "cortex-m7": 0.61}
+CORE_FACTORS = {"cortex-m4": 1.0, "cortex-m33": 0.9, "cortex-m7": 0.61, "cortex-m55": 0.23}
+# Of operators whose factor is so many times that of their core, with kernels for MVE.
+OPERATOR_FACTORS = {"cortex-m55": {"DepthwiseConv2D": 2.4, "FullyConnected": 0.7, "Add": 1.6}}
 # Misses of flash's caches per cycle: the middle of doc/cycles.md's networks.
 MISSES = 0.014
 # A line of a board's description for twister.

@@ -107,7 +107,6 @@ def run(args: argparse.Namespace) -> int:
     check_options(args)
     if args.pareto:
         return show_front(args)
-    from ..boards.table import CORE_FACTORS
     from ..emit import emit, write
     from ..model_file import name_of
     from ..planner.registry import INTERRUPTED
@@ -115,14 +114,14 @@ def run(args: argparse.Namespace) -> int:
     from ..report.build import print_brief, print_report
     from ..report.cycles import cycle_seconds
     from ..report.terminal import console, write_json
-    from ..report.time import brief_time, estimated_time
+    from ..report.time import brief_time, estimated_time, reason_without
     from .models import compiled
 
     name = args.name or name_of(args.model)
     plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     board = None if args.board is None else board_of(args.board)
-    known = board is not None and not board.lacks(CORE_FACTORS, args.flash_bus is not None)
+    known = board is not None and not reason_without(plan, board, args.flash_bus)
     cycle_s = cycle_seconds(board) if board is not None and known else None
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes, cycle_s)
     time = "" if board is None else estimated_time(plan, board, args.flash_bus)

@@ -5,7 +5,7 @@ or in a weights file."""
 from __future__ import annotations
 
 from ..boards.flash import SerialFlash
-from ..boards.table import CORE_FACTORS, Board, flash_of
+from ..boards.table import CORE_FACTORS, OPERATOR_FACTORS, Board, flash_of
 from ..plan.plan import Plan
 from ..planner.stages.costs import cycles_of, waits_of
 from .cycles import cycle_seconds, printed
@@ -22,7 +22,7 @@ MUCH = 0.25
 def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) -> str:
     """A sentence on how long an inference takes on a board, or why that is unknown. serial: the
     flash that its code and constants are in, if somebody says so."""
-    lacks = board.lacks(CORE_FACTORS, serial is not None)
+    lacks = reason_without(plan, board, serial)
     if lacks:
         return f"no estimate of milliseconds on {board.name}: {lacks}"
     time, waited = (1000 * seconds for seconds in board_seconds(plan, board, serial))
@@ -40,9 +40,17 @@ def estimated_time(plan: Plan, board: Board, serial: SerialFlash | None = None) 
     )
 
 
+def reason_without(plan: Plan, board: Board, serial: SerialFlash | None = None) -> str:
+    """Returns the reason why a board has no estimate for a plan; empty if it has one."""
+    reason = board.lacks(CORE_FACTORS, serial is not None)
+    if not reason and board.cpu in OPERATOR_FACTORS and plan.graph.target != "helium":
+        return "add --target helium, whose kernels the estimate is for"
+    return reason
+
+
 def brief_time(plan: Plan, board: Board | None, serial: SerialFlash | None = None) -> str:
     """estimated_time() in a few words."""
-    if board is None or board.lacks(CORE_FACTORS, serial is not None):
+    if board is None or reason_without(plan, board, serial):
         return "no estimate of milliseconds"
     milliseconds = printed(1000 * board_seconds(plan, board, serial)[0])
     return f"{milliseconds} ms on {board.name.partition('/')[0]}, estimated"
@@ -54,7 +62,12 @@ def board_seconds(
     """Seconds of an inference on a board with an estimate, and those of them in which it waits for
     constants."""
     waits = wait_seconds(plan, board, serial)
-    return cycle_seconds(board) * sum(cycles_of(plan)) + waits, waits
+    factors = OPERATOR_FACTORS.get(board.cpu, {})
+    kinds = (step.node.kind for steps in plan.stages for step in steps)
+    cycles = (
+        factors.get(kind, 1) * cycles for kind, cycles in zip(kinds, cycles_of(plan), strict=True)
+    )
+    return cycle_seconds(board) * sum(cycles) + waits, waits
 
 
 def wait_seconds(plan: Plan, board: Board, serial: SerialFlash | None) -> float:
