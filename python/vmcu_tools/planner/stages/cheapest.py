@@ -64,9 +64,8 @@ class Cheapest:
         """Whether a stage needs no more than it was taken for, as far as that makes a
         difference."""
         if option.cut not in self.confirmed:
-            known = self.stages.option_within(option.cut, self.limit)
             most = self.limit if option.peak > self.relaxed_limit else self.relaxed_limit
-            if known is not None and known.peak <= most:
+            if self.stages.option_within(option.cut, most) is not None:
                 self.confirmed.add(option.cut)
         return option.cut in self.confirmed
 
