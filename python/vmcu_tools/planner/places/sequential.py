@@ -10,6 +10,7 @@ so that a chain can swing between the ends of the pool and never wrap.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -57,13 +58,33 @@ class SequentialPlacement:
         """Gives a piece one base after the other that fits those before it."""
         tried: set[tuple[int, bool]] = set()
         for way in piece.ways:
+            starts, stops = self._excluded(way)
             for base in self._candidates(piece, way):
                 if (base, way.descending) in tried:
                     continue
                 tried.add((base, way.descending))
-                if self._fits(piece, way, base):
+                at = bisect_left(starts, base)
+                if (at == 0 or stops[at - 1] <= base) and self._fits(piece, way, base):
                     self.bases[piece.name], self.descending[piece.name] = base, way.descending
                     yield
+
+    def _excluded(self, way: Way) -> tuple[list[int], list[int]]:
+        """Ends of the open ranges of bases that are unsafe beside what is alive, ascending and
+        disjoint; in a circle each piece is at several places."""
+        starts, stops = [], []
+        turns = (-self.pool, 0, self.pool) if self.wraps else (0,)
+        for start, stop in sorted(
+            (base - live.clearance.below, base - live.clearance.above)
+            for live in way.live
+            for base in (self.bases[live.name] + turn for turn in turns)
+            if live.clearance.above < live.clearance.below
+        ):
+            if stops and start < stops[-1]:
+                stops[-1] = max(stops[-1], stop)
+            else:
+                starts.append(start)
+                stops.append(stop)
+        return starts, stops
 
     def _candidates(self, piece: Piece, way: Way) -> Iterator[int]:
         """Bases worth trying, overlaps first; where one would reach around the pool's end, the
@@ -95,15 +116,6 @@ class SequentialPlacement:
         around = base + size > self.pool
         if around and (piece.whole or (self.pool - base) % piece.stride):
             return False
-        bases, pool, wraps = self.bases, self.pool, self.wraps
-        for live in way.live:
-            # How far the output is below it, at each of its places on the circle.
-            apart = bases[live.name] - base
-            below, above = live.clearance.below, live.clearance.above
-            if above < apart < below or (
-                wraps and (above < apart - pool < below or above < apart + pool < below)
-            ):
-                return False
         return piece.scratch == 0 or self._place_scratch(piece, way, base)
 
     def _place_scratch(self, piece: Piece, way: Way, base: int) -> bool:
