@@ -31,11 +31,10 @@ class Cheapest:
     ):
         self.stages, self.thorough = stages, thorough
         self.limit, self.relaxed_limit = limit, relaxed_limit
-        self.cheapest_stages: dict[tuple[int, int, int], Option | None] = {}
         # How many of these are known to need too much: what is known of them stays so.
         self.refused: dict[tuple[int, int, int], int] = {}
-        self.worthwhile: dict[tuple[int, int], tuple[Option, ...]] = {}
-        self.options: dict[int, list[Option]] = {}
+        self.likely: dict[tuple[int, int], Option | None] = {}
+        self.options: dict[int, list[tuple[int, int, Option]]] = {}
         self.confirmed: set[Cut] = set()
 
     def run(self) -> tuple[Cut, ...] | None:
@@ -52,13 +51,10 @@ class Cheapest:
         """Looks for other stages of nodes [first, stop), until they are confirmed: the cuts are
         those of the whole graph, and cost more to find again than a stage to trace."""
         self.options.pop(first, None)
-        wrong = True
-        while wrong:
-            self.worthwhile.pop((first, stop), None)
-            for limit in (self.limit, self.relaxed_limit):
-                self.cheapest_stages.pop((first, stop, limit), None)
-            self.worthwhile[first, stop] = self._worthwhile_stages(first, stop)
-            wrong = not all(map(self._is_confirmed, self.worthwhile[first, stop]))
+        option = self._likely_stage(first, stop)
+        while option is not None and not self._is_confirmed(option):
+            option = self._likely_stage(first, stop)
+        self.likely[first, stop] = option
 
     def _is_confirmed(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
@@ -80,9 +76,8 @@ class Cheapest:
                 continue
             if first not in self.options:
                 self.options[first] = list(self._stages_from(first))
-            for option in self.options[first]:
-                stop = option.cut.stop
-                cost = here + option.cost + (EXCESS_COST if option.peak > self.relaxed_limit else 0)
+            for stop, cost, option in self.options[first]:
+                cost += here
                 there = best[stop]
                 if there is None or cost < there:
                     best[stop], last[stop] = cost, option
@@ -94,40 +89,30 @@ class Cheapest:
             stop = last[stop].cut.first
         return tuple(reversed(options))
 
-    def _stages_from(self, first: int) -> Iterator[Option]:
-        """Stages that begin at a node."""
+    def _stages_from(self, first: int) -> Iterator[tuple[int, int, Option]]:
+        """Stages that begin at a node: the node behind them, and what they cost."""
         count, single = self.stages.count, self.stages.single
         for stop in range(first + 1, min(first + self.stages.longest, count) + 1):
-            options = self.worthwhile.get((first, stop))
-            if options is None:
-                options = self.worthwhile[first, stop] = self._worthwhile_stages(first, stop)
-            if not options:
+            if (first, stop) not in self.likely:
+                self.likely[first, stop] = self._likely_stage(first, stop)
+            option = self.likely[first, stop]
+            if option is None:
                 continue
-            yield from options
-            if self.thorough or stop == count:
-                continue
-            if single[stop] <= self.relaxed_limit:
+            yield stop, option.cost + EXCESS_COST * (option.peak > self.relaxed_limit), option
+            if not self.thorough and stop < count and single[stop] <= self.relaxed_limit:
                 return
 
-    def _worthwhile_stages(self, first: int, stop: int) -> tuple[Option, ...]:
-        """The stages of nodes [first, stop) that are worth having: the cheapest, and the cheapest
-        within the relaxed limit."""
-        cheapest = self._cheapest_of(first, stop, self.limit)
-        if cheapest is None or cheapest.peak <= self.relaxed_limit:
-            return () if cheapest is None else (cheapest,)
-        relaxed = self._cheapest_of(first, stop, self.relaxed_limit)
-        return (cheapest,) if relaxed is None else (cheapest, relaxed)
-
-    def _cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
-        """The stage of nodes [first, stop) that costs least of those that may stay within `limit`
-        bytes, None if there is none."""
-        key = first, stop, limit
-        if key not in self.cheapest_stages:
+    def _likely_stage(self, first: int, stop: int) -> Option | None:
+        """The stage of nodes [first, stop) that costs least of those that may stay within the
+        relaxed limit, or else within the limit; None if there is none."""
+        for limit in (self.relaxed_limit, self.limit):
+            key = first, stop, limit
             hopeless = self.stages.exceeds(first, stop, limit)
             cuts = [] if hopeless else self.stages.stages_by_cost(first, stop)
-            refused, option = self.refused.get(key, 0), None
-            while option is None and refused < len(cuts):
-                option = self.stages.likely(cuts[refused], limit)
-                refused += option is None
-            self.cheapest_stages[key], self.refused[key] = option, refused
-        return self.cheapest_stages[key]
+            for number in range(self.refused.get(key, 0), len(cuts)):
+                self.refused[key] = number
+                option = self.stages.likely(cuts[number], limit)
+                if option is not None:
+                    return option
+            self.refused[key] = len(cuts)
+        return None
