@@ -85,7 +85,7 @@ def depthwise_square(b: Builder) -> Tensor:
     dilation = b.pick(1, 1, 2) if shape[0] > 2 * taps else 1
     window = Window((taps, taps), stride, (dilation, 1), (pads[0], pads[1], pads[2], pads[3]))
     size = window.out_size(0, shape[0]), window.out_size(1, shape[1])
-    return depthwise_of(b, b.input(shape), window, *size, 1)
+    return depthwise_of(b, b.input(shape), window, *size, b.pick(1, 1, 2, 4))
 
 
 def depthwise_of(

@@ -52,6 +52,8 @@ def any_fits(takes: Takes, channels: int, stream: bytes, fields: Fields) -> bool
 def square(taps: int, stride: int, **changes: int) -> dict:
     window = {"kernel_h": taps, "kernel_w": taps, "stride_h": stride, "stride_w": stride}
     return {
+        "groups": 1,
+        "run": 1,
         "stream": 8,
         "steps": 4,
         "window": window | {"dilation_h": 1, "dilation_w": 1} | changes,
@@ -151,6 +153,21 @@ def test_windows_of_depthwise(takes: Takes) -> None:
         # The last window begins in the image.
         found = takes(kernel, one, "mac", square(3, 1, pad_left=pad))
         assert found == (width - 1 - pad < 2), (width, pad)
+
+
+@OF_SQUARES
+def test_groups_of_strips(takes: Takes) -> None:
+    """All channels are one group, or a channel has an even number of outputs, unless pixels are
+    paired."""
+    kernel = "depthwise_3_1"
+    stream = bytes(8 + 4 * channel_bytes(3, 1, takes.packing))
+    for run, groups, cin, cout in itertools.product(range(3), range(4), (1, 2), (1, 2, 3, 4)):
+        right = run == 1 and groups == 1 and cin == cout
+        is_even = cout % (2 * cin) == 0 and not takes.packing.paired
+        right = right or (run == 0 and groups == cin and is_even)
+        one = given(kernel, cin, cout, stream)
+        found = takes(kernel, one, "mac", square(3, 1) | {"groups": groups, "run": run})
+        assert found == right, (run, groups, cin, cout)
 
 
 @OF_SQUARES

@@ -16,15 +16,15 @@ from vmcu_tools.planner.registry import make_plan
 M4 = "qemu:m4"
 
 
-def layer(shape: tuple[int, int, int], window: Window) -> Graph:
+def layer(shape: tuple[int, int, int], window: Window, multiplier: int = 1) -> Graph:
     """A layer like those of `vmcu bench`, of another window."""
-    channels = shape[2]
+    channels = shape[2] * multiplier
     made = kernels.case_graph(kernels.Case("dw", "depthwise", 1, channels, channels), 0)
     rng = np.random.default_rng(0)
     weights = rng.integers(-127, 128, (*window.kernel, channels)).astype(np.int8)
     (node,) = made.nodes
     assert isinstance(node.op, DepthwiseConv2D)
-    node = replace(node, op=replace(node.op, weights=weights, window=window))
+    node = replace(node, op=replace(node.op, weights=weights, window=window, multiplier=multiplier))
     size = tuple(window.out_size(axis, shape[axis]) for axis in (0, 1))
     tensors = {
         "in": replace(made.tensors["in"], shape=shape),
@@ -50,6 +50,14 @@ def layer(shape: tuple[int, int, int], window: Window) -> Graph:
 )
 def test_any_window_is_fast(shape: tuple[int, int, int], window: Window, limit: float) -> None:
     plan = make_plan(layer(shape, window))
+    (found,) = bench(plan, "dw", M4).layers
+    assert found.instructions_per_mac is not None
+    assert found.instructions_per_mac <= limit
+
+
+@pytest.mark.parametrize(("multiplier", "limit"), [(2, 7.2), (8, 3.4)])
+def test_several_outputs_of_a_channel_are_fast(multiplier: int, limit: float) -> None:
+    plan = make_plan(layer((20, 20, 4), Window((3, 3), pad=(1, 1, 1, 1)), multiplier))
     (found,) = bench(plan, "dw", M4).layers
     assert found.instructions_per_mac is not None
     assert found.instructions_per_mac <= limit

@@ -81,8 +81,9 @@ static bool has_groups(const struct vmcu_check *c, const struct vmcu_mac_params 
 	const uint32_t ins = vmcu_check_input(c, 0)->channels;
 	const uint32_t outs = vmcu_check_output(c)->channels;
 
-	return (p->run == 1U && p->groups == 1U && ins == outs) ||
-	       (p->run == 0U && p->groups == ins && outs % ins == 0U);
+	return p->groups != 0U && outs % p->groups == 0U &&
+	       ((p->run == 1U && p->groups == 1U && ins == outs) ||
+		(p->run == 0U && p->groups == ins));
 }
 
 VMCU_SMALL bool vmcu_check_depthwise(const struct vmcu_check *c, const struct vmcu_packing *packing,

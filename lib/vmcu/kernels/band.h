@@ -235,28 +235,33 @@ static uint32_t vmcu_few(const int8_t *x, int32_t lanes)
 /** The tensor's last channels, fewer than four, which may be the last bytes of the pool. */
 VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
+	const int32_t plane = band->plane;
+
 	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
-		const int32_t head = piece->count & VMCU_PIECE_HEAD;
-		const int32_t tail = (piece->count & VMCU_PIECE_TAIL) >> 1;
-		const int32_t last_b = head + (piece->count >> VMCU_PIECE_WORDS);
+		const int32_t counts[] = {piece->count & VMCU_PIECE_HEAD,
+					  piece->count >> VMCU_PIECE_WORDS,
+					  (piece->count & VMCU_PIECE_TAIL) >> 1};
 		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
 		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
 		uint32_t *u = piece->u;
 
-		for (int32_t i = 0; i < last_b + tail; i++, u++) {
-			uint32_t pixel_a = band->zeros;
-			uint32_t pixel_b = band->zeros;
+		/* A head's first pixels are padding, a tail's second ones. */
+		for (int32_t part = 0; part < 3; part++) {
+			const int8_t *x = (part == 0) ? (const int8_t *)&band->zeros : a;
+			const int8_t *y = (part == 2) ? (const int8_t *)&band->zeros : b;
+			const int32_t pitch_x = (part == 0) ? 0 : piece->pitch_a;
+			const int32_t pitch_y = (part == 2) ? 0 : piece->pitch_b;
 
-			if (i >= head) {
-				pixel_a = vmcu_few(a, lanes);
-				a += piece->pitch_a;
+			for (int32_t n = counts[part]; n > 0; n--, x += pitch_x, y += pitch_y) {
+				const uint32_t first = vmcu_few(x, lanes);
+				const uint32_t second = vmcu_few(y, lanes);
+
+				u[0] = (first & 0xffffU) | second << 16;
+				u[plane] = first >> 16 | (second & 0xffff0000U);
+				u++;
 			}
-			if (i < last_b) {
-				pixel_b = vmcu_few(b, lanes);
-				b += piece->pitch_b;
-			}
-			u[0] = (pixel_a & 0xffffU) | pixel_b << 16;
-			u[band->plane] = pixel_a >> 16 | (pixel_b & 0xffff0000U);
+			a = (part == 0) ? a : x;
+			b = y;
 		}
 	}
 }
