@@ -146,7 +146,14 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 	const int32_t second = vmcu_min(last, 4);
 
 	for (; pixels > 0; pixels--, to += VMCU_PACKED, from += pitch) {
-		if (last >= 0 && last <= 8) {
+		if (last < 0) {
+			/* Three bytes, which may be the same. */
+			to[0] = from[0];
+			to[count >> 1] = from[count >> 1];
+			to[count - 1] = from[count - 1];
+			continue;
+		}
+		if (last <= 8) {
 			/* Three words, which may overlap. */
 			uint32_t a, b, c;
 
@@ -156,13 +163,6 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 			vmcu_copy_word(to, &a);
 			vmcu_copy_word(to + second, &b);
 			vmcu_copy_word(to + last, &c);
-			continue;
-		}
-		if (last < 0) {
-			/* Three bytes, which may be the same. */
-			to[0] = from[0];
-			to[count >> 1] = from[count >> 1];
-			to[count - 1] = from[count - 1];
 			continue;
 		}
 		for (int32_t i = 0; i < count; i++) {
