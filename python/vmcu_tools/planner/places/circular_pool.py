@@ -13,13 +13,12 @@ In a circular pool two pieces have two distances, one each way round. A pair who
 base_new must be at least `below` or at most `above` (see overlap.Clearance) therefore excludes one
 range of distances modulo the pool.
 
-Sums of weights are sums of whole numbers, and random numbers are Python's: each machine finds the
-same offsets.
+Sums of weights are sums of whole numbers, and random numbers are those of Python's generator, which
+NumPy has too: each machine finds the same offsets.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +26,7 @@ import numpy as np
 from .pieces import Piece, scratch_of, with_scratch_apart
 from .sequential import SequentialPlacement
 
-SEED = 1
+SEED = [1]
 # After so many insertions, and so many for each piece, the search starts again.
 ROUND_INSERTIONS, ROUND_PIECE_INSERTIONS = 400, 5
 # The weight that a piece gains when it ejects others; at first the largest piece has about as much.
@@ -45,7 +44,7 @@ class CircularPool:
         count = len(self.items)
         self.bases, self.placed = np.zeros(count, np.int64), np.zeros(count, bool)
         self.ways = [0] * count
-        self.dice = random.Random(SEED).random
+        self.dice = np.random.RandomState(SEED)
         self._relate()
 
     def _relate(self) -> None:
@@ -104,8 +103,9 @@ class CircularPool:
             start = bases + self.low[number][way][placed]
             length = self.high[number][way][placed] - self.low[number][way][placed]
             places = self.candidates(item, np.concatenate((start - 1, start + length + 1)))
-            hit = (places[:, None] - start) % self.size <= length
-            noise = np.array([self.dice() for _ in range(len(places))])
+            behind = places[:, None] - start % self.size
+            hit = behind + (behind < 0) * self.size <= length
+            noise = self.dice.random_sample(len(places))
             # A whole number times noise of 1 to 2: free places come before all others.
             cost = (1.0 + hit @ weights) * (1.0 + noise)
             at = int(cost.argmin())

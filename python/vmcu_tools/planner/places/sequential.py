@@ -70,15 +70,21 @@ class SequentialPlacement:
 
     def _excluded(self, way: Way) -> tuple[list[int], list[int]]:
         """Ends of the open ranges of bases that are unsafe beside what is alive, ascending and
-        disjoint; in a circle each piece is at several places."""
-        starts, stops = [], []
-        turns = (-self.pool, 0, self.pool) if self.wraps else (0,)
-        for start, stop in sorted(
-            (base - live.clearance.below, base - live.clearance.above)
-            for live in way.live
-            for base in (self.bases[live.name] + turn for turn in turns)
-            if live.clearance.above < live.clearance.below
-        ):
+        disjoint; in a circle those that reach around its end are there twice."""
+        ranges = []
+        for live in way.live:
+            clearance = live.clearance
+            start = self.bases[live.name] - clearance.below
+            length = clearance.below - clearance.above
+            if self.wraps:
+                start %= self.pool
+                if start + length > self.pool:
+                    ranges.append((start - self.pool, start - self.pool + length))
+            if length > 0:
+                ranges.append((start, start + length))
+        starts: list[int] = []
+        stops: list[int] = []
+        for start, stop in sorted(ranges):
             if stops and start < stops[-1]:
                 stops[-1] = max(stops[-1], stop)
             else:
