@@ -73,15 +73,12 @@ class SequentialPlacement:
         disjoint; in a circle those that reach around its end are there twice."""
         ranges = []
         for live in way.live:
-            clearance = live.clearance
-            start = self.bases[live.name] - clearance.below
-            length = clearance.below - clearance.above
-            if self.wraps:
-                start %= self.pool
-                if start + length > self.pool:
-                    ranges.append((start - self.pool, start - self.pool + length))
-            if length > 0:
-                ranges.append((start, start + length))
+            base = self.bases[live.name]
+            start, stop = base - live.clearance.below, base - live.clearance.above
+            turn = start // self.pool * self.pool if self.wraps else 0
+            ranges.append((start - turn, stop - turn))
+            if self.wraps and stop - turn > self.pool:
+                ranges.append((start - turn - self.pool, stop - turn - self.pool))
         starts: list[int] = []
         stops: list[int] = []
         for start, stop in sorted(ranges):

@@ -25,11 +25,7 @@ from ..places.smallest_pool import packed, place, walked
 from .costs import FEWER_CYCLES, extra_cost, most_bytes, preferred, time_of
 from .external_input import fetched
 from .partition import UNLIMITED, Partitioner
-from .variants import (
-    Variant,
-    check_streamable,
-    without_extra_macs,
-)
+from .variants import Variant, check_streamable, without_extra_macs
 
 TILES_LEFT = "The search for tiles stopped early: other tiles may need fewer bytes or cycles."
 # Tiles that are whole rows.
