@@ -104,7 +104,7 @@ class Group:
         return self.layers[0].height if self.trace is None else self.trace.calls
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The bytes that a stage stores in the pool besides tensors: first the progress of each layer,
     then scratch that the layers share, then the sums of layers that sum."""

@@ -26,7 +26,7 @@ from .peaks import Peaks
 FLOOR_WORK, TRACE_WORK = 100, 500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Option:
     """A stage that could be, what it needs (bytes) and costs (cycles, besides those of its
     layers one by one)."""
@@ -36,7 +36,7 @@ class Option:
     cost: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """The neighbours of the stages that nodes form in whatever tiles. besides: bytes of tensors
     that outlive the stages untouched; dying: tensors that no later node reads."""
@@ -45,7 +45,7 @@ class Surroundings:
     dying: frozenset[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
     input that are taken at a time.
@@ -146,9 +146,7 @@ class Footprints:
         """The layers of a stage with one tile but the last, which are those of longer ones too."""
         fronts = self.fronts.setdefault((cut.first, cut.tile, cut.direct), [Shape()])
         while len(fronts) < cut.stop - cut.first:
-            layer = self.binder.in_stage(
-                replace(cut, stop=cut.stop + 1), cut.first + len(fronts) - 1
-            )
+            layer = self.binder.member(cut.first + len(fronts) - 1, cut.tile, cut.direct, False)
             fronts.append(fronts[-1].followed_by(layer))
         return fronts[cut.stop - cut.first - 1]
 

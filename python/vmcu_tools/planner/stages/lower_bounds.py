@@ -24,8 +24,11 @@ from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
 from .peaks import grid_of
 
+# Layers, in all, of suffixes that are kept: 100 bytes each and more.
+SUFFIX_LAYERS_KEPT = 2_000_000
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Demand:
     """The pixels of a tensor that a stage needs. By call of its last layer: pixels that must exist,
     and the first that is still needed; readers: the numbers of layers from the stage's end."""
@@ -78,7 +81,7 @@ class Suffix:
     before: dict[object, Suffix] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Prefix:
     """The first layers of a stage. alive: bytes at least while the last of them works, besides its
     output; reads: tensors from outside that they read; behind: by next layer, both together."""
@@ -91,11 +94,12 @@ class Prefix:
 class LowerBounds:
     """Lower bounds of the stages of one graph. lives: by tensor, the node that makes it, -1 for an
     input, and the last one that reads it, -1 if no node does; source: the streamed input, if there
-    is one."""
+    is one; kept: layers of all suffixes."""
 
     def __init__(self, graph: Graph, lives: Mapping[str, tuple[int, int]], source: Tensor | None):
         self.tensors, self.lives, self.source = graph.tensors, lives, source
         self.suffixes: dict[object, Suffix] = {}
+        self.kept = 0
         self.readers: dict[str, list[tuple[int, int]]] = {name: [] for name in self.tensors}
         for number, node in enumerate(graph.nodes):
             for index, name in enumerate(node.inputs):
@@ -208,6 +212,9 @@ class LowerBounds:
     def _suffix(self, stop: int | None, layers: Sequence[Layer[Any]]) -> Suffix:
         """The layers' suffix, which is all of them: of a stage that ends in front of node `stop`,
         or of any stage, without what the last of them makes."""
+        if self.kept > SUFFIX_LAYERS_KEPT:
+            self.suffixes.clear()
+            self.kept = 0
         known: dict[object, Suffix] = self.suffixes
         suffix: Suffix | None = None
         for layer in reversed(layers):
@@ -218,6 +225,7 @@ class LowerBounds:
                     if suffix is None
                     else self._with(layer, stop, suffix)
                 )
+                self.kept += len(known[following].layers)
             suffix = known[following]
             known = suffix.before
         assert suffix is not None, "a stage has layers"
