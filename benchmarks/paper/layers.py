@@ -61,9 +61,10 @@ def pair(op: Op, size: tuple[int, int], channels: int) -> Graph:
 def constants(shape: tuple[int, ...], outputs: int) -> tuple[np.ndarray, FixedPoint, np.ndarray]:
     """Bias, requantiser and weights."""
     rng = np.random.default_rng(1)
+    weights = rng.integers(-127, 128, shape).astype(np.int8)
     bias = rng.integers(-BIAS_LIMIT, BIAS_LIMIT + 1, outputs).astype(np.int32)
     requant = FixedPoint.of(2.0 ** rng.uniform(*SCALE_LOG2, outputs))
-    return bias, requant, rng.integers(-127, 128, shape).astype(np.int8)
+    return bias, requant, weights
 
 
 def padded(size: tuple[int, int], window: Window) -> Window:

@@ -201,8 +201,7 @@ def boards() -> Table:
     some = [pair for pair in read() if pair.core != "m55"]
     rows = tuple(
         (
-            f"{pair.network}, {pair.engine}",
-            f"{pair.core}, {pair.board}",
+            f"{pair.core}, {pair.board}, {pair.network}, {pair.engine}",
             f"{pair.modelled:,}",
             f"{pair.published:,}",
             f"{pair.ratio:.2f}",
@@ -212,9 +211,9 @@ def boards() -> Table:
     errors = []
     for core in dict.fromkeys(pair.core for pair in some):
         needed = [1 / pair.ratio for pair in some if pair.core == core]
-        errors.append(f"{min(needed):.2f} to {max(needed):.2f} on {core}")
-    note = f"A board takes so many times the modelled cycles: {', '.join(errors)}."
-    columns = ("network, engine", "core, board", "modelled", "published", "modelled/published")
+        errors.append(f"{min(needed):.2f} to {max(needed):.2f} ({core})")
+    note = f"A board takes {', '.join(errors)} times the modelled cycles."
+    columns = ("core, board, network, engine", "modelled", "published", "modelled/published")
     return Table("Cycles beside boards", columns, rows, (note,), Behind(hashes([FACTS])))
 
 

@@ -38,7 +38,7 @@ from vmcu_tools.quant import FixedPoint, FixedSum  # noqa: E402
 MACHINES = ("qemu:m4", "qemu:m7", "qemu:m55")
 SIZE, STEPS = (20, 20), 256
 ONE, THREE, HALF = (Window((k, k), (s, s)) for k, s in ((1, 1), (3, 1), (3, 2)))
-FACTORS = FixedPoint.of([0.5])
+HALF_FACTOR, OUT_FACTOR = (FixedPoint.of([2.0**power]) for power in (-1, -19))
 
 
 def graphs() -> Iterator[tuple[str, Graph]]:
@@ -65,7 +65,7 @@ def graphs() -> Iterator[tuple[str, Graph]]:
         yield f"1-D dw 9 {channels}", graph
     yield "max 2x2 48", layers.pooling(MaxPool2D, SIZE, 48)
     yield "mean 8x8 64", layers.pooling(AveragePool2D, (8, 8), 64)
-    yield "add 48", layers.pair(Add(FixedSum(FACTORS, FACTORS, FACTORS)), SIZE, 48)
+    yield "add 48", layers.pair(Add(FixedSum(HALF_FACTOR, HALF_FACTOR, OUT_FACTOR)), SIZE, 48)
     yield "mul 48", layers.pair(Binary("product", out=FixedPoint.of([2.0**-7])), SIZE, 48)
 
 

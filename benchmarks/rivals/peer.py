@@ -208,7 +208,7 @@ def dense(op, ins, out) -> str:  # type: ignore[no-untyped-def]
             dims("bias_dims", (1, 1, 1, outputs)),
             dims("out_dims", (1, 1, 1, outputs)),
             "static int prepare(void)\n{\n#ifdef ARM_MATH_MVEI\n\treturn arm_vector_sum_s8("
-            f"(int32_t *)scratch, {depth}, {outputs}, weights, {-ins[0].zero_point}, bias);\n"
+            f"(int32_t *)scratch, {depth}, {outputs}, weights, 1, NULL);\n"
             "#endif\n\treturn 0;\n}",
             f"{RUN}return arm_fully_connected_s8(&context, &params, &quant, &in_dims, x, "
             "&kernel_dims, weights, &bias_dims, bias, &out_dims, y);\n}",

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from builders.networks import SHARED, present
@@ -84,6 +85,11 @@ def widths() -> Table:
     return script("widths", "benchmarks/widths/run.py").table()  # type: ignore[no-any-return]
 
 
+def rivals() -> ModuleType:
+    """CMSIS-NN beside boards; test_rivals.py counts with its sources again."""
+    return script("boards", "benchmarks/rivals/boards.py")
+
+
 @dataclass(frozen=True)
 class Again:
     """How a table is computed again. files: the networks it needs, in SHARED; emulated: on an
@@ -103,8 +109,11 @@ COMPUTED = {
     "cores/int4": Again(lambda: cores("int4"), emulated=True, some=True),
     "cores/layers": Again(lambda: cores("layers"), emulated=True, some=True),
     "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),
+    "cores/sequences": Again(lambda: script("sequences", "benchmarks/sequences/run.py").table()),
+    "cycles/boards": Again(lambda: rivals().boards()),
     "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
+    "cycles/helium": Again(lambda: rivals().helium()),
     "memories/compression": Again(compression, TINY[:1], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
     "models/floats": Again(lambda: script("floats", "benchmarks/floats/run.py").floats()),
