@@ -68,7 +68,9 @@ def linked(symbols: Sequence[str], folder: Path, name: str) -> int:
             pytest.param(name, kernels(name), limit * KB, id=f"all kernels, {name}")
             for name, limit in LIMITS.items()
         ),
-        pytest.param("qemu:m4", [*EXECUTOR, *SMALL], 10 * KB + 256, id="1x1, depthwise 3x3 and Add"),
+        pytest.param(
+            "qemu:m4", [*EXECUTOR, *SMALL], 10 * KB + 256, id="1x1, depthwise 3x3 and Add"
+        ),
     ],
 )
 def test_code_fits(name: str, symbols: list[str], limit: int, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def kernels() -> ModuleType:
 def test_cells_of_sequences_are_counted_again(
     machine: str, channels: int, taps: int, stride: int, dilation: int
 ) -> None:
-    page = script("sequences", "benchmarks/sequences/run.py")
+    page = script("one_dimension", "benchmarks/sequences/run.py")
     if machine == "qemu:rv32" and shutil.which("qemu-system-riscv32") is None:
         pytest.skip("not installed: qemu-system-riscv32")
     asked = page.Cell(machine, channels, taps, stride, dilation)
@@ -65,7 +65,7 @@ def test_cells_of_sequences_are_counted_again(
 
 
 def test_the_cells_are_the_whole_grid() -> None:
-    page = script("sequences", "benchmarks/sequences/run.py")
+    page = script("one_dimension", "benchmarks/sequences/run.py")
     shapes = [
         (c.machine, c.channels, c.taps, c.dilation, c.stride) for c in page.grid(page.MACHINES)
     ]

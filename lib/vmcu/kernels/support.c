@@ -192,7 +192,7 @@ void vmcu_any_channels(const struct vmcu_mac_params *p, const int32_t *acc,
 	const int32_t zero = p->output_zero;
 	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
 
-	for (int8_t *const end = &out[count]; out < end; acc++, multiplier++, word++, out++) {
+	for (; count > 0; count--, acc++, multiplier++, word++, out++) {
 		if (is_float && (*word & VMCU_LINE_WHOLE) != 0) {
 			*out = vmcu_saturate8(
 				vmcu_on_line(vmcu_line(*multiplier, *word, zero), *acc));

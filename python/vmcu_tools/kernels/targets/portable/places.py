@@ -214,9 +214,10 @@ def store_some_taps(
     "const struct vmcu_mac_params *p, const struct vmcu_places *in, int32_t row, int32_t pixel, "
     "int32_t channel, int32_t spread, const uint8_t **w, int8_t *out, int32_t count",
     """
+int32_t left = count;
 int32_t acc[4];
 
-for (int32_t left = count; left > 0; left--) {
+while (left > 0) {
 	int32_t done = 4 * (count - left);
 
 	if (VMCU_DIRECT_IN_PLACE) {
@@ -234,6 +235,7 @@ for (int32_t left = count; left > 0; left--) {
 		*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
 	}
 	vmcu_store_taps(p, acc, w, out + done);
+	left--;
 }
 (void)row;
 (void)pixel;
