@@ -2,8 +2,8 @@
 """Depthwise convolution: which program runs it, how wide its strips are, how its stream is packed.
 
 The programs (programs/depthwise.py) read windows of 3, 5 or 7 taps across, at a stride of one or
-two, for a strip of output pixels and four channels at a time; any other window is read pixel by
-pixel.
+two, for a strip of output pixels and four channels at a time. Any other window is read pixel by
+pixel, and so are layers in which an odd number of outputs, above one, read a channel.
 """
 
 from __future__ import annotations
