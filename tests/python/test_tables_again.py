@@ -144,6 +144,7 @@ ELSEWHERE = {
     "design-decisions/tiles": "test_decisions.py::test_figures_are_computed_again",
     "design-decisions/windows": "test_decisions.py::test_figures_are_computed_again",
     "memories/fast": "test_memory_figures.py::test_figures_are_counted_again",
+    "planner/planning": "test_planning_calls.py::test_planning_makes_the_calls_of_the_page",
     "planner/ablation": "test_ablation.py::test_cells_of_the_page_are_computed_again",
     "fusion/ablation-limits": "test_ablation.py::test_a_limit_is_met_as_on_the_page",
     "placement/ablation-placement": "test_ablation.py::test_placements_are_computed_again",
