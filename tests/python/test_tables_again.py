@@ -109,7 +109,9 @@ COMPUTED = {
     "cores/int4": Again(lambda: cores("int4"), emulated=True, some=True),
     "cores/layers": Again(lambda: cores("layers"), emulated=True, some=True),
     "cores/networks": Again(lambda: cores("networks"), TINY, emulated=True, some=True),
-    "cores/sequences": Again(lambda: script("one_dimension", "benchmarks/sequences/run.py").table()),
+    "cores/sequences": Again(
+        lambda: script("one_dimension", "benchmarks/sequences/run.py").table()
+    ),
     "cycles/boards": Again(lambda: rivals().boards()),
     "cycles/dual": Again(dual, TINY[:1], emulated=True, some=True),
     "cycles/engines": Again(engines, TINY[:2], emulated=True, some=True),
