@@ -71,7 +71,7 @@ def graphs() -> Iterator[tuple[str, Graph]]:
 
 def row(name: str, graph: Graph, library: CmsisNn, archive: Path) -> tuple[str, ...]:
     """Costs of a layer here and there, and their ratio."""
-    ready = convolve_one_channel(graph, False)
+    ready = convolve_one_channel(graph)
     plan = make_plan(replace(ready, target=board(library.machine).family))
     report = bench(plan, name, library.machine)
     units = report.macs if "w" in name or "->" in name else graph.tensors["out"].bytes
