@@ -16,6 +16,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.node_writer import NodeWriter
 
 # DequantizeLinear has int4 and block_size from this opset on, which this version of files has.
 OPSET, IR_VERSION = 21, 10
@@ -249,9 +250,7 @@ def with_int4(
 
 def _state(graph: onnx.GraphProto, node: NodeProto, scales: np.ndarray, **given: int) -> None:
     """Gives a DequantizeLinear other scales and no zero point."""
-    name = f"{node.output[0]}/scales"
-    graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(scales), name))
-    node.input[:] = [node.input[0], name]
+    node.input[:] = [node.input[0], NodeWriter(graph, node.output[0]).constant("scales", scales)]
     del node.attribute[:]
     node.attribute.extend(helper.make_attribute(key, value) for key, value in given.items())
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
+from ..frontends.onnx.node_writer import NodeWriter
 from .int4 import Int4Weights, WeightedLayer, candidates, int4_values
 from .judge import showing
 from .samples import Samples
@@ -118,9 +119,8 @@ def _add_difference(graph: onnx.GraphProto, node: NodeProto, one: _Candidate) ->
     layer, scales = one.layer, one.weights.scales
     stated = np.repeat(scales, layer.real.shape[1] // scales.shape[1], axis=1)
     difference = int4_values(layer, scales) * stated - layer.real
-    name = f"{one.output}/difference"
-    array = np.ascontiguousarray(layer.laid(difference).astype(np.float32))
-    graph.initializer.append(numpy_helper.from_array(array, name))
+    array = layer.laid(difference).astype(np.float32)
+    name = NodeWriter(graph, one.output).constant("difference", array)
     twin = NodeProto()
     twin.CopyFrom(node)
     twin.name = one.output

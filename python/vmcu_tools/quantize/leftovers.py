@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 
 from ..frontends.onnx.deferred import COMMUTES
+from ..frontends.onnx.node_writer import NodeWriter
 
 # Through these the importer finds the scale that comes behind them. Values between elements may
 # have a narrower range than these, which would be cut off first.
@@ -95,9 +96,8 @@ def _stated(graph: onnx.GraphProto, name: str, low: float, high: float) -> list[
     """Scale and zero point that hold both ends and zero."""
     low, high = min(low, 0.0), max(high, 0.0)
     scale = np.float32((high - low) / 255) or np.float32(1)
-    arrays = {f"{name}/scale": scale, f"{name}/zero": np.uint8(np.rint(-low / scale).clip(0, 255))}
-    graph.initializer.extend(numpy_helper.from_array(np.array(a), n) for n, a in arrays.items())
-    return list(arrays)
+    zero, constants = np.uint8(np.rint(-low / scale).clip(0, 255)), NodeWriter(graph, name)
+    return [constants.constant("scale", scale), constants.constant("zero", zero)]
 
 
 def _sort(graph: onnx.GraphProto) -> None:

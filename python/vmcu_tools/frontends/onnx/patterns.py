@@ -17,6 +17,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from .attributes import attributes_of
+from .node_writer import NodeWriter
 
 # Of damaged files, nodes may have fewer.
 _OPERANDS = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow"), 2)
@@ -246,13 +247,12 @@ def _nodes(
     shape = _sizes(reader, match, rank)
     if shape is None or rank is None:
         return [end]
-    inputs = [match.source]
+    inputs, constants = [match.source], NodeWriter(reader.graph, name)
     arrays = [np.ones(shape) if gain is None else gain, offset]
     for what, array in zip(("gain", "offset"), arrays, strict=True):
         if array is not None:
             full = np.broadcast_to(array, shape).astype(np.float32)
-            reader.graph.initializer.append(numpy_helper.from_array(full, f"{name}/{what}"))
-            inputs.append(f"{name}/{what}")
+            inputs.append(constants.constant(what, full))
 
     def normalise(source: str, target: str) -> NodeProto:
         given = [source, *inputs[1:]]
