@@ -66,11 +66,7 @@ def test_cells_of_sequences_are_counted_again(
 
 def test_the_cells_are_the_whole_grid() -> None:
     page = script("one_dimension", "benchmarks/sequences/run.py")
-    shapes = [
-        (c.machine, c.channels, c.taps, c.dilation, c.stride) for c in page.grid(page.MACHINES)
-    ]
-    found = [(c.machine, c.channels, c.taps, c.dilation, c.stride) for c in page.read()]
-    assert found == sorted(shapes, key=lambda one: (page.MACHINES.index(one[0]), *one[1:]))
+    assert [*map(page.place, page.read())] == sorted(map(page.place, page.grid(page.MACHINES)))
 
 
 def test_cycles_of_an_instruction_are_those_of_the_board(boards: ModuleType) -> None:
