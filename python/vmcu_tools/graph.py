@@ -361,6 +361,32 @@ class Graph:
         """True if one of its nodes is, see Node."""
         return any(node.is_recurrent for node in self.nodes)
 
+    @functools.cached_property
+    def carried(self) -> frozenset[str]:
+        """The tensors of loops that a node reads which comes before the one that makes them."""
+        made: set[str] = {port.tensor for port in self.inputs}
+        found: set[str] = set()
+        for node in self.nodes:
+            found.update(set(node.inputs) - made - set(node.outputs))
+            made.update(node.outputs)
+        return frozenset(found)
+
+    @functools.cached_property
+    def loops(self) -> tuple[range, ...]:
+        """Runs of nodes, by number, whose first reads rows of the steps before, which the last
+        makes: they are computed row by row together."""
+        if not self.carried:
+            return ()
+        makers = {node.outputs[0]: number for number, node in enumerate(self.nodes)}
+        found: list[range] = []
+        for number, node in enumerate(self.nodes):
+            last = max((makers.get(name, -1) for name in node.inputs), default=-1)
+            if found and number < found[-1].stop:
+                found[-1] = range(found[-1].start, max(found[-1].stop, last + 1))
+            elif last > number:
+                found.append(range(number, last + 1))
+        return tuple(found)
+
     @property
     def stored_states(self) -> dict[str, str]:
         """The tensors that store recurrent states until the next streaming step, by the tensor with

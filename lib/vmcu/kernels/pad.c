@@ -22,6 +22,11 @@ VMCU_SMALL void vmcu_pad(const struct vmcu_call *call)
 		if (inside) {
 			src = vmcu_pixel(call->pool, in, (uint32_t)y, (uint32_t)x);
 		}
+		if (inside && p->before == 0 && in->channels == out->channels) {
+			__builtin_memcpy(dst, src, in->channels);
+			dst += in->channels;
+			continue;
+		}
 		for (int32_t out_c = 0; out_c < out->channels; out_c++) {
 			const int32_t c = out_c - p->before;
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from vmcu_tools.graph import Graph, Node
+from vmcu_tools.machine.reference import run_loop
 from vmcu_tools.ops import bind
 
 # Of a table, one for each value of a byte.
@@ -86,7 +87,10 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
         if name in graph.tensors
     }
     differences = []
-    for node in graph.nodes:
+    starts = {loop.start: loop for loop in graph.loops if not graph.carried <= known.keys()}
+    for number, node in enumerate(graph.nodes):
+        if number in starts:
+            known = run_loop(graph, starts[number], known) | known
         layer = bind(graph, node)
         computed = layer.rows([known[name] for name in node.inputs], 0, layer.height)
         expected = known.setdefault(node.outputs[0], computed)

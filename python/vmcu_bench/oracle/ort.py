@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.frontends.onnx.importer import load_with_views
+from vmcu_tools.frontends.onnx.loops import all_nodes, expose
 from vmcu_tools.frontends.onnx.values import Activation, explicit
 from vmcu_tools.graph import Graph, Node
 from vmcu_tools.runtimes import one_line, required
@@ -66,10 +67,9 @@ class OrtOracle(Oracle):
 
     def _expose(self, model: onnx.ModelProto) -> list[str]:
         """Makes the tensors that the model still has its outputs; returns their names."""
-        present = {name for node in model.graph.node for name in node.output}
+        present = {name for node in all_nodes(model.graph) for name in node.output}
         shown = [name for name in self._views if name in present]
-        outputs = {value.name for value in model.graph.output}
-        model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in shown if n not in outputs)
+        expose(model, shown)
         return shown
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -90,8 +90,9 @@ class OrtOracle(Oracle):
         return shown
 
     def promise(self, graph: Graph, node: Node) -> Promise:
-        # Tensors that the runtime does not show are computed from those that it shows.
-        shown = {*self._shown, *(port.tensor for port in self.graph.inputs)}
+        # Tensors that the runtime does not show are computed from those that it shows; a step of a
+        # loop has what the one before has made.
+        shown = {*self._shown, *(port.tensor for port in self.graph.inputs), *graph.carried}
         makers = [graph.producer(name) for name in node.inputs if name not in shown]
         hidden = [self.promise(graph, maker) for maker in makers if maker]
         if self._integer.intersection(node.outputs) and not any(one.steps for one in hidden):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,12 @@ def run(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         port.tensor: np.asarray(data, np.int8).reshape(graph.tensors[port.tensor].shape)
         for port, data in zip(graph.inputs, inputs, strict=True)
     }
-    for node in graph.nodes:
+    loops = {number: loop for loop in graph.loops for number in loop}
+    for number, node in enumerate(graph.nodes):
+        if number in loops:
+            if number == loops[number].start:
+                values |= run_loop(graph, loops[number], values)
+            continue
         layer = bind(graph, node)
         values[layer.out.name] = np.empty(layer.out.shape, np.int8)
         data = [values[name] for name in node.operands]
@@ -28,3 +33,16 @@ def run(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
             stop = min(y + block, layer.height)
             values[layer.out.name][y:stop] = layer.rows(data, y, stop)
     return values
+
+
+def run_loop(graph: Graph, loop: range, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The tensors of a loop, which it computes row by row."""
+    layers = [bind(graph, graph.nodes[number]) for number in loop]
+    made = {layer.out.name: np.zeros(layer.out.shape, np.int8) for layer in layers}
+    values = {**known, **made}
+    for y in range(max(layer.height for layer in layers)):
+        for layer in layers:
+            if y < layer.height:
+                data = [values[name] for name in layer.node.operands]
+                made[layer.out.name][y : y + 1] = layer.rows(data, y, y + 1)
+    return made

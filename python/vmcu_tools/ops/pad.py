@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph import Op, Shape
 from .kernel_type import ONE_INPUT, KernelType
-from .layer import Layer
+from .layer import NEVER, Layer
 from .reach import Reach
 from .values import CStruct, Kernel
 
@@ -23,7 +23,8 @@ KERNEL = KernelType("vmcu_pad", PARAMS, ONE_INPUT, reads="PADDED")
 
 @dataclass(frozen=True, eq=False)
 class Pad(Op):
-    """Constant padding, amounts ((top, bottom), (left, right), (before, after)) over H, W, C."""
+    """Constant padding, amounts ((top, bottom), (left, right), (before, after)) over H, W, C;
+    negative ones leave out so much of the input."""
 
     exact = monotone = True
 
@@ -44,16 +45,20 @@ class Pad(Op):
 
 class PadLayer(Layer[Pad], op=Pad):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        inside, taken = self._parts()
         full = np.full(self.out.shape, self.op.value, np.int8)
-        full[self._inner()] = data[0]
+        full[inside] = data[0][taken]
         return full[y0:y1]
 
-    def _inner(self) -> tuple[slice, ...]:
-        starts = (before for before, _ in self.op.amounts)
-        return tuple(
-            slice(start, start + size)
-            for start, size in zip(starts, self.ins[0].shape, strict=True)
-        )
+    def _parts(self) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """The part of the output that is of the input, and of the input that the output has."""
+        inside, taken = [], []
+        sizes = zip(self.op.amounts, self.ins[0].shape, self.out.shape, strict=True)
+        for (before, _), size, made in sizes:
+            start, stop = max(before, 0), min(before + size, made)
+            inside.append(slice(start, stop))
+            taken.append(slice(start - before, stop - before))
+        return tuple(inside), tuple(taken)
 
     @property
     def transposed(self) -> Op | None:
@@ -68,7 +73,10 @@ class PadLayer(Layer[Pad], op=Pad):
         return Reach.shifted(self.op.amounts[0][0], self.op.amounts[1][0])
 
     def last_reads(self, index: int) -> np.ndarray:
-        return self.writes()[self._inner()]
+        inside, taken = self._parts()
+        ticks = np.full(self.ins[0].shape, NEVER, np.int64)
+        ticks[taken] = self.writes()[inside]
+        return ticks
 
     @property
     def kernel(self) -> Kernel:

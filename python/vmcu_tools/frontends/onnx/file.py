@@ -49,6 +49,30 @@ class FileValue:
     shape: tuple[int, ...] | None
 
 
+@dataclass(frozen=True)
+class Carry:
+    """A state of a loop, in which each step reads the rows that the one before has made.
+
+    loop: the name that all states of a loop share; before, after: tensors (steps * batch, size)
+    with the rows before and behind each step; initial: the rows (batch, size) before the first, or
+    the name of the tensor that has them.
+    """
+
+    loop: str
+    before: str
+    after: str
+    initial: str | np.ndarray
+    batch: int
+    size: int
+    steps: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors that the graph computes for it."""
+        named = (self.initial,) if isinstance(self.initial, str) else ()
+        return self.after, *named
+
+
 @dataclass(frozen=True, eq=False)
 class FileModel:
     nodes: tuple[FileNode, ...]
@@ -57,6 +81,7 @@ class FileModel:
     outputs: tuple[FileValue, ...]
     opset: int
     metadata: dict[str, str] = field(default_factory=dict)
+    carries: tuple[Carry, ...] = ()
 
 
 def read(path: Path) -> FileModel:

@@ -27,10 +27,12 @@ from ..common import (
 )
 from ..movement import file_index
 from . import deferred, embedding, fold, in_float, input_scales, schemas
+from .carries import connect_loops
 from .context import CONSTRAINTS, QUANTISE_ALL, RULES, Context, outputs
-from .file import CALIBRATION, RANDOM, FileModel, FileNode, FileValue, read
+from .file import CALIBRATION, RANDOM, FileModel, FileNode, FileValue, load_proto
 from .in_float import refusal
 from .input_scales import KEEPS_SCALE, consumers
+from .loops import read_opened
 from .quantize import quantisation
 from .values import (
     Activation,
@@ -74,7 +76,7 @@ def load(path: Path) -> Graph:
 
 def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
     """The graph, and for each tensor that is int8 or uint8 in the file too, how it looks there."""
-    model = read(path)
+    model = read_opened(load_proto(path), str(path))
     with parsing(str(path)):
         context = _import(model, str(path))
     views = {name: view for name, view in context.views.items() if name not in context.hidden}
@@ -99,6 +101,8 @@ def _import(model: FileModel, file: str) -> Context:
     for value in model.outputs:
         _output(context, value)
     _sort_inputs(context)
+    if not context.builder.problems:
+        connect_loops(context.builder, model.carries)
     return context
 
 

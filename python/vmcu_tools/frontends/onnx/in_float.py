@@ -12,8 +12,9 @@ from ..common import GraphBuilder, parsing
 from . import fold
 from .context import RULES, Context
 from .curves import REQUANTISE
-from .file import FileModel, plain
+from .file import FileModel
 from .input_scales import consumers
+from .loops import read_opened
 
 _FLOAT_MODEL = (
     "give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
@@ -23,14 +24,14 @@ _NO_CONTROL = "export the model without control flow, for one fixed input shape"
 _INSIDE = ("the summed values are not quantised", REQUANTISE)
 # Operators without support, and the reasons.
 _UNSUPPORTED = {
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("a recurrent layer in float", REQUANTISE)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "Scan"), ("a recurrent layer in float", REQUANTISE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
     "Attention": ("fused attention is not supported", REQUANTISE),
     "RotaryEmbedding": ("rotary embeddings in float", REQUANTISE),
     **dict.fromkeys(
         ("Sum", "Mean"), ("sums of several tensors at once are not supported", REQUANTISE)
     ),
-    **dict.fromkeys(("If", "Loop", "Scan"), ("control flow is not supported", _NO_CONTROL)),
+    **dict.fromkeys(("If", "Loop"), ("control flow is not supported", _NO_CONTROL)),
 }
 REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
 _VECTORS = (
@@ -84,7 +85,7 @@ def check_float(model: onnx.ModelProto, file: str) -> None:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     builder = GraphBuilder(file)
-    context = Context(plain(copy, file, minimum=1), builder)
+    context = Context(read_opened(copy, file, minimum=1), builder)
     with parsing(file):
         context.constant_nodes = fold.constant_nodes(context.model)
         if not report_qonnx(context):

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of loops, from step to step: the rows behind each step, one step further down, are
+those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...graph import Node, Op, Port, Tensor
+from ...ops.concat import Concat
+from ...ops.pad import Pad
+from ...quant import INT8_MAX, INT8_MIN
+from .. import constant_outputs
+from ..common import GraphBuilder, require
+from .file import Carry
+
+_SCALES = "quantise both ends of the state alike"
+
+
+def connect_loops(builder: GraphBuilder, carries: Sequence[Carry]) -> None:
+    """Connects the states of loops, which are inputs and outputs of the graph until then."""
+    ends = {name for carry in carries for name in (carry.before, *carry.outputs)}
+    ports = {port.name: port for port in (*builder.inputs, *builder.outputs)}
+    own = [port.name for port in builder.outputs]
+    builder.inputs[:] = [port for port in builder.inputs if port.name not in ends]
+    builder.outputs[:] = [
+        port
+        for place, port in enumerate(builder.outputs)
+        if port.name not in ends or port.name in own[:place]
+    ]
+    for carry in carries:
+        _connect(builder, carry, ports)
+
+
+def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> None:
+    before, after = (builder.tensors[ports[name].tensor] for name in (carry.before, carry.after))
+    _check_alike(carry, before, after)
+    inputs = [after.name]
+    op: Op = Pad(((carry.batch, -carry.batch), (0, 0), (0, 0)), before.zero_point)
+    if isinstance(carry.initial, str) or carry.initial.any():
+        op = Concat(0, (None, None))
+        inputs.insert(0, _first(builder, carry, before, ports))
+    first = next(n for n, node in enumerate(builder.nodes) if before.name in node.inputs)
+    needed = _makers(builder, inputs[:-1])
+    early, late = builder.nodes[:first], builder.nodes[first:]
+    early += [node for node in late if node in needed]
+    early.append(Node(before.name, op, tuple(inputs), (before.name,)))
+    builder.nodes[:] = [*early, *(node for node in late if node not in needed)]
+
+
+def _makers(builder: GraphBuilder, names: list[str]) -> list[Node]:
+    """The nodes that tensors are made by, from the graph's inputs on."""
+    found: list[Node] = []
+    while names:
+        maker = builder.producers.get(names.pop())
+        if maker is not None and maker not in found:
+            found.append(maker)
+            names += maker.inputs
+    return found
+
+
+def _first(builder: GraphBuilder, carry: Carry, before: Tensor, ports: dict[str, Port]) -> str:
+    """The tensor with the rows before the first step."""
+    if isinstance(carry.initial, str):
+        first = builder.tensors[ports[carry.initial].tensor]
+        _check_alike(carry, before, first)
+        return first.name
+    real = carry.initial / np.float32(before.scale)
+    values = np.clip(np.rint(real) + before.zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+    shape = (carry.batch, 1, carry.size)
+    first = replace(before, name=f"{before.name}/first", shape=shape)
+    constant_outputs.write(builder, first, values.reshape(shape))
+    return first.name
+
+
+def _check_alike(carry: Carry, before: Tensor, other: Tensor) -> None:
+    alike = (before.scale, before.zero_point) == (other.scale, other.zero_point)
+    what = f"the state '{carry.before}' has another scale than '{other.name}'"
+    require(alike, what, _SCALES)
