@@ -72,9 +72,14 @@ def planners(args: argparse.Namespace) -> int:
     _check_single(args)
     # Those that come from elsewhere as they are there, for their own kernels.
     model = quantised(args)
-    plans = {
-        name: compile_model(model, CompileOptions(planner=name, state=())) for name in PLANNERS
-    }
+    own = compile_model(model, CompileOptions(state=()))
+    if own.graph.loops:
+        reason = "the network has a loop, which other planners do not have"
+        remedy = "`vmcu build` prints what it needs"
+        raise UserError(Problem(reason, remedy, str(args.model)))
+    others = [name for name in PLANNERS if name != own.planner]
+    plans = {own.planner: own}
+    plans |= {name: compile_model(model, CompileOptions(planner=name, state=())) for name in others}
     plans |= {name: plan_of(name, model) for name in installed()}
     outcome = comparison(args.model.stem, plans)
     print_comparison(outcome, console())

@@ -26,6 +26,7 @@ def written(stage: Stage) -> tuple[bytes, list[Part]]:
     """The schedule's entries and how they are to be read.
 
     Cut where a row of the last layer is done: rows in the middle of an image take the same calls.
+    A loop is cut into its steps.
     """
     table = bytearray()
     places: dict[bytes, int] = {}
@@ -46,7 +47,7 @@ def written(stage: Stage) -> tuple[bytes, list[Part]]:
 
 
 def _pieces(stage: Stage) -> Iterator[bytes]:
-    last = len(stage.layers) - 1
+    last = len(stage.layers) - 1 if stage.last_of_loop is None else stage.last_of_loop
     piece = bytearray()
     for call in stage.calls():
         piece.append(TAKE if call.layer == STREAMED else call.layer)

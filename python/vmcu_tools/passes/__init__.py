@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..graph import Graph
 from .absorb_pad import absorb_pad
+from .crop_rows import crop_rows
 from .drop_dead import drop_dead
 from .drop_noops import drop_noops
 from .flatten_dense import flatten_dense
@@ -23,7 +24,7 @@ PASSES = (
     # Before a Reshape between heads and a dense layer is part of the latter.
     fuse_attention,
     *(drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense),
-    *(relabel_borders, drop_dead),
+    *(relabel_borders, crop_rows, drop_dead),
 )
 
 

@@ -40,7 +40,9 @@ def _hands_on(graph: Graph, node: Node) -> bool:
     source, target = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     if source.shape != target.shape or not same_quantisation(source, target):
         return False
-    if node.op.relabels or isinstance(node.op, Pad):
+    if isinstance(node.op, Pad):
+        return not np.any(node.op.amounts)
+    if node.op.relabels:
         return True
     return isinstance(node.op, Requantize) and _is_identity(node.op, source.zero_point)
 

@@ -54,10 +54,10 @@ def op_without_room(node: Node) -> bool:
 
 
 def intervals(graph: Graph, layers: list[Layer[Any]]) -> dict[str, Interval]:
-    """What every tensor's bytes can be."""
+    """What every tensor's bytes can be. A loop's first node reads one that its last makes."""
     found = {
-        port.tensor: Interval.between(INT8_MIN, INT8_MAX, graph.tensors[port.tensor].shape[2])
-        for port in graph.inputs
+        name: Interval.between(INT8_MIN, INT8_MAX, tensor.shape[2])
+        for name, tensor in graph.tensors.items()
     }
     for layer in layers:
         sources = [found[name] for name in layer.node.inputs]

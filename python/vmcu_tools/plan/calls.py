@@ -183,13 +183,13 @@ class Placed:
         return self.before[key]
 
     def own_feeds(self, number: int, feeds: Sequence[Feed]) -> tuple[Feed, ...]:
-        """The feeds of layer `number`, in front of these, that are neither READY nor of its own
-        rows before; their producers are counted as it is, and then from the end."""
+        """The feeds of layer `number`, in front of these, that are neither READY nor rows of the
+        steps before; their producers are counted as it is, and then from the end."""
         here = len(self.feeds)
         return tuple(
             feed._replace(producer=here + number - feed.producer) if feed.producer >= 0 else feed
             for feed in feeds
-            if feed.producer not in (READY, number)
+            if feed.producer != READY and feed.producer < number
         )
 
     def led_by(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> Placed:

@@ -82,6 +82,17 @@ class Stage:
         return tuple(is_whole)
 
     @functools.cached_property
+    def last_of_loop(self) -> int | None:
+        """The layer that ends each step of the last loop; None without a loop."""
+        later = [
+            feed.producer
+            for number, feeds in enumerate(self.feeds)
+            for feed in feeds
+            if feed.producer > number
+        ]
+        return max(later, default=None)
+
+    @functools.cached_property
     def order(self) -> Order:
         """When each layer is called."""
         order = order_of(self.grids, self.feeds, self.kept)

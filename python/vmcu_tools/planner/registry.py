@@ -110,4 +110,7 @@ def _plan_long(graph: Graph, options: CompileOptions, planned_by: Planner) -> Pl
 
 
 def _online(graph: Graph, _: CompileOptions) -> Plan:
+    if graph.loops:
+        reason = "a device plans layers one by one, and those of a loop run in turns"
+        raise UserError(Problem(reason, "leave out --online", graph.origin))
     return online.plan(graph)

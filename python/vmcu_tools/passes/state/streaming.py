@@ -63,9 +63,12 @@ def split_unbounded(graph: Graph, hop: int) -> Split:
     _check_ports(graph, hop)
     every = {graph.inputs[0].tensor: 1}
     unbounded, whole, reasons = [], [], []
-    for node in graph.nodes:
+    starts = {loop.start for loop in graph.loops}
+    for number, node in enumerate(graph.nodes):
         inside = all(name in every for name in node.inputs)
         moved = _stream_node(graph, node, every, hop) if inside else None
+        if number in starts:
+            moved = Problem(_AGAIN, _KEPT, graph.origin, node.name, node.kind)
         if isinstance(moved, tuple):
             unbounded.append(moved[0])
             every[node.outputs[0]] = moved[1]
@@ -195,6 +198,10 @@ def _position_problem(graph: Graph, node: Node) -> Problem:
         reason = "the rows depend on their position in the window"
         remedy = "use convolutions, pooling and element-wise layers along time"
     return Problem(reason, remedy, graph.origin, node.name, node.kind)
+
+
+_AGAIN = "its state begins again in each window"
+_KEPT = "export it for a few steps, with the state as an input and an output"
 
 
 def unbounded_part(graph: Graph) -> Graph:

@@ -106,6 +106,9 @@ class _Sharing:
                 if ring is not None:
                     self.rings[owner], self.owners[number] = ring, owner
                     break
+            else:
+                if self.stage.last_of_loop is not None:
+                    self._share_in_turn(number)
         sizes = list(self.trace.rings)
         for owner, ring in self.rings.items():
             sizes[owner] = ring.span
@@ -120,7 +123,8 @@ class _Sharing:
         layer's input `index`; None if that cannot be, or saves nothing."""
         trace, feed = self.trace, self.stage.feeds[number][index]
         source = feed.producer
-        if source in (READY, STREAMED, number) or self.stage.kept[source]:
+        # Rows of the steps before: who makes them comes later.
+        if source in (READY, STREAMED) or source >= number or self.stage.kept[source]:
             return None
         if not may_follow(self.stage.layers[number], index):
             return None
@@ -131,6 +135,21 @@ class _Sharing:
         most = max(ring.span, trace.rings[owner]) + trace.rings[number]
         shift = ring.guest(source).shift + behind(feed)
         return joined(ring, source, number, shift, self._counted, most)
+
+    def _share_in_turn(self, number: int) -> None:
+        """Lets the output of a layer of a loop live in the ring of another one that is dead
+        meanwhile in every step."""
+        trace, new = self.trace, self._counted(number).guest(number, 0)
+        for owner in range(number):
+            alike = trace.tensors[owner].shape == trace.tensors[number].shape
+            if not alike or owner in self.owners or self.stage.kept[owner]:
+                continue
+            ring = self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
+            most = max(ring.span, trace.rings[owner]) + trace.rings[number]
+            larger = ring.with_also(new)
+            if larger.span < most and all(new.apart(other) for other in ring.guests):
+                self.rings[owner], self.owners[number] = larger, owner
+                return
 
     def _counted(self, number: int) -> Counted:
         if number not in self.known:

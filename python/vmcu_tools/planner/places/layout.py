@@ -363,6 +363,9 @@ class Layout:
         self.births[layer.out.name][:] = rows
         self.deaths[layer.out.name][:] = rows
         for index, tensor in enumerate(layer.ins):
+            if tensor.name not in self.deaths:
+                # Of a loop, which is one stage in every plan.
+                continue
             deaths = self.deaths[tensor.name].reshape(tensor.shape[:2])
             for y in range(layer.height):
                 read = layer.input_rows(index, y)

@@ -115,7 +115,8 @@ def reordered(
 
     `cost`: what a step needs, by default with this library's kernels and all their overlap.
     """
-    if is_chain(graph):
+    # The steps of a loop cannot be told from each other in a graph of tasks.
+    if graph.loops or is_chain(graph):
         return Ordered(graph, 0, 0)
     best = best_order(task_graph(graph, cost), params.order_work)
     nodes = tuple(graph.nodes[number] for number in best.order)

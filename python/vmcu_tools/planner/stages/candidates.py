@@ -81,14 +81,21 @@ class CandidateStages(Footprints):
         streams = self.source is not None and first == 0
         if self.source is not None and streams and stop <= self.last[self.source.name]:
             return []
+        if any(
+            loop.start < place < loop.stop for loop in self.graph.loops for place in (first, stop)
+        ):
+            return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
         if self.bands and not self.is_in_one_band(first, stop):
             return []
         most = self.params.stage_weight_bytes
+        if most is not None and range(first, stop) in self.graph.loops:
+            # Its layers run in turns, whatever their weights.
+            most = None
         if most is not None and self.weights_before[stop] - self.weights_before[first] > most:
             return []
-        if not streams and first >= self.called_once[stop - 1]:
+        if not streams and not self.has_loop(first, stop) and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
             return []
         tried = tuple(self.tiles if tiles is None else tiles)

@@ -179,6 +179,12 @@ class Footprints:
         if self.bounds.setdefault(shape, 0) > limit:
             return None
         around = self.surroundings(cut)
+        if self.has_loop(cut.first, cut.stop):
+            # Who makes rows of the steps before comes behind who reads them.
+            source = self.source if cut.first == 0 else None
+            trace = self.binder.trace(cut, source)
+            self.held[shape] = around.besides + trace.peak(around.dying)
+            return self.held[shape]
         if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
@@ -196,6 +202,10 @@ class Footprints:
             known = self.prefix_peaks.setdefault((cut.first, cut.tile, cut.direct), [])
             known.append((len(shape.layers) - 1, shape.layers[-1], peak.before_output))
         return self.held[shape]
+
+    def has_loop(self, first: int, stop: int) -> bool:
+        """True if nodes [first, stop) have a loop."""
+        return any(first <= loop.start and loop.stop <= stop for loop in self.graph.loops)
 
     def is_prefix(self, cut: Cut) -> bool:
         """True if longer stages begin with the same calls: all that this one touches dies in it but

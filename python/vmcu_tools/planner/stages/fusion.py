@@ -65,7 +65,13 @@ def in_one_row(graph: Graph, options: CompileOptions) -> Graph | None:
     pixels of a row at once, while rows of one pixel need the fewest bytes."""
     shapes = [tensor.shape for tensor in graph.tensors.values()]
     is_sequence = max(shape[0] for shape in shapes) > 1 == max(shape[1] for shape in shapes)
-    if not is_sequence or options.stream_input or options.external_input or options.memory:
+    if (
+        not is_sequence
+        or graph.loops
+        or options.stream_input
+        or options.external_input
+        or options.memory
+    ):
         return None
     from ...passes.state.transpose import transpose_columns
 
