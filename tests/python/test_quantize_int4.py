@@ -92,7 +92,7 @@ def prepared(name: str, folder: Path) -> tuple[onnx.ModelProto, onnx.ModelProto,
     made = calibration._quantize(
         calibration.read_float(path), real, samples, "minmax", True, int4.OPSET
     )
-    return onnx.load(real), onnx.load_from_string(made), samples
+    return made.real, made.int8, samples
 
 
 @pytest.mark.parametrize("words", [("--weights", "int4"), ("--weights", "int4:32")])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from onnx import numpy_helper
 
 from ..errors import Problem, UserError
 from ..frontends.onnx.curves import REQUANTISE
-from ..frontends.onnx.file import CALIBRATION
+from ..frontends.onnx.file import CALIBRATION, Carry
 from ..frontends.onnx.importer import RULES, load
 from ..runtimes import one_line, required
 from .alike import of_states, shared
@@ -32,6 +32,7 @@ from .judge import LayerQuality, compare, showing
 from .judge import accuracy as correct
 from .kept import KeptWeights
 from .leftovers import quantise_leftovers
+from .loops import closed, with_states
 from .norms import spell_norms
 from .preparation import OPSET, WITH_BIAS, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
@@ -81,6 +82,21 @@ class QuantizationReport:
     calibration: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A float model as it is quantised, and its int8 form, both with rows for all steps of loops,
+    whose states the samples have. carries: those states."""
+
+    real: onnx.ModelProto
+    int8: onnx.ModelProto
+    samples: Samples
+    carries: Sequence[Carry]
+
+    def closed(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """Both with their loops."""
+        return closed(self.real, self.carries), closed(self.int8, self.carries)
+
+
 def quantize(
     source: Path | FloatFile,
     target: Path,
@@ -99,8 +115,8 @@ def quantize(
     """
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        result = _quantize(read_float(source), prepared, samples, method, per_channel)
-        target.write_bytes(result)
+        _, int8 = _quantize(read_float(source), prepared, samples, method, per_channel).closed()
+        target.write_bytes(int8.SerializeToString())
 
 
 def quantize_and_judge(
@@ -122,12 +138,14 @@ def quantize_and_judge(
     labelled = labels is not None
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        result = _quantize(model, prepared, samples, *how, OPSET if int4 is None else INT4_OPSET)
-        real, made = onnx.load(prepared), onnx.load_from_string(result)
+        opened = _quantize(model, prepared, samples, *how, OPSET if int4 is None else INT4_OPSET)
+        real, made = opened.closed()
         widths, accuracy, tried = None, None, list[Trial]()
         with _quiet(), _refusals(model.source):
             if int4 is not None:
-                made, widths = choose_widths(real, made, samples, int4, model.source)
+                forms = opened.real, opened.int8, opened.carries
+                made, widths = choose_widths(forms, opened.samples, int4, model.source)
+                made = closed(made, opened.carries)
             top1, layers = compare(real, made, samples)
             quality = quality_of(real, top1, layers, labelled)
             if labels is not None:
@@ -163,8 +181,7 @@ def _tried(
     """Measures options that are better. is_int4: int8 weights are one of them."""
 
     def measure(method: str, per_channel: bool) -> Quality:
-        made = onnx.load_from_string(_quantize(model, prepared, samples, method, per_channel))
-        real = onnx.load(prepared)
+        real, made = _quantize(model, prepared, samples, method, per_channel).closed()
         return quality_of(real, *compare(real, made, samples, ()), before.is_classifier)
 
     if is_int4:
@@ -180,8 +197,8 @@ def _quantize(
     method: str,
     per_channel: bool,
     opset: int = OPSET,
-) -> bytes:
-    """The int8 model; `prepared` becomes the float model it was made of."""
+) -> _Opened:
+    """The int8 model and the float model it was made of. prepared: a file that is overwritten."""
     quantization = required(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models", "quantize"
     )
@@ -191,11 +208,12 @@ def _quantize(
     result = prepared.with_name("int8.onnx")
     whole = prepared.with_name("float.onnx")
     with _quiet(), _refusals(source):
-        apart, alike = take_apart(upgraded(proto, opset), str(source))
-        onnx.save(apart, whole)
+        apart = take_apart(upgraded(proto, opset), str(source))
+        onnx.save(apart.model, whole)
         # Folds constants and batch normalisation, and infers the shapes.
         quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
         folded = onnx.load(prepared)
+        samples = with_states(folded, apart.carries, samples)
         measure = _ranges(samples)
         prepare(folded, measure)
         onnx.save(folded, prepared)
@@ -211,7 +229,7 @@ def _quantize(
             op_types_to_quantize=_operators(folded),
             extra_options={
                 "TensorQuantOverrides": _overrides(folded, model.kept)
-                | shared(folded, [*alike, *of_states(folded)], measure)
+                | shared(folded, [*apart.alike, *of_states(folded)], measure)
             },
         )
         quantised = onnx.load(result)
@@ -220,10 +238,10 @@ def _quantize(
         join_functions(quantised.graph)
         if model.label:
             quantised.metadata_props.add(key=CALIBRATION, value=model.label)
-        model_bytes: bytes = quantised.SerializeToString()
-        result.write_bytes(model_bytes)
+        opened = _Opened(folded, quantised, samples, apart.carries)
+        onnx.save(opened.closed()[1], result)
     _check_result(source, result)
-    return model_bytes
+    return opened
 
 
 def _check_result(source: Path, result: Path) -> None:

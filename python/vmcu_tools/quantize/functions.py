@@ -4,6 +4,10 @@ with more steps than int8 needs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
 import numpy as np
 import onnx
 from onnx import NodeProto, numpy_helper
@@ -11,25 +15,41 @@ from onnx import NodeProto, numpy_helper
 from ..errors import Problem, UserError
 from ..frontends.common import UnsupportedError
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.file import Carry
+from ..frontends.onnx.loops import open_loops
 from ..frontends.onnx.node_writer import NodeWriter
 from .attention import attention, rotary
-from .recurrent import GATES, unrolled
+from .loops import declare
+from .recurrent import GATES, opened
 
 
-def take_apart(model: onnx.ModelProto, origin: str) -> tuple[onnx.ModelProto, list[list[str]]]:
+@dataclass
+class Apart:
+    """A model that is taken apart. alike: groups of tensors that are to have one scale; carries:
+    the states of its loops."""
+
+    model: onnx.ModelProto
+    alike: list[list[str]] = field(default_factory=list)
+    carries: list[Carry] = field(default_factory=list)
+
+
+def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
     """The model with GroupNormalization as PyTorch writes it in older opsets, Attention as two
-    matrix products, RotaryEmbedding as products and sums, and recurrent layers step by step; others
-    stay as they are. Also groups of tensors that are to have one scale.
+    matrix products, RotaryEmbedding as products and sums, and recurrent layers and Scan with rows
+    for all steps; others stay as they are.
 
     Raises UserError, of the file `origin`, for a recurrent layer that has no such form."""
     ops = {node.op_type for node in model.graph.node}
-    if not ops & {"GroupNormalization", "Attention", "RotaryEmbedding", *GATES}:
-        return model, []
-    model = onnx.shape_inference.infer_shapes(model)
+    if not ops & {"GroupNormalization", "Attention", "RotaryEmbedding", "Scan", *GATES}:
+        return Apart(model)
+    apart = Apart(model)
+    with reporting(origin):
+        apart.carries = open_loops(model)
+    apart.alike = [[carry.before, carry.after] for carry in apart.carries]
+    apart.model = model = onnx.shape_inference.infer_shapes(model)
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
     nodes: list[NodeProto] = []
-    alike: list[list[str]] = []
     for node in model.graph.node:
         parts = None
         if node.op_type == "GroupNormalization":
@@ -39,29 +59,35 @@ def take_apart(model: onnx.ModelProto, origin: str) -> tuple[onnx.ModelProto, li
         elif node.op_type == "RotaryEmbedding":
             parts = rotary(model.graph, node, shapes)
         elif node.op_type in GATES:
-            parts = _steps(model.graph, node, shapes, alike, origin)
+            parts = _steps(apart, node, shapes, origin)
         nodes += [node] if parts is None else parts
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    return model, alike
+    return apart
 
 
 def _steps(
-    graph: onnx.GraphProto,
-    node: NodeProto,
-    shapes: dict[str, list[int]],
-    alike: list[list[str]],
-    origin: str,
+    apart: Apart, node: NodeProto, shapes: dict[str, list[int]], origin: str
 ) -> list[NodeProto]:
+    graph = apart.model.graph
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    try:
-        parts = unrolled(node, constants, shapes.get(node.input[0], []))
-    except UnsupportedError as error:
-        problem = Problem(error.reason, error.remedy, origin, node.name, node.op_type)
-        raise UserError(problem) from error
+    with reporting(origin, node):
+        parts = opened(node, constants, shapes.get(node.input[0], []))
     graph.initializer.extend(parts.constants)
-    alike += parts.alike.values()
+    declare(graph, parts.carries)
+    apart.alike += parts.alike.values()
+    apart.carries += parts.carries
     return parts.nodes
+
+
+@contextmanager
+def reporting(origin: str, node: NodeProto | None = None) -> Iterator[None]:
+    """Turns what a rule refuses into a UserError of the file `origin`."""
+    try:
+        yield
+    except UnsupportedError as error:
+        at = (node.name, node.op_type) if node is not None else error.at or ()
+        raise UserError(Problem(error.reason, error.remedy, origin, *at)) from error
 
 
 def _group_normalization(

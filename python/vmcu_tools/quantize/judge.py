@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..frontends.onnx.loops import all_nodes, expose
 from ..runtimes import required
 from .samples import Samples
 
@@ -36,7 +37,7 @@ def compare(
 ) -> tuple[float, list[LayerQuality]]:
     """Top-1 agreement, and the tensors that both models have, the worst first. only: compare
     these, and the outputs."""
-    kinds = {name: node.op_type for node in real.graph.node for name in node.output}
+    kinds = {name: node.op_type for node in all_nodes(real.graph) for name in node.output}
     agreed, ratios = measured(real, int8, samples, only)
     layers = [
         LayerQuality(name, kinds[name], shape, ratios.of(name))
@@ -73,8 +74,8 @@ def pairs_of(
 ) -> dict[str, str]:
     """The tensors that both models have: the int8 model's name by the float model's. only: of
     these, and the outputs."""
-    made = dict.fromkeys(name for node in real.graph.node for name in node.output if name)
-    inner = {name for node in int8.graph.node for name in node.output}
+    made = dict.fromkeys(name for node in all_nodes(real.graph) for name in node.output if name)
+    inner = {name for node in all_nodes(int8.graph) for name in node.output}
     pairs = {name: f"{name}_DequantizeLinear_Output" for name in made}
     some = {
         name: other
@@ -137,8 +138,7 @@ def showing(model: onnx.ModelProto, names: list[str]) -> Any:
     runtime = required("onnxruntime", "onnxruntime", "judge a quantised model", "quantize")
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
-    outputs = {value.name for value in model.graph.output}
-    shown.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in outputs)
+    expose(shown, names)
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     # As the file says: optimisation would take the tensors away that are to be seen.

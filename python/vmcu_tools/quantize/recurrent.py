@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GRU, LSTM and RNN of a float file as the operators that they are defined by, step by step, so
-that each of their tensors gets a scale (ONNX operator specification, opset 22).
+"""GRU, LSTM and RNN of a float file as the operators that they are defined by, so that each of
+their tensors gets a scale (ONNX operator specification, opset 22).
 
-All steps share the scale of each tensor. So they share weights and tables, and a state keeps its
-bytes from step to step.
+Every tensor has a row for each step and each element of the batch. The states before the steps are
+inputs of the graph, those behind them outputs, until loops.py makes a Scan of both.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,25 +20,32 @@ from onnx import NodeProto, helper, numpy_helper
 
 from ..frontends.common import UnsupportedError, require
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.file import Carry
 
 # Gates in the order of the files, and activations by default.
 GATES = {"GRU": "zrh", "LSTM": "iofc", "RNN": "h"}
 PEEPHOLES = "iof"
 ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
-KNOWN = {one.lower(): one for one in ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus")}
-# So that a step has 30 nodes at most, see MAX_NODES.
-MOST_STEPS = 100
+# The values of alpha and beta by default, for those that have them (ONNX Runtime, rnn_helpers.cc);
+# not a number where there is no default.
+KNOWN: dict[str, tuple[float, ...]] = dict.fromkeys(
+    ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus"), ()
+) | {"LeakyRelu": (0.01,), "ThresholdedRelu": (1.0,), "Elu": (1.0,), "HardSigmoid": (0.2, 0.5)}
+KNOWN |= dict.fromkeys(("Affine", "ScaledTanh"), (math.nan, math.nan))
 _FIXED = "export it for sequences of a fixed length and a fixed batch"
+# A function with its factors, as KNOWN has them.
+Activation = tuple[str, tuple[float, ...]]
 
 
 @dataclass
-class Unrolled:
-    """The nodes of a recurrent node's steps. `alike`: by role, tensors that are to have one
-    scale."""
+class Rows:
+    """The nodes of a recurrent node with rows for all steps. `alike`: by role, tensors that are to
+    have one scale; `carries`: its states, none for a single step."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     alike: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    carries: list[Carry] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -52,60 +60,84 @@ class _Weights:
     peepholes: dict[str, np.ndarray]
 
 
-def unrolled(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Unrolled:
+def opened(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Rows:
     """GRU, LSTM or RNN as other operators. shape: of its input, () if unknown.
 
     Raises UnsupportedError for a node without such a form."""
-    return _Unroller(node, constants, shape).run()
+    return _Opener(node, constants, shape).run()
 
 
-class _Unroller:
+class _Opener:
     def __init__(self, node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]):
-        self.node, self.given, self.found = node, attributes_of(node), Unrolled()
+        self.node, self.given, self.found = node, attributes_of(node), Rows()
         self.inputs = [*node.input, *[""] * 8]
         self.outputs = [*node.output, *[""] * 3]
         self.at = self.prefix = next(name for name in self.outputs if name)
         self.batch_first = bool(self.given.get("layout", 0))
         require(len(shape) == 3 and min(shape) > 0, "the input has no fixed shape", _FIXED)
-        self.steps, self.batch = shape[int(self.batch_first)], shape[1 - int(self.batch_first)]
-        many = f"{self.steps} steps, at most {MOST_STEPS} are possible"
-        require(self.steps <= MOST_STEPS, many, "give it shorter sequences, and keep its state")
-        self._check_lengths(constants)
+        self.all_steps, self.batch = shape[int(self.batch_first)], shape[1 - int(self.batch_first)]
+        self.steps = self._length(constants)
         arrays = [self._array(constants, place) for place in (1, 2, 3, 7)]
         require(arrays[0] is not None and arrays[1] is not None, "its weights are not constant")
         self.directions = _directions(self.given.get("direction", b"forward").decode())
         self.weights = [self._weights(n, *arrays) for n in range(len(self.directions))]
         self.size = len(next(iter(self.weights[0].r.values())))
-        self.activations = self._activations()
+        count = len(ACTIVATIONS[node.op_type])
+        every = self._activations(count * len(self.directions))
+        self.activations = [every[n : n + count] for n in range(0, len(every), count)]
 
-    def run(self) -> Unrolled:
-        # Rows of the batch, step by step.
+    def run(self) -> Rows:
         x = self.inputs[0]
         if self.batch_first and self.batch > 1:
             x = self._add("Transpose", [x], "x by step", perm=[1, 0, 2])
-        x = self._add("Reshape", [x, self._ints("rows", self.steps * self.batch, -1)], "x")
+        x = self._add("Reshape", [x, self._ints("steps", self.all_steps, self.batch, -1)], "x")
+        if self.steps < self.all_steps:
+            x = self._rows(x, "x within", range(self.steps))
         sides = [self._direction(n, x) for n in range(len(self.directions))]
-        hidden = [[step[0] for step in side] for side in sides]
+        self.at = self.prefix
         if self.outputs[0]:
-            # By step: each direction's state at it.
-            rows = [side[t] for t in range(self.steps) for side in hidden]
-            joined = self._joined(rows, "y", "h")
-            shape = (self.steps, len(sides), self.batch, self.size)
-            self._output(joined, shape, (2, 0, 1, 3), self.outputs[0])
+            self._all_steps([side[0] for side in sides])
         for place, name in enumerate(self.outputs[1:3]):
             if name:
-                # The last step that is computed.
-                ways = zip(sides, self.directions, strict=True)
-                ends = [side[0 if way < 0 else -1] for side, way in ways]
-                joined = self._joined([end[place] for end in ends], f"end {place}", "hc"[place])
+                ends = [self._last(side[place], f"{n} end {place}") for n, side in enumerate(sides)]
+                joined = self._joined(ends, f"end {place}", "hc"[place], 0)
                 self._output(joined, (len(sides), self.batch, self.size), (1, 0, 2), name)
         return self.found
 
-    def _direction(self, number: int, x: str) -> list[tuple[str, str]]:
-        """Writes one direction; returns for each step the hidden state and the cell, "" where
-        there is none."""
+    def _all_steps(self, sides: list[str]) -> None:
+        """Writes the hidden states of all steps."""
+        rows = []
+        for number, (side, way) in enumerate(zip(sides, self.directions, strict=True)):
+            each = self._ints("each", self.steps, 1, self.batch, self.size)
+            row = self._add("Reshape", [side, each], f"{number} y")
+            if way < 0:
+                row = self._rows(row, f"{number} y in order", reversed(range(self.steps)))
+            rows.append(row)
+        joined = self._joined(rows, "y", "h", 1)
+        if self.steps < self.all_steps:
+            ends = [0] * 4 + [self.all_steps - self.steps] + [0] * 3
+            joined = self._add("Pad", [joined, self._ints("rest", *ends)], "y of all")
+        shape = (self.all_steps, len(sides), self.batch, self.size)
+        self._output(joined, shape, (2, 0, 1, 3), self.outputs[0])
+
+    def _last(self, side: str, name: str) -> str:
+        """The states behind the last step that is computed, a row for each element of the
+        batch."""
+        if self.steps == 1:
+            return side
+        first = (self.steps - 1) * self.batch
+        return self._rows(side, name, range(first, first + self.batch))
+
+    def _rows(self, x: str, name: str, picked: Iterable[int]) -> str:
+        return self._add("Gather", [x, self._ints(f"{name} rows", *picked)], name, axis=0)
+
+    def _direction(self, number: int, x: str) -> list[str]:
+        """Writes one direction; returns the hidden states, and the cells of an LSTM."""
         self.at = f"{self.prefix}/{number}"
-        self.parts = self.weights[number]
+        self.parts, self.functions = self.weights[number], self.activations[number]
+        if self.directions[number] < 0:
+            x = self._rows(x, "x backwards", reversed(range(self.steps)))
+        self.row = self._add("Reshape", [x, self._ints("flat", self.steps * self.batch, -1)], "row")
         inner = self.node.op_type == "GRU" and not self.given.get("linear_before_reset")
         # The addend of a gate's state part behind a reset stays there.
         behind = {"h"} if self.node.op_type == "GRU" and not inner else set()
@@ -113,17 +145,19 @@ class _Unroller:
             gate: bias + (0 if gate in behind else self.parts.rb[gate])
             for gate, bias in self.parts.wb.items()
         }
-        states = [self._begin(5, number, "h")]
-        if self.node.op_type == "LSTM":
-            states.append(self._begin(6, number, "c"))
-        made = {}
-        steps = range(self.steps)
-        for t in steps if self.directions[number] > 0 else reversed(steps):
-            self.step = t
-            self.row = self._row(x)
-            states = STEPS[self.node.op_type](self, *states)
-            made[t] = (states[0], states[1] if len(states) > 1 else "")
-        return [made[t] for t in steps]
+        roles = "hc" if self.node.op_type == "LSTM" else "h"
+        states = [self._begin(5 + place, number, role) for place, role in enumerate(roles)]
+        if self.steps == 1:
+            return STEPS[self.node.op_type](self, *states)
+        before = [f"{self.at}/{role} before" for role in roles]
+        behind_steps = STEPS[self.node.op_type](self, *before)
+        for role, *ends, begin in zip(roles, before, behind_steps, states, strict=True):
+            self._like(role, *ends, begin)
+            given = (one for one in self.found.constants if one.name == begin)
+            initial = next((numpy_helper.to_array(one) for one in given), begin)
+            sizes = self.batch, self.size, self.steps
+            self.found.carries.append(Carry(self.at, ends[0], ends[1], initial, *sizes))
+        return behind_steps
 
     def _begin(self, place: int, number: int, role: str) -> str:
         """The state before the first step: an input of the node, or zeros."""
@@ -144,30 +178,30 @@ class _Unroller:
         z, r = (self._gate(gate, h) for gate in "zr")
         if self.given.get("linear_before_reset"):
             inner = self._product("h", h, self.parts.rb["h"])
-            inner = self._now("Mul", [r, inner], "reset")
+            inner = self._add("Mul", [r, inner], "reset")
         else:
-            inner = self._product("h", self._now("Mul", [r, h], "reset"))
+            inner = self._product("h", self._add("Mul", [r, h], "reset"))
         new = self._active(1, self._sum([self._given("h"), inner], "new sum"), "new")
         one = self._constant("one", np.float32(1))
-        kept = self._now("Mul", [z, h], "kept")
-        taken = self._now("Mul", [self._now("Sub", [one, z], "rest"), new], "taken")
+        kept = self._add("Mul", [z, h], "kept")
+        taken = self._add("Mul", [self._add("Sub", [one, z], "rest"), new], "taken")
         return [self._state("h", [kept, taken])]
 
     def lstm(self, h: str, c: str) -> list[str]:
         i = self._gate("i", h, c)
         if self.given.get("input_forget"):
-            f = self._now("Sub", [self._constant("one", np.float32(1)), i], "forget")
+            f = self._add("Sub", [self._constant("one", np.float32(1)), i], "forget")
         else:
             f = self._gate("f", h, c)
         new = self._active(
             1, self._sum([self._given("c"), self._product("c", h)], "new sum"), "new"
         )
         kept, taken = (
-            self._now("Mul", pair, name) for pair, name in (([f, c], "kept"), ([i, new], "taken"))
+            self._add("Mul", pair, name) for pair, name in (([f, c], "kept"), ([i, new], "taken"))
         )
         cell = self._state("c", [kept, taken])
         o = self._gate("o", h, cell)
-        hidden = self._now("Mul", [o, self._active(2, cell, "seen", clip=False)], "h")
+        hidden = self._add("Mul", [o, self._active(2, cell, "seen", clip=False)], "h")
         self._like("h", hidden)
         return [hidden, cell]
 
@@ -180,38 +214,28 @@ class _Unroller:
         parts = [self._given(gate), self._product(gate, h)]
         if cell and gate in self.parts.peepholes:
             peephole = self._constant(f"p{gate}", self.parts.peepholes[gate])
-            parts.append(self._now("Mul", [cell, peephole], f"{gate} peephole"))
+            parts.append(self._add("Mul", [cell, peephole], f"{gate} peephole"))
         return self._active(0, self._sum(parts, f"{gate} sum"), gate)
 
-    def _row(self, x: str) -> str:
-        """The input in this step."""
-        if self.steps == 1:
-            return x
-        ends = (self.step * self.batch, (self.step + 1) * self.batch, 0)
-        bounds = (self._ints(f"at {n}", n) for n in ends)
-        made = self._now("Slice", [x, *bounds], "x")
-        self._like("x", x, self.inputs[0])
-        return made
-
     def _given(self, gate: str) -> str:
-        """The input's part of a gate in this step."""
+        """The input's part of a gate."""
         constants = {"w": self.parts.w[gate], "b": self.biases[gate]}
         names = [self._constant(f"{name}{gate}", array) for name, array in constants.items()]
-        return self._now("Gemm", [self.row, *names], f"x{gate}")
+        return self._add("Gemm", [self.row, *names], f"x{gate}")
 
     def _product(self, gate: str, h: str, bias: np.ndarray | None = None) -> str:
         bias = np.zeros(self.size, np.float32) if bias is None else bias
         weights = self._constant(f"r{gate}", self.parts.r[gate])
-        return self._now("Gemm", [h, weights, self._constant(f"rb{gate}", bias)], f"h{gate}")
+        return self._add("Gemm", [h, weights, self._constant(f"rb{gate}", bias)], f"h{gate}")
 
     def _sum(self, parts: list[str], role: str) -> str:
         total = parts[0]
         for number, part in enumerate(parts[1:]):
-            total = self._now("Add", [total, part], f"{role} {number}")
+            total = self._add("Add", [total, part], f"{role} {number}")
         return total
 
     def _state(self, role: str, parts: list[str]) -> str:
-        made = self._now("Add", parts, f"{role} state")
+        made = self._add("Add", parts, f"{role} state")
         self._like(role, made)
         return made
 
@@ -219,14 +243,16 @@ class _Unroller:
         limit = self.given.get("clip", 0) if clip else 0
         if limit:
             bounds = [self._constant(f"clip {n}", np.float32(n)) for n in (-limit, limit)]
-            x = self._now("Clip", [x, *bounds], f"{role} clipped")
-        return self._now(self.activations[place], [x], role)
-
-    def _now(self, op: str, ins: list[str], role: str, **more: Any) -> str:
-        """A node of this step, whose output has the scale of that role in all steps."""
-        made = self._add(op, ins, f"{self.step}/{role}", **more)
-        self._like(role, made)
-        return made
+            x = self._add("Clip", [x, *bounds], f"{role} clipped")
+        name, factors = self.functions[place]
+        if name not in ("Affine", "ScaledTanh"):
+            given = dict(zip(("alpha", "beta"), factors, strict=False))
+            return self._add(name, [x], role, **given)
+        alpha, beta = (self._constant(f"{role} {n}", np.float32(n)) for n in factors)
+        if name == "Affine":
+            return self._add("Add", [self._add("Mul", [x, alpha], f"{role} times"), beta], role)
+        x = self._add("Tanh", [self._add("Mul", [x, beta], f"{role} times")], f"{role} tanh")
+        return self._add("Mul", [x, alpha], role)
 
     def _like(self, role: str, *names: str) -> None:
         group = self.found.alike[f"{self.at}/{role}"]
@@ -253,16 +279,13 @@ class _Unroller:
         inputs = [joined, self._ints(f"{name} shape", *ordered)]
         self.found.nodes.append(helper.make_node("Reshape", inputs, [name], name))
 
-    def _joined(self, rows: list[str], name: str, role: str) -> str:
-        """States of several steps or directions, all of one scale."""
-        self.at = self.prefix
+    def _joined(self, rows: list[str], name: str, role: str, axis: int) -> str:
+        """States of one or both directions, of one scale."""
         if len(rows) == 1:
             return rows[0]
-        made = self._add("Concat", rows, name, axis=0)
+        made = self._add("Concat", rows, name, axis=axis)
         for number in range(len(self.directions)):
-            self.at = f"{self.prefix}/{number}"
-            self._like(role, made)
-        self.at = self.prefix
+            self.found.alike[f"{self.prefix}/{number}/{role}"].append(made)
         return made
 
     def _constant(self, name: str, array: np.ndarray | np.float32) -> str:
@@ -279,22 +302,38 @@ class _Unroller:
         require(not name or name in constants, f"input {place} is not constant", "freeze the model")
         return constants[name] if name else None
 
-    def _check_lengths(self, constants: dict[str, np.ndarray]) -> None:
+    def _length(self, constants: dict[str, np.ndarray]) -> int:
+        """The steps that are computed: of all, or as many as `sequence_lens` says."""
         name = self.inputs[4]
-        whole = not name or (name in constants and (constants[name] == self.steps).all())
-        require(whole, "the sequence's length is an input", _FIXED)
+        lengths = {self.all_steps} if not name else set(constants.get(name, np.zeros(0)).tolist())
+        require(len(lengths) == 1, "the sequence's length is an input, or differs", _FIXED)
+        (length,) = lengths
+        require(0 < length <= self.all_steps, f"a sequence of {length} steps", _FIXED)
+        return int(length)
 
-    def _activations(self) -> tuple[str, ...]:
-        wanted = ACTIVATIONS[self.node.op_type]
+    def _activations(self, count: int) -> list[Activation]:
+        """The functions of all directions, with their factors."""
         named = [one.decode() for one in self.given.get("activations", [])]
-        if named == named[: len(wanted)] * len(self.directions):
-            named = named[: len(wanted)]
-        activations = tuple(KNOWN.get(one.lower(), "") for one in named) or wanted
-        plain = "" not in activations and len(activations) == len(wanted)
-        plain = plain and not any(self.given.get(f"activation_{one}") for one in ("alpha", "beta"))
+        wanted = named or [*ACTIVATIONS[self.node.op_type]] * len(self.directions)
+        known = {one.lower(): one for one in KNOWN}
+        names = [known.get(one.lower(), "") for one in wanted]
         reason = f"the activations {', '.join(named)} of its gates"
-        require(plain, reason, f"use {', '.join(KNOWN.values())}, alike in both directions")
-        return activations
+        require(all(names) and len(names) == count, reason, f"use some of {', '.join(KNOWN)}")
+        given = [[*self.given.get(f"activation_{one}", ())] for one in ("alpha", "beta")]
+        # Each takes the next of a list that still has one.
+        functions = [
+            (
+                name,
+                tuple(
+                    factors.pop(0) if factors else default
+                    for factors, default in zip(given, KNOWN[name], strict=False)
+                ),
+            )
+            for name in names
+        ]
+        missing = next((name for name, factors in functions if not np.isfinite(factors).all()), "")
+        require(not missing, f"the activation {missing} has no alpha or beta", "state both")
+        return functions
 
     def _weights(
         self,
@@ -323,9 +362,9 @@ class _Unroller:
 
 
 STEPS: dict[str, Callable[..., list[str]]] = {
-    "GRU": _Unroller.gru,
-    "LSTM": _Unroller.lstm,
-    "RNN": _Unroller.rnn,
+    "GRU": _Opener.gru,
+    "LSTM": _Opener.lstm,
+    "RNN": _Opener.rnn,
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from ..frontends.onnx.loops import all_nodes
 from .judge import LayerQuality
 from .ranges import LEAST_DB, METHODS
 
@@ -79,7 +80,7 @@ def worst_losses(graph: onnx.GraphProto, layers: Sequence[LayerQuality]) -> tupl
     # The ratio of each tensor; of one that was not compared, that of its operands.
     known: dict[str, float] = {}
     losses = []
-    for node in graph.node:
+    for node in all_nodes(graph):
         before = min((known.get(name, _EXACT) for name in node.input), default=_EXACT)
         for name in node.output:
             layer = ratios.get(name)

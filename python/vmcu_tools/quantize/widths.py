@@ -15,6 +15,7 @@ import onnx
 from ..compiler import compile_model
 from ..emit import emit
 from ..errors import Problem, UserError, stands_for
+from ..frontends.onnx.file import Carry
 from ..frontends.onnx.importer import load
 from ..ops import bind
 from ..ops.layer import ProgramLayer
@@ -22,6 +23,7 @@ from .alone import ratios_alone
 from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
 from .int4_scales import Int4Scales
 from .judge import Ratios, measured
+from .loops import closed
 from .samples import Samples
 
 # With int4 weights in one layer at a time, at most so many samples are computed.
@@ -79,13 +81,18 @@ class WidthReport:
 
 
 def choose_widths(
-    real: onnx.ModelProto, int8: onnx.ModelProto, samples: Samples, asked: Int4, source: Path
+    models: tuple[onnx.ModelProto, onnx.ModelProto, Sequence[Carry]],
+    samples: Samples,
+    asked: Int4,
+    source: Path,
 ) -> tuple[onnx.ModelProto, WidthReport]:
-    """The int8 model with int4 weights in some layers. real: the float model that it was made of.
+    """The int8 model with int4 weights in some layers. models: the float model, the int8 model that
+    was made of it, both with rows for all steps of loops, and the states of these.
 
     Layers get int4 weights in the order of the error that they add for each byte that they save:
     noise of the model's outputs over the samples, with int4 weights in that layer alone.
     Raises UserError, of the file `source`, if the limit cannot be met."""
+    _, int8, _ = models
     versions = [o.version for o in int8.opset_import if o.domain in ("", "ai.onnx")]
     if max(versions, default=0) < OPSET:
         reason = f"int4 weights need opset {OPSET}, to which onnx cannot convert the model"
@@ -93,7 +100,7 @@ def choose_widths(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
         stands_for(str(file), str(source))
-        forms = _Forms(real, int8, samples, file, asked.name)
+        forms = _Forms(models, samples, file, asked.name)
         served = _served(forms, asked.group)
         return _chosen(served, samples, asked.flash, source)
 
@@ -104,15 +111,14 @@ class _Forms:
 
     def __init__(
         self,
-        real: onnx.ModelProto,
-        int8: onnx.ModelProto,
+        models: tuple[onnx.ModelProto, onnx.ModelProto, Sequence[Carry]],
         samples: Samples,
         file: Path,
         name: str,
     ):
-        self.real, self.int8, self.file, self.name = real, int8, file, name
-        self.layers = weighted_layers(int8, real)
-        self.scales = Int4Scales(real, self.layers, samples)
+        (self.real, self.int8, self.carries), self.file, self.name = models, file, name
+        self.layers = weighted_layers(self.int8, self.real)
+        self.scales = Int4Scales(self.real, self.layers, samples)
 
     def model(self, groups: Mapping[str, int]) -> onnx.ModelProto:
         """groups: by weights of the layers with int4 weights, inputs that share a scale; 0: all of
@@ -123,7 +129,7 @@ class _Forms:
 
     def flash(self, groups: Mapping[str, int]) -> int:
         """Bytes of weights and tables, as `vmcu build` has them."""
-        onnx.save(self.model(groups), self.file)
+        onnx.save(closed(self.model(groups), self.carries), self.file)
         return emit(compile_model(self.file), self.name).flash_bytes
 
     def constant_bytes(self, groups: Mapping[str, int]) -> dict[str, int]:

@@ -16,7 +16,8 @@ GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 @dataclass(frozen=True)
 class Cell:
     """`given`: attributes. `begins`: the states before the first step are inputs h0 and c0, and
-    those behind the last one outputs hn and cn; else the output is that of all steps."""
+    those behind the last one outputs hn and cn; else the output is that of all steps. `length`: of
+    all sequences, where they have fewer steps than there are."""
 
     op: str
     steps: int = 4
@@ -29,6 +30,7 @@ class Cell:
     given: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     batch: int = 1
+    length: int = 0
 
     @property
     def batch_first(self) -> bool:
@@ -48,7 +50,8 @@ class Cell:
             for name, shape in shapes.items()
         }
         arrays["P"] = rng.normal(size=(ways, 3 * self.size)).astype(np.float32)
-        names = ["x", "W", "R", "B" if self.biased else "", ""]
+        names = ["x", "W", "R", "B" if self.biased else "", "lengths" if self.length else ""]
+        arrays["lengths"] = np.full(self.batch, self.length, np.int32)
         names += [f"{state}0" if self.begins else "" for state in self.states]
         names += ["P"] if self.peepholes else []
         attributes = dict(self.given, hidden_size=self.size)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops with rows for all steps, see frontends/onnx/loops.py, as Scan: what a file has, and ONNX
+Runtime executes step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from ..frontends.onnx.file import Carry
+from ..frontends.onnx.node_writer import NodeWriter
+from .judge import showing
+from .samples import Samples
+
+
+def declare(graph: GraphProto, carries: Sequence[Carry]) -> None:
+    """Makes the states of loops inputs and outputs of a graph, so that nothing takes them away."""
+    known = {value.name for value in graph.output}
+    for carry in carries:
+        rows, step = (carry.steps * carry.batch, carry.size), (carry.batch, carry.size)
+        graph.input.append(helper.make_tensor_value_info(carry.before, TensorProto.FLOAT, rows))
+        for name, shape in zip(carry.outputs, (rows, step), strict=False):
+            if name not in known:
+                known.add(name)
+                value = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+                graph.output.append(value)
+
+
+def with_states(model: onnx.ModelProto, carries: Sequence[Carry], samples: Samples) -> Samples:
+    """The samples with the states before each step, as a float model computes them."""
+    if not carries:
+        return samples
+    names = dict.fromkeys(name for carry in carries for name in carry.outputs)
+    session, given = showing(closed(model, carries), [*names]), []
+    for sample in samples:
+        made = dict(zip(names, session.run([*names], sample), strict=True))
+        states = {}
+        for carry in carries:
+            rows = made[carry.after].reshape(-1, carry.size)
+            first = made[carry.initial] if isinstance(carry.initial, str) else carry.initial
+            first = first.reshape(carry.batch, carry.size).astype(np.float32)
+            states[carry.before] = np.concatenate([first, rows[: -carry.batch]])
+        given.append(sample | states)
+    return given
+
+
+def closed(model: onnx.ModelProto, carries: Sequence[Carry]) -> onnx.ModelProto:
+    """The model with each loop as a Scan."""
+    if not carries:
+        return model
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    _sort(whole.graph)
+    for loop in dict.fromkeys(carry.loop for carry in carries):
+        _close(whole.graph, [carry for carry in carries if carry.loop == loop])
+    _sort(whole.graph)
+    before = {carry.before for carry in carries}
+    own = {value.name for value in model.graph.output}
+    own -= {name for carry in carries for name in carry.outputs}
+    for values, kept in (
+        (whole.graph.input, {v.name for v in whole.graph.input} - before),
+        (whole.graph.output, own | _named_outputs(model.graph, carries)),
+    ):
+        left = [value for value in values if value.name in kept]
+        del values[:]
+        values.extend(left)
+    return whole
+
+
+def _named_outputs(graph: GraphProto, carries: Sequence[Carry]) -> set[str]:
+    """States that are outputs of the model itself: they are listed twice."""
+    names = [value.name for value in graph.output]
+    ends = {name for carry in carries for name in carry.outputs}
+    return {name for name in ends if names.count(name) > 1}
+
+
+def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
+    body = _body(graph, carries)
+    inside = {name for node in body for name in node.output}
+    states = {carry.before for carry in carries}
+    constants = {tensor.name for tensor in graph.initializer}
+    constants |= _of_constants(graph, constants)
+    needed = dict.fromkeys(name for node in body for name in node.input if name)
+    rows = [name for name in needed if name not in inside | states | constants]
+    read = {n for node in graph.node if node not in body for n in node.input}
+    read |= {value.name for value in graph.output}
+    outs = [name for node in body for name in node.output if name in read]
+    writer = NodeWriter(graph, f"{carries[0].loop}/loop")
+    batch, steps = carries[0].batch, carries[0].steps
+    scanned = [writer.add("Reshape", [x, writer.ints(steps, batch, -1)]) for x in rows]
+    initial = [
+        c.initial if isinstance(c.initial, str) else writer.constant(f"{n} initial", c.initial)
+        for n, c in enumerate(carries)
+    ]
+    made = [f"{writer.name}/scanned {number}" for number in range(len(outs))]
+    before = [
+        helper.make_tensor_value_info(c.before, TensorProto.FLOAT, [batch, c.size]) for c in carries
+    ]
+    # What is outside, too, has another name within.
+    renamed = {name: f"{name}/row" for name in (*rows, *outs)}
+    own = [*(carry.after for carry in carries), *outs]
+    ends, copies = _outputs([renamed.get(name, name) for name in own])
+    inner = helper.make_graph(
+        [*(_renamed(node, renamed) for node in body), *copies],
+        f"{writer.name}/body",
+        [*before, *(onnx.ValueInfoProto(name=renamed[name]) for name in rows)],
+        [onnx.ValueInfoProto(name=name) for name in ends],
+    )
+    for value in inner.input[len(before) :]:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for value in inner.output:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    last = [f"{writer.name}/{carry.after} last" for carry in carries]
+    scan = helper.make_node(
+        "Scan",
+        [*initial, *scanned],
+        [*last, *made],
+        f"{writer.name}/scan",
+        body=inner,
+        num_scan_inputs=len(rows),
+    )
+    writer.nodes.append(scan)
+    for name, out in zip(made, outs, strict=True):
+        writer.add("Reshape", [name, writer.ints(steps * batch, -1)], out)
+    left = [node for node in graph.node if node not in body]
+    del graph.node[:]
+    graph.node.extend([*left, *writer.nodes])
+
+
+def _outputs(names: Sequence[str]) -> tuple[list[str], list[NodeProto]]:
+    """Names of a body's outputs, each once, and the nodes that copy those that are there twice."""
+    ends: list[str] = []
+    copies = []
+    for name in names:
+        end = name
+        while end in ends:
+            end += " again"
+        if end != name:
+            copies.append(helper.make_node("Identity", [name], [end]))
+        ends.append(end)
+    return ends, copies
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    for tensors in (node.input, node.output):
+        tensors[:] = [names.get(name, name) for name in tensors]
+    return node
+
+
+def _of_constants(graph: GraphProto, constants: set[str]) -> set[str]:
+    """Tensors that are computed from constants alone, such as weights that are dequantised."""
+    found = set(constants)
+    for node in graph.node:
+        if node.input and all(name in found or not name for name in node.input):
+            found.update(node.output)
+    return found - constants
+
+
+def _body(graph: GraphProto, carries: Sequence[Carry]) -> list[NodeProto]:
+    """The nodes between the states before and behind a step."""
+    behind = {carry.before for carry in carries}
+    for node in graph.node:
+        if not behind.isdisjoint(node.input):
+            behind.update(node.output)
+    needed = {carry.after for carry in carries}
+    found = []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            needed.update(node.input)
+            if not behind.isdisjoint(node.output):
+                found.append(node)
+    return found[::-1]
+
+
+def _sort(graph: GraphProto) -> None:
+    """Puts the nodes in an order of execution: each behind those that it alone waits for."""
+    makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
+    order: dict[int, NodeProto] = {}
+    waiting = [*range(len(graph.node))]
+    while waiting:
+        number = waiting[-1]
+        missing = [one for one in _makers(graph.node[number], makers) if one not in order]
+        if missing and number not in order:
+            waiting += reversed(missing)
+        else:
+            order.setdefault(waiting.pop(), graph.node[number])
+    del graph.node[:]
+    graph.node.extend(order.values())
+
+
+def _makers(node: NodeProto, makers: dict[str, int]) -> Iterable[int]:
+    names = [*node.input]
+    for attribute in node.attribute:
+        made = {name for inner in attribute.g.node for name in inner.output}
+        names += (n for inner in attribute.g.node for n in inner.input if n not in made)
+    return [makers[name] for name in names if name in makers]
