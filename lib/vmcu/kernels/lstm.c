@@ -170,7 +170,7 @@ static const int8_t *state_before(const struct vmcu_call *call)
 	const struct vmcu_tensor *state = vmcu_call_input(call, 1);
 
 	if (state != vmcu_call_output(call)) {
-		return vmcu_row(call->pool, state, 0U);
+		return vmcu_row(call->pool, state, call->y);
 	}
 	return (call->y == 0U) ? NULL : vmcu_row(call->pool, state, call->y - 1U);
 }

@@ -42,9 +42,12 @@ class CarryingLayer(Layer[OpT]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         made: list[np.ndarray] = []
         for y in range(y0, y1):
-            before = made[-1] if made else None
-            if before is None and (y or not self.is_recurrent):
-                before = data[OWN][max(y - 1, 0)]
+            if not self.is_recurrent:
+                before = data[OWN][y]
+            elif made:
+                before = made[-1]
+            else:
+                before = data[OWN][y - 1] if y else None
             made.append(self.step(data[0][y], before))
         return np.stack(made)
 

@@ -5,8 +5,8 @@ an int16 cell (kernels/lstm_eval.h).
 A row of the output is the state after a step, in three columns of a byte for each unit: the first
 has the units' outputs, the other two their cells, the least significant byte first. The layer reads
 the row before, of one of two inputs. If that is its own output, the rows are steps of a stream that
-begins with zeros. If it is another tensor, there is one step, and the units' outputs are kept less
-their zero point, so that zeros are the state of a first call.
+begins with zeros. If it is another tensor, that has the state before each row, and the units'
+outputs are kept less their zero point, so that zeros are the state of a first call.
 
 Order of access: all outputs of the units are read first. Then, unit by unit, ascending: all of the
 input and the unit's cell are read, and its three bytes written.
@@ -56,7 +56,7 @@ PARAMS = CStruct(
  *
  * Output rows are states after a step: the outputs of all units, then their cells, int16. Input 1
  * is the state before. If it is the output, its row before is read, zeros in front of the first;
- * else it has one row, and the outputs of units are less its zero point in both.
+ * else it has a row for each, and the outputs of units are less its zero point in both.
  *
  * Reads the outputs of all units first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.

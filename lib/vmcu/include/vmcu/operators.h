@@ -376,7 +376,7 @@ struct vmcu_lstm_params {
  *
  * Output rows are states after a step: the outputs of all units, then their cells, int16. Input 1
  * is the state before. If it is the output, its row before is read, zeros in front of the first;
- * else it has one row, and the outputs of units are less its zero point in both.
+ * else it has a row for each, and the outputs of units are less its zero point in both.
  *
  * Reads the outputs of all units first. Then for each unit, ascending: reads all of input 0 and the
  * unit's cell, then writes its three bytes.

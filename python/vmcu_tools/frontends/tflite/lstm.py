@@ -2,7 +2,7 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM, step by step (TensorFlow Lite Micro, kernels/lstm_eval_common.cc).
 
 The file's two states become one, see ops/lstm.py. Each step is a row, computed from the row before,
-also across calls. passes/state/unroll.py makes nodes of the steps where that is not possible.
+also across calls. Where that is not possible, passes/state/keep_recurrent.py keeps the state.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ _OTHERS = {
     "layer normalisation": range(20, 24),
 }
 _GATE, _UNIT_SCALE = 2.0**-12, 2.0**-15
-MOST_STEPS = 200
 _PLAIN = "convert a Keras LSTM with its default options"
 
 
 @rule(
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
     constraints="batch 1; int8 weights and an int16 cell; no peepholes, projection or layer "
-    f"normalisation; at most {MOST_STEPS} steps",
+    "normalisation",
 )
 def _lstm(importer: Importer, op: FileOp) -> None:
     require(len(op.inputs) == _INPUTS, f"{len(op.inputs)} inputs instead of {_INPUTS}", _PLAIN)
@@ -52,8 +51,6 @@ def _lstm(importer: Importer, op: FileOp) -> None:
     require(len(shape) == 3, f"the input has {len(shape)} dimensions instead of three")
     steps, batch = (shape[0], shape[1]) if options.TimeMajor() else (shape[1], shape[0])
     require(batch == 1, f"batch size {batch} in shape {list(shape)}", "use batch size 1")
-    many = f"{steps} steps, at most {MOST_STEPS} are possible"
-    require(steps <= MOST_STEPS, many, "convert it for fewer steps: it keeps its state")
     kind = _step(importer, op, x, shape[2], options)
     require(out.bytes == steps * len(kind.weights), f"the output is {out.shape} in the file")
     _emit(importer, op, kind, x, out, steps)

@@ -8,7 +8,7 @@ compile_model() calls prepare() once. There are four cases:
 | no state | optimize |
 | states are the latest rows of a tensor | connect_states, optimize, merge_branches |
 | layers compute states | connect_states, optimize_with_states, join_inputs |
-| a recurrent layer whose calls cannot follow each other | unroll_recurrent_layers, then as above |
+| a recurrent layer whose calls cannot follow each other | keep_recurrent_states, then as above |
 
 The result is the graph of a first call. The planner needs the graph of many calls or streaming
 steps; expand_steps() computes it:
@@ -40,12 +40,12 @@ def prepare(graph: Graph, pairs: Sequence[str] | None) -> Graph:
     from .concatenate import can_concatenate_calls, merge_branches
     from .connect import connect_states
     from .join_inputs import join_inputs
+    from .keep_recurrent import keep_recurrent_states
     from .recurrent import optimize_with_states
-    from .unroll import unroll_recurrent_layers
 
     graph = connect_states(graph, pairs)
     if graph.is_recurrent and not can_concatenate_calls(graph):
-        graph = unroll_recurrent_layers(graph)
+        graph = keep_recurrent_states(graph)
     if graph.state.recurrent:
         return join_inputs(optimize_with_states(graph))
     if graph.state.names:
