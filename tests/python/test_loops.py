@@ -42,7 +42,16 @@ def figures(path: Path, *words: str) -> dict[str, Any]:
     return found
 
 
+def nodes(*ops: str) -> list[onnx.NodeProto]:
+    """Each "Op input ... output"."""
+    parted = (op.split() for op in ops)
+    return [helper.make_node(op, ins, [out]) for op, *ins, out in parted]
+
+
+SUM = ("MatMul xt W xw", "MatMul s R sr", "Add xw sr sum", "Tanh sum after")
 SCANS: dict[str, dict[str, Any]] = {
+    "reads the state before": {"body": nodes(*SUM, "Sigmoid s yt")},
+    "reads both": {"body": nodes(*SUM, "Mul s after yt")},
     "plain": {},
     "vectors": {"vectors": True},
     "batch": {"batch": 3},
@@ -70,6 +79,9 @@ def own(*nodes: onnx.NodeProto) -> onnx.ModelProto:
 
 # What a Scan is refused for.
 REFUSED = {
+    "does not depend on the step before": scan(
+        body=nodes("MatMul xt W xw", "Tanh xw after", "Sigmoid s yt")
+    ),
     "its body has a Transpose": own(
         helper.make_node("Transpose", ["s"], ["turned"], perm=[1, 0]),
         helper.make_node("Transpose", ["turned"], ["after"], perm=[1, 0]),

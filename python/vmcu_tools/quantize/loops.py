@@ -88,6 +88,7 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
     read = {n for node in graph.node if node not in body for n in node.input}
     read |= {value.name for value in graph.output}
     outs = [name for node in body for name in node.output if name in read]
+    outs += [carry.before for carry in carries if carry.before in read]
     writer = NodeWriter(graph, f"{carries[0].loop}/loop")
     batch, steps = carries[0].batch, carries[0].steps
     scanned = [writer.add("Reshape", [x, writer.ints(steps, batch, -1)]) for x in rows]
@@ -96,13 +97,15 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
         for n, c in enumerate(carries)
     ]
     made = [f"{writer.name}/scanned {number}" for number in range(len(outs))]
-    before = [
-        helper.make_tensor_value_info(c.before, TensorProto.FLOAT, [batch, c.size]) for c in carries
-    ]
     # What is outside, too, has another name within.
     renamed = {name: f"{name}/row" for name in (*rows, *outs)}
     own = [*(carry.after for carry in carries), *outs]
-    ends, copies = _outputs([renamed.get(name, name) for name in own])
+    starts = [renamed.get(carry.before, carry.before) for carry in carries]
+    ends, copies = _outputs([renamed.get(name, name) for name in own], starts)
+    before = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, carry.size])
+        for name, carry in zip(starts, carries, strict=True)
+    ]
     inner = helper.make_graph(
         [*(_renamed(node, renamed) for node in body), *copies],
         f"{writer.name}/body",
@@ -130,13 +133,14 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
     graph.node.extend([*left, *writer.nodes])
 
 
-def _outputs(names: Sequence[str]) -> tuple[list[str], list[NodeProto]]:
-    """Names of a body's outputs, each once, and the nodes that copy those that are there twice."""
+def _outputs(names: Sequence[str], starts: Sequence[str]) -> tuple[list[str], list[NodeProto]]:
+    """Names of a body's outputs, each once, and the nodes that copy those that are there twice, or
+    are among its inputs."""
     ends: list[str] = []
     copies = []
     for name in names:
         end = name
-        while end in ends:
+        while end in (*ends, *starts):
             end += " again"
         if end != name:
             copies.append(helper.make_node("Identity", [name], [end]))

@@ -31,11 +31,14 @@ def connect_loops(builder: GraphBuilder, carries: Sequence[Carry]) -> None:
         for place, port in enumerate(builder.outputs)
         if port.name not in ends or port.name in own[:place]
     ]
-    for carry in carries:
-        _connect(builder, carry, ports)
+    ahead = set().union(*(_connect(builder, carry, ports) for carry in carries))
+    if carries:
+        builder.nodes[:] = _in_order(builder.nodes, ahead)
 
 
-def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> None:
+def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> set[str]:
+    """Connects a state. Returns its tensor before a step, if that comes ahead of the one behind
+    it."""
     before, after = (builder.tensors[ports[name].tensor] for name in (carry.before, carry.after))
     _check_alike(carry, before, after)
     inputs = [after.name]
@@ -43,23 +46,50 @@ def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> Non
     if isinstance(carry.initial, str) or carry.initial.any():
         op = Concat(0, (None, None))
         inputs.insert(0, _first(builder, carry, before, ports))
-    first = next(n for n, node in enumerate(builder.nodes) if before.name in node.inputs)
-    needed = _makers(builder, inputs[:-1])
-    early, late = builder.nodes[:first], builder.nodes[first:]
-    early += [node for node in late if node in needed]
-    early.append(Node(before.name, op, tuple(inputs), (before.name,)))
-    builder.nodes[:] = [*early, *(node for node in late if node not in needed)]
+    makers = _makers(builder, [after.name])
+    readers = [node for node in builder.nodes if before.name in node.inputs]
+    node = Node(before.name, op, tuple(inputs), (before.name,))
+    place = builder.nodes.index(readers[0]) if readers else 0
+    builder.nodes.insert(place, node)
+    outside = [one for one in readers if one not in makers]
+    if not outside or len(outside) == len(readers):
+        return {before.name} if readers and not outside else set()
+    # Who reads it besides is no part of the loop.
+    copy = replace(before, name=f"{before.name}/rows")
+    builder.tensors[copy.name] = copy
+    builder.nodes.append(replace(node, outputs=(copy.name,)))
+    for one in outside:
+        names = tuple(copy.name if name == before.name else name for name in one.inputs)
+        builder.nodes[builder.nodes.index(one)] = replace(one, inputs=names)
+    return {before.name}
 
 
-def _makers(builder: GraphBuilder, names: list[str]) -> list[Node]:
+def _makers(builder: GraphBuilder, names: list[str]) -> set[Node]:
     """The nodes that tensors are made by, from the graph's inputs on."""
-    found: list[Node] = []
+    found: set[Node] = set()
     while names:
         maker = builder.producers.get(names.pop())
         if maker is not None and maker not in found:
-            found.append(maker)
+            found.add(maker)
             names += maker.inputs
     return found
+
+
+def _in_order(nodes: Sequence[Node], ahead: set[str]) -> list[Node]:
+    """The nodes in an order of execution, as they are where that is one. ahead: tensors that a loop
+    has from the step before."""
+    missing = {name for node in nodes for name in node.outputs}
+    waiting, order = list(nodes), list[Node]()
+    while waiting:
+        node = next(
+            one
+            for one in waiting
+            if missing.isdisjoint(one.inputs[:-1] if one.outputs[0] in ahead else one.inputs)
+        )
+        waiting.remove(node)
+        missing.difference_update(node.outputs)
+        order.append(node)
+    return order
 
 
 def _first(builder: GraphBuilder, carry: Carry, before: Tensor, ports: dict[str, Port]) -> str:

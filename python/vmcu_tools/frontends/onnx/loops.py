@@ -160,6 +160,13 @@ class _Scan:
         self.carries.append(carry)
 
     def _check_body(self) -> None:
+        behind = {value.name for value in self.body.input[: len(self.after)]}
+        for node in self.body.node:
+            if not behind.isdisjoint(node.input):
+                behind.update(node.output)
+        for value in self.body.output[: len(self.after)]:
+            reason = f"the state '{value.name}' does not depend on the step before"
+            require(value.name in behind, reason, "delay that tensor outside of the Scan")
         for node in self.body.node:
             plain = any(
                 a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute
