@@ -139,6 +139,7 @@ bool vmcu_check_matmul(const struct vmcu_check *c);
 bool vmcu_check_matmul_chain(const struct vmcu_check *c);
 bool vmcu_check_matmul_transposed(const struct vmcu_check *c);
 bool vmcu_check_move(const struct vmcu_check *c);
+bool vmcu_check_pick(const struct vmcu_check *c);
 bool vmcu_check_resize(const struct vmcu_check *c);
 bool vmcu_check_transpose_conv(const struct vmcu_check *c);
 bool vmcu_check_dense(const struct vmcu_check *c, const struct vmcu_packing *packing);

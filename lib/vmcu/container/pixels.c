@@ -158,6 +158,27 @@ VMCU_SMALL bool vmcu_check_move(const struct vmcu_check *c)
 	return true;
 }
 
+VMCU_SMALL bool vmcu_check_pick(const struct vmcu_check *c)
+{
+	const struct vmcu_pick_params *p = c->params;
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+	const uint32_t size = (uint32_t)out->width * out->channels;
+	const uint16_t *bytes = vmcu_check_at(c, p->bytes);
+
+	if (!vmcu_check_inputs(c, 1U) || !vmcu_check_calls(c) || !vmcu_check_rows(c, 0) ||
+	    vmcu_check_input(c, 0)->height != out->height || p->run == 0U || size % p->run != 0U ||
+	    !vmcu_check_array(c, p->bytes, size / p->run, sizeof(*bytes))) {
+		return false;
+	}
+	for (uint32_t k = 0; k < size / p->run; k++) {
+		if (!is_run(vmcu_check_input(c, 0), bytes[k], p->run) ||
+		    bytes[k] >= vmcu_check_input(c, 0)->width * vmcu_check_input(c, 0)->channels) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /** Entries (first, second, weight in 1/1024) for each of @a count outputs of @a size inputs. */
 static bool is_interpolation(const struct vmcu_check *c, const int16_t *offset, uint32_t count,
 			     int32_t size)

@@ -164,6 +164,7 @@ static uint32_t step_of(const struct replay *r)
 	case VMCU_READS_PADDED:
 	case VMCU_READS_JOINED:
 	case VMCU_READS_CARRIED:
+	case VMCU_READS_ROW:
 		return 1U;
 	default:
 		return 0U;

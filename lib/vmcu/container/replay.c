@@ -41,14 +41,17 @@ static bool finds_input(const struct replay *r, const struct run *out, uint16_t 
 {
 	const uint16_t *inputs = vmcu_at(r->model->base, r->c.layer->inputs);
 
+	const struct vmcu_attention_params *attended = r->c.params;
+
 	if (r->kernel->reads == VMCU_READS_WINDOW ||
-	    (r->kernel->reads == VMCU_READS_ATTENDED && i > 0U)) {
+	    (r->kernel->reads == VMCU_READS_ATTENDED && i > 0U &&
+	     (i < 3U || attended->mask_rows != 0U))) {
 		return vmcu_replay_sees(r, out, inputs[i]);
 	}
 	if (r->kernel->reads == VMCU_READS_PIXEL || r->kernel->reads == VMCU_READS_ATTENDED) {
 		return vmcu_replay_follows(r, out, inputs[i]);
 	}
-	if (r->kernel->reads == VMCU_READS_CARRIED) {
+	if (r->kernel->reads == VMCU_READS_CARRIED || r->kernel->reads == VMCU_READS_ROW) {
 		return vmcu_replay_carries(r, out, inputs[i]);
 	}
 	if (r->kernel->reads == VMCU_READS_NONE) {

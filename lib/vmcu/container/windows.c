@@ -150,6 +150,29 @@ static bool heads_fit(const struct vmcu_check *c, const struct vmcu_attention_pa
 	       values->channels == out->channels / p->sharing;
 }
 
+/** True if input 3 has an element for each score, and there is scratch for those of many rows. */
+static bool mask_fits(const struct vmcu_check *c, const struct vmcu_attention_params *p)
+{
+	const uint32_t seen = p->window.kernel_h;
+	const struct vmcu_tensor *mask;
+
+	if (!vmcu_check_inputs(c, 4U)) {
+		return false;
+	}
+	mask = vmcu_check_input(c, 3);
+	if (mask->width != 1U) {
+		return false;
+	}
+	if (p->mask_rows != 0U) {
+		return mask->channels == 1U && p->bias_head == 0U &&
+		       mask->height == vmcu_check_input(c, 1)->height &&
+		       vmcu_check_scratch(c, 2U * seen);
+	}
+	return p->bias_row <= 1U && (p->bias_head == 0U || p->bias_head == seen) &&
+	       (p->bias_row == 0U || mask->height == vmcu_check_output(c)->height) &&
+	       mask->channels == ((p->bias_head == 0U) ? seen : p->heads * seen);
+}
+
 /** True if the bias has an element for each score, and the sum can be computed. */
 static bool bias_fits(const struct vmcu_check *c, const struct vmcu_attention_params *p)
 {
@@ -157,10 +180,13 @@ static bool bias_fits(const struct vmcu_check *c, const struct vmcu_attention_pa
 			     (uint64_t)(vmcu_check_output(c)->height - 1U) * p->bias_row +
 			     p->window.kernel_h;
 
-	if (p->score_bias == NULL) {
-		return p->sum == NULL && p->bias_head == 0U && p->bias_row == 0U;
+	if (p->sum == NULL) {
+		return p->score_bias == NULL && vmcu_check_inputs(c, 3U);
 	}
-	return end < UINT32_MAX && vmcu_check_array(c, p->score_bias, (uint32_t)end, 1U) &&
+	return ((p->score_bias == NULL)
+			? mask_fits(c, p)
+			: vmcu_check_inputs(c, 3U) && end < UINT32_MAX &&
+				  vmcu_check_array(c, p->score_bias, (uint32_t)end, 1U)) &&
 	       vmcu_check_array(c, p->sum, 1U, sizeof(*p->sum)) && (uintptr_t)p->sum % 8U == 0U &&
 	       vmcu_check_float_sum(vmcu_check_at(c, p->sum));
 }
@@ -170,9 +196,9 @@ VMCU_SMALL bool vmcu_check_attention(const struct vmcu_check *c)
 	const struct vmcu_attention_params *p = c->params;
 	const struct vmcu_window *w = &p->window;
 
-	return vmcu_check_inputs(c, 3U) && vmcu_check_calls(c) && heads_fit(c, p) &&
-	       w->kernel_h != 0U && w->stride_h <= 1U && w->dilation_h == 1U && w->pad_top >= 0 &&
-	       w->kernel_w == 1U && w->dilation_w == 1U && w->pad_left == 0 &&
+	return (vmcu_check_inputs(c, 3U) || vmcu_check_inputs(c, 4U)) && vmcu_check_calls(c) &&
+	       heads_fit(c, p) && w->kernel_h != 0U && w->stride_h <= 1U && w->dilation_h == 1U &&
+	       w->pad_top >= 0 && w->kernel_w == 1U && w->dilation_w == 1U && w->pad_left == 0 &&
 	       is_product(&p->scores) && is_product(&p->output) &&
 	       vmcu_check_scratch(c, w->kernel_h) && vmcu_check_exponentials(c, p->exp) &&
 	       (p->table == NULL || vmcu_check_array(c, p->table, 256U, 1U)) && bias_fits(c, p);

@@ -227,11 +227,10 @@ VMCU_APART void add_bias(const struct job *job, const int8_t *bias,
 #endif
 
 /** The inputs of softmax: scores by the table, with the bias. */
-static void adjust_scores(const struct vmcu_call *call, const struct job *job, int32_t head)
+static void adjust_scores(const struct job *job, const int8_t *table, const int8_t *bias,
+			  const struct vmcu_float_sum *sum)
 {
 	const struct vmcu_attention_params *p = job->p;
-	const int8_t *table = vmcu_constants(call, p->table);
-	const int8_t *bias = vmcu_constants(call, p->score_bias);
 	int8_t *x = job->line;
 	int8_t *const end = x + ((p->table != NULL) ? job->keys.count : 0);
 
@@ -248,9 +247,8 @@ static void adjust_scores(const struct vmcu_call *call, const struct job *job, i
 
 		*x++ = score;
 	}
-	if (p->score_bias != NULL && vmcu_requant_is_float(true)) {
-		bias += head * p->bias_head + call->y * p->bias_row;
-		add_bias(job, bias, vmcu_constants(call, p->sum));
+	if (p->sum != NULL && vmcu_requant_is_float(true)) {
+		add_bias(job, bias, sum);
 	}
 }
 
@@ -327,6 +325,32 @@ static struct seen view_window(const struct vmcu_call *call, uint16_t input)
 	};
 }
 
+/** The bias of the first head's scores. */
+static const int8_t *find_bias(const struct vmcu_call *call, int8_t *line)
+{
+	const struct vmcu_attention_params *p = vmcu_params(call);
+	const int8_t *x = vmcu_constants(call, p->score_bias);
+	struct seen rows;
+	int32_t stop;
+
+	if (p->sum == NULL || p->score_bias != NULL) {
+		return x + call->y * p->bias_row;
+	}
+	if (p->mask_rows == 0U) {
+		return vmcu_input_row(call, 3, (p->bias_row != 0U) ? call->y : 0U);
+	}
+	rows = view_window(call, 3);
+	stop = end_of_rows(&rows);
+	__builtin_memset(line, p->mask_pad, (size_t)rows.count);
+	for (int32_t at = count_rows_above(&rows); at < stop;) {
+		const int32_t some = side_by_side(&rows, at, stop, &x);
+
+		__builtin_memcpy(line + at, x, (size_t)some);
+		at += some;
+	}
+	return line;
+}
+
 void vmcu_attention(const struct vmcu_call *call)
 {
 	const struct vmcu_attention_params *p = vmcu_params(call);
@@ -347,18 +371,22 @@ void vmcu_attention(const struct vmcu_call *call)
 		.width = vmcu_call_output(call)->channels / p->heads,
 		.line = call->scratch,
 	};
+	const struct vmcu_float_sum *sum = vmcu_constants(call, p->sum);
+	const int8_t *table = vmcu_constants(call, p->table);
+	const int8_t *bias = find_bias(call, job.line + job.keys.count);
 
 	for (int32_t head = 0; head < p->heads; head++) {
 		job.keys.channel = head / p->sharing * job.depth;
 		job.values.channel = head / p->sharing * job.width;
 		score_query(&job, query);
-		adjust_scores(call, &job, head);
+		adjust_scores(&job, table, bias, sum);
 		if (p->gain != 0U) {
 			vmcu_softmax_onnx_pixel(&softmax, job.line, job.line, job.keys.count);
 		} else {
 			vmcu_softmax_tflite_pixel(&softmax, job.line, job.line, job.keys.count);
 		}
 		add_up(&job, out);
+		bias += p->bias_head;
 		query += job.depth;
 		out += job.width;
 	}

@@ -36,8 +36,8 @@ PARAMS = CStruct(
     """
 	const uint32_t *exp;              /**< as of struct vmcu_softmax_params */
 	const int8_t *table;              /**< a score's byte plus 128: the score; NULL: as it is */
-	const int8_t *score_bias;         /**< added to scores; NULL: nothing */
-	const struct vmcu_float_sum *sum; /**< how; NULL without @a score_bias */
+	const int8_t *score_bias;         /**< added to scores; NULL: nothing, or input 3 */
+	const struct vmcu_float_sum *sum; /**< how; NULL: nothing is added */
 	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
 	struct vmcu_product scores;
 	struct vmcu_product output;
@@ -47,6 +47,8 @@ PARAMS = CStruct(
 	uint16_t heads;     /**< of input 0 and of the output */
 	uint16_t sharing;   /**< heads that share keys and values */
 	int8_t weight_zero;
+	int8_t mask_pad;   /**< input 3 where rows are not there */
+	uint8_t mask_rows; /**< 1: input 3 has a byte in each row that a query sees, 0: in its own */
 """,
     declares="""
 /**
@@ -56,7 +58,8 @@ PARAMS = CStruct(
  * sees those rows of its window that are there; all others have scores of 0 and are not added.
  * For each head, ascending: reads its query and all keys that it sees. Then for each eight
  * channels, then four, then the rest: reads them of all values, then writes them.
- * Scratch memory: a byte for each row of the window.
+ * Input 3, if it is there, is the bias: read for each head before its query.
+ * Scratch memory: a byte for each row of the window, two with @a mask_rows.
  */
 void vmcu_attention(const struct vmcu_call *call);
 """,
@@ -72,8 +75,9 @@ class Attention(Op):
     Row y of the output sees the rows under `window`, one pixel wide; those outside are zeros. The
     bytes of the scores are `scores` of the products with zero point `scores_zero`; where they are
     there, those that `table` (256,) has for them, and the `sum` with `score_bias`, int8 (1 or
-    heads, 1 or M, T). Softmax gives weights with zero point `weight_zero`; `requant` brings weights
-    times values to the output's scale.
+    heads, 1 or M, T), or with a fourth input: (1 or M, 1, T or heads * T), or, with `mask_pad`, one
+    byte in each row under the window, `mask_pad` outside. Softmax gives weights with zero point
+    `weight_zero`; `requant` brings weights times values to the output's scale.
     """
 
     clamps = True
@@ -91,6 +95,7 @@ class Attention(Op):
     table: np.ndarray | None = None
     score_bias: np.ndarray | None = None
     sum: FloatSum | None = None
+    mask_pad: int | None = None
 
 
 class AttentionLayer(Layer[Attention], op=Attention):
@@ -109,8 +114,10 @@ class AttentionLayer(Layer[Attention], op=Attention):
             scores = op.table[scores - INT8_MIN].astype(np.int64)
         if op.score_bias is not None:
             assert op.sum is not None
-            bias = op.score_bias[:, y if op.score_bias.shape[1] > 1 else 0].astype(np.int64)
+            bias = op.score_bias[:, y if op.score_bias.shape[1] > 1 else 0]
             scores = np.clip(op.sum.apply(scores, bias), INT8_MIN, INT8_MAX)
+        elif op.sum is not None:
+            scores = np.clip(op.sum.apply(scores, self._mask(data[3], y)), INT8_MIN, INT8_MAX)
         weights = self._weights(scores) - op.weight_zero
         acc = wrap_int32(np.einsum("ht,thn->hn", weights, values))
         return requantize(acc, op.requant, zero, op.act_min, op.act_max).reshape(1, -1)
@@ -125,6 +132,17 @@ class AttentionLayer(Layer[Attention], op=Attention):
         parts = values.reshape(len(at), op.heads // op.sharing, -1)
         return parts.repeat(op.sharing, axis=1)
 
+    def _mask(self, rows: np.ndarray, y: int) -> np.ndarray:
+        """The bias of a row's scores, (1 or heads, T)."""
+        count = self.op.window.kernel[0]
+        if self.op.mask_pad is None:
+            row: np.ndarray = rows[y if len(rows) > 1 else 0].reshape(-1, count)
+            return row
+        at = self.op.window.first(0, y) + np.arange(count)
+        inside = (at >= 0) & (at < len(rows))
+        seen = rows[np.clip(at, 0, len(rows) - 1)].ravel()
+        return np.where(inside, seen, self.op.mask_pad)[None]
+
     def _weights(self, scores: np.ndarray) -> np.ndarray:
         softmax = self.op.softmax
         if softmax.exact_shares:
@@ -135,12 +153,19 @@ class AttentionLayer(Layer[Attention], op=Attention):
         return weights
 
     def input_rows(self, index: int, y: int) -> range:
-        if index == 0:
-            return range(y, y + 1)
+        if self._by_row(index):
+            row = y if self.ins[index].shape[0] > 1 else 0
+            return range(row, row + 1)
         return window_rows(self.op.window, self.ins[index].shape[0], y)
 
     def reach(self, index: int) -> Reach:
-        return Reach.shifted() if index == 0 else Reach.window(self.op.window)
+        if index == 3 and self.ins[3].shape[0] < self.out.shape[0]:
+            return Reach((0, 1), (0, 0), (0, 0))
+        return Reach.shifted() if self._by_row(index) else Reach.window(self.op.window)
+
+    def _by_row(self, index: int) -> bool:
+        """True if a query reads the row of its own number of an input."""
+        return index == 0 or (index == 3 and self.op.mask_pad is None)
 
     @functools.cached_property
     def _groups(self) -> np.ndarray:
@@ -176,7 +201,10 @@ class AttentionLayer(Layer[Attention], op=Attention):
     def _read(self, index: int) -> np.ndarray:
         """Returns for each channel of an input's row the tick of its last read while a row is
         made."""
-        heads = self.op.heads // (self.op.sharing if index else 1)
+        if index == 3 and self.ins[3].shape[2] <= self.op.window.kernel[0]:
+            tick = 0 if self.op.mask_pad is not None else (self.op.heads - 1) * self._ticks
+            return np.full(self.ins[3].shape[2], tick, np.int64)
+        heads = self.op.heads // (self.op.sharing if index in (1, 2) else 1)
         first = np.zeros(self.ins[index].shape[2] // heads, np.int64)
         return self._in_row(self._groups if index == 2 else first, self.op.heads // heads)
 
@@ -207,7 +235,7 @@ class AttentionLayer(Layer[Attention], op=Attention):
 
     @property
     def scratch_bytes(self) -> int:
-        return self.op.window.kernel[0]
+        return self.op.window.kernel[0] * (1 if self.op.mask_pad is None else 2)
 
     @property
     def weight_bytes(self) -> int:
@@ -219,18 +247,24 @@ class AttentionLayer(Layer[Attention], op=Attention):
     @property
     def kernel(self) -> Kernel:
         op = self.op
-        query, keys, values = (tensor.zero_point for tensor in self.ins)
+        query, keys, values, *_ = (tensor.zero_point for tensor in self.ins)
         window = window_values(op.window.kernel, op.window.stride, (1, 1), op.window.pad[:2])
         fields: dict[str, Value] = {"exp": Array("exp", op.softmax.exp.astype(np.uint32))}
         if op.table is not None:
             fields["table"] = Array("table", op.table.astype(np.int8))
         if op.score_bias is not None:
-            assert op.sum is not None
             heads, rows, seen = op.score_bias.shape
             fields["score_bias"] = Array("bias", op.score_bias.astype(np.int8))
-            fields["sum"] = StructArray("sum", (FLOAT_SUM(**op.sum.fixed()),))
             fields["bias_head"] = rows * seen if heads > 1 else 0
             fields["bias_row"] = seen if rows > 1 else 0
+        elif op.sum is not None:
+            seen = op.window.kernel[0]
+            fields["bias_head"] = seen if self.ins[3].shape[2] > seen else 0
+            fields["bias_row"] = int(self.ins[3].shape[0] == self.out.shape[0])
+            fields["mask_rows"] = int(op.mask_pad is not None)
+            fields["mask_pad"] = op.mask_pad or 0
+        if op.sum is not None:
+            fields["sum"] = StructArray("sum", (FLOAT_SUM(**op.sum.fixed()),))
         limits = (op.scores_zero, INT8_MIN, INT8_MAX)
         last = (self.out.zero_point, op.act_min, op.act_max)
         zeros, depth = (op.weight_zero, values), self.ins[0].shape[2] // op.heads

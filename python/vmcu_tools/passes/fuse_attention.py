@@ -2,22 +2,25 @@
 """Makes one layer of a product, its softmax and the product with values: attention whose scores
 exist for one query of one head at a time.
 
-Between the products there may be a table, such as the scale's, then a constant that is added, such
-as a mask. Keys and values may come through any Reshape and Move. Where a Pad puts rows of zeros in
-front of a new row, as in a cache of earlier ones, they are rows that the window does not have.
+Between the products there may be a table, such as the scale's, then a constant or a tensor that is
+added, such as a mask. Keys and values may come through any Reshape and Move. Where a Pad puts rows
+of zeros in front of a new row, as in a cache of earlier ones, they are rows that the window does
+not have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor, Window
 from ..ops import bind
+from ..ops.add import Add
 from ..ops.attention import MOST_HEADS, MOST_ROWS, Attention
 from ..ops.binary import Binary
+from ..ops.lookup import Lookup
 from ..ops.matmul import MatMul
 from ..ops.move import Move
 from ..ops.pad import Pad
@@ -49,12 +52,13 @@ class _Bytes:
 
 @dataclass
 class _Scores:
-    """What is between the first product and the weights."""
+    """What is between the first product and the weights; mask: what is added, by head and row."""
 
     product: Node
     softmax: Softmax
     table: np.ndarray | None = None
     bias: np.ndarray | None = None
+    mask: _Bytes | None = None
     sum: FloatSum | None = None
 
 
@@ -80,6 +84,11 @@ def _fused(graph: Graph, node: Node) -> Graph | None:
     if rows == 1:
         heads, sharing = heads * lines, sharing * lines
     seen = keys.past + keys.index.shape[1]
+    parts = [_by_row(query, rows), _by_row(keys), _by_row(values)]
+    pad = None
+    if scores.mask is not None:
+        graph, mask, pad = _mask(graph, scores.mask, rows, seen, keys.past)
+        parts.append(mask)
     if heads > MOST_HEADS or seen > MOST_ROWS:
         return None
     op = Attention(
@@ -94,10 +103,11 @@ def _fused(graph: Graph, node: Node) -> Graph | None:
         scores.table,
         _bias_of(scores, rows, seen),
         scores.sum,
+        pad,
         act_min=node.op.act_min,
         act_max=node.op.act_max,
     )
-    return _replaced(graph, node, op, (_by_row(query, rows), _by_row(keys), _by_row(values)))
+    return _replaced(graph, node, op, parts)
 
 
 def _window(past: int, seen: int) -> Window:
@@ -107,10 +117,10 @@ def _window(past: int, seen: int) -> Window:
     return Window(kernel=(seen, 1), stride=(0, 1))
 
 
-def _replaced(graph: Graph, node: Node, op: Attention, inputs: tuple[_Bytes, ...]) -> Graph | None:
+def _replaced(graph: Graph, node: Node, op: Attention, inputs: Sequence[_Bytes]) -> Graph | None:
     made: list[Node] = []
     names = []
-    for one, what in zip(inputs, ("queries", "keys", "values"), strict=True):
+    for one, what in zip(inputs, ("queries", "keys", "values", "mask"), strict=False):
         shape = one.index.shape
         source = graph.tensors[one.tensor]
         still = np.array_equal(one.index.ravel(), np.arange(source.bytes))
@@ -161,18 +171,41 @@ def _scores(graph: Graph, node: Node) -> _Scores | None:
             later = found.table
             found.table = table if later is None else later[table.astype(int) - INT8_MIN]
             continue
-        sums = isinstance(op, Binary) and op.kind == "float_sum" and not _bounded(step)
-        if not sums or found.table is not None or found.bias is not None:
+        total = _float_sum(op)
+        if total is None or _bounded(step) or found.table is not None or found.sum is not None:
             return None
-        assert isinstance(op, Binary) and op.constant is not None
-        whole = np.broadcast_to(op.constant, graph.tensors[step.outputs[0]].shape)
-        found.bias, found.sum = whole.ravel()[index], op.sum
+        shape = graph.tensors[step.outputs[0]].shape
+        if isinstance(op, Binary) and op.constant is not None:
+            found.bias = np.broadcast_to(op.constant, shape).ravel()[index]
+        else:
+            side = _score_side(graph, step)
+            name = step.inputs[1 - side]
+            of = graph.tensors[name]
+            places = np.broadcast_to(np.arange(of.bytes).reshape(of.shape), shape)
+            found.mask = _Bytes(name, places.ravel()[index])
+            total = replace(total, a=total.b, b=total.a) if side else total
+        found.sum = total
     return found if not _bounded(steps[0][0]) else None
+
+
+def _float_sum(op: Op) -> FloatSum | None:
+    """ONNX Runtime's sum of two tensors, or of one and a constant; None: another op."""
+    if isinstance(op, Add):
+        return op.sum if isinstance(op.sum, FloatSum) else None
+    return op.sum if isinstance(op, Binary) and op.kind == "float_sum" else None
+
+
+def _score_side(graph: Graph, node: Node) -> int:
+    """Returns the input of a sum that products reach."""
+    last = [*_behind(graph, node.inputs[0])]
+    return 0 if last and isinstance(last[-1][0].op, MatMul) else 1
 
 
 def _table(graph: Graph, node: Node) -> np.ndarray | None:
     """What an op makes of each byte, int8 (256,), if that is the same everywhere."""
     op = node.op
+    if len(node.inputs) != 1:
+        return None
     if isinstance(op, Binary):
         assert op.constant is not None
         if op.constant.min() < op.constant.max():
@@ -204,9 +237,14 @@ def _behind(graph: Graph, name: str) -> Iterator[tuple[Node, np.ndarray]]:
             return
         else:
             yield node, index
-            if len(node.inputs) > 1 or not (op.by_channel or isinstance(op, Softmax)):
+            if len(node.inputs) > 1 and _float_sum(op) is None:
                 return
-        name = node.inputs[0]
+            if not (op.by_channel or isinstance(op, Softmax)):
+                return
+        side = _score_side(graph, node) if len(node.inputs) > 1 else 0
+        name = node.inputs[side]
+        if graph.tensors[name].bytes != index.size:
+            return
 
 
 def _still(index: np.ndarray) -> bool:
@@ -302,3 +340,51 @@ def _bias_of(scores: _Scores, rows: int, seen: int) -> np.ndarray | None:
         first = bias.take([0], axis)
         bias = first if (bias == first).all() else bias
     return bias
+
+
+def _mask(
+    graph: Graph, mask: _Bytes, rows: int, seen: int, past: int
+) -> tuple[Graph, _Bytes, int | None]:
+    """The bias of scores as bytes of a tensor: a row for each row or for all, for each head or for
+    all. If it has a byte of each earlier call in front of its latest, that one and the pad."""
+    index = mask.index if rows > 1 else mask.index.reshape(-1, 1, seen)
+    for axis in (0, 1):
+        first = index.take([0], axis)
+        index = first if (index == first).all() else index
+    mask = _back(graph, replace(mask, index=index))
+    rest = _latest(graph, mask) if past and len(index) == 1 else None
+    if rest is None:
+        count = mask.index.shape[1]
+        return graph, replace(mask, index=mask.index.swapaxes(0, 1).reshape(count, 1, -1)), None
+    latest, pad, table = rest
+    if table is not None:
+        name = free_name(graph, f"{mask.tensor}/latest")
+        made = replace(
+            graph.tensors[mask.tensor], name=name, shape=graph.tensors[latest.tensor].shape
+        )
+        graph = replace(graph, tensors={**graph.tensors, name: made})
+        node = Node(name, Lookup(table), (latest.tensor,), (name,))
+        place = next(i for i, one in enumerate(graph.nodes) if latest.tensor in one.outputs) + 1
+        graph = with_nodes(graph, [*graph.nodes[:place], node, *graph.nodes[place:]])
+        latest = replace(latest, tensor=name)
+    return graph, latest, pad
+
+
+def _latest(graph: Graph, mask: _Bytes) -> tuple[_Bytes, int, np.ndarray | None] | None:
+    """The last byte of a mask, whose others are those of earlier calls, the byte that was in front
+    of the first, and what a table makes of both."""
+    table: np.ndarray | None = None
+    while (node := graph.producer(mask.tensor)) is not None and not isinstance(node.op, Pad):
+        step = _table(graph, node)
+        if step is None:
+            return None
+        table = step if table is None else table[step.astype(int) - INT8_MIN]
+        mask = _back(graph, replace(mask, tensor=node.inputs[0]))
+    if node is None:
+        return None
+    assert isinstance(node.op, Pad)
+    found = _cached(graph, node, mask.index.reshape(1, -1, 1))
+    if found is None or found.past + 1 != mask.index.size:
+        return None
+    pad = node.op.value
+    return found, pad if table is None else int(table[pad - INT8_MIN]), table

@@ -20,6 +20,7 @@ def layer(b: Builder) -> Tensor:
     window = Window((seen, 1), (0, 1))
     if moves:
         window = Window((seen, 1), pad=(seen - 1, 0, 0, 0))
+    found = between(b, heads, 1 if moves else rows, seen)
     op = Attention(
         heads,
         sharing,
@@ -29,11 +30,15 @@ def layer(b: Builder) -> Tensor:
         shares,
         int(b.rng.integers(-128, 128)) if shares.exact_shares else -128,
         b.matrix_product(seen),
-        **between(b, heads, 1 if moves else rows, seen),
+        **found,
         **b.limits(),
     )
     count = rows if moves else seen
     inputs = [(rows, 1, heads * depth), (count, 1, kept * depth), (count, 1, kept * width)]
+    if "sum" in found and "score_bias" not in found:
+        each = seen * int(b.rng.choice([1, heads]))
+        mask = (rows if moves else int(b.rng.choice([1, rows])), 1, each)
+        inputs.append(mask if op.mask_pad is None else (count, 1, 1))
     return b.node(op, [b.input(shape) for shape in inputs], (rows, 1, heads * width))
 
 
@@ -51,4 +56,7 @@ def between(b: Builder, heads: int, rows: int, seen: int) -> dict[str, Any]:
     if b.rng.random() < 0.5:
         shape = int(b.rng.choice([1, heads])), int(b.rng.choice([1, rows])), seen
         found |= {"score_bias": b.weights(*shape), "sum": b.float_sum()}
+    elif b.rng.random() < 0.7:
+        pad = int(b.rng.integers(-128, 128)) if b.rng.random() < 0.5 else None
+        found |= {"mask_pad": pad, "sum": b.float_sum()}
     return found

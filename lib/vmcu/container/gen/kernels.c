@@ -1005,6 +1005,19 @@ const struct vmcu_kernel vmcu_pad_kernel = {
 	.reads = VMCU_READS_PADDED,
 };
 
+extern const struct vmcu_kernel vmcu_pick_kernel;
+const struct vmcu_kernel vmcu_pick_kernel = {
+	.name = "vmcu_pick",
+	.run = vmcu_pick,
+	.check = vmcu_check_pick,
+	.bytes = 8U,
+	.pointers = 1U,
+	.behind = 4U,
+	.native = offsetof(struct vmcu_pick_params, run),
+	.size = sizeof(struct vmcu_pick_params),
+	.reads = VMCU_READS_ROW,
+};
+
 VMCU_SMALL static bool check_pointwise(const struct vmcu_check *c)
 {
 	return vmcu_check_pointwise(c, &packing, 4U, 2U);

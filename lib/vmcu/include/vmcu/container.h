@@ -61,6 +61,7 @@ enum vmcu_reads {
 	VMCU_READS_RECALLED, /**< from the second hop on, those that it writes: vmcu_recall() */
 	VMCU_READS_CARRIED,  /**< its row; of its own output the row before: vmcu_lstm() */
 	VMCU_READS_NONE,     /**< no pixels, see vmcu_hop_count() */
+	VMCU_READS_ROW,      /**< the row that it writes */
 };
 
 /** A kernel that containers can use. */

@@ -38,8 +38,8 @@ void vmcu_arg_max(const struct vmcu_call *call);
 struct vmcu_attention_params {
 	const uint32_t *exp;              /**< as of struct vmcu_softmax_params */
 	const int8_t *table;              /**< a score's byte plus 128: the score; NULL: as it is */
-	const int8_t *score_bias;         /**< added to scores; NULL: nothing */
-	const struct vmcu_float_sum *sum; /**< how; NULL without @a score_bias */
+	const int8_t *score_bias;         /**< added to scores; NULL: nothing, or input 3 */
+	const struct vmcu_float_sum *sum; /**< how; NULL: nothing is added */
 	struct vmcu_window window;        /**< rows of inputs 1 and 2 that row y sees */
 	struct vmcu_product scores;
 	struct vmcu_product output;
@@ -49,6 +49,8 @@ struct vmcu_attention_params {
 	uint16_t heads;     /**< of input 0 and of the output */
 	uint16_t sharing;   /**< heads that share keys and values */
 	int8_t weight_zero;
+	int8_t mask_pad;   /**< input 3 where rows are not there */
+	uint8_t mask_rows; /**< 1: input 3 has a byte in each row that a query sees, 0: in its own */
 };
 
 /**
@@ -58,7 +60,8 @@ struct vmcu_attention_params {
  * sees those rows of its window that are there; all others have scores of 0 and are not added.
  * For each head, ascending: reads its query and all keys that it sees. Then for each eight
  * channels, then four, then the rest: reads them of all values, then writes them.
- * Scratch memory: a byte for each row of the window.
+ * Input 3, if it is there, is the bias: read for each head before its query.
+ * Scratch memory: a byte for each row of the window, two with @a mask_rows.
  */
 void vmcu_attention(const struct vmcu_call *call);
 
@@ -401,6 +404,14 @@ struct vmcu_move_params {
  */
 void vmcu_move(const struct vmcu_call *call);
 
+struct vmcu_pick_params {
+	const uint16_t *bytes; /**< of a row of the input: the first of each run */
+	uint16_t run;          /**< bytes that are neighbours in input and output */
+};
+
+/** @brief Copies bytes of each row. For each byte, ascending: reads, then writes. */
+void vmcu_pick(const struct vmcu_call *call);
+
 struct vmcu_recall_params {
 	int8_t zero; /**< initial value of all bytes of the state */
 };
@@ -668,6 +679,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call);
 	entry(vmcu_max_pool) \
 	entry(vmcu_move) \
 	entry(vmcu_pad) \
+	entry(vmcu_pick) \
 	entry(vmcu_pointwise) \
 	entry(vmcu_pointwise_int4) \
 	entry(vmcu_pointwise_narrow) \
