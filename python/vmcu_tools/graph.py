@@ -289,6 +289,7 @@ class State:
     recurrent: the states that layers compute; all others are rows of ring buffers, and in the graph
         of a first call they are padding
     row_fields: the file's inputs, if they are parts of the only input's row
+    copied: the recurrent states among the file's inputs, and why they are no ring buffers
     step_rows: the streaming step: rows of the only input from one output to the next; 0 for a graph
         that does not stream
     unbounded_nodes: the number of first nodes that have an unbounded schedule, if those behind them
@@ -300,6 +301,7 @@ class State:
     pairs: tuple[tuple[str, str], ...] = ()
     recurrent: tuple[RecurrentState, ...] = ()
     row_fields: tuple[RowField, ...] = ()
+    copied: tuple[tuple[str, str], ...] = ()
     step_rows: int = 0
     unbounded_nodes: int = 0
     updates: tuple[tuple[str, str], ...] = ()

@@ -19,6 +19,7 @@ from .errors import Problem, UserError, stands_for
 from .frontends import format_of
 from .graph import EXCHANGED, Port
 from .ops import bias_warnings
+from .passes.state.copies import describe_copies
 from .passes.state.options import NO_STATES
 from .passes.state.options import STATE_OPTION as STATE
 from .plan.plan import Plan
@@ -64,6 +65,7 @@ def planned(model: Path, options: CompileOptions, layout: str = "file") -> Plan:
         *plan.notes,
         *(f"warning: {w.node} ({w.op}): {w.reason}" for w in bias_warnings(plan.model)),
         *_fed(options, plan),
+        *describe_copies(plan.model, plan.graph),
         *_columns(plan),
         *(f"removed output '{name}': {removed}" for name in plan.model.notes.dropped),
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.containers import changed, member_of, model_member, of_model, of_table
+from builders.onnx_caches import Step
 from online_device import load_result as load
 from online_device import sanitized
 from random_builder import Builder
@@ -29,6 +30,7 @@ from vmcu_bench.runners.stream import streamed
 from vmcu_bench.verify.container import answers, verify_stream
 from vmcu_bench.verify.stream import meaning, stream_of
 from vmcu_tools import container, paths
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.container import Opened, layout
 from vmcu_tools.container.hops import Hops
 from vmcu_tools.container.opened import open_container
@@ -100,6 +102,23 @@ def test_rows_made_of_the_row_before(rows_loader: ctypes.CDLL, tmp_path: Path) -
             moved = {**plan.placements, other: replace(plan.placements[other], base=base)}
             harmed = image_of(replace(plan, placements=moved))
             assert load(rows_loader, harmed, True)[0] == -errno.EBADMSG, (name, other)
+
+
+@pytest.mark.parametrize("mask", ["each", "valid"])
+def test_masked_caches(rows_loader: ctypes.CDLL, mask: str, tmp_path: Path) -> None:
+    """A replay takes rows of bytes and masks, and refuses such as another layer writes over."""
+    path = Step(mask=mask, ids=True, packed=True).save(tmp_path / "step.onnx")
+    plan = compile_model(path, CompileOptions(state=None))
+    rows = stream_of(plan.model, 1, 60, 1)
+    found = streamed(sanitized(), plan, rows)
+    np.testing.assert_array_equal(found, np.stack(list(meaning(plan, rows))))
+    assert load(rows_loader, image_of(plan)) == load(rows_loader, image_of(plan), True) == (0, "")
+    attends = next(step.node for step in plan.steps if step.node.kind == "Attention")
+    picked = next(step.node.inputs[0] for step in plan.steps if step.node.kind == "Pick")
+    for name in (attends.inputs[3], picked):
+        moved = replace(plan.placements[name], base=plan.placements[attends.inputs[1]].base)
+        harmed = image_of(replace(plan, placements={**plan.placements, name: moved}))
+        assert load(rows_loader, harmed, True)[0] == -errno.EBADMSG, name
 
 
 @pytest.mark.parametrize("kind", KINDS)

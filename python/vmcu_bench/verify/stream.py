@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from vmcu_tools.graph import Graph, Port, Tensor
 from vmcu_tools.machine import reference
+from vmcu_tools.passes.state.concatenate import concatenate_calls
 from vmcu_tools.passes.state.recurrent import attach_states
-from vmcu_tools.passes.state.streaming import expand_steps
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.progress import bar
 from vmcu_tools.quant import INT8_MAX, INT8_MIN
@@ -223,8 +223,9 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from _calls(graph, rows.reshape(-1, *graph.tensors[graph.inputs[0].tensor].shape))
         return
     if graph.state.names:
-        results = reference.run(expand_steps(graph, hop, len(rows) // hop), [rows])
-        yield from results[names[0]].reshape(len(rows) // hop, -1)
+        calls = len(rows) // hop
+        results = reference.run(concatenate_calls(graph, hop, calls), [rows])
+        yield from np.concatenate([results[name].reshape(calls, -1) for name in names], axis=1)
         return
     for window in windows(graph, rows, hop):
         results = reference.run(graph, [window])

@@ -258,7 +258,7 @@ def anew_of(plan: Plan) -> AnewReport | None:
     """Reports the layers that are computed for each hop as a whole, where a window is more than
     a hop."""
     unbounded = plan.graph.state.unbounded_nodes
-    if not unbounded or plan.model.state.recurrent:
+    if not unbounded or plan.model.state.names:
         return None
     from ..passes.state.streaming import split_unbounded
 

@@ -20,10 +20,12 @@ from ...ops.dense_by_rows import COLUMNS as SUM_COLUMNS
 from ...ops.dense_by_rows import MOST_BYTES, MOST_CHANNELS, MOST_ROWS, DenseByRows
 from ...ops.max_pooling import MaxPool2D
 from ...ops.move import Move
+from ...ops.pick import MOST_ROW_BYTES, Pick
 from ...quant import FixedPoint, wrap_int32
 from .. import optimize
 from ..join_branches import join_branches
-from ..rewrite import free_name
+from ..rewrite import free_name, moved_from
+from .transpose import transpose_columns
 
 
 def concatenate_calls(graph: Graph, hop: int, calls: int) -> Graph:
@@ -33,12 +35,11 @@ def concatenate_calls(graph: Graph, hop: int, calls: int) -> Graph:
     """
     rows = graph.tensors[graph.inputs[0].tensor].shape[0]
     reason = ""
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        ports = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs"
-        reason = f"the model has {ports}, not one of each"
+    if not graph.outputs:
+        reason = "the model has no output besides its states"
     elif hop != rows:
         reason = f"the model keeps state and needs {rows} rows a call, not {hop}"
-    elif graph.tensors[graph.outputs[0].tensor].shape[0] != 1:
+    elif any(graph.tensors[port.tensor].shape[0] != 1 for port in graph.outputs):
         reason = "the output has several rows, but a call computes one"
     if reason:
         raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
@@ -49,22 +50,33 @@ def concatenate_calls(graph: Graph, hop: int, calls: int) -> Graph:
 
 
 def merge_branches(graph: Graph) -> Graph:
-    """The graph of a first call with branches joined, as concatenate_calls() requires."""
-    return optimize(join_branches(graph), all_channels=True)
+    """The graph of a first call with branches joined, as concatenate_calls() requires. Where a call
+    has one row, columns of pixels become rows."""
+    graph = optimize(join_branches(graph), all_channels=True)
+    one_row = bool(graph.inputs) and graph.tensors[graph.inputs[0].tensor].shape[0] == 1
+    columns = any(t.shape[0] > 1 and t.shape[1] == 1 for t in graph.tensors.values())
+    return transpose_columns(graph) if one_row and columns else graph
 
 
 def can_concatenate_calls(graph: Graph) -> bool:
-    """True if the rows of each call can follow those of the previous one. In a graph with recurrent
-    layers, padding is the file's own and is read in each call."""
-    if not graph.inputs or graph.state.recurrent:
-        return False
+    """True if the rows of each call can follow those of the previous one."""
+    return not graph.state.recurrent and not why_not_concatenated(graph)
+
+
+def why_not_concatenated(graph: Graph) -> str:
+    """Returns why the rows of a call cannot follow those of the previous one; "" if they can. In a
+    graph with recurrent layers, padding is the file's own and is read in each call."""
+    if not graph.inputs:
+        return "the model has no input besides its states"
     rows = graph.tensors[graph.inputs[0].tensor].shape[0]
     try:
         found = concatenate_calls(merge_branches(graph), rows, 2)
-    except UserError:
-        return False
+    except UserError as error:
+        problem = error.problems[0]
+        where = f"{problem.node} ({problem.op}): " if problem.node else ""
+        return f"{where}{problem.reason}"
     padded = any(bind(found, node).reach(0).before[0] > 0 for node in found.nodes)
-    return not (padded and found.is_recurrent)
+    return "a layer computes rows from rows before" if padded and found.is_recurrent else ""
 
 
 def _repeat_rows(tensor: Tensor, calls: int) -> Tensor:
@@ -113,6 +125,7 @@ def _row_sums(layer: Layer[Any]) -> DenseByRows | None:
 
 def _concatenate_node(graph: Graph, node: Node) -> Node:
     """Returns the node of a graph in which calls follow each other."""
+    node = _pick_bytes(graph, node)
     layer = bind(graph, node)
     if not layer.by_rows or not _is_zero_padded(layer):
         raise UserError(_problem(graph, node, "the rows depend on their position in a call"))
@@ -125,6 +138,15 @@ def _concatenate_node(graph: Graph, node: Node) -> Node:
     op: Any = node.op
     window = replace(op.window, stride=(given, op.window.stride[1]))
     return replace(node, op=replace(op, window=window))
+
+
+def _pick_bytes(graph: Graph, node: Node) -> Node:
+    """Returns a node that arranges the bytes of one row anew with the op that does so in each."""
+    of, out = (graph.tensors[name] for name in (node.inputs[0], node.outputs[0]))
+    places = moved_from(node, np.arange(out.bytes))
+    if places is None or (of.shape[0], out.shape[0]) != (1, 1) or of.bytes > MOST_ROW_BYTES:
+        return node
+    return replace(node, op=Pick(places))
 
 
 def _copied_row(layer: Layer[Any]) -> int | None:

@@ -10,20 +10,22 @@ buffer. If a state has another use, layers compute it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...errors import Problem, UserError
-from ...graph import Graph, Node, Op, Port, RecurrentState, State, Tensor
-from ...ops.concat import Concat
+from ...graph import Graph, Node, Op, Port, RecurrentState, Shape, State, Tensor
 from ...ops.lookup import Lookup
 from ...ops.move import Move
 from ...ops.pad import Pad
+from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from ..rewrite import free_name, moved_from, same_quantisation
-from .concatenate import can_concatenate_calls
+from .concatenate import why_not_concatenated
+from .join_inputs import join_inputs
+from .joins import Join, find_join
 from .options import NO_STATES, STATE_OPTION
 from .transpose import transpose_rows
 
@@ -39,12 +41,13 @@ FIRST, LAST = re.compile(r"^([a-z]+)0$"), re.compile(r"^([a-z]+)n$")
 
 @dataclass(frozen=True)
 class _Fit:
-    """The Concat that has a state as its first `rows` rows, and the node, if any, that removes the
-    state's first rows before it."""
+    """What puts a state of `rows` rows in front of new ones, the nodes, if any, that remove the
+    state's first rows before it, and whether a row is whatever a call appends."""
 
-    join: Node
+    join: Join
     rows: int
-    cut: Node | None = None
+    cut: tuple[Node, ...]
+    flat: bool
 
 
 def connect_states(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
@@ -74,11 +77,22 @@ def connect_states(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
 
 def _connect(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
     """The graph with ring buffers for its states if all of them fit, else with recurrent ones."""
-    upright, fits = _fit_all(graph, pairs)
-    if any(isinstance(fit, str) for fit in fits):
-        return _make_recurrent(graph, pairs)
-    padded = _replace_by_padding(upright, fits, pairs)
-    return padded if can_concatenate_calls(padded) else _make_recurrent(graph, pairs)
+    least: dict[str, str] | None = None
+    for upright, fits in _forms(graph, pairs):
+        named = zip(pairs, fits, strict=True)
+        reasons = {one.name: fit for (one, _), fit in named if isinstance(fit, str)}
+        if not reasons:
+            padded = join_inputs(_replace_by_padding(upright, fits, pairs))
+            reason = why_not_concatenated(padded)
+            if not reason:
+                return padded
+            reasons = {one.name: reason for one, _ in pairs}
+        if least is None or len(reasons) < len(least):
+            least = reasons
+    assert least
+    other = f"'{next(iter(least))}' is copied"
+    copied = tuple((one.name, least.get(one.name, other)) for one, _ in pairs)
+    return _make_recurrent(graph, pairs).with_state(copied=copied)
 
 
 def _make_recurrent(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
@@ -142,8 +156,11 @@ def recognise_states(graph: Graph) -> list[tuple[Port, Port]]:
         if name and alone and len(mine) == 1:
             found.append((ahead, mine[0]))
     found = [pair for pair in found if not _difference(*pair)]
-    _, fits = _fit_all(graph, found)
-    rings = [pair for pair, fit in zip(found, fits, strict=True) if not isinstance(fit, str)]
+    rings: list[tuple[Port, Port]] = []
+    for _, fits in _forms(graph, found):
+        if len(rings) < len(found):
+            fitting = zip(found, fits, strict=True)
+            rings = max(rings, [pair for pair, fit in fitting if not isinstance(fit, str)], key=len)
     more = len(graph.inputs) > len(found) and len(graph.outputs) > len(found)
     return found if more else rings
 
@@ -183,48 +200,49 @@ def _check_once(graph: Graph, named: Sequence[tuple[Port, Port]]) -> None:
             raise UserError(Problem(reason, "name each input and output once", graph.origin))
 
 
-def _fit_all(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> tuple[Graph, list[_Fit | str]]:
-    """Returns the graph with time along H, and for each pair where the state is concatenated, or
-    why it cannot be rows of a ring buffer."""
-    for upright in (graph, transpose_rows(graph)):
-        fits = [_fit(upright, *pair) for pair in pairs]
-        if not any(isinstance(fit, str) for fit in fits):
-            return upright, fits
-    return upright, fits
+def _forms(
+    graph: Graph, pairs: Sequence[tuple[Port, Port]]
+) -> Iterator[tuple[Graph, list[_Fit | str]]]:
+    """Yields graphs with time along H, and for each pair where the state is concatenated, or why it
+    cannot be rows of a ring buffer."""
+    for form in range(3):
+        upright = transpose_rows(graph) if form == 1 else graph
+        yield upright, [_fit(upright, *pair, form == 2) for pair in pairs]
 
 
-def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
+def _fit(graph: Graph, ahead: Port, behind: Port, flat: bool) -> _Fit | str:
     state, last = graph.tensors[ahead.tensor], graph.tensors[behind.tensor]
     if not same_quantisation(state, last):
-        return "their scales or zero points differ"
+        return "its scale or zero point differs from that of the output"
     cut, front = _cut_rows(graph, state)
     readers = graph.consumers(front.name)
-    join = readers[0] if len(readers) == 1 else None
-    op = join.op if join is not None else None
-    if join is None or not isinstance(op, Concat) or op.axis != 0:
-        return f"'{ahead.name}' is not concatenated in front of new rows"
-    if len(join.inputs) != 2 or join.inputs[0] != front.name or join.inputs[1] == front.name:
-        return f"'{ahead.name}' is not concatenated in front of new rows"
-    if any(table is not None for table in op.tables):
-        return "the scale or zero point differs from that of the new rows"
+    if len(readers) != 1:
+        return "it is not concatenated in front of new rows"
+    join = find_join(graph, readers[0], front.name, flat)
+    if isinstance(join, str):
+        return join
+    if state.bytes % join.row or front.bytes % join.row:
+        return f"its {state.bytes} bytes are no rows of {join.row}"
     if not _is_last_rows(graph, join, ahead, behind):
         return f"'{behind.name}' is not the last {state.shape[0]} rows"
-    return _Fit(join, front.shape[0], cut)
+    return _Fit(join, front.bytes // join.row, cut, flat)
 
 
-def _cut_rows(graph: Graph, state: Tensor) -> tuple[Node | None, Tensor]:
-    """Returns the node that removes a state's first rows, if it is the state's only reader, and the
-    tensor that remains."""
-    readers = graph.consumers(state.name)
-    node = readers[0] if len(readers) == 1 else None
-    if node is None or not isinstance(node.op, Move):
-        return None, state
-    rest = graph.tensors[node.outputs[0]]
-    last = np.arange(state.bytes)[-rest.bytes :]
-    whole = rest.shape[1:] == state.shape[1:] and same_quantisation(state, rest)
-    if not whole or not np.array_equal(node.op.index.ravel(), last):
-        return None, state
-    return node, rest
+def _cut_rows(graph: Graph, state: Tensor) -> tuple[tuple[Node, ...], Tensor]:
+    """Returns the nodes that remove a state's first bytes, if nothing else reads it, and the tensor
+    that remains."""
+    nodes: list[Node] = []
+    front, places = state, np.arange(state.bytes)
+    while len(readers := graph.consumers(front.name)) == 1:
+        rest = graph.tensors[readers[0].outputs[0]]
+        moved = moved_from(readers[0], np.arange(rest.bytes))
+        if moved is None or not same_quantisation(state, rest):
+            break
+        places = places[moved]
+        if not np.array_equal(places, np.arange(state.bytes)[-rest.bytes :]):
+            break
+        nodes, front = [*nodes, readers[0]], rest
+    return tuple(nodes), front
 
 
 def _difference(ahead: Port, behind: Port) -> str:
@@ -234,12 +252,12 @@ def _difference(ahead: Port, behind: Port) -> str:
     return f"it contains {ahead.dtype} elements" if ahead.is_wide else ""
 
 
-def _is_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool:
-    """True if an output is the last rows of a Concat, in the order of the file's input."""
-    joined, new = graph.tensors[join.outputs[0]], graph.tensors[join.inputs[1]]
+def _is_last_rows(graph: Graph, join: Join, ahead: Port, behind: Port) -> bool:
+    """True if an output is the last rows of a join, in the order of the file's input."""
+    ends = {join.whole, join.new if join.table is None else ""}
     name = behind.tensor
     places = np.arange(graph.tensors[name].bytes)
-    while name not in (joined.name, new.name):
+    while name not in ends:
         maker = graph.producer(name)
         found = moved_from(maker, places) if maker is not None else None
         if maker is None or found is None:
@@ -263,12 +281,19 @@ def _replace_by_padding(
     graph: Graph, fits: Sequence[_Fit | str], pairs: Sequence[tuple[Port, Port]]
 ) -> Graph:
     """The graph of a first call: padding in place of each state."""
-    pads = {id(fit.join): fit.rows for fit in fits if isinstance(fit, _Fit)}
-    cuts = {id(fit.cut) for fit in fits if isinstance(fit, _Fit)}
-    left = (node for node in graph.nodes if id(node) not in cuts)
-    nodes = tuple(_pad(graph, node, pads.get(id(node), 0)) for node in left)
+    states = {port.name for port, _ in pairs}
+    source = next((port.tensor for port in graph.inputs if port.name not in states), "")
+    gone: set[int] = set()
+    made: dict[int, list[Node]] = {}
+    tensors = dict(graph.tensors)
+    for fit in fits:
+        assert isinstance(fit, _Fit)
+        gone.update(id(node) for node in (*fit.cut, *fit.join.nodes))
+        made[id(fit.join.nodes[-1])] = _pad(tensors, fit, source)
+    parts = [made.get(id(node), [node] * (id(node) not in gone)) for node in graph.nodes]
+    nodes = tuple(node for part in parts for node in part)
     ports = {port.tensor for port, _ in pairs}
-    tensors = {name: one for name, one in graph.tensors.items() if name not in ports}
+    tensors = {name: one for name, one in tensors.items() if name not in ports}
     return _without_ports(replace(graph, nodes=nodes, tensors=tensors), pairs)
 
 
@@ -288,8 +313,29 @@ def _without_ports(
     )
 
 
-def _pad(graph: Graph, node: Node, rows: int) -> Node:
-    if not rows:
-        return node
-    zero = graph.tensors[node.outputs[0]].zero_point
-    return replace(node, op=Pad(((rows, 0), (0, 0), (0, 0)), zero), inputs=node.inputs[1:])
+def _pad(tensors: dict[str, Tensor], fit: _Fit, source: str) -> list[Node]:
+    """Returns the nodes that put padding in front of new rows."""
+    join, nodes = fit.join, list[Node]()
+    whole, name = tensors[join.whole], join.new
+
+    def add(label: str, op: Op | None, like: Tensor, shape: Shape, out: str = "") -> None:
+        nonlocal name
+        assert op is not None
+        made = out or f"{whole.name}/{label}"
+        tensors[made] = replace(like, name=made, shape=shape)
+        nodes.append(Node(made, op, (name,), (made,)))
+        name = made
+
+    row, table = (1, 1, join.row), join.table
+    if not join.new:
+        name, table = source, np.full(256, join.byte, np.int8)
+        add("byte", Move.of(np.zeros(row, np.int64)), tensors[source], row)
+    if table is not None:
+        add("new", Lookup(table), whole, tensors[name].shape)
+    if fit.flat:
+        add("row", Reshape(), tensors[name], row)
+    pad = Pad(((fit.rows, 0), (0, 0), (0, 0)), whole.zero_point)
+    if fit.flat:
+        add("rows", pad, whole, (fit.rows + 1, 1, join.row))
+    add("", Reshape() if fit.flat else pad, whole, whole.shape, whole.name)
+    return nodes

@@ -46,7 +46,12 @@ def expand_steps(graph: Graph, hop: int, hops: int) -> Graph:
     if graph.state.recurrent:
         return expand_recurrent_calls(graph, hop, hops)
     if graph.state.names:
-        return concatenate_calls(graph, hop, hops)
+        found = concatenate_calls(graph, hop, hops)
+        if len(graph.outputs) == 1:
+            return found
+        # The caller reads all of them behind the last layer.
+        every = {port.tensor: hop for port in graph.outputs}
+        return _append_windows(graph, found, Split(found.nodes, (), every, ()), hops)
     split = split_unbounded(graph, hop)
     tensors = dict(graph.tensors)
     for name, step in split.every.items():
