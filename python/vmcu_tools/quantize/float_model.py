@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from ..frontends.onnx.importer import load
 from ..frontends.onnx.in_float import check_float
 from .dequantised import dequantise
 from .kept import KeptWeights
+from .number_tables import tabulate
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -33,9 +34,12 @@ class FloatFile:
     label: str = ""
 
 
-def read_float(source: Path | FloatFile) -> FloatFile:
+def read_float(
+    source: Path | FloatFile, largest: Callable[[str], int | None] = lambda name: None
+) -> FloatFile:
     """Reads a .tflite or .onnx file in float32 or float16, or with operators that quantise, as a
-    float32 model. Returns one that is read already.
+    float32 model. Returns one that is read already. largest: the largest number of an integer
+    input; None where it is not known.
 
     Raises UserError with all operators and inputs that are not supported once it is quantised, and
     for a file that `vmcu build` compiles as it is."""
@@ -54,6 +58,7 @@ def read_float(source: Path | FloatFile) -> FloatFile:
     _widen(model)
     for name, scale in dequantise(model, str(source)).items():
         kept[name] = KeptWeights(np.array([scale], np.float32), np.zeros(1, np.int64))
+    tabulate(model, largest)
     check_float(model, str(source))
     return FloatFile(model, source, kept)
 

@@ -30,7 +30,7 @@ _MASKED = ("Add", "Where")
 # Layers whose third input is a bias.
 WITH_BIAS = ("Conv", "ConvTranspose", "Gemm")
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
-_HAND_ON = (*_MOVES, "Add", "Min")
+_HAND_ON = (*_MOVES, "Add", "Concat", "Gather", "Min", "Slice")
 # onnx does not infer the type of their outputs, nor of anything behind them.
 _UNTYPED = ("MatMulNBits",)
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
@@ -210,6 +210,7 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
     given = {name for node, *_ in masked for name in node.input[-2:]} - masks.constants.keys()
     known = dict(ranges(model, sorted(given))) if given else {}
     known |= {n: (float(a.min(initial=0)), 0.0) for n, a in masks.constants.items()}
+    tables: dict[str, float] = {}
     for node, gain, place, other in masked:
         name = node.input[place]
         (lowest, highest), (low, high) = known[name], known[other]
@@ -219,7 +220,9 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
         if lowest >= least or (computed and (lowest > _COMPUTED_NEVER or highest > 0)):
             continue
         steps, limit = NodeWriter(graph, node.output[0]), np.float32(least)
-        if computed:
+        if table := masks.table_of(name):
+            tables[table] = min(least, tables.get(table, 0.0))
+        elif computed:
             result = float_tensor(graph, f"{steps.name}/limited")
             node.input[place] = steps.add("Clip", [name, steps.constant("mask", limit)], result)
             graph.node.insert(list(graph.node).index(node), steps.nodes[0])
@@ -228,6 +231,9 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
             node.input[place] = steps.constant("mask", limited)
         # A second mask is limited by the values without the first one's numbers.
         known[node.output[0]] = (low + least, high) if is_sum else (least, high)
+    for picks in [n for n in graph.node if n.op_type == "Gather" and n.input[0] in tables]:
+        limited = np.maximum(masks.constants[picks.input[0]], np.float32(tables[picks.input[0]]))
+        picks.input[0] = NodeWriter(graph, picks.output[0]).constant("mask", limited)
 
 
 class _Masks:
@@ -245,6 +251,14 @@ class _Masks:
             made = made and self._largest(node) >= -_COMPUTED_NEVER
             if made or (node.op_type in _HAND_ON and not self.names.isdisjoint(node.input)):
                 self.names.update(node.output)
+
+    def table_of(self, name: str) -> str:
+        """The constant from which a mask is picked; "" if it is computed."""
+        made = {out: node for node in self.graph.node for out in node.output}
+        while (node := made.get(name)) is not None and node.op_type in _MOVES:
+            name = node.input[0]
+        picked = node is not None and node.op_type == "Gather" and node.input[0] in self.constants
+        return node.input[0] if node is not None and picked else ""
 
     def _largest(self, node: NodeProto) -> float:
         """The largest absolute value of a node's constants; 0 without any."""

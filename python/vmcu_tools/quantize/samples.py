@@ -35,6 +35,8 @@ _MAGIC = b"\x93NUMPY"
 # What numpy.savez calls an array without a name.
 _UNNAMED = "arr_0"
 _RANDOM_SAMPLES = 16
+# In place of minus infinity, in float16, too.
+_NEVER = -6e4
 _NO_DATA = (
     "give --calibration 100 to 500 typical samples: an .npz file, or a folder of .npy, .png or "
     f".wav files; or `--calibration {RANDOM}`, for RAM figures alone"
@@ -44,11 +46,19 @@ _NO_DATA = (
 def read_calibration(source: Path, data: Path | None) -> tuple[FloatFile, Samples]:
     """A float model and its calibration samples, from an .npz file, a folder, or `random`; the
     model is then labelled so."""
-    model = read_float(source)
+    model = read_float(source, lambda name: _largest(data, name))
     if data is None:
         raise UserError(Problem("there are no calibration data", _NO_DATA, str(source)))
     label = RANDOM if is_random(data) else ""
     return replace(model, label=label), read_samples(model, data)
+
+
+def _largest(data: Path | None, name: str) -> int | None:
+    """The largest number of an input in calibration data; None if they do not tell it."""
+    if data is None or is_random(data) or not data.is_file():
+        return None
+    array = _unpacked(data, {name: ()}).get(name)
+    return int(array.max()) if array is not None and array.size and array.min() >= 0 else None
 
 
 def read_samples(model: Path | FloatFile, data: Path) -> Samples:
@@ -76,7 +86,7 @@ def read_samples(model: Path | FloatFile, data: Path) -> Samples:
     count = next(iter(counts.values()))
     return [
         {
-            name: np.ascontiguousarray(arrays[name][i], dtype).reshape(shape)
+            name: np.ascontiguousarray(_limited(arrays[name][i]), dtype).reshape(shape)
             for name, (shape, dtype) in types.items()
         }
         for i in range(count)
@@ -155,8 +165,16 @@ def _check(
         yield Problem(wanted, f"save them as (N, {', '.join(map(str, shape[1:]))})", str(data))
     elif dtype.kind == "i" and not np.array_equal(array, array.astype(dtype)):
         yield Problem(f"{what} are {array.dtype}, the input {dtype}", "save integers", str(data))
-    elif not np.isfinite(array).all():
+    elif not np.isfinite(_limited(array)).all():
         yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
+
+
+def _limited(array: np.ndarray) -> np.ndarray:
+    """A mask, which has no value above 0, with a finite number in place of minus infinity."""
+    if array.dtype.kind != "f" or not np.isneginf(array).any() or array.max() > 0:
+        return array
+    limited: np.ndarray = np.maximum(array, array.dtype.type(_NEVER))
+    return limited
 
 
 def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:

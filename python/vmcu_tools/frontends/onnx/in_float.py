@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Container
 
 import onnx
 
@@ -35,8 +36,9 @@ _UNSUPPORTED = {
 }
 REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
 _VECTORS = (
-    "pick rows of a constant table with it, by one Gather, or cut the model behind the embedding: "
-    "a float input of vectors can be quantised"
+    "pick rows of a constant table with it, by one Gather; or compute from it and constants alone, "
+    "with calibration data that have its largest number; or cut the model behind the embedding: a "
+    "float input of vectors can be quantised"
 )
 # Operators of QONNX, which Brevitas and QKeras export.
 _QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
@@ -45,7 +47,7 @@ _TO_QCDQ = (
     "MODEL_qcdq.onnx. Brevitas writes the same with brevitas.export.export_onnx_qcdq."
 )
 # Operators that an input of row numbers may pass.
-_KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+KEEP_NUMBERS: tuple[str, ...] = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 # Operators that pick rows, and which of their inputs are tables.
 _TABLES = {"Gather": slice(1), "GatherND": slice(1), "RotaryEmbedding": slice(1, 3)}
 _FLOAT32 = "export the model with float32 inputs"
@@ -112,11 +114,21 @@ def report(context: Context) -> bool:
 
 def _picks_rows(model: FileModel, name: str) -> bool:
     """True if an input is nothing but numbers of rows of constant tables."""
-    readers = consumers(model, name, _KEEP_NUMBERS)
+    readers = consumers(model, name, KEEP_NUMBERS)
     return bool(readers) and all(
         node.op in _TABLES and model.constants.keys() >= {*node.inputs[_TABLES[node.op]]}
         for node in readers
     )
+
+
+def picks_rows(graph: onnx.GraphProto, node: onnx.NodeProto, numbers: Container[str]) -> int:
+    """Returns the number of rows of the float table from which a node picks by these numbers; 0 if
+    it does something else."""
+    if node.op_type not in _TABLES or node.input[-1] not in numbers:
+        return 0
+    tables = {*node.input[_TABLES[node.op_type]]}
+    rows = [t.dims[0] for t in graph.initializer if t.name in tables and len(t.dims) > 1]
+    return min(rows, default=0)
 
 
 def _report(context: Context) -> None:
