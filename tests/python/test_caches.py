@@ -61,7 +61,7 @@ def test_copies_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["build", str(path), "-o", str(tmp_path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "each call copies 'past_key', 'past_value' (96 bytes; " in said
-    assert "their scales or zero points differ" in said
+    assert "its scale or zero point differs from that of the output" in said
 
 
 def expect(step: Step, folder: Path, rings: bool, rest: int = 40) -> None:

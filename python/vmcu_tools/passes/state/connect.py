@@ -82,7 +82,7 @@ def _connect(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
         named = zip(pairs, fits, strict=True)
         reasons = {one.name: fit for (one, _), fit in named if isinstance(fit, str)}
         if not reasons:
-            padded = join_inputs(_replace_by_padding(upright, fits, pairs))
+            padded = join_inputs(_replace_by_padding(upright, fits, pairs), in_rows=True)
             reason = why_not_concatenated(padded)
             if not reason:
                 return padded

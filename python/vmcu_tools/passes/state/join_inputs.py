@@ -9,23 +9,33 @@ import numpy as np
 
 from ...graph import Graph, Node, Port, RowField, Tensor
 from ...ops.move import Move
+from ...ops.reshape import Reshape
 from ..rewrite import free_name
 
 ROW = "inputs"
 
 
-def join_inputs(graph: Graph) -> Graph:
+def join_inputs(graph: Graph, in_rows: bool = False) -> Graph:
     """Returns the graph with one input: a row with all inputs, one behind the other. A graph with
-    one input stays the same."""
+    one input stays the same. in_rows: images are copied as a row, then reshaped."""
     if len(graph.inputs) < 2:
         return graph
     name, at = free_name(graph, ROW), 0
-    fields, nodes = [], []
+    fields: list[RowField] = []
+    nodes: list[Node] = []
     for port in graph.inputs:
         tensor = graph.tensors[port.tensor]
-        move = Move.of(at + np.arange(tensor.bytes, dtype=np.int64).reshape(tensor.shape))
+        flat, made = (1, 1, tensor.bytes), tensor.name
+        image = in_rows and min(tensor.shape[:2]) > 1
+        move = Move.of(at + np.arange(tensor.bytes).reshape(flat if image else tensor.shape))
         assert move is not None
-        nodes.append(Node(f"{port.name} of {name}", move, (name,), (tensor.name,)))
+        if image:
+            made = free_name(graph, f"{tensor.name} in a row")
+            tensors = {**graph.tensors, made: replace(tensor, name=made, shape=flat)}
+            graph = replace(graph, tensors=tensors)
+        nodes.append(Node(f"{port.name} of {name}", move, (name,), (made,)))
+        if image:
+            nodes.append(Node(f"shape of {port.name}", Reshape(), (made,), (tensor.name,)))
         fields.append(RowField(port, tensor, at))
         at += tensor.bytes
     row = Tensor(name, (1, 1, at), 1.0, 0)
