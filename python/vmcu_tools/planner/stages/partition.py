@@ -22,6 +22,7 @@ from ..places.layout import Cut
 from .candidates import CandidateStages
 from .cheapest import Cheapest
 from .costs import bytes_of_trade_off, most_bytes, trade_off
+from .hopes import Hopes
 from .tiles import Descent, pareto, relaxed
 
 # More than any stage needs.
@@ -125,41 +126,17 @@ class Partitioner(CandidateStages):
         if not self.params.tile_per_layer:
             return least
         search = Descent(self, self.tiles, self.work + self.params.tile_work)
-        while not search.over and (promising_stages := self.promising_stages(least)):
-            for first, stop in promising_stages:
-                self.add_stages(first, stop, self.best_tiles(first, stop, search))
-            least = self.least_peak(self.tiles, least)
+        hopes = Hopes(self, least)
+        while not search.over and (promising_stages := hopes.promising_stages()):
+            made = [(*stage, self.best_tiles(*stage, search)) for stage in promising_stages]
+            for first, stop, cuts in made:
+                self.add_stages(first, stop, cuts)
+            # Others are known to need no less.
+            if any(self.traced[cut].peak < least for *_, cuts in made for cut in cuts):
+                least = self.least_peak(self.tiles, least)
+                hopes = Hopes(self, least) if least < hopes.least else hopes
         self.cut_short |= search.over
         return least
-
-    def promising_stages(self, least: int) -> list[tuple[int, int]]:
-        """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
-        than the part of it that is hoped for."""
-        hope = self.params.tile_hope
-        best = [0] + [least] * self.count
-        came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
-        for stop in range(1, self.count + 1):
-            for first in range(stop - 1, max(stop - self.longest, 0) - 1, -1):
-                fixed = stop - first == 1 or (first, stop) in self.mixed_tile_stages
-                held = 0 if fixed else self.least_held(Cut(first, stop))
-                if max(best[first], held) >= best[stop]:
-                    continue
-                for cut in reversed(self.stages_of(first, stop)):
-                    if max(best[first], held) >= best[stop]:
-                        break
-                    limit = best[stop] - 1 if fixed else int(best[stop] / hope) - 1
-                    option = self.option_within(cut, limit)
-                    peak = best[stop] if option is None else option.peak
-                    peak = max(best[first], held, peak if fixed else int(hope * peak))
-                    if option is not None and peak < best[stop]:
-                        best[stop], came[stop] = peak, (first, option.peak)
-        promising, stop = [], self.count if best[self.count] < self.params.tile_worth * least else 0
-        while stop:
-            first, peak = came[stop]
-            if peak >= least:
-                promising.append((first, stop))
-            stop = first
-        return promising
 
     def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
         """The stages of nodes [first, stop) with tiles of several sizes that need little."""

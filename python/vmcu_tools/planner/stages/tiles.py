@@ -62,12 +62,12 @@ class Descent:
 
 def others(needs: Footprints, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterator[Cut]:
     """The stage with other tiles in one layer, as far as its calls differ."""
-    seen = {needs.binder.stage(cut)}
+    seen = {needs.binder.in_stage(cut, number)}
     for tile in tiles:
-        other = with_tile(cut, number, tile)
-        layers = needs.binder.stage(other)
-        if layers not in seen and needs.shape(other).possible:
-            seen.add(layers)
+        layer = needs.binder.member(number, tile, cut.direct, number == cut.stop - 1)
+        other = cut if layer in seen else with_tile(cut, number, tile)
+        if other is not cut and needs.shape(other).possible:
+            seen.add(layer)
             yield other
 
 
