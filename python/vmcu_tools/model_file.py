@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +37,11 @@ def name_of(path: Path) -> str:
 
 
 def quantised(
-    model: Path, samples: Path | None, method: str = "minmax", per_tensor: bool = False
+    model: Path,
+    samples: Path | None,
+    method: str = "minmax",
+    per_tensor: bool = False,
+    constants: Sequence[str] = (),
 ) -> Path:
     """The int8 file of a model: itself without samples, else a file that exists as long as the
     program runs."""
@@ -50,7 +54,7 @@ def quantised(
     stands_for(str(target), str(model))
     from .quantize import calibration
 
-    read, given = calibration.read_calibration(model, samples)
+    read, given = calibration.read_calibration(model, samples, constants)
     calibration.quantize(read, target, given, method, not per_tensor)
     return target
 

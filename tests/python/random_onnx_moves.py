@@ -41,7 +41,7 @@ def view(n: OperatorNetwork, domain: str, op: str) -> list[str]:
     return [n.node(op, [x, n.constant(np.array([n.axis(len(shape) + 1)], np.int64))])]
 
 
-@draws("Slice", "Split", "Gather", "GatherND", "Expand", "Tile")
+@draws("Slice", "Split", "Gather", "GatherElements", "GatherND", "Expand", "Tile")
 def move(n: OperatorNetwork, domain: str, op: str) -> list[str]:
     shape = n.any_shape()
     x, axis = n.input(shape), n.axis(len(shape))
@@ -65,6 +65,9 @@ def move(n: OperatorNetwork, domain: str, op: str) -> list[str]:
     if op == "Gather":
         picks = n.rng.integers(-size, size, n.of((), (1,), (3,), (2, 2))).astype(np.int64)
         return [n.node(op, [x, n.constant(picks)], axis=axis)]
+    if op == "GatherElements":
+        sizes = [n.pick(1, 4) if a == axis else n.pick(1, d) for a, d in enumerate(shape)]
+        return [n.node(op, [x, numbers(*n.rng.integers(-size, size, sizes))], axis=axis)]
     if op == "GatherND":
         picks = np.stack([n.rng.integers(0, d, 3) for d in shape[: n.pick(1, len(shape))]], axis=1)
         return [n.node(op, [x, n.constant(picks.astype(np.int64))])]

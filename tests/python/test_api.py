@@ -77,7 +77,7 @@ def test_every_option_of_planning_is_a_keyword() -> None:
     parser = build.add(argparse.ArgumentParser().add_subparsers())
     others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
     others |= {"picture", "input_layout", "calibration", "calibration_method", "per_tensor"}
-    others |= {"product", "model_version", "all", "board", "flash_bus", "report"}
+    others |= {"constant", "product", "model_version", "all", "board", "flash_bus", "report"}
     options = {action.dest for action in parser._actions} - others
     keywords = {field.name for field in fields(PlanOptions)}
     assert keywords == options

@@ -35,6 +35,8 @@ ATTENTION: dict[str, tuple[Inputs, dict]] = {
     "softcap": (FOUR, {"softcap": 1.5}),
     "shared keys": (SHARED, {}),
     "three axes, shared keys": (THREE, COUNTS | {"is_causal": 1}),
+    "flags": (FOUR | {"flags": (TOKENS, TOKENS)}, {}),
+    "a causal cache": (SHARED | {"": ()} | CACHE, {"is_causal": 1}),
     "batch of two": ({n: (2, *s[1:]) for n, s in SHARED.items()}, {}),
     "batch of two, three axes": ({n: (2, *s[1:]) for n, s in THREE.items()}, COUNTS),
     "cache": (SHARED | {"": ()} | CACHE, {}),
@@ -56,7 +58,7 @@ ROTARY: dict[str, tuple[Inputs, dict]] = {
 
 
 def model_of(op: str, inputs: Inputs, attributes: dict, results: int) -> onnx.ModelProto:
-    kinds = {n: TensorProto.INT64 if n == "places" else FLOAT for n in inputs if n}
+    kinds = dict.fromkeys(inputs, FLOAT) | {"places": TensorProto.INT64, "flags": TensorProto.BOOL}
     names = [f"y{place}" for place in range(results)]
     node = onnx.helper.make_node(op, list(inputs), names, **attributes)
     make = onnx.helper.make_tensor_value_info
@@ -84,6 +86,8 @@ def test_apart_it_computes_the_same(case: str) -> None:
     given = {n: rng.normal(size=s).astype(np.float32) for n, s in inputs.items() if n}
     if "places" in given:
         given["places"] = rng.integers(0, 20, inputs["places"])
+    if "flags" in given:
+        given["flags"] = given["flags"] > -1
     wanted = computed(model, given)
     apart, _ = take_apart(model, "")
     assert op not in {node.op_type for node in apart.graph.node}
@@ -96,7 +100,6 @@ LEFT: dict[str, tuple[str, Inputs, dict, int]] = {
     "three axes, no count": ("Attention", THREE, {}, 1),
     "a count that divides nothing": ("Attention", THREE, COUNTS | {"q_num_heads": 5}, 1),
     "scores as a result": ("Attention", FOUR, {}, 4),
-    "a causal cache": ("Attention", SHARED | {"": ()} | CACHE, {"is_causal": 1}, 3),
     "rotary, no count": ("RotaryEmbedding", X3 | HALF, {}, 1),
     "rotary, two axes": ("RotaryEmbedding", {"x": (TOKENS, DEPTH)} | HALF, {"num_heads": 1}, 1),
     "rotary, unknown size": ("RotaryEmbedding", {"x": (1, 3, 0, DEPTH)} | HALF, {}, 1),

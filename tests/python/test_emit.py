@@ -82,9 +82,10 @@ def test_the_command_in_a_file_makes_it_again(tmp_path: Path, options: list[str]
 def test_a_calibrated_file_says_on_what(tmp_path: Path) -> None:
     words = ["build", f"{tmp_path}/models/a b.onnx", "--calibration", f"{tmp_path}/data/x.npz"]
     args = parser().parse_args([*words, "--calibration-method", "entropy", "--per-tensor"])
+    args.constant = ["mask=1", "places=0..3"]
     assert command_line(args, "m") == (
         "vmcu build 'a b.onnx' --name m --calibration ../data/x.npz --calibration-method entropy "
-        "--per-tensor"
+        "--per-tensor --constant mask=1 --constant places=0..3"
     )
 
 

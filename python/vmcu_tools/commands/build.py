@@ -216,9 +216,12 @@ def chosen_options(args: argparse.Namespace, model: Path | None = None) -> list[
 
     words = [*options_of(args).words()]
     usual = vars(model_options().parse_args(["model"]))
-    for option in ("input_layout", "calibration", "calibration_method", "per_tensor"):
+    for option in ("input_layout", "calibration", "calibration_method", "per_tensor", "constant"):
         value = getattr(args, option)
         if value == usual[option]:
+            continue
+        if isinstance(value, list):
+            words += [word for one in value for word in (spelled(option), one)]
             continue
         words.append(spelled(option))
         if isinstance(value, Path) and model is not None:

@@ -28,7 +28,7 @@ def quantised(args: argparse.Namespace) -> Path:
         model: Path = args.model
         return model
     return model_file.quantised(
-        args.model, args.calibration, args.calibration_method, args.per_tensor
+        args.model, args.calibration, args.calibration_method, args.per_tensor, args.constant
     )
 
 

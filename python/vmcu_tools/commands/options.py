@@ -119,6 +119,13 @@ def calibration_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="use one scale for all weights of a layer, not one per output channel",
     )
+    group.add_argument(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="fix an input of a float model: mask=1, ids=0,3,5 or ids=0..15; repeatable",
+    )
 
 
 def plan_options(parser: argparse.ArgumentParser, *names: str) -> None:

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console, write_json
 
     int4 = _int4(args)
-    model, samples = calibration.read_calibration(args.model, args.calibration)
+    model, samples = calibration.read_calibration(args.model, args.calibration, args.constant)
     labels = calibration.read_labels(model, args.calibration, len(samples))
     how = args.calibration_method, not args.per_tensor
     least = 0.0 if model.label else args.min_agreement

@@ -29,18 +29,19 @@ class _Operands:
     tokens: int
     every: int
     depth: int
+    earlier: int = 0
 
 
 def attention(graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
     """Products, scale, masks and softmax; keys and values of fewer heads are repeated, and earlier
     ones go in front. None: a form that is left as it is."""
     given, steps = attributes_of(node), NodeWriter(graph, node.output[0])
-    inputs = [*node.input, *[""] * (6 - len(node.input))]
+    inputs = [*node.input, *[""] * (7 - len(node.input))]
     outputs = [*node.output, *[""] * (4 - len(node.output))]
     operands = _by_heads(steps, inputs[:3], shapes, given)
     if operands is not None:
         operands = _behind_earlier(steps, operands, inputs[4:6], outputs[1:3], shapes)
-    if operands is None or outputs[3] or (inputs[4] and given.get("is_causal")):
+    if operands is None or outputs[3] or inputs[6]:
         return None
     key, value = (
         _repeated(steps, name, operands) if operands.heads != operands.shared else name
@@ -100,7 +101,8 @@ def _behind_earlier(
         steps.add("Concat", [earlier, new], name, axis=2)
         for earlier, new, name in zip(past, (operands.key, operands.value), present, strict=True)
     )
-    return replace(operands, key=key, value=value, every=operands.every + before[2])
+    earlier, every = before[2], operands.every + before[2]
+    return replace(operands, key=key, value=value, every=every, earlier=earlier)
 
 
 def _scores(steps: NodeWriter, operands: _Operands, key: str, given: dict[str, Any]) -> str:
@@ -119,8 +121,14 @@ def _scores(steps: NodeWriter, operands: _Operands, key: str, given: dict[str, A
 def _masks(steps: NodeWriter, operands: _Operands, mask: str, causal: bool) -> list[str]:
     """Lists the addends of scores."""
     masks = [mask] if mask else []
+    values = (*steps.graph.input, *steps.graph.value_info)
+    kinds = {v.name: v.type.tensor_type.elem_type for v in values}
+    kinds |= {t.name: t.data_type for t in steps.graph.initializer}
+    if kinds.get(mask) == onnx.TensorProto.BOOL:
+        addends = (steps.constant(n, np.float32(v)) for n, v in (("read", 0), ("never", -np.inf)))
+        masks = [steps.add("Where", [mask, *addends])]
     if causal:
-        later = np.triu(np.ones((operands.tokens, operands.every), np.bool_), 1)
+        later = np.triu(np.ones((operands.tokens, operands.every), np.bool_), 1 + operands.earlier)
         never = np.where(later, -np.inf, 0).astype(np.float32)
         masks.append(steps.constant("causal", never))
     return masks

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ..frontends.onnx.file import load_proto
 from ..frontends.onnx.importer import load
 from ..frontends.onnx.in_float import check_float
 from .dequantised import dequantise
+from .fixed_inputs import fix_inputs
 from .kept import KeptWeights
 from .number_tables import tabulate
 
@@ -35,11 +36,13 @@ class FloatFile:
 
 
 def read_float(
-    source: Path | FloatFile, largest: Callable[[str], int | None] = lambda name: None
+    source: Path | FloatFile,
+    constants: Sequence[str] = (),
+    largest: Callable[[str], int | None] = lambda name: None,
 ) -> FloatFile:
     """Reads a .tflite or .onnx file in float32 or float16, or with operators that quantise, as a
-    float32 model. Returns one that is read already. largest: the largest number of an integer
-    input; None where it is not known.
+    float32 model. Returns one that is read already. constants: as fix_inputs() has them; largest:
+    the largest number of an integer input; None where it is not known.
 
     Raises UserError with all operators and inputs that are not supported once it is quantised, and
     for a file that `vmcu build` compiles as it is."""
@@ -55,6 +58,7 @@ def read_float(
         model = load_proto(source)
         if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
             _refuse_int8(source)
+    fix_inputs(model, constants, str(source))
     _widen(model)
     for name, scale in dequantise(model, str(source)).items():
         kept[name] = KeptWeights(np.array([scale], np.float32), np.zeros(1, np.int64))

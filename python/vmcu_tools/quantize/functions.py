@@ -19,8 +19,11 @@ from ..frontends.onnx.file import Carry
 from ..frontends.onnx.loops import open_loops
 from ..frontends.onnx.node_writer import NodeWriter
 from .attention import attention, rotary
+from .einsum import einsum
 from .loops import declare
 from .recurrent import GATES, opened
+
+_REWRITES = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum}
 
 
 @dataclass
@@ -35,12 +38,12 @@ class Apart:
 
 def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
     """The model with GroupNormalization as PyTorch writes it in older opsets, Attention as two
-    matrix products, RotaryEmbedding as products and sums, and recurrent layers and Scan with rows
-    for all steps; others stay as they are.
+    matrix products, RotaryEmbedding and Einsum as products and sums, and recurrent layers and Scan
+    with rows for all steps; others stay as they are.
 
     Raises UserError, of the file `origin`, for a recurrent layer that has no such form."""
     ops = {node.op_type for node in model.graph.node}
-    if not ops & {"GroupNormalization", "Attention", "RotaryEmbedding", "Scan", *GATES}:
+    if not ops & {"GroupNormalization", "Scan", *_REWRITES, *GATES}:
         return Apart(model)
     apart = Apart(model)
     with reporting(origin):
@@ -49,15 +52,14 @@ def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
     apart.model = model = onnx.shape_inference.infer_shapes(model)
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
+    shapes |= {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
     nodes: list[NodeProto] = []
     for node in model.graph.node:
         parts = None
         if node.op_type == "GroupNormalization":
             parts = _group_normalization(model.graph, node, shapes.get(node.input[0], []))
-        elif node.op_type == "Attention":
-            parts = attention(model.graph, node, shapes)
-        elif node.op_type == "RotaryEmbedding":
-            parts = rotary(model.graph, node, shapes)
+        elif node.op_type in _REWRITES:
+            parts = _REWRITES[node.op_type](model.graph, node, shapes)
         elif node.op_type in GATES:
             parts = _steps(apart, node, shapes, origin)
         nodes += [node] if parts is None else parts

@@ -15,6 +15,7 @@ from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.logic import FUNCTIONS
 from ..frontends.onnx.node_writer import NodeWriter, float_tensor
 from ..frontends.onnx.patterns import fuse_normalisations
+from .einsum import stack_product
 
 # LayerNormalization came with 17; scales per channel need 13.
 OPSET = 17
@@ -91,6 +92,8 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes += _split_chain(node, graph)
         elif node.op_type == "LayerNormalization":
             nodes += _flattened(node, graph)
+        elif node.op_type == "MatMul":
+            nodes += stack_product(graph, node) or [node]
         elif node.op_type in _NORMS:
             nodes += _split_norm(node, graph)
         elif node.op_type == "Div" and not numbers.intersection(node.input):

@@ -9,7 +9,7 @@ import math
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,10 +43,12 @@ _NO_DATA = (
 )
 
 
-def read_calibration(source: Path, data: Path | None) -> tuple[FloatFile, Samples]:
+def read_calibration(
+    source: Path, data: Path | None, constants: Sequence[str] = ()
+) -> tuple[FloatFile, Samples]:
     """A float model and its calibration samples, from an .npz file, a folder, or `random`; the
-    model is then labelled so."""
-    model = read_float(source, lambda name: _largest(data, name))
+    model is then labelled so. constants: inputs with fixed values, "NAME=VALUE"."""
+    model = read_float(source, constants, lambda name: _largest(data, name))
     if data is None:
         raise UserError(Problem("there are no calibration data", _NO_DATA, str(source)))
     label = RANDOM if is_random(data) else ""

@@ -11,6 +11,7 @@ import operators
 from .onnx_models import IMAGE, VECTOR, Layer, OnnxModel, chain, conv, requantised, unary
 
 LINE, SEQUENCE, HEADS = (1, 6, 20), (1, 7, 12), (1, 3, 5, 8)
+ELEMENTS = np.arange(-7, 23).reshape(1, 3, 10) % 14 - 7
 
 
 def function(op: str, factor: float = 1.0, **attributes) -> Layer:
@@ -262,6 +263,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "split sequence": (SEQUENCE, split(2, [4, 8])),
     "gather": (IMAGE, constants("Gather", [np.array([3, 0, -1])], axis=1)),
     "gather one": (SEQUENCE, constants("Gather", [np.int64(0)], axis=1)),
+    "gather elements": (SEQUENCE, constants("GatherElements", [ELEMENTS], axis=-2)),
     "expand": ((1, 6, 1, 8), constants("Expand", [[1, 6, 5, 8]])),
     "tile": (IMAGE, constants("Tile", [[1, 2, 1, 3]])),
     "depth to space": ((1, 12, 3, 4), constants("DepthToSpace", [], blocksize=2)),

@@ -28,6 +28,7 @@ _UNSUPPORTED = {
     **dict.fromkeys(("LSTM", "GRU", "RNN", "Scan"), ("a recurrent layer in float", REQUANTISE)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
     "Attention": ("fused attention is not supported", REQUANTISE),
+    "Einsum": ("sums of products in float", REQUANTISE),
     "RotaryEmbedding": ("rotary embeddings in float", REQUANTISE),
     **dict.fromkeys(
         ("Sum", "Mean"), ("sums of several tensors at once are not supported", REQUANTISE)
@@ -36,9 +37,10 @@ _UNSUPPORTED = {
 }
 REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
 _VECTORS = (
-    "pick rows of a constant table with it, by one Gather; or compute from it and constants alone, "
-    "with calibration data that have its largest number; or cut the model behind the embedding: a "
-    "float input of vectors can be quantised"
+    "give it a fixed value: `vmcu quantize --constant {}=VALUE`; or pick rows of a constant table "
+    "with it, by one Gather; or compute from it and constants alone, with calibration data that "
+    "have its largest number; or cut the model behind the embedding: a float input of vectors can "
+    "be quantised"
 )
 # Operators of QONNX, which Brevitas and QKeras export.
 _QONNX = ("qonnx.custom_op.", "onnx.brevitas.", "finn.custom_op.")
@@ -146,4 +148,5 @@ def _report(context: Context) -> None:
             continue
         integers = value.dtype.startswith(("int", "uint"))
         reason = f"the input is {value.dtype}, not float32"
-        builder.problem(reason, _VECTORS if integers else _FLOAT32, value.name)
+        hint = _VECTORS.format(value.name) if integers else _FLOAT32
+        builder.problem(reason, hint, value.name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, require
+from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, present, require
 from ..movement import file_index
 from ..tables import Function
 from .context import Context, rule
@@ -73,6 +73,16 @@ def _gather_nd(context: Context, node: FileNode, args: Args) -> Value | list[Val
     hint = "pick whole rows of a constant table, by a Gather"
     require(not batches and indices.shape[-1:] == (1,), unfit, hint)
     return embedded(context, node, args, replace(indices, shape=indices.shape[:-1]))
+
+
+@rule("GatherElements", constraints="constant indices")
+def _gather_elements(context: Context, node: FileNode, args: Args) -> Value:
+    x, indices = context.activation(args[0]), context.constant(args, 1, "indices")
+    axis = axis_of(node.attributes.get("axis", 0), len(x.shape))
+    indices = present(indices, "the indices are missing")
+    with operands_checked():
+        near = tuple(slice(None if a == axis else size) for a, size in enumerate(indices.shape))
+        return context.moved(node, x, np.take_along_axis(file_index(x.shape)[near], indices, axis))
 
 
 def resize_sizes(
