@@ -9,8 +9,6 @@ from random_networks import AnyNetwork
 from vmcu_tools.planner.stages.hopes import Hopes
 from vmcu_tools.planner.stages.partition import UNLIMITED, Partitioner
 
-Rounds = list[tuple[list[int], list[tuple[int, int]]]]
-
 
 @pytest.mark.parametrize("seed", range(12))
 def test_each_round_is_that_of_a_search_from_the_start(
