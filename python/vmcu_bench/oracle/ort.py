@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.frontends.onnx.file import load_proto
 from vmcu_tools.frontends.onnx.importer import load_with_views
 from vmcu_tools.frontends.onnx.loops import all_nodes, expose
 from vmcu_tools.frontends.onnx.values import Activation, explicit
@@ -40,7 +41,7 @@ class OrtOracle(Oracle):
         self._path = path
         self.graph, self._views = load_with_views(path)
         try:
-            model = onnx.load(path)
+            model = load_proto(path)
             _make_constant(model)
             _make_scalar(model)
             for name, view in self._views.items():

@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ..errors import Problem, UserError
 from ..frontends.common import UnsupportedError, parsing
 from ..frontends.onnx.attributes import attributes_of
-from ..frontends.onnx.fold import evaluate
+from ..frontends.onnx.evaluation import evaluate
 from ..frontends.onnx.in_float import is_quantised
 from .qoperators import spell_qoperators
 

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from ...errors import Problem, UserError
 from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
 from .attributes import attributes_of
+from .control_flow import inline_control_flow, subgraphs
 from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
@@ -91,8 +92,8 @@ def read(path: Path) -> FileModel:
 
 
 def load_proto(path: Path) -> onnx.ModelProto:
-    """The model of a file with its external weights, its functions inlined. Raises UserError for a
-    file that is no ONNX model, or is damaged."""
+    """The model of a file with its external weights, its functions and known branches inlined.
+    Raises UserError for a file that is no ONNX model, or is damaged."""
     file = str(path)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -109,6 +110,7 @@ def load_proto(path: Path) -> onnx.ModelProto:
         if model.functions:
             _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
+        inline_control_flow(model)
         if not model.graph.node:
             raise ValueError("the file holds no graph")
         if not model.graph.output:
@@ -200,8 +202,10 @@ def _value(value: onnx.ValueInfoProto) -> FileValue:
 
 def _load_external(model: onnx.ModelProto, path: Path) -> None:
     """Loads weights kept in other files, which must lie in the model's own folder."""
-    tensors = list(model.graph.initializer)
-    tensors += [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    tensors: list[onnx.TensorProto] = []
+    for graph in subgraphs(model.graph):
+        tensors += graph.initializer
+        tensors += [a.t for node in graph.node for a in node.attribute if a.HasField("t")]
     folder = path.parent.resolve()
     total = 0
     for tensor in tensors:

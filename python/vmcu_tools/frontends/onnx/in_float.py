@@ -33,7 +33,8 @@ _UNSUPPORTED = {
     **dict.fromkeys(
         ("Sum", "Mean"), ("sums of several tensors at once are not supported", REQUANTISE)
     ),
-    **dict.fromkeys(("If", "Loop"), ("control flow is not supported", _NO_CONTROL)),
+    "If": ("the condition is not constant", _NO_CONTROL),
+    "Loop": ("control flow is not supported", _NO_CONTROL),
 }
 REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
 _VECTORS = (

@@ -13,8 +13,8 @@ from ..movement import file_index
 from ..tables import Function
 from .context import Context, rule
 from .embedding import embedded
+from .evaluation import evaluate, operands_checked
 from .file import FileNode
-from .fold import evaluate, operands_checked
 from .values import Activation, Args, Indices, Real, Value
 
 _MOVES = {

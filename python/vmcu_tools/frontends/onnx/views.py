@@ -9,8 +9,8 @@ import onnx
 
 from ..common import UnsupportedError, require
 from .context import Context, rule
+from .evaluation import inferred, operands_checked
 from .file import FileNode
-from .fold import inferred, operands_checked
 from .values import (
     Activation,
     Args,
