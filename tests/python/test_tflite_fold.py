@@ -35,6 +35,13 @@ CASES = {
     "RANGE": ([3, -4, -3], [3, 0, -3], {}),
     "CAST": ([A], A, {}),
     "BROADCAST_ARGS": ([[3, 1, 4], [5, 1]], [3, 5, 4], {}),
+    "EQUAL": ([A, B], [[0, 0, 0], [0, 0, 0]], {}),
+    "NOT_EQUAL": ([A, A], [[0, 0, 0], [0, 0, 0]], {}),
+    "LESS": ([A, B], [[0, 1, 0], [1, 0, 1]], {}),
+    "LESS_EQUAL": ([A, A], [[1, 1, 1], [1, 1, 1]], {}),
+    "GREATER": ([A, B], [[1, 0, 1], [0, 1, 0]], {}),
+    "GREATER_EQUAL": ([A, B], [[1, 0, 1], [0, 1, 0]], {}),
+    "LOGICAL_NOT": ([[0, 2]], [1, 0], {}),
     "SHAPE": ([A], [2, 3], {}),
 }
 
@@ -58,3 +65,10 @@ def test_constants_are_computed_as_tensorflow_does(tmp_path, op):
 
 def test_every_operator_has_a_case() -> None:
     assert sorted(CASES) == sorted(FOLDED)
+
+
+def test_quantised_numbers_are_not_compared(tmp_path: Path) -> None:
+    m = TfliteModel()
+    y = m.activation((2,), dtype=np.bool_)
+    m.op("LESS", [m.constant(np.int8([1, 2]), [scale]) for scale in (0.1, 0.2)], y)
+    assert not fold(states.read(m.save(tmp_path / "m.tflite", [], [y]))).constants

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from vmcu_tools.frontends.common import GraphBuilder, UnsupportedError
 from vmcu_tools.frontends.tflite.batches import Dilated, dilated
+from vmcu_tools.frontends.tflite.file import CONTROL, subgraphs
 from vmcu_tools.frontends.tflite.float import table_of
 from vmcu_tools.frontends.tflite.fold import Folded, fold
 from vmcu_tools.frontends.tflite.ops import Importer
@@ -36,6 +37,8 @@ _SPECIAL = ("TILE", "SELECT", "SPACE_TO_BATCH_ND", *LOOKED_UP, *_WITHOUT_INT64)
 def runnable(path: Path, graph: Graph) -> bytes:
     """The file of a graph, or a rewritten one. Raises UserError for a file that cannot be read."""
     data = path.read_bytes()
+    if any(op.op in CONTROL for op in subgraphs(path)[0][0].ops):
+        return data
     folded = fold(read(path))
     special = any(op.op in _SPECIAL or _crashes(op.op, op.inputs) for op in folded.model.ops)
     if not (folded.dropped or folded.reshaped or special):

@@ -63,7 +63,7 @@ class _Walk:
             return
         held, read = (self.model.tensors[i] for i in (state.now, tensor))
         what = f"variable '{state.name}' is read in another shape or scale than it was given"
-        require(_alike(held, read), what, REMEDY)
+        require(alike(held, read), what, REMEDY)
         self.instead[tensor] = state.now
 
 
@@ -111,7 +111,7 @@ def _said(tensor: FileTensor) -> str:
     return f"{tensor.type.lower()} {list(tensor.shape)}"
 
 
-def _alike(one: FileTensor, other: FileTensor) -> bool:
+def alike(one: FileTensor, other: FileTensor) -> bool:
     return (
         one.shape == other.shape
         and one.type == other.type

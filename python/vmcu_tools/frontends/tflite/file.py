@@ -19,6 +19,8 @@ from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, UnsupportedError, parsing
 _HEADER_BYTES = 8
 MAX_CHANNELS = 1 << 16
 IDENTIFIER = b"TFL3"
+# Operators that have subgraphs, and how many of these are read.
+CONTROL, MAX_SUBGRAPHS = ("IF", "WHILE"), 64
 
 
 def _names(enum: type) -> dict[int, str]:
@@ -122,8 +124,8 @@ class FileModel:
 
 
 def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
-    """The first subgraph of a file, or the first two, and how many it has. Raises UserError for a
-    file that is no .tflite, is damaged, or has none."""
+    """The first subgraphs of a file, more than two only for operators that have such, and how many
+    it has. Raises UserError for a file that is no .tflite, is damaged, or has none."""
     raw = path.read_bytes()
     if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
         raise UserError(
@@ -138,7 +140,10 @@ def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
         count = model.SubgraphsLength()
         if not count:
             raise ValueError("there is no subgraph")
-        return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(min(count, 2))), count
+        first = _subgraph(raw, model, model.Subgraphs(0))
+        most = MAX_SUBGRAPHS if any(op.op in CONTROL for op in first.ops) else 2
+        others = (_subgraph(raw, model, model.Subgraphs(i)) for i in range(1, min(count, most)))
+        return (first, *others), count
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:

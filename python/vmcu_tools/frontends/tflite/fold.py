@@ -165,6 +165,15 @@ def _whole_arithmetic(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) 
     return fold_two
 
 
+def _compared(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fold:
+    def compare(op: FileOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        limit(math.prod(np.broadcast_shapes(a.shape, b.shape)))
+        require(a.dtype.itemsize > 2, "the numbers are quantised")
+        return function(a, b)
+
+    return compare
+
+
 def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
     def fold_axes(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
         keep = bool(op.options(tflite.ReducerOptions).KeepDims())
@@ -206,6 +215,13 @@ _NUMBERS: dict[str, Fold] = {
     "REDUCE_MAX": _whole_reduction(np.max),
     "REDUCE_MIN": _whole_reduction(np.min),
     "SUM": _whole_reduction(np.sum),
+    "EQUAL": _compared(np.equal),
+    "NOT_EQUAL": _compared(np.not_equal),
+    "LESS": _compared(np.less),
+    "LESS_EQUAL": _compared(np.less_equal),
+    "GREATER": _compared(np.greater),
+    "GREATER_EQUAL": _compared(np.greater_equal),
+    "LOGICAL_NOT": lambda op, x: np.logical_not(x),
     "BROADCAST_ARGS": lambda op, a, b: np.array(broadcast(tuple(numbers(a)), tuple(numbers(b)))),
 }
 

@@ -45,6 +45,7 @@ __all__ = ["CONSTRAINTS", "RULES", "import_model", "load"]
 
 NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"
+_NO_CONTROL = "export one inference function, without control flow"
 FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 
@@ -105,6 +106,8 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
     model, builder = importer.model, importer.builder
     name = model.tensors[op.outputs[0]].name if op.outputs else ""
     try:
+        if op.op == "IF":
+            raise UnsupportedError("the condition is not constant", _NO_CONTROL)
         rule = float_operator if is_float(importer, op) else RULES.get(op.op)
         if rule is None:
             raise UnsupportedError(NOT_SUPPORTED, REPLACE)

@@ -26,7 +26,8 @@ import tflite
 from ...errors import Problem, UserError
 from ..common import UnsupportedError, parsing, require
 from .assigned import computed_variables
-from .file import FileModel, FileOp, FileTensor, subgraphs
+from .control_flow import without_branches
+from .file import CONTROL, FileModel, FileOp, FileTensor, subgraphs
 from .kinds import kind_of
 
 REMEDY = (
@@ -54,17 +55,20 @@ def read(path: Path) -> FileModel:
     """The model of a .tflite file. Raises UserError for a file that is damaged, has several
     subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
     graphs, count = subgraphs(path)
-    if count == 1:
-        model = graphs[0]
-        names = tuple(model.tensors[index].name for index in own_states(model))
-        return replace(model, states=names)
+    model = graphs[0]
     try:
         with parsing(str(path)):
-            if count > len(graphs) or not keeps_state(graphs[0]) or initial(graphs[0]) != 1:
-                raise UserError(_several(count, graphs[0], path))
-            return _kept(*graphs)
+            if count == len(graphs) and any(op.op in CONTROL for op in model.ops):
+                model = without_branches(graphs)
+            elif count > 1:
+                if count > len(graphs) or not keeps_state(model) or initial(model) != 1:
+                    raise UserError(_several(count, model, path))
+                return _kept(*graphs)
     except UnsupportedError as error:
-        raise UserError(Problem(error.reason, error.remedy, str(path))) from error
+        at = error.at or ()
+        raise UserError(Problem(error.reason, error.remedy, str(path), *at)) from error
+    names = tuple(model.tensors[index].name for index in own_states(model))
+    return replace(model, states=names)
 
 
 def own_states(model: FileModel) -> tuple[int, ...]:

@@ -70,18 +70,17 @@ def convert(path: Path) -> Converted:
     the file."""
     check_file_size(path, path.stat().st_size)
     graphs, count = subgraphs(path)
-    if count > 1:
-        if not keeps_state(graphs[0]):
-            read(path)
+    if count > 1 and keeps_state(graphs[0]):
         hint = "give states as inputs and outputs, or export the float model as .onnx"
         raise UserError(Problem("the model keeps state in variables", hint, str(path)))
-    if _is_quantised(graphs[0]):
+    read_model = read(path) if count > 1 else graphs[0]
+    if _is_quantised(read_model):
         reason = "the model is already quantised"
         hint = "give it to `vmcu build` as it is, without calibration data"
         raise UserError(Problem(reason, hint, str(path)))
     with parsing(str(path)):
         builder = GraphBuilder(str(path))
-        writer = _written(fold(graphs[0]).model, builder)
+        writer = _written(fold(read_model).model, builder)
         if builder.problems:
             raise UserError(*builder.problems)
         model = _assembled(writer, path.stem)
