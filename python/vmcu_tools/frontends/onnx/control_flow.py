@@ -4,11 +4,12 @@ specification, opset 22)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import numpy as np
 import onnx
+import onnx.inliner
 from onnx import AttributeProto, GraphProto, NodeProto, helper, numpy_helper
 
 from ..common import MAX_NODES, PARSE_ERRORS, UnsupportedError
@@ -20,22 +21,23 @@ from .node_writer import NodeWriter
 _MAX_ROUNDS = 100
 # Elements of a constant that a condition depends on.
 _MAX_ELEMENTS = 1024
+# The domain of functions that are inlined at once.
+_DOMAIN = "vmcu.inlined"
 
 
-def inline_control_flow(model: onnx.ModelProto) -> None:
-    """Replaces each If and Loop of the main graph that always runs the same nodes. Others stay."""
-    graph = model.graph
+def inline_control_flow(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the nodes of each If and Loop of its main graph that always runs the same
+    ones. Others stay."""
     for _ in range(_MAX_ROUNDS):
-        if len(graph.node) > 2 * MAX_NODES or not any(map(_is_control, graph.node)):
-            return
-        known, inliner, nodes = _constants(model), _Inliner(graph), list[NodeProto]()
-        for node in graph.node:
-            parts = inliner.parts(node, known) if _is_control(node) else None
-            nodes += [node] if parts is None else parts
-        if not inliner.replaced:
-            return
-        del graph.node[:]
-        graph.node.extend(nodes)
+        nodes = model.graph.node
+        if len(nodes) > 5 * MAX_NODES or not any(map(_is_control, nodes)):
+            break
+        known = _constants(model)
+        calls = [_call(model, node, known) for node in filter(_is_control, nodes)]
+        if not any(calls):
+            break
+        model = onnx.inliner.inline_local_functions(model)
+    return model
 
 
 def subgraphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -49,11 +51,6 @@ def subgraphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 def _is_control(node: NodeProto) -> bool:
     return node.op_type in ("If", "Loop") and not node.domain
-
-
-def _own_names(graph: GraphProto) -> set[str]:
-    names = {value.name for value in (*graph.input, *graph.initializer)}
-    return names | {name for node in graph.node for name in node.output if name}
 
 
 def _constants(model: onnx.ModelProto) -> dict[str, np.ndarray]:
@@ -97,52 +94,35 @@ def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     }
 
 
-class _Inliner:
-    """Moves nodes of inner graphs into a graph, under names that no graph of the model has."""
-
-    def __init__(self, graph: GraphProto):
-        self.graph = graph
-        self.taken = {name for inner in subgraphs(graph) for name in _own_names(inner)}
-        self.replaced = False
-
-    def parts(self, node: NodeProto, known: Mapping[str, np.ndarray]) -> list[NodeProto] | None:
-        """The nodes in place of an If or a Loop; None where these are not known."""
-        given, names = attributes_of(node), dict[str, str]()
-        if node.op_type == "If":
-            condition = known.get(node.input[0])
-            if condition is None:
-                return None
-            body = given["then_branch" if condition.item() else "else_branch"]
-            return self._inlined(node, body, names, [value.name for value in body.output])
-        steps, states = _steps(node, known), list(node.input[2:])
-        if steps is None or len(node.output) != len(states):
-            return None
-        if not steps:
-            return self._inlined(node, GraphProto(), names, states)
-        body, writer = given["body"], NodeWriter(self.graph, node.output[0])
-        begin = writer.constant("step", np.int64(0)), writer.constant("condition", np.True_)
-        names |= zip((value.name for value in body.input), (*begin, *states), strict=True)
-        return self._inlined(node, body, names, [value.name for value in body.output[1:]])
-
-    def _inlined(
-        self, node: NodeProto, body: GraphProto, names: dict[str, str], results: Sequence[str]
-    ) -> list[NodeProto]:
-        """The nodes of a body. names: of its inputs in the graph; results: those of the node."""
-        self.replaced = True
-        for name in sorted(_own_names(body) - names.keys()):
-            names[name] = f"{node.output[0]}/{name}"
-            while names[name] in self.taken:
-                names[name] += "_"
-            self.taken.add(names[name])
-        for tensor in body.initializer:
-            tensor.name = names[tensor.name]
-        self.graph.initializer.extend(body.initializer)
-        for inner in body.node:
-            _rename(inner, names)
-            inner.name = inner.name and f"{node.output[0]}/{inner.name}"
-        ends = zip(results, node.output, strict=True)
-        last = [helper.make_node("Identity", [names.get(a, a)], [b], b) for a, b in ends if b]
-        return [*body.node, *last]
+def _call(model: onnx.ModelProto, node: NodeProto, known: Mapping[str, np.ndarray]) -> bool:
+    """Turns an If or a Loop into the call of a function with its nodes. Returns False where these
+    are not known."""
+    given, inputs, body = attributes_of(node), list[str](), GraphProto()
+    writer = NodeWriter(model.graph, node.output[0])
+    if node.op_type == "If":
+        if node.input[0] not in known:
+            return False
+        body = given["then_branch" if known[node.input[0]].item() else "else_branch"]
+        results = [value.name for value in body.output]
+    else:
+        steps, results = _steps(node, known), list(node.input[2:])
+        if steps is None or len(node.output) != len(results):
+            return False
+        if steps:
+            body = given["body"]
+            begin = writer.constant("step", np.int64(0)), writer.constant("goes_on", np.True_)
+            inputs, results = [*begin, *results], [value.name for value in body.output[1:]]
+    inputs += [writer.constant(t.name, numpy_helper.to_array(t)) for t in body.initializer]
+    ends = [f"{name}/{place}" for place, name in enumerate(results)]
+    copies = [helper.make_node("Identity", [a], [b]) for a, b in zip(results, ends, strict=True)]
+    formal = [value.name for value in (*body.input, *body.initializer)]
+    # onnx leaves names from outside a function as they are.
+    name = f"f{len(model.functions)}"
+    model.functions.append(
+        helper.make_function(_DOMAIN, name, formal, ends, [*body.node, *copies], model.opset_import)
+    )
+    node.CopyFrom(helper.make_node(name, inputs, node.output, node.name, domain=_DOMAIN))
+    return True
 
 
 def _steps(node: NodeProto, known: Mapping[str, np.ndarray]) -> int | None:
@@ -153,13 +133,3 @@ def _steps(node: NodeProto, known: Mapping[str, np.ndarray]) -> int | None:
     if count < 1 or starts is False:
         return 0
     return 1 if count == 1 and starts else None
-
-
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames tensors in a node and where its own graphs read them."""
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
-    for graph in (a.g for a in node.attribute if a.type == AttributeProto.GRAPH):
-        outer = {name: names[name] for name in names.keys() - _own_names(graph)}
-        for inner in graph.node:
-            _rename(inner, outer)

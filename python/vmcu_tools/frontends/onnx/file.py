@@ -110,7 +110,7 @@ def load_proto(path: Path) -> onnx.ModelProto:
         if model.functions:
             _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
-        inline_control_flow(model)
+        model = inline_control_flow(model)
         if not model.graph.node:
             raise ValueError("the file holds no graph")
         if not model.graph.output:

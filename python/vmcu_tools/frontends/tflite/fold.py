@@ -26,6 +26,9 @@ from .shapes import broadcast
 _NONSENSE = (UnsupportedError, *PARSE_ERRORS)
 _WHOLE = ("INT32", "INT64", "BOOL")
 
+_COMPARISONS = {"EQUAL": np.equal, "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal}
+_COMPARISONS |= {"LESS": np.less, "LESS_EQUAL": np.less_equal, "NOT_EQUAL": np.not_equal}
+
 Fold = Callable[..., np.ndarray]
 
 
@@ -160,18 +163,10 @@ def _ranged(op: FileOp, start: np.ndarray, end: np.ndarray, step: np.ndarray) ->
 def _whole_arithmetic(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fold:
     def fold_two(op: FileOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         limit(math.prod(np.broadcast_shapes(a.shape, b.shape)))
+        require(a.dtype.itemsize > 2 and a.dtype.kind == "i", "the numbers are not whole")
         return function(a.astype(np.int64), b.astype(np.int64))
 
     return fold_two
-
-
-def _compared(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fold:
-    def compare(op: FileOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        limit(math.prod(np.broadcast_shapes(a.shape, b.shape)))
-        require(a.dtype.itemsize > 2, "the numbers are quantised")
-        return function(a, b)
-
-    return compare
 
 
 def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
@@ -215,13 +210,7 @@ _NUMBERS: dict[str, Fold] = {
     "REDUCE_MAX": _whole_reduction(np.max),
     "REDUCE_MIN": _whole_reduction(np.min),
     "SUM": _whole_reduction(np.sum),
-    "EQUAL": _compared(np.equal),
-    "NOT_EQUAL": _compared(np.not_equal),
-    "LESS": _compared(np.less),
-    "LESS_EQUAL": _compared(np.less_equal),
-    "GREATER": _compared(np.greater),
-    "GREATER_EQUAL": _compared(np.greater_equal),
-    "LOGICAL_NOT": lambda op, x: np.logical_not(x),
+    **{name: _whole_arithmetic(function) for name, function in _COMPARISONS.items()},
     "BROADCAST_ARGS": lambda op, a, b: np.array(broadcast(tuple(numbers(a)), tuple(numbers(b)))),
 }
 
