@@ -16,7 +16,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..frontends.common import PARSE_ERRORS
-from ..frontends.onnx import fold
+from ..frontends.onnx.evaluation import folds
 from ..frontends.onnx.in_float import KEEP_NUMBERS, picks_rows
 from ..frontends.onnx.node_writer import NodeWriter
 
@@ -59,12 +59,12 @@ class _Expression:
         self.count = 0
         for node in self.graph.node:
             read = {one for one in node.input if one}
-            if node.op_type == "Constant" or (read <= known and fold.folds(node.op_type)):
+            if node.op_type == "Constant" or (read <= known and folds(node.op_type)):
                 known.update(node.output)
                 self.constant.append(node)
             elif rows := picks_rows(self.graph, node, numbers):
                 self.count = min(rows, self.count or rows)
-            elif read <= known | computed and fold.folds(node.op_type):
+            elif read <= known | computed and folds(node.op_type):
                 computed.update(node.output)
                 self.nodes.append(node)
                 if node.op_type in KEEP_NUMBERS and node.input[0] in numbers:
