@@ -367,11 +367,11 @@ class Graph:
     def carried(self) -> frozenset[str]:
         """The tensors of loops that a node reads which comes before the one that makes them."""
         made: set[str] = {port.tensor for port in self.inputs}
-        found: set[str] = set()
+        early: set[str] = set()
         for node in self.nodes:
-            found.update(set(node.inputs) - made - set(node.outputs))
+            early.update(set(node.inputs) - made - set(node.outputs))
             made.update(node.outputs)
-        return frozenset(found)
+        return frozenset(early)
 
     @functools.cached_property
     def loops(self) -> tuple[range, ...]:
@@ -380,14 +380,14 @@ class Graph:
         if not self.carried:
             return ()
         makers = {node.outputs[0]: number for number, node in enumerate(self.nodes)}
-        found: list[range] = []
+        runs: list[range] = []
         for number, node in enumerate(self.nodes):
             last = max((makers.get(name, -1) for name in node.inputs), default=-1)
-            if found and number < found[-1].stop:
-                found[-1] = range(found[-1].start, max(found[-1].stop, last + 1))
+            if runs and number < runs[-1].stop:
+                runs[-1] = range(runs[-1].start, max(runs[-1].stop, last + 1))
             elif last > number:
-                found.append(range(number, last + 1))
-        return tuple(found)
+                runs.append(range(number, last + 1))
+        return tuple(runs)
 
     @property
     def stored_states(self) -> dict[str, str]:

@@ -92,7 +92,7 @@ class OrtOracle(Oracle):
 
     def promise(self, graph: Graph, node: Node) -> Promise:
         # Tensors that the runtime does not show are computed from those that it shows; a step of a
-        # loop has what the one before has made.
+        # loop has the rows of the one before.
         shown = {*self._shown, *(port.tensor for port in self.graph.inputs), *graph.carried}
         makers = [graph.producer(name) for name in node.inputs if name not in shown]
         hidden = [self.promise(graph, maker) for maker in makers if maker]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes rows out of what a loop makes by a Pad that leaves out the others.
+"""Picks rows of a loop by a Pad that leaves out the others.
 
 A Move may read any byte of its input, which has to be whole; a Pad reads row by row, so that the
 loop keeps no other rows.

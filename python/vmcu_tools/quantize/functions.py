@@ -84,7 +84,7 @@ def _steps(
 
 @contextmanager
 def reporting(origin: str, node: NodeProto | None = None) -> Iterator[None]:
-    """Turns what a rule refuses into a UserError of the file `origin`."""
+    """Turns the refusal of a rule into a UserError of the file `origin`."""
     try:
         yield
     except UnsupportedError as error:

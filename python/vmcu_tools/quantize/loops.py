@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops with rows for all steps, see frontends/onnx/loops.py, as Scan: what a file has, and ONNX
-Runtime executes step by step."""
+"""Loops with rows for all steps, see frontends/onnx/loops.py, as Scan, which ONNX Runtime
+executes step by step."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
         for n, c in enumerate(carries)
     ]
     made = [f"{writer.name}/scanned {number}" for number in range(len(outs))]
-    # What is outside, too, has another name within.
+    # Tensors of the graph have another name within.
     renamed = {name: f"{name}/row" for name in (*rows, *outs)}
     own = [*(carry.after for carry in carries), *outs]
     starts = [renamed.get(carry.before, carry.before) for carry in carries]
@@ -156,11 +156,11 @@ def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
 
 def _of_constants(graph: GraphProto, constants: set[str]) -> set[str]:
     """Tensors that are computed from constants alone, such as weights that are dequantised."""
-    found = set(constants)
+    known = set(constants)
     for node in graph.node:
-        if node.input and all(name in found or not name for name in node.input):
-            found.update(node.output)
-    return found - constants
+        if node.input and all(name in known or not name for name in node.input):
+            known.update(node.output)
+    return known - constants
 
 
 def _body(graph: GraphProto, carries: Sequence[Carry]) -> list[NodeProto]:
@@ -170,13 +170,13 @@ def _body(graph: GraphProto, carries: Sequence[Carry]) -> list[NodeProto]:
         if not behind.isdisjoint(node.input):
             behind.update(node.output)
     needed = {carry.after for carry in carries}
-    found = []
+    nodes = []
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             needed.update(node.input)
             if not behind.isdisjoint(node.output):
-                found.append(node)
-    return found[::-1]
+                nodes.append(node)
+    return nodes[::-1]
 
 
 def _sort(graph: GraphProto) -> None:

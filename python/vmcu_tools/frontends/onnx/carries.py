@@ -54,7 +54,7 @@ def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> set
     outside = [one for one in readers if one not in makers]
     if not outside or len(outside) == len(readers):
         return {before.name} if readers and not outside else set()
-    # Who reads it besides is no part of the loop.
+    # Other readers are no part of the loop.
     copy = replace(before, name=f"{before.name}/rows")
     builder.tensors[copy.name] = copy
     builder.nodes.append(replace(node, outputs=(copy.name,)))
@@ -66,13 +66,13 @@ def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> set
 
 def _makers(builder: GraphBuilder, names: list[str]) -> set[Node]:
     """The nodes that tensors are made by, from the graph's inputs on."""
-    found: set[Node] = set()
+    makers: set[Node] = set()
     while names:
         maker = builder.producers.get(names.pop())
-        if maker is not None and maker not in found:
-            found.add(maker)
+        if maker is not None and maker not in makers:
+            makers.add(maker)
             names += maker.inputs
-    return found
+    return makers
 
 
 def _in_order(nodes: Sequence[Node], ahead: set[str]) -> list[Node]:

@@ -239,5 +239,5 @@ def expose(model: onnx.ModelProto, names: Iterable[str]) -> None:
 
 def initial_rows(graph: GraphProto, name: str, shape: tuple[int, int]) -> str | np.ndarray:
     """A tensor's values in that shape if it is a constant, else its name."""
-    found = (numpy_helper.to_array(t).reshape(shape) for t in graph.initializer if t.name == name)
-    return next(found, name)
+    arrays = (numpy_helper.to_array(t).reshape(shape) for t in graph.initializer if t.name == name)
+    return next(arrays, name)

@@ -123,7 +123,7 @@ class _Sharing:
         layer's input `index`; None if that cannot be, or saves nothing."""
         trace, feed = self.trace, self.stage.feeds[number][index]
         source = feed.producer
-        # Rows of the steps before: who makes them comes later.
+        # Rows of the steps before have a later maker.
         if source in (READY, STREAMED) or source >= number or self.stage.kept[source]:
             return None
         if not may_follow(self.stage.layers[number], index):

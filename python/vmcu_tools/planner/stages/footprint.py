@@ -180,7 +180,7 @@ class Footprints:
             return None
         around = self.surroundings(cut)
         if self.has_loop(cut.first, cut.stop):
-            # Who makes rows of the steps before comes behind who reads them.
+            # The maker of rows of the steps before is behind their reader.
             source = self.source if cut.first == 0 else None
             trace = self.binder.trace(cut, source)
             self.held[shape] = around.besides + trace.peak(around.dying)
