@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import tflite_models
+from builders import tflite_branches, tflite_models
 from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto, helper
@@ -59,6 +59,7 @@ def test_node_that_reads_itself(tmp_path):
     assert "used before it is computed" in problem(saved(tmp_path, m, m.qdq("loop", first)))
 
 
+@pytest.mark.parametrize("inner", [False, True])
 @pytest.mark.parametrize(
     ("calls", "said"),
     [
@@ -67,13 +68,20 @@ def test_node_that_reads_itself(tmp_path):
     ],
     ids=["doubling", "circle"],
 )
-def test_functions_that_call_another_twice(tmp_path, calls, said):
+def test_functions_that_call_another_twice(tmp_path, calls, said, inner):
+    """inner: in both branches of an If."""
+
     def change(model):
         opsets = [helper.make_opsetid("", 13), helper.make_opsetid("evil", 1)]
         for number, op in calls.items():
             domain = "" if op == "Relu" else "evil"
             ends = (("a", "b"), ("b", "c"))
             nodes = [helper.make_node(op, [x], [y], domain=domain) for x, y in ends]
+            if inner:
+                value = helper.make_tensor_value_info("c", FLOAT, None)
+                branch = helper.make_graph(nodes, "branch", [], [value])
+                graphs = {"then_branch": branch, "else_branch": branch}
+                nodes = [helper.make_node("If", ["a"], ["c"], **graphs)]
             function = helper.make_function("evil", f"f{number}", ["a"], ["c"], nodes, opsets)
             model.functions.append(function)
         model.graph.node[0].op_type, model.graph.node[0].domain = f"f{len(calls) - 1}", "evil"
@@ -268,3 +276,15 @@ def test_conditions_at_the_end_of_a_long_chain(tmp_path):
         more = m.op("GREATER", [y, number], m.activation((1, 8), dtype=np.bool_))
         outputs.append(m.op("SELECT_V2", [more, x, y], m.activation((1, 8))))
     assert "several tensors are combined" in problem(m.save(tmp_path / "m.tflite", [x], outputs))
+
+
+def test_a_branch_that_is_the_model_itself(tmp_path):
+    m = tflite_branches.BranchModel()
+    x = m.activation((1, 4), 0.1, 0)
+    y = x
+    for _ in range(2_900):
+        y = m.op("RELU", [y], m.like(x, (1, 4)))
+    y = m.choice(m.number(True, dtype=np.bool_), y, tflite_branches.same, tflite_branches.same)[0]
+    m.graph.operators[-1].builtinOptions.thenSubgraphIndex = 0
+    path = m.save(tmp_path / "m.tflite", [x], [y])
+    assert "the condition is not constant" in problem(path)

@@ -157,6 +157,7 @@ def _check_functions(model: onnx.ModelProto) -> None:
             if key in functions and key not in sizes:
                 sizes[key] = size(functions[key].node, depth + 1)
             total += sizes.get(key, 1)
+            total += sum(size(a.g.node, depth) for a in node.attribute if a.HasField("g"))
         return total
 
     total = size(model.graph.node, 0)
