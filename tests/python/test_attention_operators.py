@@ -89,7 +89,7 @@ def test_apart_it_computes_the_same(case: str) -> None:
     if "flags" in given:
         given["flags"] = given["flags"] > -1
     wanted = computed(model, given)
-    apart, _ = take_apart(model, "")
+    apart = take_apart(model, "").model
     assert op not in {node.op_type for node in apart.graph.node}
     for one, other in zip(computed(apart, given), wanted, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -110,7 +110,7 @@ LEFT: dict[str, tuple[str, Inputs, dict, int]] = {
 def test_what_is_left(case: str) -> None:
     """`vmcu quantize` names it."""
     op, inputs, attributes, results = LEFT[case]
-    apart, _ = take_apart(model_of(op, inputs, attributes, results), "")
+    apart = take_apart(model_of(op, inputs, attributes, results), "").model
     assert [node.op_type for node in apart.graph.node] == [op]
 
 

@@ -73,7 +73,7 @@ def saved(folder: Path, form: Form, embedded: bool, shape: tuple[int, ...] = (1,
 @pytest.mark.parametrize("form", [until, among, never])
 def test_a_row_of_a_table(form: Form, embedded: bool, tmp_path: Path) -> None:
     path = saved(tmp_path, form, embedded)
-    made = read_float(path, lambda name: COUNT - 1)
+    made = read_float(path, largest=lambda name: COUNT - 1)
     assert {node.op_type for node in made.proto.graph.node} <= {
         *("Add", "Gather", "Reshape", "Softmax", "Squeeze")
     }
@@ -89,7 +89,7 @@ def test_a_row_of_a_table(form: Form, embedded: bool, tmp_path: Path) -> None:
 
 def test_a_function_of_each_number(tmp_path: Path) -> None:
     path = saved(tmp_path, missing, False, (1, WIDTH))
-    made = read_float(path, lambda name: 1)
+    made = read_float(path, largest=lambda name: 1)
     (table,) = [t for t in made.proto.graph.initializer if t.name.endswith("/table")]
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(table), [[-1e4], [0]])
 
@@ -110,4 +110,4 @@ def test_the_largest_number_of_calibration_data(tmp_path: Path) -> None:
     assert main(["verify", str(to), "-n", "20"]) == 0
     np.savez(data, x=x + 1, numbers=np.zeros((40, 1, 1), np.int64))
     with pytest.raises(UserError, match="values that are no numbers"):
-        read_samples(read_float(path, lambda name: COUNT - 1), data)
+        read_samples(read_float(path, largest=lambda name: COUNT - 1), data)

@@ -73,7 +73,7 @@ def planners(args: argparse.Namespace) -> int:
     # Those that come from elsewhere as they are there, for their own kernels.
     model = quantised(args)
     own = compile_model(model, CompileOptions(state=()))
-    if own.graph.loops:
+    if own.graph.loops and not own.graph.state.names:
         reason = "the network has a loop, which other planners do not have"
         remedy = "`vmcu build` prints what it needs"
         raise UserError(Problem(reason, remedy, str(args.model)))
