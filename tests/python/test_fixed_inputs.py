@@ -75,7 +75,7 @@ def test_other_commands_fix_inputs(tmp_path: Path) -> None:
     [
         ("", "the input is int64, not float32. hint: give it a fixed value: `vmcu quantize "
          "--constant mask=VALUE`"),
-        ("maks=1", "--constant maks=1: no such input. hint: its inputs are mask"),
+        ("mask2=1", "--constant mask2=1: no such input. hint: its inputs are mask"),
         ("1", "--constant 1: no such input. hint: write NAME=1"),
         ("mask=1,0", "mask: --constant: the input has 6 elements, not as many as '1,0'"),
         ("mask=0..9999999999", "6 elements, not as many"),

@@ -332,6 +332,7 @@ static const int8_t *find_bias(const struct vmcu_call *call, int8_t *line)
 	const int8_t *x = vmcu_constants(call, p->score_bias);
 	struct seen rows;
 	int32_t stop;
+	int32_t at;
 
 	if (p->sum == NULL || p->score_bias != NULL) {
 		return x + call->y * p->bias_row;
@@ -342,7 +343,8 @@ static const int8_t *find_bias(const struct vmcu_call *call, int8_t *line)
 	rows = view_window(call, 3);
 	stop = end_of_rows(&rows);
 	__builtin_memset(line, p->mask_pad, (size_t)rows.count);
-	for (int32_t at = count_rows_above(&rows); at < stop;) {
+	at = count_rows_above(&rows);
+	while (at < stop) {
 		const int32_t some = side_by_side(&rows, at, stop, &x);
 
 		__builtin_memcpy(line + at, x, (size_t)some);

@@ -50,7 +50,7 @@ struct vmcu_attention_params {
 	uint16_t sharing;   /**< heads that share keys and values */
 	int8_t weight_zero;
 	int8_t mask_pad;   /**< input 3 where rows are not there */
-	uint8_t mask_rows; /**< 1: input 3 has a byte in each row that a query sees, 0: in its own */
+	uint8_t mask_rows; /**< 1: input 3 has a byte in each row under the window, 0: in its own */
 };
 
 /**
