@@ -135,8 +135,8 @@ def test_a_wrong_network_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    read = importer.read
-    monkeypatch.setattr(importer, "read", lambda path: WRONG[wrong](read(path)))
+    read = importer.read_opened
+    monkeypatch.setattr(importer, "read_opened", lambda *args: WRONG[wrong](read(*args)))
     assert verified(tmp_path, name) == 1
     # An exit code of 1 may also be a refusal.
     assert capsys.readouterr().out.rstrip().endswith("FAILED")

@@ -11,6 +11,7 @@ import operators
 from .onnx_models import IMAGE, VECTOR, Layer, OnnxModel, chain, conv, requantised, unary
 
 LINE, SEQUENCE, HEADS = (1, 6, 20), (1, 7, 12), (1, 3, 5, 8)
+FIRST = np.random.default_rng(5).integers(-6, 6, (4, 5))
 ELEMENTS = np.arange(-7, 23).reshape(1, 3, 10) % 14 - 7
 
 
@@ -264,6 +265,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "gather": (IMAGE, constants("Gather", [np.array([3, 0, -1])], axis=1)),
     "gather one": (SEQUENCE, constants("Gather", [np.int64(0)], axis=1)),
     "gather elements": (SEQUENCE, constants("GatherElements", [ELEMENTS], axis=-2)),
+    "gather elements of the first axis": ((6, 5), constants("GatherElements", [FIRST])),
     "expand": ((1, 6, 1, 8), constants("Expand", [[1, 6, 5, 8]])),
     "tile": (IMAGE, constants("Tile", [[1, 2, 1, 3]])),
     "depth to space": ((1, 12, 3, 4), constants("DepthToSpace", [], blocksize=2)),
