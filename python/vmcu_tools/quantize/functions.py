@@ -20,8 +20,7 @@ from ..frontends.onnx.loops import open_loops
 from ..frontends.onnx.node_writer import NodeWriter
 from .attention import attention, rotary
 from .einsum import einsum
-from .loops import declare
-from .recurrent import GATES, opened
+from .recurrent import GATES, scans
 
 _REWRITES = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum}
 
@@ -45,11 +44,8 @@ def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
     ops = {node.op_type for node in model.graph.node}
     if not ops & {"GroupNormalization", "Scan", *_REWRITES, *GATES}:
         return Apart(model)
+    model = onnx.shape_inference.infer_shapes(model)
     apart = Apart(model)
-    with reporting(origin):
-        apart.carries = open_loops(model)
-    apart.alike = [[carry.before, carry.after] for carry in apart.carries]
-    apart.model = model = onnx.shape_inference.infer_shapes(model)
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
     shapes |= {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
@@ -61,24 +57,25 @@ def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
         elif node.op_type in _REWRITES:
             parts = _REWRITES[node.op_type](model.graph, node, shapes)
         elif node.op_type in GATES:
-            parts = _steps(apart, node, shapes, origin)
+            parts = _scans(apart, node, shapes, origin)
         nodes += [node] if parts is None else parts
     del model.graph.node[:]
     model.graph.node.extend(nodes)
+    with reporting(origin):
+        apart.carries = open_loops(model)
+    apart.alike += [[carry.before, *carry.outputs] for carry in apart.carries]
     return apart
 
 
-def _steps(
+def _scans(
     apart: Apart, node: NodeProto, shapes: dict[str, list[int]], origin: str
 ) -> list[NodeProto]:
     graph = apart.model.graph
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     with reporting(origin, node):
-        parts = opened(node, constants, shapes.get(node.input[0], []))
+        parts = scans(node, constants, shapes.get(node.input[0], []))
     graph.initializer.extend(parts.constants)
-    declare(graph, parts.carries)
     apart.alike += parts.alike.values()
-    apart.carries += parts.carries
     return parts.nodes
 
 

@@ -16,19 +16,6 @@ from .judge import showing
 from .samples import Samples
 
 
-def declare(graph: GraphProto, carries: Sequence[Carry]) -> None:
-    """Makes the states of loops inputs and outputs of a graph, so that nothing takes them away."""
-    known = {value.name for value in graph.output}
-    for carry in carries:
-        rows, step = (carry.steps * carry.batch, carry.size), (carry.batch, carry.size)
-        graph.input.append(helper.make_tensor_value_info(carry.before, TensorProto.FLOAT, rows))
-        for name, shape in zip(carry.outputs, (rows, step), strict=False):
-            if name not in known:
-                known.add(name)
-                value = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-                graph.output.append(value)
-
-
 def with_states(model: onnx.ModelProto, carries: Sequence[Carry], samples: Samples) -> Samples:
     """The samples with the states before each step, as a float model computes them."""
     if not carries:

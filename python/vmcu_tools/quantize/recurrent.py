@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GRU, LSTM and RNN of a float file as the operators that they are defined by, so that each of
-their tensors gets a scale (ONNX operator specification, opset 22).
-
-Every tensor has a row for each step and each element of the batch. The states before the steps are
-inputs of the graph, those behind them outputs, until loops.py makes a Scan of both.
-"""
+"""GRU, LSTM and RNN of a float file as a Scan of the operators that they are defined by, so that
+each of their tensors gets a scale (ONNX operator specification, opset 22)."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +16,6 @@ from onnx import NodeProto, helper, numpy_helper
 
 from ..frontends.common import UnsupportedError, require
 from ..frontends.onnx.attributes import attributes_of
-from ..frontends.onnx.file import Carry
 
 # Gates in the order of the files, and activations by default.
 GATES = {"GRU": "zrh", "LSTM": "iofc", "RNN": "h"}
@@ -38,14 +33,13 @@ Activation = tuple[str, tuple[float, ...]]
 
 
 @dataclass
-class Rows:
-    """The nodes of a recurrent node with rows for all steps. `alike`: by role, tensors that are to
-    have one scale; `carries`: its states, none for a single step."""
+class Scans:
+    """The nodes of a recurrent node, a Scan for each direction among them. `alike`: by role,
+    tensors that are to have one scale."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     alike: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    carries: list[Carry] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -60,16 +54,17 @@ class _Weights:
     peepholes: dict[str, np.ndarray]
 
 
-def opened(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Rows:
+def scans(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Scans:
     """GRU, LSTM or RNN as other operators. shape: of its input, () if unknown.
 
     Raises UnsupportedError for a node without such a form."""
-    return _Opener(node, constants, shape).run()
+    return _Writer(node, constants, shape).run()
 
 
-class _Opener:
+class _Writer:
     def __init__(self, node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]):
-        self.node, self.given, self.found = node, attributes_of(node), Rows()
+        self.node, self.given, self.found = node, attributes_of(node), Scans()
+        self.nodes = self.found.nodes
         self.inputs = [*node.input, *[""] * 8]
         self.outputs = [*node.output, *[""] * 3]
         self.at = self.prefix = next(name for name in self.outputs if name)
@@ -86,58 +81,39 @@ class _Opener:
         every = self._activations(count * len(self.directions))
         self.activations = [every[n : n + count] for n in range(0, len(every), count)]
 
-    def run(self) -> Rows:
+    def run(self) -> Scans:
         x = self.inputs[0]
         if self.batch_first and self.batch > 1:
             x = self._add("Transpose", [x], "x by step", perm=[1, 0, 2])
         x = self._add("Reshape", [x, self._ints("steps", self.all_steps, self.batch, -1)], "x")
         if self.steps < self.all_steps:
-            x = self._rows(x, "x within", range(self.steps))
+            x = self._add("Gather", [x, self._ints("within", *range(self.steps))], "x within")
         sides = [self._direction(n, x) for n in range(len(self.directions))]
         self.at = self.prefix
         if self.outputs[0]:
-            self._all_steps([side[0] for side in sides])
+            self._all_steps([side[-1] for side in sides])
         for place, name in enumerate(self.outputs[1:3]):
             if name:
-                ends = [self._last(side[place], f"{n} end {place}") for n, side in enumerate(sides)]
-                joined = self._joined(ends, f"end {place}", "hc"[place], 0)
+                joined = self._joined([side[place] for side in sides], f"end {place}", "hc"[place])
                 self._output(joined, (len(sides), self.batch, self.size), (1, 0, 2), name)
         return self.found
 
     def _all_steps(self, sides: list[str]) -> None:
         """Writes the hidden states of all steps."""
-        rows = []
-        for number, (side, way) in enumerate(zip(sides, self.directions, strict=True)):
-            each = self._ints("each", self.steps, 1, self.batch, self.size)
-            row = self._add("Reshape", [side, each], f"{number} y")
-            if way < 0:
-                row = self._rows(row, f"{number} y in order", reversed(range(self.steps)))
-            rows.append(row)
-        joined = self._joined(rows, "y", "h", 1)
+        each = self._ints("each", self.steps, 1, self.batch, self.size)
+        rows = [self._add("Reshape", [side, each], f"{n} y") for n, side in enumerate(sides)]
+        joined = self._joined(rows, "y", "h", axis=1)
         if self.steps < self.all_steps:
             ends = [0] * 4 + [self.all_steps - self.steps] + [0] * 3
             joined = self._add("Pad", [joined, self._ints("rest", *ends)], "y of all")
         shape = (self.all_steps, len(sides), self.batch, self.size)
         self._output(joined, shape, (2, 0, 1, 3), self.outputs[0])
 
-    def _last(self, side: str, name: str) -> str:
-        """The states behind the last step that is computed, a row for each element of the
-        batch."""
-        if self.steps == 1:
-            return side
-        first = (self.steps - 1) * self.batch
-        return self._rows(side, name, range(first, first + self.batch))
-
-    def _rows(self, x: str, name: str, picked: Iterable[int]) -> str:
-        return self._add("Gather", [x, self._ints(f"{name} rows", *picked)], name, axis=0)
-
     def _direction(self, number: int, x: str) -> list[str]:
-        """Writes one direction; returns the hidden states, and the cells of an LSTM."""
+        """Writes one direction; returns the states behind the last step, and the hidden ones of all
+        steps."""
         self.at = f"{self.prefix}/{number}"
         self.parts, self.functions = self.weights[number], self.activations[number]
-        if self.directions[number] < 0:
-            x = self._rows(x, "x backwards", reversed(range(self.steps)))
-        self.row = self._add("Reshape", [x, self._ints("flat", self.steps * self.batch, -1)], "row")
         inner = self.node.op_type == "GRU" and not self.given.get("linear_before_reset")
         # The addend of a gate's state part behind a reset stays there.
         behind = {"h"} if self.node.op_type == "GRU" and not inner else set()
@@ -146,18 +122,30 @@ class _Opener:
             for gate, bias in self.parts.wb.items()
         }
         roles = "hc" if self.node.op_type == "LSTM" else "h"
-        states = [self._begin(5 + place, number, role) for place, role in enumerate(roles)]
-        if self.steps == 1:
-            return STEPS[self.node.op_type](self, *states)
+        first = [self._begin(5 + place, number, role) for place, role in enumerate(roles)]
         before = [f"{self.at}/{role} before" for role in roles]
-        behind_steps = STEPS[self.node.op_type](self, *before)
-        for role, *ends, begin in zip(roles, before, behind_steps, states, strict=True):
-            self._like(role, *ends, begin)
-            given = (one for one in self.found.constants if one.name == begin)
-            initial = next((numpy_helper.to_array(one) for one in given), begin)
-            sizes = self.batch, self.size, self.steps
-            self.found.carries.append(Carry(self.at, ends[0], ends[1], initial, *sizes))
-        return behind_steps
+        self.row, self.nodes = f"{self.at}/row", []
+        after = STEPS[self.node.op_type](self, *before)
+        for role, *states in zip(roles, before, after, first, strict=True):
+            self._like(role, *states)
+        size = len(next(iter(self.parts.w.values())))
+        rows = [*((name, self.size) for name in before), (self.row, size)]
+        # The hidden state is both the next one and a result.
+        results = [(name, self.size) for name in (*after, after[0])]
+        body = helper.make_graph(self.nodes, "step", self._values(rows), self._values(results))
+        self.nodes = self.found.nodes
+        ends = [f"{self.at}/{role} last" for role in roles] + [f"{self.at}/y"]
+        way = [int(self.directions[number] < 0)]
+        scan = helper.make_node("Scan", [*first, x], ends, body=body, num_scan_inputs=1)
+        scan.attribute.extend(
+            helper.make_attribute(f"scan_{end}_directions", way) for end in ("input", "output")
+        )
+        self.nodes.append(scan)
+        return ends
+
+    def _values(self, sizes: Sequence[tuple[str, int]]) -> list[onnx.ValueInfoProto]:
+        kind = onnx.TensorProto.FLOAT
+        return [helper.make_tensor_value_info(n, kind, (self.batch, size)) for n, size in sizes]
 
     def _begin(self, place: int, number: int, role: str) -> str:
         """The state before the first step: an input of the node, or zeros."""
@@ -260,7 +248,7 @@ class _Opener:
 
     def _add(self, op: str, ins: list[str], name: str, **more: Any) -> str:
         made = f"{self.at}/{name}"
-        self.found.nodes.append(helper.make_node(op, ins, [made], made, **more))
+        self.nodes.append(helper.make_node(op, ins, [made], made, **more))
         return made
 
     def _output(
@@ -279,7 +267,7 @@ class _Opener:
         inputs = [joined, self._ints(f"{name} shape", *ordered)]
         self.found.nodes.append(helper.make_node("Reshape", inputs, [name], name))
 
-    def _joined(self, rows: list[str], name: str, role: str, axis: int) -> str:
+    def _joined(self, rows: list[str], name: str, role: str, axis: int = 0) -> str:
         """States of one or both directions, of one scale."""
         if len(rows) == 1:
             return rows[0]
@@ -362,9 +350,9 @@ class _Opener:
 
 
 STEPS: dict[str, Callable[..., list[str]]] = {
-    "GRU": _Opener.gru,
-    "LSTM": _Opener.lstm,
-    "RNN": _Opener.rnn,
+    "GRU": _Writer.gru,
+    "LSTM": _Writer.lstm,
+    "RNN": _Writer.rnn,
 }
 
 
