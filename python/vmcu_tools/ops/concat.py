@@ -35,9 +35,8 @@ KERNEL = KernelType("vmcu_concat", PARAMS, reads="JOINED", check="vmcu_check_con
 @dataclass(frozen=True, eq=False)
 class Concat(Op):
     """Inputs one after the other along `axis` (0 H, 1 W, 2 C), of which the output may have less
-    along H. tables has one, int8 (256,) as
-    Lookup has it, for each input whose scale or zero point differs from the output's, None where
-    bytes are copied."""
+    along H. tables has one, int8 (256,) as Lookup has it, for each input whose scale or zero point
+    differs from the output's, None where bytes are copied."""
 
     axis: int
     tables: tuple[np.ndarray | None, ...]

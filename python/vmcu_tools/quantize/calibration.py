@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from onnx import numpy_helper
 
 from ..errors import Problem, UserError
 from ..frontends.onnx.curves import REQUANTISE
-from ..frontends.onnx.file import CALIBRATION, Carry
+from ..frontends.onnx.file import CALIBRATION
 from ..frontends.onnx.importer import RULES, load
 from ..runtimes import one_line, required
 from .alike import of_states, shared
@@ -32,7 +32,7 @@ from .judge import LayerQuality, compare, showing
 from .judge import accuracy as correct
 from .kept import KeptWeights
 from .leftovers import quantise_leftovers
-from .loops import closed, with_states
+from .loops import BothModels, with_states
 from .norms import spell_norms
 from .preparation import OPSET, WITH_BIAS, Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
@@ -82,21 +82,6 @@ class QuantizationReport:
     calibration: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """A float model as it is quantised, and its int8 form, both with rows for all steps of loops,
-    whose states the samples have. carries: those states."""
-
-    real: onnx.ModelProto
-    int8: onnx.ModelProto
-    samples: Samples
-    carries: Sequence[Carry]
-
-    def closed(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-        """Both with their loops."""
-        return closed(self.real, self.carries), closed(self.int8, self.carries)
-
-
 def quantize(
     source: Path | FloatFile,
     target: Path,
@@ -115,8 +100,8 @@ def quantize(
     """
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        _, int8 = _quantize(read_float(source), prepared, samples, method, per_channel).closed()
-        target.write_bytes(int8.SerializeToString())
+        models = _quantize(read_float(source), prepared, samples, method, per_channel)
+        target.write_bytes(models.closed(models.int8).SerializeToString())
 
 
 def quantize_and_judge(
@@ -138,14 +123,13 @@ def quantize_and_judge(
     labelled = labels is not None
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"
-        opened = _quantize(model, prepared, samples, *how, OPSET if int4 is None else INT4_OPSET)
-        real, made = opened.closed()
+        models = _quantize(model, prepared, samples, *how, OPSET if int4 is None else INT4_OPSET)
+        real, made = models.closed(models.real), models.closed(models.int8)
         widths, accuracy, tried = None, None, list[Trial]()
         with _quiet(), _refusals(model.source):
             if int4 is not None:
-                forms = opened.real, opened.int8, opened.carries
-                made, widths = choose_widths(forms, opened.samples, int4, model.source)
-                made = closed(made, opened.carries)
+                chosen, widths = choose_widths(models, int4, model.source)
+                made = models.closed(chosen)
             top1, layers = compare(real, made, samples)
             quality = quality_of(real, top1, layers, labelled)
             if labels is not None:
@@ -181,7 +165,8 @@ def _tried(
     """Measures options that are better. is_int4: int8 weights are one of them."""
 
     def measure(method: str, per_channel: bool) -> Quality:
-        real, made = _quantize(model, prepared, samples, method, per_channel).closed()
+        models = _quantize(model, prepared, samples, method, per_channel)
+        real, made = models.closed(models.real), models.closed(models.int8)
         return quality_of(real, *compare(real, made, samples, ()), before.is_classifier)
 
     if is_int4:
@@ -197,7 +182,7 @@ def _quantize(
     method: str,
     per_channel: bool,
     opset: int = OPSET,
-) -> _Opened:
+) -> BothModels:
     """The int8 model and the float model it was made of. prepared: a file that is overwritten."""
     quantization = required(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models", "quantize"
@@ -238,10 +223,10 @@ def _quantize(
         join_functions(quantised.graph)
         if model.label:
             quantised.metadata_props.add(key=CALIBRATION, value=model.label)
-        opened = _Opened(folded, quantised, samples, apart.carries)
-        onnx.save(opened.closed()[1], result)
+        models = BothModels(folded, quantised, samples, apart.carries)
+        onnx.save(models.closed(quantised), result)
     _check_result(source, result)
-    return opened
+    return models
 
 
 def _check_result(source: Path, result: Path) -> None:

@@ -5,6 +5,7 @@ executes step by step."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -14,6 +15,21 @@ from ..frontends.onnx.file import Carry
 from ..frontends.onnx.node_writer import NodeWriter
 from .judge import showing
 from .samples import Samples
+
+
+@dataclass(frozen=True, eq=False)
+class BothModels:
+    """A float model as it is quantised, and its int8 form, both with rows for all steps of loops,
+    whose states the samples have. carries: those states."""
+
+    real: onnx.ModelProto
+    int8: onnx.ModelProto
+    samples: Samples
+    carries: Sequence[Carry]
+
+    def closed(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """One of them, or another one with the same loops, with each loop as a Scan."""
+        return closed(model, self.carries)
 
 
 def with_states(model: onnx.ModelProto, carries: Sequence[Carry], samples: Samples) -> Samples:
@@ -44,24 +60,12 @@ def closed(model: onnx.ModelProto, carries: Sequence[Carry]) -> onnx.ModelProto:
     for loop in dict.fromkeys(carry.loop for carry in carries):
         _close(whole.graph, [carry for carry in carries if carry.loop == loop])
     _sort(whole.graph)
-    before = {carry.before for carry in carries}
-    own = {value.name for value in model.graph.output}
-    own -= {name for carry in carries for name in carry.outputs}
-    for values, kept in (
-        (whole.graph.input, {v.name for v in whole.graph.input} - before),
-        (whole.graph.output, own | _named_outputs(model.graph, carries)),
-    ):
-        left = [value for value in values if value.name in kept]
+    ends = {name for carry in carries for name in (carry.before, *carry.outputs)}
+    for values in (whole.graph.input, whole.graph.output):
+        left = [value for value in values if value.name not in ends]
         del values[:]
         values.extend(left)
     return whole
-
-
-def _named_outputs(graph: GraphProto, carries: Sequence[Carry]) -> set[str]:
-    """States that are outputs of the model itself: they are listed twice."""
-    names = [value.name for value in graph.output]
-    ends = {name for carry in carries for name in carry.outputs}
-    return {name for name in ends if names.count(name) > 1}
 
 
 def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:

@@ -15,7 +15,6 @@ import onnx
 from ..compiler import compile_model
 from ..emit import emit
 from ..errors import Problem, UserError, stands_for
-from ..frontends.onnx.file import Carry
 from ..frontends.onnx.importer import load
 from ..ops import bind
 from ..ops.layer import ProgramLayer
@@ -23,7 +22,7 @@ from .alone import ratios_alone
 from .int4 import OPSET, WeightedLayer, weighted_layers, with_int4
 from .int4_scales import Int4Scales
 from .judge import Ratios, measured
-from .loops import closed
+from .loops import BothModels
 from .samples import Samples
 
 # With int4 weights in one layer at a time, at most so many samples are computed.
@@ -81,44 +80,34 @@ class WidthReport:
 
 
 def choose_widths(
-    models: tuple[onnx.ModelProto, onnx.ModelProto, Sequence[Carry]],
-    samples: Samples,
-    asked: Int4,
-    source: Path,
+    models: BothModels, asked: Int4, source: Path
 ) -> tuple[onnx.ModelProto, WidthReport]:
-    """The int8 model with int4 weights in some layers. models: the float model, the int8 model that
-    was made of it, both with rows for all steps of loops, and the states of these.
+    """The int8 model with int4 weights in some layers.
 
     Layers get int4 weights in the order of the error that they add for each byte that they save:
     noise of the model's outputs over the samples, with int4 weights in that layer alone.
     Raises UserError, of the file `source`, if the limit cannot be met."""
-    _, int8, _ = models
-    versions = [o.version for o in int8.opset_import if o.domain in ("", "ai.onnx")]
+    versions = [o.version for o in models.int8.opset_import if o.domain in ("", "ai.onnx")]
     if max(versions, default=0) < OPSET:
         reason = f"int4 weights need opset {OPSET}, to which onnx cannot convert the model"
         raise UserError(Problem(reason, f"export it with opset {OPSET}", str(source)))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
         stands_for(str(file), str(source))
-        forms = _Forms(models, samples, file, asked.name)
+        forms = _Forms(models, file, asked.name)
         served = _served(forms, asked.group)
-        return _chosen(served, samples, asked.flash, source)
+        return _chosen(served, models.samples, asked.flash, source)
 
 
 class _Forms:
     """The forms of a model: with int8 weights, and with int4 weights in some layers. file: where a
     form is written to be imported; name: of the model in C."""
 
-    def __init__(
-        self,
-        models: tuple[onnx.ModelProto, onnx.ModelProto, Sequence[Carry]],
-        samples: Samples,
-        file: Path,
-        name: str,
-    ):
-        (self.real, self.int8, self.carries), self.file, self.name = models, file, name
+    def __init__(self, models: BothModels, file: Path, name: str):
+        self.models, self.file, self.name = models, file, name
+        self.real, self.int8 = models.real, models.int8
         self.layers = weighted_layers(self.int8, self.real)
-        self.scales = Int4Scales(self.real, self.layers, samples)
+        self.scales = Int4Scales(self.real, self.layers, models.samples)
 
     def model(self, groups: Mapping[str, int]) -> onnx.ModelProto:
         """groups: by weights of the layers with int4 weights, inputs that share a scale; 0: all of
@@ -129,7 +118,7 @@ class _Forms:
 
     def flash(self, groups: Mapping[str, int]) -> int:
         """Bytes of weights and tables, as `vmcu build` has them."""
-        onnx.save(closed(self.model(groups), self.carries), self.file)
+        onnx.save(self.models.closed(self.model(groups)), self.file)
         return emit(compile_model(self.file), self.name).flash_bytes
 
     def constant_bytes(self, groups: Mapping[str, int]) -> dict[str, int]:

@@ -24,13 +24,8 @@ def connect_loops(builder: GraphBuilder, carries: Sequence[Carry]) -> None:
     """Connects the states of loops, which are inputs and outputs of the graph until then."""
     ends = {name for carry in carries for name in (carry.before, *carry.outputs)}
     ports = {port.name: port for port in (*builder.inputs, *builder.outputs)}
-    own = [port.name for port in builder.outputs]
-    builder.inputs[:] = [port for port in builder.inputs if port.name not in ends]
-    builder.outputs[:] = [
-        port
-        for place, port in enumerate(builder.outputs)
-        if port.name not in ends or port.name in own[:place]
-    ]
+    for side in (builder.inputs, builder.outputs):
+        side[:] = [port for port in side if port.name not in ends]
     ahead = set().union(*(_connect(builder, carry, ports) for carry in carries))
     if carries:
         builder.nodes[:] = _in_order(builder.nodes, ahead)

@@ -152,7 +152,7 @@ class _Scan:
         if behind.name not in {value.name for value in self.graph.output}:
             self.graph.output.append(behind)
         shape = (self.batch, size)
-        initial = initial_rows(self.graph, self.node.input[place], shape)
+        initial = _initial_rows(self.graph, self.node.input[place], shape)
         if isinstance(initial, str):
             initial = self.writer.add("Reshape", [initial, self.writer.ints(*shape)])
             self.graph.output.append(helper.make_tensor_value_info(initial, kind, shape))
@@ -237,7 +237,7 @@ def expose(model: onnx.ModelProto, names: Iterable[str]) -> None:
     model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in wanted if n not in outputs)
 
 
-def initial_rows(graph: GraphProto, name: str, shape: tuple[int, int]) -> str | np.ndarray:
+def _initial_rows(graph: GraphProto, name: str, shape: tuple[int, int]) -> str | np.ndarray:
     """A tensor's values in that shape if it is a constant, else its name."""
     arrays = (numpy_helper.to_array(t).reshape(shape) for t in graph.initializer if t.name == name)
     return next(arrays, name)
