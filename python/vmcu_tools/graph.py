@@ -319,6 +319,19 @@ class Notes:
     is_random: bool = False
 
 
+def loops_among(producers: Sequence[Sequence[int]]) -> tuple[range, ...]:
+    """Runs of nodes in which one reads another that comes later. producers: by node, the numbers of
+    those whose outputs it reads."""
+    runs: list[range] = []
+    for number, read in enumerate(producers):
+        last = max(read, default=-1)
+        if runs and number < runs[-1].stop:
+            runs[-1] = range(runs[-1].start, max(runs[-1].stop, last + 1))
+        elif last > number:
+            runs.append(range(number, last + 1))
+    return tuple(runs)
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
@@ -380,14 +393,7 @@ class Graph:
         if not self.carried:
             return ()
         makers = {node.outputs[0]: number for number, node in enumerate(self.nodes)}
-        runs: list[range] = []
-        for number, node in enumerate(self.nodes):
-            last = max((makers.get(name, -1) for name in node.inputs), default=-1)
-            if runs and number < runs[-1].stop:
-                runs[-1] = range(runs[-1].start, max(runs[-1].stop, last + 1))
-            elif last > number:
-                runs.append(range(number, last + 1))
-        return tuple(runs)
+        return loops_among([[makers.get(name, -1) for name in n.inputs] for n in self.nodes])
 
     @property
     def stored_states(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from builders.onnx_loops import INPUTS, SIZE, scan
+from builders.onnx_loops import INPUTS, SIZE, coupled, scan
 from builders.onnx_recurrent import Cell
 from onnx import helper
 from vmcu_tools.cli import main
@@ -71,6 +71,28 @@ def test_a_scan_of_a_person(name: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert set(re.findall(r"([\d,]+) of [\d,]+ values differ", text)) == {"0"}
     (scans,) = [n for n in onnx.load(path).graph.node if n.op_type == "Scan"] or [None]
     assert (scans is None) == (name == "one step")
+
+
+# Two states: each of the other, one of what the other becomes, one a step behind, twins.
+ONE = ("MatMul xt W xw", "MatMul b R br", "Add xw br s")
+COUPLED = {
+    "swapped": nodes(*ONE, "Tanh s an", "Sigmoid a bn", "Relu an yt"),
+    "fed back": nodes(*ONE, "Tanh s an", "MatMul an Q m", "Sigmoid m bn", "Mul an a yt"),
+    "shifted": nodes(*ONE, "Tanh s an", "Identity a bn", "Relu an yt"),
+    "twins": nodes(*ONE, "MatMul a Q aq", "Add s aq t", "Tanh t an", "Identity an bn", "Relu t yt"),
+}
+
+
+@pytest.mark.parametrize("outputs", [("y",), ("al",), ("bl",), ("y", "al", "bl")], ids="-".join)
+@pytest.mark.parametrize("name", COUPLED)
+def test_states_that_depend_on_each_other(
+    name: str, outputs: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = quantized(coupled(COUPLED[name], outputs), tmp_path)
+    capsys.readouterr()
+    assert main(["verify", str(path), "-n", "3", "--on", "host"]) == 0
+    text = capsys.readouterr().out
+    assert set(re.findall(r"([\d,]+) of [\d,]+ values differ", text)) == {"0"}
 
 
 def own(*nodes: onnx.NodeProto) -> onnx.ModelProto:

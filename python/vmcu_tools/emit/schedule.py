@@ -47,7 +47,7 @@ def written(stage: Stage) -> tuple[bytes, list[Part]]:
 
 
 def _pieces(stage: Stage) -> Iterator[bytes]:
-    last = len(stage.layers) - 1 if stage.last_of_loop is None else stage.last_of_loop
+    last = stage.loops[-1].stop - 1 if stage.loops else len(stage.layers) - 1
     piece = bytearray()
     for call in stage.calls():
         piece.append(TAKE if call.layer == STREAMED else call.layer)

@@ -8,10 +8,15 @@ from .rewrite import swept, with_nodes
 
 
 def drop_dead(graph: Graph) -> Graph:
-    needed = {port.tensor for port in graph.outputs}
-    kept = []
-    for node in reversed(graph.nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
+    needed, count = {port.tensor for port in graph.outputs}, 0
+    while len(needed) != count:
+        # Once, but for a loop, whose first node reads what later ones make.
+        count = len(needed)
+        kept = []
+        for node in reversed(graph.nodes):
+            if needed.intersection(node.outputs):
+                needed.update(node.inputs)
+                kept.append(node)
+        if not graph.loops:
+            break
     return graph if len(kept) == len(graph.nodes) else swept(with_nodes(graph, kept[::-1]))

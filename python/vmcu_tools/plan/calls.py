@@ -10,7 +10,7 @@ it is computed once for all stages that end with them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -19,6 +19,8 @@ import numpy as np
 # The producer of an input that no layer of the stage makes.
 READY = -1
 STREAMED = -2
+# The turns of a layer that make the first so many pixels.
+TurnsFor = Callable[[np.ndarray], np.ndarray]
 # Less than any number of pixels, whatever is added to it.
 NOTHING = -(1 << 40)
 # Calls, in all, of orders that are kept for stages which end with the same layers.
@@ -130,12 +132,22 @@ def led(counts: np.ndarray) -> np.ndarray:
     return counted
 
 
-def order_of(grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: Sequence[bool]) -> Order:
+def order_of(
+    grids: Sequence[Grid],
+    feeds: Sequence[Sequence[Feed]],
+    kept: Sequence[bool],
+    loops: Sequence[range] = (),
+) -> Order:
     """The order for layers with these grids and feeds, of which those that are `kept` make all of
-    their calls. The streamed input, if there is one, is the last of the grids and has no feeds."""
-    placed = NOTHING_PLACED
+    their calls. The streamed input, if there is one, is the last of the grids and has no feeds.
+    loops: layers that make each row in turns."""
+    placed, ends_with = NOTHING_PLACED, {loop.stop - 1: loop for loop in loops}
     for number in reversed(range(len(feeds))):
-        placed = placed.with_layer(number, grids[number], feeds[number], kept[number])
+        loop = ends_with.get(number)
+        if loop is not None:
+            placed = placed.with_loop(loop, grids, feeds, any(kept[n] for n in loop))
+        elif not any(number in other for other in loops):
+            placed = placed.with_layer(number, grids[number], feeds[number], kept[number])
     if len(grids) > len(feeds):
         placed = placed.with_source(grids[-1])
     by_layer = np.argsort(placed.makers, kind="stable")
@@ -172,7 +184,7 @@ class Placed:
     def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> Placed:
         """Puts layer `number`, as it and the producers of its `feeds` are counted in the stage,
         in front of these."""
-        own = self.own_feeds(number, feeds)
+        own = self.own_feeds(len(self.feeds), number, feeds, number)
         key = grid, own, kept
         if key not in self.before:
             if Placed.kept > MOST_KEPT:
@@ -182,20 +194,48 @@ class Placed:
             Placed.kept += len(self.before[key].makers)
         return self.before[key]
 
-    def own_feeds(self, number: int, feeds: Sequence[Feed]) -> tuple[Feed, ...]:
-        """The feeds of layer `number`, in front of these, that are neither READY nor rows of the
-        steps before; their producers are counted as it is, and then from the end."""
-        here = len(self.feeds)
+    def with_loop(
+        self, loop: range, grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: bool
+    ) -> Placed:
+        """Puts the layers of a loop in front of these: where one of them wants a row, all make it.
+        grids, feeds: of all layers of the stage."""
+        here, members = len(self.feeds), loop[::-1]
+        numbers = {member: here + place for place, member in enumerate(members)}
+        step = [np.full(grids[member].across, numbers[member], np.int16) for member in loop]
+        own = tuple(
+            self.own_feeds(numbers[member], member, feeds[member], loop.start) for member in members
+        )
+        rows = {
+            numbers[member]: grids[member]._replace(columns=grids[member].width).calls_for
+            for member in members
+        }
+        makers, starts = self._inserted(rows, np.concatenate(step))
+        height = grids[loop.start].height
+        if kept:
+            made = np.count_nonzero(makers == numbers[loop.start]) // grids[loop.start].across
+            rest = np.tile(np.concatenate(step), height - made)
+            makers = np.concatenate([makers, rest])
+        for number, its in zip(numbers.values(), own, strict=True):
+            if len(its) > 1:
+                starts[number] = [np.flatnonzero(makers == number)] * (len(its) - 1)
+        behind = (grids[member] for member in members)
+        return Placed((*self.grids, *behind), (*self.feeds, *own), makers, starts)
+
+    def own_feeds(
+        self, here: int, number: int, feeds: Sequence[Feed], first: int
+    ) -> tuple[Feed, ...]:
+        """The feeds of layer `number`, which is `here` from the end, that those in front of layer
+        `first` make; their producers are counted as it is, and then from the end."""
         return tuple(
             feed._replace(producer=here + number - feed.producer) if feed.producer >= 0 else feed
             for feed in feeds
-            if feed.producer != READY and feed.producer < number
+            if feed.producer != READY and feed.producer < first
         )
 
     def led_by(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> Placed:
         """Puts a layer in front of these. own: see own_feeds()."""
         here = len(self.feeds)
-        makers, starts = self._inserted(grid, here, here)
+        makers, starts = self._inserted({here: grid.calls_for}, np.array([here], np.int16))
         if kept:
             rest = grid.count - np.count_nonzero(makers == here)
             makers = np.concatenate([makers, np.full(rest, here, makers.dtype)])
@@ -205,17 +245,19 @@ class Placed:
 
     def with_source(self, grid: Grid) -> Placed:
         """Puts the streamed input in front of all."""
-        makers, starts = self._inserted(grid, len(self.feeds), STREAMED)
+        number = np.array([len(self.feeds)], np.int16)
+        makers, starts = self._inserted({STREAMED: grid.calls_for}, number)
         return Placed((*self.grids, grid), self.feeds, makers, starts)
 
     def _inserted(
-        self, grid: Grid, number: int, producer: int
+        self, turns_for: Mapping[int, TurnsFor], turn: np.ndarray
     ) -> tuple[np.ndarray, dict[int, list[np.ndarray]]]:
-        """Makers and starts with a layer's calls inserted where they are wanted."""
-        places, keys, needs = self._wants(grid, producer)
+        """Makers and starts with turns of some layers inserted where they are wanted. turns_for: by
+        producer; turn: the makers of a turn's calls."""
+        places, keys, needs = self._wants(turns_for)
         if not len(places):
             return self.makers, {reader: [*starts] for reader, starts in self.starts.items()}
-        calls = led(np.maximum.accumulate(needs))
+        calls = led(np.maximum.accumulate(needs)) * len(turn)
         more, count = calls[1:] - calls[:-1], len(self.makers)
         moved = np.cumsum(np.bincount(places, more, count)[:count].astype(np.int64))
         wanted_from = {}
@@ -225,24 +267,29 @@ class Placed:
                 start + calls[np.searchsorted(keys, self._key(start, at, block), "left")]
                 for block, start in enumerate(starts, 1)
             ]
-        makers = np.full(count + int(calls[-1]), number, np.int16)
-        makers[np.arange(count) + moved] = self.makers
+        makers = np.empty(count + int(calls[-1]), np.int16)
+        here = np.arange(count) + moved
+        new = np.ones(len(makers), bool)
+        new[here] = False
+        makers[here], makers[new] = self.makers, np.tile(turn, int(calls[-1]) // len(turn))
         return makers, wanted_from
 
-    def _wants(self, grid: Grid, producer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The layers that want calls of a layer, in the order in which they do: where, by which
-        key, and how many calls, those before included."""
+    def _wants(
+        self, turns_for: Mapping[int, TurnsFor]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The layers that want turns of others, in the order in which they do: where, by which key,
+        and how many turns, those before included."""
         wants = []
         for reader, feeds in enumerate(self.feeds):
-            if all(feed.producer != producer for feed in feeds):
+            if all(feed.producer not in turns_for for feed in feeds):
                 continue
             at = self.at(reader)
             starts = [*self.starts.get(reader, ()), at]
             for block, feed in enumerate(feeds):
-                if feed.producer == producer:
+                if feed.producer in turns_for:
                     pixels = wanted(self.grids[reader], feed)[: len(at)]
                     keys = self._key(starts[block], at, block)
-                    wants.append((starts[block], keys, grid.calls_for(pixels)))
+                    wants.append((starts[block], keys, turns_for[feed.producer](pixels)))
         if len(wants) == 1:
             return wants[0]
         if not wants:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Graph, Node, Tensor
+from ..graph import Graph, Node, Tensor, loops_among
 from ..ops import Layer
 from ..ops.layer import PAIR
 from ..ops.reach import Reach
@@ -82,20 +82,14 @@ class Stage:
         return tuple(is_whole)
 
     @functools.cached_property
-    def last_of_loop(self) -> int | None:
-        """The layer that ends each step of the last loop; None without a loop."""
-        later = [
-            feed.producer
-            for number, feeds in enumerate(self.feeds)
-            for feed in feeds
-            if feed.producer > number
-        ]
-        return max(later, default=None)
+    def loops(self) -> tuple[range, ...]:
+        """Runs of layers that read rows of the steps before of each other."""
+        return loops_among([[feed.producer for feed in feeds] for feeds in self.feeds])
 
     @functools.cached_property
     def order(self) -> Order:
         """When each layer is called."""
-        order = order_of(self.grids, self.feeds, self.kept)
+        order = order_of(self.grids, self.feeds, self.kept, self.loops)
         return order.begun_with(self.ahead) if self.ahead else order
 
     def calls(self) -> Iterator[Call]:

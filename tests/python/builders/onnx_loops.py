@@ -69,3 +69,34 @@ def scan(
         [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()],
     )
     return helper.make_model(outer, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def coupled(ops: list[onnx.NodeProto], outputs: tuple[str, ...], steps: int = 5) -> onnx.ModelProto:
+    """Two states, a and b, that become `an` and `bn`, from a row `xt`; `yt` is a result. outputs:
+    those of y, and the last a and b, "al" and "bl"."""
+    rng = np.random.default_rng(3)
+    arrays = {"W": rng.normal(size=(INPUTS, SIZE), scale=0.6), "z": np.zeros((1, SIZE))}
+    arrays |= {name: rng.normal(size=(SIZE, SIZE), scale=0.4) for name in "RQ"}
+    ins, outs = (("a", "b", "xt"), ("an", "bn", "yt"))
+    rows, results = (
+        [
+            helper.make_tensor_value_info(
+                name, TensorProto.FLOAT, [1, INPUTS if name == "xt" else SIZE]
+            )
+            for name in names
+        ]
+        for names in (ins, outs)
+    )
+    body = helper.make_graph(ops, "body", rows, results)
+    node = helper.make_node(
+        "Scan", ["z", "z", "x"], ["al", "bl", "y"], "loop", body=body, num_scan_inputs=1
+    )
+    shapes = {"y": [steps, 1, SIZE], "al": [1, SIZE], "bl": [1, SIZE]}
+    graph = helper.make_graph(
+        [node],
+        "coupled",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, 1, INPUTS])],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, shapes[n]) for n in outputs],
+        [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

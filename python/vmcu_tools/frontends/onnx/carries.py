@@ -4,7 +4,7 @@ those before it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,14 +26,22 @@ def connect_loops(builder: GraphBuilder, carries: Sequence[Carry]) -> None:
     ports = {port.name: port for port in (*builder.inputs, *builder.outputs)}
     for side in (builder.inputs, builder.outputs):
         side[:] = [port for port in side if port.name not in ends]
-    ahead = set().union(*(_connect(builder, carry, ports) for carry in carries))
-    if carries:
-        builder.nodes[:] = _in_order(builder.nodes, ahead)
+    loops = []
+    for name in dict.fromkeys(carry.loop for carry in carries):
+        own = [carry for carry in carries if carry.loop == name]
+        links = {ports[carry.before].tensor: ports[carry.after].tensor for carry in own}
+        makers = _makers(builder, links)
+        pads = [_connect(builder, carry, ports, makers) for carry in own]
+        loops.append(_members(builder.nodes, links, makers.union(pads)))
+    if loops:
+        builder.nodes[:] = _in_order(builder.nodes, loops)
 
 
-def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> set[str]:
-    """Connects a state. Returns its tensor before a step, if that comes ahead of the one behind
-    it."""
+def _connect(
+    builder: GraphBuilder, carry: Carry, ports: dict[str, Port], makers: set[Node]
+) -> Node:
+    """Returns the node that makes a state before a step of that behind the step before. makers: of
+    the loop's states."""
     before, after = (builder.tensors[ports[name].tensor] for name in (carry.before, carry.after))
     _check_alike(carry, before, after)
     inputs = [after.name]
@@ -41,27 +49,26 @@ def _connect(builder: GraphBuilder, carry: Carry, ports: dict[str, Port]) -> set
     if isinstance(carry.initial, str) or carry.initial.any():
         op = Concat(0, (None, None))
         inputs.insert(0, _first(builder, carry, before, ports))
-    makers = _makers(builder, [after.name])
-    readers = [node for node in builder.nodes if before.name in node.inputs]
     node = Node(before.name, op, tuple(inputs), (before.name,))
-    place = builder.nodes.index(readers[0]) if readers else 0
-    builder.nodes.insert(place, node)
+    readers = [one for one in builder.nodes if before.name in one.inputs]
+    builder.nodes.insert(builder.nodes.index(readers[0]) if readers else 0, node)
     outside = [one for one in readers if one not in makers]
-    if not outside or len(outside) == len(readers):
-        return {before.name} if readers and not outside else set()
-    # Other readers are no part of the loop.
-    copy = replace(before, name=f"{before.name}/rows")
-    builder.tensors[copy.name] = copy
-    builder.nodes.append(replace(node, outputs=(copy.name,)))
-    for one in outside:
-        names = tuple(copy.name if name == before.name else name for name in one.inputs)
-        builder.nodes[builder.nodes.index(one)] = replace(one, inputs=names)
-    return {before.name}
+    if outside:
+        # Other readers are no part of the loop.
+        copy = replace(before, name=f"{before.name}/rows")
+        builder.tensors[copy.name] = copy
+        builder.nodes.append(replace(node, outputs=(copy.name,)))
+        for one in outside:
+            names = tuple(copy.name if name == before.name else name for name in one.inputs)
+            builder.nodes[builder.nodes.index(one)] = replace(one, inputs=names)
+    return node
 
 
-def _makers(builder: GraphBuilder, names: list[str]) -> set[Node]:
-    """The nodes that tensors are made by, from the graph's inputs on."""
+def _makers(builder: GraphBuilder, links: Mapping[str, str]) -> set[Node]:
+    """The nodes that the states of a loop are made by, from the graph's inputs on. links: the
+    tensor behind a step by that before it."""
     makers: set[Node] = set()
+    names = [*links.values()]
     while names:
         maker = builder.producers.get(names.pop())
         if maker is not None and maker not in makers:
@@ -70,20 +77,32 @@ def _makers(builder: GraphBuilder, names: list[str]) -> set[Node]:
     return makers
 
 
-def _in_order(nodes: Sequence[Node], ahead: set[str]) -> list[Node]:
-    """The nodes in an order of execution, as they are where that is one. ahead: tensors that a loop
-    has from the step before."""
+def _members(nodes: Sequence[Node], befores: Collection[str], makers: set[Node]) -> list[Node]:
+    """The nodes between the states before and behind a step, and those that make the former."""
+    behind, members = set(befores), []
+    for node in nodes:
+        if node in makers and not behind.isdisjoint((*node.inputs, *node.outputs)):
+            behind.update(node.outputs)
+            members.append(node)
+    return members
+
+
+def _in_order(nodes: Sequence[Node], loops: Sequence[Sequence[Node]]) -> list[Node]:
+    """The nodes in an order of execution, as they are where that is one, those of a loop behind
+    each other."""
+    loop_of = {node: loop for loop in loops for node in loop}
     missing = {name for node in nodes for name in node.outputs}
     waiting, order = list(nodes), list[Node]()
     while waiting:
-        node = next(
-            one
-            for one in waiting
-            if missing.isdisjoint(one.inputs[:-1] if one.outputs[0] in ahead else one.inputs)
-        )
-        waiting.remove(node)
-        missing.difference_update(node.outputs)
-        order.append(node)
+        run: Sequence[Node]
+        for node in waiting:
+            run = loop_of.get(node, [node])
+            made = {name for one in run for name in one.outputs}
+            if all(missing.isdisjoint({*one.inputs} - made) for one in run):
+                break
+        missing -= made
+        order += run
+        waiting = [one for one in waiting if one not in run]
     return order
 
 

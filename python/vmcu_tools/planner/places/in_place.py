@@ -107,7 +107,7 @@ class _Sharing:
                     self.rings[owner], self.owners[number] = ring, owner
                     break
             else:
-                if self.stage.last_of_loop is not None:
+                if self.stage.loops:
                     self._share_in_turn(number)
         sizes = list(self.trace.rings)
         for owner, ring in self.rings.items():
