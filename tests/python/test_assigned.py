@@ -19,6 +19,8 @@ from vmcu_bench.verify import stream
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends import load
+from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
 
 SIZE = 6
@@ -269,3 +271,14 @@ def test_no_input_is_too_few(tmp_path: Path) -> None:
     m.assigned("h", new)
     with pytest.raises(UserError, match="the model has no input besides its states"):
         compile_model(m.save(tmp_path / "none.tflite", [], [new]))
+
+
+def test_no_output_is_too_few(tmp_path: Path) -> None:
+    m = Network(1)
+    x, h = m.vector(), m.state("h")
+    m.assigned("h", m.curve("TANH", m.total(m.dense(x, SIZE), h)))
+    path = m.save(tmp_path / "none.tflite", [x], [])
+    with pytest.raises(UserError, match="the model has no output"):
+        compile_model(path)
+    graph = optimize(load(path))
+    assert not graph.outputs and not graph.nodes

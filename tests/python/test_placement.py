@@ -71,6 +71,13 @@ def test_too_little_capacity_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "10" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("row", [(3, 10**19, 5), (3, 4, 10**19), (-(10**19), 4, 5)])
+def test_numbers_above_int64_are_placed(row: tuple[int, int, int], tmp_path: Path) -> None:
+    problem, outcome = write(tmp_path / "p.csv", [(0, 4, 5), row]), tmp_path / "p.json"
+    assert main(["place", str(problem), "--seconds", "5", "--json", str(outcome)]) == 0
+    assert json.loads(outcome.read_text())["height"] == 5 + row[2]
+
+
 @pytest.mark.parametrize("text", ["", "id,lower\na,0\n", "id,lower,upper,size\na,3,1,4\n"])
 def test_bad_files_are_one_message(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture

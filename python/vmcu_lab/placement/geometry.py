@@ -40,3 +40,9 @@ class Geometry:
             change[start] += amount
             change[end] -= amount
         return list(accumulate(change[:-1]))
+
+
+def is_small(buffers: Sequence[Buffer]) -> bool:
+    """Whether arrays of int64 can hold the moments and the ends of all buffers."""
+    moments = (abs(moment) for b in buffers for moment in (b.lower, b.upper))
+    return max([sum(b.size + b.alignment for b in buffers), *moments]) <= MOST_INT64

@@ -24,7 +24,7 @@ from .best_fit import best_fit, first_fit
 from .blocks import Blocks, blocks_of
 from .bounds import granularity, lower_bound
 from .ejection import Ejection
-from .geometry import MOST_INT64, Geometry
+from .geometry import Geometry, is_small
 from .params import PlacementParams
 from .problem import Buffer
 from .search import LimitError, Search
@@ -203,11 +203,6 @@ class Component:
 def height_of(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
     """The end, in bytes, of the highest buffer."""
     return max(o + b.size for o, b in zip(offsets, buffers, strict=True))
-
-
-def is_small(buffers: Sequence[Buffer]) -> bool:
-    """Whether arrays can hold the ends of all buffers."""
-    return sum(b.size + b.alignment for b in buffers) <= MOST_INT64
 
 
 def components_of(buffers: Sequence[Buffer]) -> list[list[Buffer]]:

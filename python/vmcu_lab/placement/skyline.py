@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from .geometry import MOST_INT64
+from .geometry import is_small
 from .problem import Buffer
 
 # Weights: powers of lifetime and size, and a factor for each wall that is matched.
@@ -125,8 +125,7 @@ class Valleys:
 def skyline_fits(buffers: Sequence[Buffer], deadline: float) -> Iterator[list[int]]:
     """Offsets, by index, one weight after the other, until time runs out; none for buffers whose
     numbers are too large."""
-    numbers = (abs(n) for b in buffers for n in (b.lower, b.upper))
-    if max([sum(b.size + b.alignment for b in buffers), *numbers]) > MOST_INT64:
+    if not is_small(buffers):
         return
     valleys = Valleys(buffers)
     for weight in SKYLINE_WEIGHTS:

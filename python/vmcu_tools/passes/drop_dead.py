@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from ..graph import Graph
+from ..graph import Graph, Node
 from .rewrite import swept, with_nodes
 
 
 def drop_dead(graph: Graph) -> Graph:
-    needed, count = {port.tensor for port in graph.outputs}, 0
+    needed, kept, count = {port.tensor for port in graph.outputs}, list[Node](), -1
     while len(needed) != count:
         # Once, but for a loop, whose first node reads what later ones make.
-        count = len(needed)
-        kept = []
+        kept, count = [], len(needed)
         for node in reversed(graph.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)

@@ -77,9 +77,9 @@ def _makers(builder: GraphBuilder, links: Mapping[str, str]) -> set[Node]:
     return makers
 
 
-def _members(nodes: Sequence[Node], befores: Collection[str], makers: set[Node]) -> list[Node]:
+def _members(nodes: Sequence[Node], before: Collection[str], makers: set[Node]) -> list[Node]:
     """The nodes between the states before and behind a step, and those that make the former."""
-    behind, members = set(befores), []
+    behind, members = set(before), []
     for node in nodes:
         if node in makers and not behind.isdisjoint((*node.inputs, *node.outputs)):
             behind.update(node.outputs)
