@@ -30,6 +30,8 @@ def test_every_spelling(by_heads: bool, same: bool, sliced_first: bool, tmp_path
         Step(bias=True, sharing=2, by_heads=False),
         Step(heads=1, depth=5, tokens=2),
         Step(tokens=40, depth=8, sharing=2),
+        Step(lone=True),
+        Step(lone=True, by_heads=False),
     ],
     ids=str,
 )

@@ -23,7 +23,8 @@ class Step:
     `mask`: an input is added: a "row" for all heads, in "front" of the scores, a row for "each"
     head; or a state, "added" or, "valid", 1 for tokens that there are, with a "constant" 1 as the
     latest. `ids`: the token and its position are numbers. `packed`: one product makes queries, keys
-    and values. `twice`: the query is an output, too."""
+    and values. `twice`: the query is an output, too. `lone`: the cache is first joined to
+    nothing, as one that begins empty is."""
 
     by_heads: bool = True
     same: bool = True
@@ -37,6 +38,7 @@ class Step:
     ids: bool = False
     packed: bool = False
     twice: bool = False
+    lone: bool = False
 
     @property
     def width(self) -> int:
@@ -112,6 +114,8 @@ class Step:
         if self.by_heads:
             new, axis = self._split(m, new, 1), 2
         past = m.qdq(f"past_{what}", m.stated(0.05, -2) if self.same else m.stated(0.06, 4))
+        if self.lone:
+            past = m.qdq(m.node("Concat", [past], axis=axis), m.stated(0.05, -2))
         if self.sliced_first:
             past = self._behind_the_first(m, past, axis)
         scale = m.stated(0.05, -2) if self.same else m.stated(0.055, -1)

@@ -11,6 +11,7 @@ import numpy as np
 from ...graph import Op, Shape, Tensor
 from ...ops.concat import Concat
 from ...ops.pad import Pad
+from ...ops.reshape import Reshape
 from .. import constant_outputs, tables
 from ..common import require
 from ..movement import file_index
@@ -108,7 +109,9 @@ def _pending(
             else tables.quantised(tables.real_values(x.tensor), out)
             for x in inputs
         )
-        return Concat(place, changed)
+        # One cache that begins empty is joined to itself alone.
+        alone = len(changed) == 1 and changed[0] is None
+        return Reshape() if alone else Concat(place, changed)
 
     form, tensors = (shape, explicit(shape, order).reshape(to)), tuple(x.tensor for x in inputs)
     kept = keeps.pop() if len(keeps) == 1 else None
