@@ -32,6 +32,8 @@ def test_every_spelling(by_heads: bool, same: bool, sliced_first: bool, tmp_path
         Step(tokens=40, depth=8, sharing=2),
         Step(lone=True),
         Step(lone=True, by_heads=False),
+        Step(whole=True, sharing=2),
+        Step(whole=True, by_heads=False),
     ],
     ids=str,
 )
@@ -56,6 +58,10 @@ def test_heads(step: Step, tmp_path: Path) -> None:
 )
 def test_rings_beside_other_inputs_and_outputs(step: Step, tmp_path: Path) -> None:
     expect(step, tmp_path, rings=True, rest=120)
+
+
+def test_a_whole_cache_of_another_scale_is_copied(tmp_path: Path) -> None:
+    expect(Step(whole=True, same=False), tmp_path, rings=False)
 
 
 def test_copies_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

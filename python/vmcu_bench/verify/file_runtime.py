@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
+from vmcu_tools.passes.state.connect import latest
 
 from .. import oracle
 from ..oracle import whole
@@ -108,7 +109,9 @@ class FileRuntime:
         bytes_of = {
             port.name: to_file(to_memory(v, self.file, port), self.file, port) for port, v in ends
         }
-        return {ahead: bytes_of[behind] for ahead, behind in self.graph.state.pairs}
+        ahead = {port.name: port for port in self.file.inputs}
+        pairs = self.graph.state.pairs
+        return {one: latest(bytes_of[other], ahead[one]) for one, other in pairs}
 
     def _inputs(self, window: np.ndarray, states: Mapping[str, np.ndarray]) -> Values:
         """All inputs of a call in the file's form: of a window int8 (H, W, C), and of states."""

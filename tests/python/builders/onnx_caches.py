@@ -24,7 +24,7 @@ class Step:
     head; or a state, "added" or, "valid", 1 for tokens that there are, with a "constant" 1 as the
     latest. `ids`: the token and its position are numbers. `packed`: one product makes queries, keys
     and values. `twice`: the query is an output, too. `lone`: the cache is first joined to
-    nothing, as one that begins empty is."""
+    nothing, as one that begins empty is. `whole`: the outputs have all tokens of the cache."""
 
     by_heads: bool = True
     same: bool = True
@@ -39,6 +39,7 @@ class Step:
     packed: bool = False
     twice: bool = False
     lone: bool = False
+    whole: bool = False
 
     @property
     def width(self) -> int:
@@ -120,7 +121,7 @@ class Step:
             past = self._behind_the_first(m, past, axis)
         scale = m.stated(0.05, -2) if self.same else m.stated(0.055, -1)
         every = present = m.qdq(m.node("Concat", [past, new], axis=axis), scale)
-        if not self.sliced_first:
+        if not self.sliced_first and not self.whole:
             # With the scale of what it is a part of.
             present = m.qdq(self._behind_the_first(m, every, axis), scale)
         if not self.by_heads:

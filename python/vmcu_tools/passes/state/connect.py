@@ -110,7 +110,7 @@ def _match_bytes(graph: Graph, before: Port, after: Port) -> tuple[Graph, str]:
     tensor with them."""
     source, target = (graph.tensors[port.tensor] for port in (after, before))
     index = np.empty(target.bytes, np.int64)
-    index[_file_order(graph, before)] = _file_order(graph, after)
+    index[_file_order(graph, before)] = latest(_file_order(graph, after), before)
     index = index.reshape(target.shape)
     ops: list[Op] = []
     if source.shape != target.shape or not np.array_equal(index.ravel(), np.arange(index.size)):
@@ -133,8 +133,15 @@ def _match_bytes(graph: Graph, before: Port, after: Port) -> tuple[Graph, str]:
 
 
 def _file_order(graph: Graph, port: Port) -> np.ndarray:
-    """The bytes of a port's tensor, by index, in the order of the file."""
+    """The bytes of a port's tensor, by index, in the order and shape of the file."""
     return _to_file_order(graph, port, np.arange(graph.tensors[port.tensor].bytes))
+
+
+def latest(values: np.ndarray, ahead: Port) -> np.ndarray:
+    """Returns what a state input of the next call receives of an output in the file's shape, which
+    may have more rows in front: exporters write the whole of a cache."""
+    sizes = zip(values.shape, ahead.file_shape, strict=True)
+    return values[tuple(slice(whole - size, None) for whole, size in sizes)]
 
 
 def _requantisation_table(source: Tensor, target: Tensor) -> np.ndarray:
@@ -247,7 +254,11 @@ def _cut_rows(graph: Graph, state: Tensor) -> tuple[tuple[Node, ...], Tensor]:
 
 def _difference(ahead: Port, behind: Port) -> str:
     """Returns why an output cannot be the next value of an input; "" if it can."""
-    if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
+    fits = ahead.dtype == behind.dtype and len(ahead.file_shape) == len(behind.file_shape)
+    if fits:
+        more = [b - a for a, b in zip(ahead.file_shape, behind.file_shape, strict=True) if a != b]
+        fits = len(more) <= 1 and min(more, default=0) >= 0
+    if not fits:
         return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
     return f"it contains {ahead.dtype} elements" if ahead.is_wide else ""
 
@@ -264,17 +275,16 @@ def _is_last_rows(graph: Graph, join: Join, ahead: Port, behind: Port) -> bool:
             return False
         places = found
         name = maker.inputs[0]
-    start = graph.tensors[name].bytes - len(places)
-    wanted = np.arange(start, start + len(places))
-    return np.array_equal(
-        _to_file_order(graph, behind, places), _to_file_order(graph, ahead, wanted)
-    )
+    whole, state = graph.tensors[name].bytes, graph.tensors[ahead.tensor].bytes
+    wanted = _to_file_order(graph, ahead, np.arange(whole - state, whole))
+    return np.array_equal(latest(_to_file_order(graph, behind, places), ahead), wanted)
 
 
 def _to_file_order(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
-    """Rearranges values of a port's tensor to the order of the file."""
+    """Rearranges values of a port's tensor to the order and shape of the file."""
     image = values.reshape(graph.tensors[port.tensor].shape)
-    return np.ravel(image.transpose(2, 0, 1) if port.layout == "nchw" else image)
+    axes = ["hwc".index(axis) for axis in port.layout[1:]]
+    return image.transpose(axes).reshape(port.file_shape)
 
 
 def _replace_by_padding(
