@@ -292,25 +292,53 @@ static int replay_stream(struct replay *r, struct vmcu_loading *l)
 }
 #endif
 
-VMCU_SMALL int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l)
+/** All calls, from a pool in which no byte has an owner. */
+static int replay_calls(struct replay *r, struct vmcu_loading *l)
 {
-	struct replay r = {
-		.model = model,
-		.marks = (uint8_t *)l->arena,
-		.circle = vmcu_check_circle(model),
-		.c = {.data = l->data, .size = l->size, .model = model},
-	};
+	const struct vmcu_model *model = r->model;
 
-	__builtin_memset(r.marks, 0, model->pool_bytes);
+	__builtin_memset(r->marks, 0, model->pool_bytes);
 #if defined(VMCU_STREAMS)
 	if (model->stream != NULL) {
-		return replay_stream(&r, l);
+		return replay_stream(r, l);
 	}
 #endif
 	for (uint32_t i = 0; !model->streamed && i < model->input_count; i++) {
-		(void)visit_all(&r, model->inputs[i].tensor, true);
+		(void)visit_all(r, model->inputs[i].tensor, true);
 	}
-	return replay_stages(&r, l, 0U);
+	return replay_stages(r, l, 0U);
+}
+
+/** The digits, in bits, that numbers of rows have. */
+static uint32_t digits_of(const struct vmcu_model *model)
+{
+	uint32_t height = 0U;
+
+	for (uint32_t i = 0; i < model->tensor_count; i++) {
+		const uint32_t rows = model->tensors[i].height;
+
+		height = (height < rows) ? rows : height;
+	}
+	return 32U - (uint32_t)__builtin_clz(height * model->tensor_count + 1U);
+}
+
+VMCU_SMALL int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l)
+{
+	const uint32_t digits = digits_of(model);
+	int err = 0;
+
+	for (uint32_t shift = 0; err == 0 && shift < digits; shift += 8U) {
+		struct replay r = {
+			.model = model,
+			.marks = (uint8_t *)l->arena,
+			.shift = (uint8_t)shift,
+			.circle = vmcu_check_circle(model),
+			.c = {.data = l->data, .size = l->size, .model = model},
+		};
+
+		err = replay_calls(&r, l);
+	}
+	return err;
 }
 
 #endif /* VMCU_CONTAINER_REPLAY */

@@ -18,7 +18,8 @@
 /** A model that is being replayed, and the layer whose turn it is. */
 struct replay {
 	const struct vmcu_model *model;
-	uint8_t *marks; /**< by byte of the pool whose it is, 0: nobody's */
+	uint8_t *marks; /**< by byte of the pool whose it is, a digit of it; 0: nobody's */
+	uint8_t shift;  /**< which digit, in bits */
 	uint32_t circle;
 	struct vmcu_check c;
 	const struct vmcu_kernel *kernel;
