@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -113,3 +114,43 @@ def test_a_compiler_that_does_not_say_where_it_is(tmp_path: Path, said: str) -> 
     compiler.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
     compiler.chmod(0o755)
     assert toolchain_folder(compiler) == tmp_path
+
+
+# Names that later trees lack, and what a condition around them names.
+REMOVED = {
+    r"FIXED_PARTITION_\w+\(": r"defined\(PARTITION_ID\)",
+    r"\b_dmic_ops\b": r"KERNEL_VERSION_NUMBER",
+}
+
+
+def unguarded(text: str, name: str, guard: str) -> list[int]:
+    """Lines with a name, none of whose conditions names the guard."""
+    conditions, found = list[str](), []
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*#\s*if", line):
+            conditions.append(line)
+        elif re.match(r"\s*#\s*endif", line):
+            conditions.pop()
+        elif re.search(name, line) and not any(re.search(guard, one) for one in conditions):
+            found.append(number)
+    return found
+
+
+def test_removed_names_are_found() -> None:
+    guard = r"KERNEL_VERSION_NUMBER"
+    text = "old\n#if KERNEL_VERSION_NUMBER < 1\nold\n#if A\nold\n#endif\n#endif\n#if A\nold\n#endif"
+    assert unguarded(text, "old", guard) == [1, 9]
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_removed_names_are_guarded_and_on_the_page(name: str) -> None:
+    page = (ROOT / "doc" / "zephyr.md").read_text()
+    assert re.search(name, page)
+    files = [
+        path
+        for folder in ("lib", "samples", "tests")
+        for path in (ROOT / folder).rglob("*.[ch]")
+        if re.search(name, path.read_text())
+    ]
+    found = {str(path): unguarded(path.read_text(), name, REMOVED[name]) for path in files}
+    assert files and not any(found.values()), found

@@ -8,8 +8,8 @@
 #define SAMPLE_SLOTS_H_
 
 #include <zephyr/devicetree.h>
-#include <zephyr/storage/flash_map.h>
 
+#include <vmcu/partitions.h>
 #include <vmcu/slots.h>
 
 #if defined(CONFIG_FLASH_SIMULATOR)
@@ -20,7 +20,7 @@
 static inline const void *address_of(uintptr_t start, size_t offset)
 {
 #if defined(CONFIG_FLASH_SIMULATOR)
-	const struct device *flash = FIXED_PARTITION_DEVICE(model_a);
+	const struct device *flash = PARTITION_DEVICE(model_a);
 	size_t size;
 
 	ARG_UNUSED(start);
@@ -34,10 +34,10 @@ static inline void find_slots(struct vmcu_slots *slots)
 {
 	const uintptr_t start = DT_REG_ADDR(DT_GPARENT(DT_NODELABEL(model_a)));
 
-	slots->slot[0].area = FIXED_PARTITION_ID(model_a);
-	slots->slot[0].mapped = address_of(start, FIXED_PARTITION_OFFSET(model_a));
-	slots->slot[1].area = FIXED_PARTITION_ID(model_b);
-	slots->slot[1].mapped = address_of(start, FIXED_PARTITION_OFFSET(model_b));
+	slots->slot[0].area = PARTITION_ID(model_a);
+	slots->slot[0].mapped = address_of(start, PARTITION_OFFSET(model_a));
+	slots->slot[1].area = PARTITION_ID(model_b);
+	slots->slot[1].mapped = address_of(start, PARTITION_OFFSET(model_b));
 }
 
 #endif /* SAMPLE_SLOTS_H_ */

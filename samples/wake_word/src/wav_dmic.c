@@ -13,6 +13,7 @@
 #include <zephyr/audio/dmic.h>
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
+#include <zephyr/version.h>
 
 #include "wav.h"
 
@@ -92,7 +93,11 @@ static int next(const struct device *dev, uint8_t which, void **buffer, size_t *
 	return (*buffer == NULL) ? -ENODATA : 0;
 }
 
+#if KERNEL_VERSION_NUMBER >= 0x040500
+static DEVICE_API(dmic, operations) = {
+#else
 static const struct _dmic_ops operations = {
+#endif
 	.configure = configure,
 	.trigger = trigger,
 	.read = next,

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include <zephyr/kernel.h>
-#include <zephyr/storage/flash_map.h>
 #include <zephyr/ztest.h>
 
+#include <vmcu/partitions.h>
 #include <vmcu/self_test.h>
 
 #include <slots.h>
@@ -246,7 +246,7 @@ ZTEST(vmcu_slots, test_a_record_that_rots_is_none)
 	device_new();
 	device_take(&tiny);
 	device_take(&hello);
-	record = (uint8_t *)(uintptr_t)slots.slot[0].mapped + FIXED_PARTITION_SIZE(model_a) -
+	record = (uint8_t *)(uintptr_t)slots.slot[0].mapped + PARTITION_SIZE(model_a) -
 		 VMCU_SLOT_RECORD_ROOM;
 	/* The older update would be the newer one by its number. */
 	record[4] ^= 0x10U;

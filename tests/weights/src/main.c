@@ -10,9 +10,9 @@
 #include <zephyr/drivers/flash.h>
 #include <zephyr/fs/ext2.h>
 #include <zephyr/fs/fs.h>
-#include <zephyr/storage/flash_map.h>
 #include <zephyr/ztest.h>
 
+#include <vmcu/partitions.h>
 #include <vmcu/weights.h>
 
 #include "digits.h"
@@ -22,9 +22,9 @@
 #include "test_images.h"
 
 #define PATH      RAM_DISK_MOUNT "/weights"
-#define START     FIXED_PARTITION_OFFSET(storage_partition)
-#define SIZE      FIXED_PARTITION_SIZE(storage_partition)
-#define DEVICE    FIXED_PARTITION_DEVICE(storage_partition)
+#define START     PARTITION_OFFSET(storage_partition)
+#define SIZE      PARTITION_SIZE(storage_partition)
+#define DEVICE    PARTITION_DEVICE(storage_partition)
 #define IMAGES    4
 #define OUTPUTS   VMCU_MODEL_DIGITS_OUTPUT0_BYTES
 #define PRIORITY  -1

@@ -36,7 +36,7 @@ extern "C" {
 
 /** A flash partition. */
 struct vmcu_slot {
-	uint8_t area; /**< from FIXED_PARTITION_ID() */
+	uint8_t area; /**< from PARTITION_ID() */
 	/** Memory-mapped address, aligned to VMCU_CONTAINER_ALIGN; NULL: vmcu copies it to RAM. */
 	const void *mapped;
 };
