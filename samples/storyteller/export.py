@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes one step of the network as a float ONNX file: a token and the caches of earlier tokens
-become the logits of the next token and the caches for the next step."""
+become the logits of the next token and the caches for the next step. Learned positions also read
+the token's position."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ import numpy as np
 import onnx
 from network import EPSILON, Shape, Weights, bias
 from onnx import TensorProto, helper, numpy_helper
+
+# What a mask adds to scores that do not count.
+HIDDEN = -1e4
 
 
 class _Writer:
@@ -57,7 +61,25 @@ def _cached(writer: _Writer, shape: Shape, layer: int, what: str, new: str) -> s
     return every
 
 
-def _attention(writer: _Writer, shape: Shape, weights: Weights, layer: int, x: str) -> str:
+def _distance(writer: _Writer, shape: Shape) -> str:
+    """The addend of scores: slot j of a cache is always tokens - 1 - j tokens back."""
+    sharing = shape.heads // shape.key_heads
+    fixed = bias(shape)[:, ::-1].reshape(1, shape.key_heads, sharing, shape.tokens)
+    return writer.constant("distance", fixed)
+
+
+def _mask(writer: _Writer, shape: Shape) -> str:
+    """The addend of scores that hides slots in front of a story, computed from the position."""
+    last = writer.constant("last", np.array(shape.tokens - 1))
+    first = writer.node("Sub", [last, "position_ids"], "mask/first")
+    slots = writer.constant("slots", np.arange(shape.tokens).reshape(1, 1, 1, -1))
+    seen = writer.node("GreaterOrEqual", [slots, first], "mask/seen")
+    return writer.node("Where", [seen, writer.number(0), writer.number(HIDDEN)], "mask")
+
+
+def _attention(
+    writer: _Writer, shape: Shape, weights: Weights, layer: int, x: str, addend: str
+) -> str:
     """Each key head serves shape.heads / shape.key_heads query heads, so that no key is copied."""
     name, depth, count = f"{layer}", shape.depth, shape.key_heads
     query, key, value = (
@@ -71,9 +93,7 @@ def _attention(writer: _Writer, shape: Shape, weights: Weights, layer: int, x: s
     turned = writer.node("Transpose", [keys], f"{name}/turned", perm=[0, 1, 3, 2])
     scores = writer.node("MatMul", [query, turned], f"{name}/scores")
     scaled = writer.node("Mul", [scores, writer.number(depth**-0.5)], f"{name}/scaled")
-    # Slot j of a cache is always tokens - 1 - j tokens back.
-    fixed = bias(shape)[:, ::-1].reshape(1, count, shape.heads // count, shape.tokens)
-    placed = writer.node("Add", [scaled, writer.constant("distance", fixed)], f"{name}/placed")
+    placed = writer.node("Add", [scaled, addend], f"{name}/placed")
     shares = writer.node("Softmax", [placed], f"{name}/shares", axis=-1)
     seen = writer.node("MatMul", [shares, values], f"{name}/seen")
     joined = writer.node(
@@ -98,12 +118,16 @@ def step_model(shape: Shape, weights: Weights) -> onnx.ModelProto:
     writer = _Writer()
     table = writer.constant("embedding.weight", weights["embedding"])
     x = writer.node("Gather", [table, "input_ids"], "embedding", axis=0)
+    if shape.position:
+        places = writer.constant("position.weight", weights["position"])
+        place = writer.node("Gather", [places, "position_ids"], "position", axis=0)
+        x = writer.node("Add", [x, place], "placed")
+    addend = _mask(writer, shape) if shape.position else _distance(writer, shape)
     for layer in range(shape.layers):
         at = f"{layer}"
         normal = writer.rms_norm(x, f"{at}.attention_norm", weights[f"{layer}.attention_norm"])
-        x = writer.node(
-            "Add", [x, _attention(writer, shape, weights, layer, normal)], f"{at}.attended"
-        )
+        seen = _attention(writer, shape, weights, layer, normal, addend)
+        x = writer.node("Add", [x, seen], f"{at}.attended")
         normal = writer.rms_norm(x, f"{at}.feed_norm", weights[f"{layer}.feed_norm"])
         x = writer.node("Add", [x, _feed_forward(writer, weights, layer, normal)], f"{at}.out")
     normal = writer.rms_norm(x, "norm", weights["norm"])
@@ -119,11 +143,12 @@ def _model(shape: Shape, writer: _Writer) -> onnx.ModelProto:
 
     caches = [f"{layer}.{what}" for layer in range(shape.layers) for what in ("key", "value")]
     sizes = (1, shape.key_heads, shape.tokens - 1, shape.depth)
+    numbers = ["input_ids", "position_ids"] if shape.position else ["input_ids"]
     graph = helper.make_graph(
         writer.nodes,
         "storyteller",
         [
-            tensor("input_ids", (1, 1), TensorProto.INT64),
+            *(tensor(name, (1, 1), TensorProto.INT64) for name in numbers),
             *(tensor(f"past_key_values.{name}", sizes) for name in caches),
         ],
         [

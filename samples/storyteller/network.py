@@ -17,7 +17,8 @@ FAR = -8.0
 @dataclass(frozen=True)
 class Shape:
     """`words`: size of the vocabulary; `tokens`: how many a step attends to, the new one among
-    them; each of `key_heads` serves heads / key_heads query heads."""
+    them; each of `key_heads` serves heads / key_heads query heads; `position`: a learned vector for
+    each place of a story is added to its word, as in GPT-2, else distance to scores (ALiBi)."""
 
     words: int
     tokens: int
@@ -26,6 +27,7 @@ class Shape:
     key_heads: int
     depth: int
     feed: int
+    position: bool = False
 
     @property
     def width(self) -> int:
@@ -42,6 +44,8 @@ def initial(shape: Shape, rng: np.random.Generator) -> Weights:
     last = (2 * shape.layers) ** -0.5
     found = {"embedding": dense(shape.words, width, shape.words**0.5 * 0.2)}
     found |= {"logits": dense(width, shape.words), "norm": np.ones(width, np.float32)}
+    if shape.position:
+        found["position"] = dense(shape.tokens, width, shape.tokens**0.5 * 0.2)
     for layer in range(shape.layers):
         found |= {
             f"{layer}.attention_norm": np.ones(width, np.float32),
@@ -65,19 +69,21 @@ def bias(shape: Shape) -> np.ndarray:
 
 
 class _Mask:
-    """Attention of `count` tokens, the first of which has a cache of zeros in front of it."""
+    """Attention of `count` tokens, the first of which has a cache of zeros in front of it, which
+    learned positions hide."""
 
     def __init__(self, shape: Shape, count: int):
         steps = np.arange(count)
         back = steps[:, None] - steps
         near = (back >= 0) & (back < shape.tokens)
-        slots = bias(shape)
+        slots = np.zeros((shape.heads, shape.tokens)) if shape.position else bias(shape)
         self.bias = np.where(near, slots[:, np.clip(back, 0, shape.tokens - 1)], -np.inf)
         # The slots of zeros have the score zero and the value zero: they only add to the divisor.
         ends = np.append(
             np.cumsum(np.exp(slots[:, ::-1]), axis=1)[:, ::-1], np.zeros((len(slots), 1)), 1
         )
         self.zeros = ends[:, np.minimum(steps + 1, shape.tokens)].astype(np.float32)
+        self.zeros *= not shape.position
 
 
 class Network:
@@ -92,6 +98,8 @@ class Network:
         """Mean cross entropy; `slopes` has its gradient by weight."""
         self.slopes = {}
         x = self.weights["embedding"][words]
+        if self.shape.position:
+            x = x + self.weights["position"][: words.shape[1]]
         for layer in range(self.shape.layers):
             x = x + self._attend(layer, self._norm(f"{layer}.attention_norm", x))
             x = x + self._feed(layer, self._norm(f"{layer}.feed_norm", x))
@@ -117,6 +125,9 @@ class Network:
         table = np.zeros_like(self.weights["embedding"])
         np.add.at(table, words, slope)
         self.slopes["embedding"] = table
+        if self.shape.position:
+            self.slopes["position"] = np.zeros_like(self.weights["position"])
+            self.slopes["position"][: slope.shape[1]] = slope.sum(0)
 
     def _dense(self, name: str, x: np.ndarray) -> np.ndarray:
         self.kept[name] = (x,)
@@ -194,7 +205,9 @@ def train(
     shape: Shape, weights: Weights, stories: list[np.ndarray], steps: int, rng: np.random.Generator
 ) -> Iterator[float]:
     """Adam: changes the weights in place and yields the loss of each step."""
-    batch, count, most = 16, shape.tokens + shape.tokens // 2, np.float32(3e-3)
+    batch, most = 16, np.float32(3e-3)
+    # Without positions, a cache also forgets its oldest token.
+    count = shape.tokens if shape.position else shape.tokens + shape.tokens // 2
     network = Network(shape, weights, count)
     means = {name: np.zeros_like(array) for name, array in weights.items()}
     squares = {name: np.zeros_like(array) for name, array in weights.items()}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a language model that tells short stories, and writes it in int8.
 
-Out come `storyteller.onnx` and `src/words.h`: the vocabulary, a prompt and the story that ONNX
-Runtime tells with the same file. Both are committed: building the sample does not need this
-script. It needs numpy, onnx, onnxruntime and vmcu_tools; another processor may round differently
-and end at slightly different weights.
+Out come `storyteller.onnx` and `words.h`: the vocabulary, a prompt and the story that ONNX Runtime
+tells with the same file. Both are committed: building the sample does not need this script.
+`--position` trains the network of the folder `position`. The script needs numpy, onnx, onnxruntime
+and vmcu_tools; another processor may round differently and end at slightly different weights.
 
 `--full` trains the shape of stories260K, whose weights are larger than the flash of
 qemu_cortex_m3: 5 layers, width 64, 8 query heads on 4 key heads, 512 words.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,30 +39,38 @@ class Step:
     def __init__(self, path: Path):
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
+        options.log_severity_level = 3
         # Without it, processors lacking VNNI saturate 16-bit sums and answer differently.
         options.add_session_config_entry("session.x64quantprecision", "1")
         self.session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        caches = self.session.get_inputs()[1:]
+        inputs = self.session.get_inputs()
+        caches = [one for one in inputs if one.name.startswith("past")]
         self.caches = {one.name: np.zeros(one.shape, np.float32) for one in caches}
+        self.has_position, self.position = len(inputs) > 1 + len(caches), 0
+        self.positions = caches[0].shape[2] + 1 if self.has_position else MOST + len(PROMPT)
 
     def feeds(self, word: int) -> dict[str, np.ndarray]:
-        return {"input_ids": np.array([[word]]), **self.caches}
+        feeds = {"input_ids": np.array([[word]]), **self.caches}
+        if self.has_position:
+            feeds["position_ids"] = np.array([[self.position]])
+        return feeds
 
     def __call__(self, word: int) -> np.ndarray:
         """Logits of the next word, float32 (words,)."""
         logits, *caches = self.session.run(None, self.feeds(word))
         self.caches = dict(zip(self.caches, caches, strict=True))
+        self.position += 1
         return np.ravel(logits)
 
 
 def told(path: Path, prompt: list[int], end: int) -> list[int]:
-    """The words that a file adds to a prompt: always the one with the largest logit, up to `end`
-    or MOST words."""
+    """The words that a file adds to a prompt: always the one with the largest logit, up to `end`,
+    MOST words or the last position."""
     step, found = Step(path), list[int]()
     for word in prompt[:-1]:
         step(word)
     word = prompt[-1]
-    while word != end and len(found) < MOST:
+    while word != end and len(found) < MOST and step.position < step.positions:
         word = int(step(word).argmax())
         found.append(word)
     return found
@@ -79,12 +88,17 @@ def agreement(paths: tuple[Path, Path], stories: list[np.ndarray]) -> float:
 
 
 def samples(path: Path, stories: list[np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """What the step reads at every fifth word of some stories, told one after the other."""
-    step, found = Step(path), []
-    for number, word in enumerate(np.concatenate(stories)):
-        if number % 5 == 0:
-            found.append(step.feeds(int(word)))
-        step(int(word))
+    """What the step reads at every fifth word of some stories, told one after the other; with
+    positions, each begins with empty caches."""
+    step, number, found = Step(path), 0, []
+    for words in stories:
+        if step.has_position:
+            step, words = Step(path), words[:-1]
+        for word in words:
+            if number % 5 == 0:
+                found.append(step.feeds(int(word)))
+            step(int(word))
+            number += 1
     return found
 
 
@@ -109,7 +123,6 @@ def c_array(values: list[str]) -> str:
 
 def write_words(path: Path, words: list[str], prompt: list[int], story: list[int]) -> None:
     quoted = [f'"{word}"' if word != '"' else '"\\""' for word in words]
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"""/*
  * SPDX-License-Identifier: Apache-2.0
@@ -146,19 +159,22 @@ static const uint16_t onnxruntime_story[] = {{
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, default=HERE, help="folder to write to")
+    parser.add_argument("-o", "--output", type=Path, help="folder to write to")
     parser.add_argument("--full", action="store_true", help="the shape of stories260K")
+    parser.add_argument("--position", action="store_true", help="learned positions, not ALiBi")
     parser.add_argument("--tokens", type=int, default=64, help="tokens that a step attends to")
     parser.add_argument("--steps", type=int, default=2000, help="training steps")
     given = parser.parse_args()
+    folder = given.output or (HERE / "position" if given.position else HERE)
+    folder.mkdir(parents=True, exist_ok=True)
     shape = FULL if given.full else SMALL
-    shape = Shape(**{**vars(shape), "tokens": given.tokens})
+    shape = replace(shape, tokens=given.tokens, position=given.position)
     words = vocabulary()
     weights = trained(shape, given.steps, np.random.default_rng(SEED))
     held_out = stream(40, np.random.default_rng(SEED + 1))
-    path = given.output / "storyteller.onnx"
-    with tempfile.TemporaryDirectory() as folder:
-        exact = Path(folder) / "float.onnx"
+    path = folder / "storyteller.onnx"
+    with tempfile.TemporaryDirectory() as made:
+        exact = Path(made) / "float.onnx"
         onnx.save(step_model(shape, weights), exact)
         quantize(exact, path, samples(exact, held_out[:12]))
         prompt = [words.index(word) for word in PROMPT]
@@ -167,8 +183,8 @@ def main() -> None:
             print(f"{title}:", " ".join(words[word] for word in [*prompt, *story]))
         share = agreement((exact, path), held_out[20:])
     print(f"int8 and float expect the same next word: {share:.1%}")
-    write_words(given.output / "src" / "words.h", words, prompt, story)
-    print(f"wrote {path} ({path.stat().st_size} bytes) and src/words.h")
+    write_words(folder / "words.h", words, prompt, story)
+    print(f"wrote {path} ({path.stat().st_size} bytes) and words.h")
 
 
 if __name__ == "__main__":
