@@ -21,6 +21,7 @@ import numpy as np
 from .quant import INT8_MAX, INT8_MIN, FixedPoint, FloatProduct, FloatScale, FloatSum
 
 Shape = tuple[int, int, int]
+Shapes = Sequence[Shape]
 # A port's layout by that of one whose rows and columns are in each other's place.
 EXCHANGED = {"nhwc": "nwhc", "nchw": "ncwh"}
 # By the names of Kconfig, VMCU_REQUANT_...
@@ -82,33 +83,6 @@ class Window:
         padded = size + self.pad[axis] + self.pad[axis + 2]
         return (padded - self.extent(axis)) // self.stride[axis] + 1
 
-    def scaled(self, was: Shape, now: Shape, out: Shape) -> tuple[Window, tuple[int, int]] | None:
-        """For an image of shape `now` in place of `was`, which made `out`: the window and the
-        output's height and width. One that sees all of the image still does; padding that is not
-        alike on both sides keeps the output's size what the stride makes of the input's. None if
-        there is no output."""
-        parts = [self._scaled(axis, was[axis], now[axis], out[axis]) for axis in (0, 1)]
-        if any(size < 1 for _, _, _, size in parts):
-            return None
-        (kernel_y, top, bottom, high), (kernel_x, left, right, wide) = parts
-        pad = (top, left, bottom, right)
-        return replace(self, kernel=(kernel_y, kernel_x), pad=pad), (high, wide)
-
-    def _scaled(self, axis: int, was: int, now: int, out: int) -> tuple[int, int, int, int]:
-        """Of one axis: kernel, padding in front and behind, size of the output."""
-        kernel, stride = self.kernel[axis], self.stride[axis]
-        before, behind = self.pad[axis], self.pad[axis + 2]
-        if now == was:
-            return kernel, before, behind, out
-        if out == 1 and kernel == was and before == behind == 0:
-            return now, 0, 0, 1
-        if before != behind:
-            size = -(-now // stride)
-            total = max((size - 1) * stride + self.extent(axis) - now, 0)
-            less, more = total // 2, total - total // 2
-            before, behind = (less, more) if before < behind else (more, less)
-        return kernel, before, behind, (now + before + behind - self.extent(axis)) // stride + 1
-
 
 @dataclass(frozen=True, eq=False)
 class Op:
@@ -165,9 +139,7 @@ class Op:
         """The op for some channels of its tensors alone, where it works by_channel."""
         return self
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         """The op for inputs of shapes `ins` in place of `was`, and its output's shape in place of
         `out`; channels: of the output, where the op has weights of its own for each. Weights are
         made up by repeating or leaving out. None where there is no such op."""
@@ -198,6 +170,10 @@ class Op:
         """Which requantisers a build with this op must not leave out, by the names of Kconfig."""
         kinds = map(type, vars(self).values())
         return {REQUANTISERS[kind] for kind in kinds if kind in REQUANTISERS} - self.always_has
+
+
+# An op for tensors of other sizes, and the shape of its output.
+Scaled = tuple[Op, Shape]
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,8 +366,6 @@ class Graph:
     def loops(self) -> tuple[range, ...]:
         """Runs of nodes, by number, whose first reads rows of the steps before, which the last
         makes: they are computed row by row together."""
-        if not self.carried:
-            return ()
         makers = {node.outputs[0]: number for number, node in enumerate(self.nodes)}
         return loops_among([[makers.get(name, -1) for name in n.inputs] for n in self.nodes])
 
@@ -408,14 +382,6 @@ class Graph:
         streams = self.state.step_rows > 0
         unbounded = streams and (self.state.unbounded_nodes == 0 or port in self.inputs)
         return 1 if unbounded else self.tensors[port.tensor].shape[0]
-
-    def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
-        """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""
-        height, width, _ = shape = self.tensors[tensor].shape
-        if tensor in self.channels:
-            values = values.reshape(height, width, -1)[:, :, self.channels[tensor]]
-        # A pass may have left out a Reshape, and with it the file's shape.
-        return values.reshape(shape)
 
     def producer(self, tensor: str) -> Node | None:
         return next((n for n in self.nodes if tensor in n.outputs), None)

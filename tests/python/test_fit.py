@@ -21,6 +21,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.ops.binary import Binary
+from vmcu_tools.ops.window import scaled_window
 from vmcu_tools.passes import optimize
 from vmcu_tools.passes.scaled import scaled, wider
 from vmcu_tools.peaks import peak, structure
@@ -173,7 +174,7 @@ def test_scaling_says_where_it_does_not(tmp_path: Path, monkeypatch) -> None:
     ),
 )
 def test_windows(window: Window, was: int, now: int, out: int, wanted) -> None:
-    found = window.scaled((was, was, 1), (now, now, 1), (out, out, 1))
+    found = scaled_window(window, (was, was, 1), (now, now, 1), (out, out, 1))
     if wanted is None:
         assert found is None
         return

@@ -75,17 +75,27 @@ def pooled(runs: Sequence[Sequence[Difference]]) -> list[Difference]:
     return differences
 
 
+def parts_of(graph: Graph, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What a graph has of a file's values, by tensor, in its shapes (H, W, C)."""
+    parts = {}
+    for name, value in values.items():
+        if name not in graph.tensors:
+            continue
+        height, width, _ = shape = graph.tensors[name].shape
+        if name in graph.channels:
+            value = value.reshape(height, width, -1)[:, :, graph.channels[name]]
+        # A pass may have left out a Reshape, and with it the file's shape.
+        parts[name] = value.reshape(shape)
+    return parts
+
+
 def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
     """One entry per node whose output `values` holds, equal ones included.
 
     values: int8 (H, W, C) by tensor name, as Oracle.run returns them. A tensor that it lacks, as
     the runtime keeps it in float or not at all, is computed.
     """
-    known = {
-        name: graph.part(name, differences)
-        for name, differences in values.items()
-        if name in graph.tensors
-    }
+    known = parts_of(graph, values)
     differences = []
     starts = {loop.start: loop for loop in graph.loops if not graph.carried <= known.keys()}
     for number, node in enumerate(graph.nodes):

@@ -25,6 +25,7 @@ from vmcu_tools.progress import bar
 
 from .. import oracle, runners
 from ..oracle import Difference, Oracle, Promise, node_differences
+from ..oracle.compare import parts_of
 from ..oracle.promise import EXACT, FEW_VALUES
 from ..runners.samples import Sample, make_samples
 from . import end_to_end
@@ -168,12 +169,7 @@ def judge_sample(
     drawn: the sample has no pattern, by which many bytes may be half way between two at once.
     """
     if judge.equals(graph):
-        parts = {
-            name: graph.part(name, value)
-            for name, value in expected.items()
-            if name in graph.tensors
-        }
-        to.compare(graph, meaning, parts)
+        to.compare(graph, meaning, parts_of(graph, expected))
         return
     for off in node_differences(judge.graph, expected):
         to.add(check_of(judge, off, drawn=drawn))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape
+from ..graph import Op, Scaled, Shape, Shapes
 from ..kernels.integer_scale import integer_product
 from ..quant import FixedPoint, FloatProduct, FloatSum, fixed_point_quotient
 from .add import FLOAT_SUM
@@ -112,9 +112,7 @@ class Binary(Op):
             return self
         return replace(self, constant=self.constant[:, :, picked])
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         sizes = [max(shape[axis] for shape in ins) for axis in range(3)]
         if any(shape[axis] not in (1, sizes[axis]) for shape in ins for axis in range(3)):
             return None

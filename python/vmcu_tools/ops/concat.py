@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape
+from ..graph import Op, Scaled, Shape, Shapes
 from ..quant import INT8_MIN
 from .interval import Interval
 from .kernel_type import KernelType
@@ -45,9 +45,7 @@ class Concat(Op):
     def by_channel(self) -> bool:
         return self.axis != 2
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         others = {shape[: self.axis] + shape[self.axis + 1 :] for shape in ins}
         if len(others) > 1:
             return None

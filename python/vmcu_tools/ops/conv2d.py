@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Node, Op, Shape, Window
+from ..graph import Graph, Node, Op, Scaled, Shape, Shapes, Window
 from ..kernels.targets.portable.dense import are_copied
 from ..kernels.targets.portable.shapes import NARROW
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate, repeated
 from .rates import DENSE, DENSE_ROW, DENSE_ROW_REST, DIRECT, POINTWISE, TILED, TILED_NARROW, Rates
+from .window import scaled_window
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +38,12 @@ class Conv2D(Op):
         """True if each output pixel is made of one input pixel, all of it."""
         return self.window == Window() and self.groups == 1
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
-        scaled_window = self.window.scaled(was[0], ins[0], out)
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
+        found = scaled_window(self.window, was[0], ins[0], out)
         same = (ins[0][2], channels) == (was[0][2], out[2])
-        if scaled_window is None or (self.groups > 1 and not same):
+        if found is None or (self.groups > 1 and not same):
             return None
-        window, size = scaled_window
+        window, size = found
         depth = ins[0][2] // self.groups
         shape = channels, *window.kernel, depth
         pick = repeated(channels, out[2])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape, Window
+from ..graph import Op, Scaled, Shape, Shapes, Window
 from ..kernels.depthwise_streams import channel_streams, vector_streams, weight_stream
 from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, group_streams
@@ -34,7 +34,7 @@ from .binding import Binding
 from .layer import Cost
 from .mac import WORD, MacLayer, kernel_type, repeated
 from .rates import Rates
-from .window import window_fields
+from .window import scaled_window, window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
@@ -73,13 +73,11 @@ class DepthwiseConv2D(Op):
         weights, requant = self.weights[:, :, picked], self.requant.pick(picked)
         return replace(self, weights=weights, bias=self.bias[picked], requant=requant)
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
-        scaled_window = self.window.scaled(was[0], ins[0], out)
-        if scaled_window is None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
+        found = scaled_window(self.window, was[0], ins[0], out)
+        if found is None:
             return None
-        window, size = scaled_window
+        window, size = found
         count = ins[0][2] * self.multiplier
         op = self.of_channels(repeated(count, out[2]))
         taps = np.ix_(*map(repeated, (*window.kernel, count), op.weights.shape))

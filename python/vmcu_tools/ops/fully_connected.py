@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape, Window
+from ..graph import Op, Scaled, Shape, Shapes, Window
 from ..quant import Requant
 from .mac import MacLayer, Reading, accumulate, repeated
 from .rates import DENSE
@@ -26,9 +26,7 @@ class FullyConnected(Op):
     requant: Requant
     weight_bits: int = 8
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         pick = repeated(channels, out[2])
         op = replace(
             self,

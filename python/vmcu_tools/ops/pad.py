@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape
+from ..graph import Op, Scaled, Shape, Shapes
 from .kernel_type import ONE_INPUT, KernelType
 from .layer import NEVER, Layer
 from .reach import Reach
@@ -35,9 +35,7 @@ class Pad(Op):
     def by_channel(self) -> bool:
         return self.amounts[2] == (0, 0)
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         sizes = zip(ins[0], self.amounts, strict=True)
         height, width, depth = (size + sum(amount) for size, amount in sizes)
         return self, (height, width, depth)

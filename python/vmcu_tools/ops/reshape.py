@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Op, Shape
+from ..graph import Op, Scaled, Shape, Shapes
 from .kernel_type import ONE_INPUT, KernelType
 from .layer import Layer
 from .values import Kernel
@@ -32,9 +32,7 @@ class Reshape(Op):
 
     exact = relabels = monotone = True
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         height, width, depth = ins[0]
         if out[:2] == (1, 1):
             return self, (1, 1, height * width * depth)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Shape, Window
+from ..graph import Op, Scaled, Shape, Shapes, Window
 from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
 from .layer import NEVER, Layer
@@ -69,9 +69,7 @@ class TableMean(Pooling, Op):
     bits: int
     divisor: int = 0
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         pooled = super().scaled(ins, was, out, channels)
         if pooled is None or self.divisor != math.prod(self.window.kernel):
             return pooled

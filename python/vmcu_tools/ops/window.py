@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from ..graph import Op, Shape, Window
+from ..graph import Op, Scaled, Shape, Shapes, Window
 from .layer import NEVER, OpT, ProgramLayer
 from .reach import Reach
 from .values import CStruct
@@ -34,16 +33,45 @@ def window_fields(window: Window) -> dict[str, int]:
     return {f"window.{name}": value for name, value in values.items()}
 
 
+def scaled_window(
+    window: Window, was: Shape, now: Shape, out: Shape
+) -> tuple[Window, tuple[int, int]] | None:
+    """For an image of shape `now` in place of `was`, which made `out`: the window and the output's
+    height and width. One that sees all of the image still does; padding that is not alike on both
+    sides keeps the output's size what the stride makes of the input's. None if there is no
+    output."""
+    parts = [_scaled(window, axis, was[axis], now[axis], out[axis]) for axis in (0, 1)]
+    if any(size < 1 for _, _, _, size in parts):
+        return None
+    (kernel_y, top, bottom, high), (kernel_x, left, right, wide) = parts
+    pad = (top, left, bottom, right)
+    return replace(window, kernel=(kernel_y, kernel_x), pad=pad), (high, wide)
+
+
+def _scaled(window: Window, axis: int, was: int, now: int, out: int) -> tuple[int, int, int, int]:
+    """Of one axis: kernel, padding in front and behind, size of the output."""
+    kernel, stride = window.kernel[axis], window.stride[axis]
+    before, behind = window.pad[axis], window.pad[axis + 2]
+    if now == was:
+        return kernel, before, behind, out
+    if out == 1 and kernel == was and before == behind == 0:
+        return now, 0, 0, 1
+    if before != behind:
+        size = -(-now // stride)
+        total = max((size - 1) * stride + window.extent(axis) - now, 0)
+        less, more = total // 2, total - total // 2
+        before, behind = (less, more) if before < behind else (more, less)
+    return kernel, before, behind, (now + before + behind - window.extent(axis)) // stride + 1
+
+
 class Pooling:
     """The part of an op on one input that works channel by channel and has nothing but a window."""
 
     by_channel = True
     window: Window
 
-    def scaled(
-        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
-    ) -> tuple[Op, Shape] | None:
-        scaled = self.window.scaled(was[0], ins[0], out)
+    def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
+        scaled = scaled_window(self.window, was[0], ins[0], out)
         if scaled is None:
             return None
         op: Op = replace(cast(Any, self), window=scaled[0])
