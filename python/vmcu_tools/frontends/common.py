@@ -44,6 +44,7 @@ PARSE_ERRORS = (
     ValueError,
 )
 
+AGAIN = "export or download the file again"
 ASK_EXPORTER = "change this part of the model and export it again"
 REPORT_DEFECT = (
     "if other tools run this file, report it as a defect of vmcu, with the file; "
@@ -91,20 +92,35 @@ def present(value: Found | None, reason: str, remedy: str = "") -> Found:
 
 
 @contextmanager
+def naming(node: str, op: str) -> Iterator[None]:
+    """Adds a node to the refusals of a rule that do not name one."""
+    try:
+        yield
+    except UnsupportedError as error:
+        error.at = error.at or (node, op)
+        raise
+
+
+@contextmanager
+def reporting(file: str) -> Iterator[None]:
+    """Turns the refusal of a rule into a UserError."""
+    try:
+        yield
+    except UnsupportedError as error:
+        raise UserError(Problem(error.reason, error.remedy, file, *(error.at or ()))) from error
+
+
+@contextmanager
 def parsing(file: str) -> Iterator[None]:
-    """Turns every error that a damaged file can provoke into one UserError."""
+    """Turns the refusal of a rule, and every error that a damaged file can provoke, into one
+    UserError."""
     try:
         # Nonsense scales overflow; the results are checked where they matter.
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), reporting(file):
             yield
     except PARSE_ERRORS as error:
-        raise UserError(
-            Problem(
-                f"the file is damaged or truncated: {_said(error)}",
-                "export or download the file again",
-                file,
-            )
-        ) from error
+        reason = f"the file is damaged or truncated: {_said(error)}"
+        raise UserError(Problem(reason, AGAIN, file)) from error
 
 
 def unexpected(error: Exception) -> str:

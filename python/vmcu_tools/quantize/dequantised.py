@@ -11,11 +11,11 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ..errors import Problem, UserError
-from ..frontends.common import UnsupportedError, parsing
+from ..frontends.common import UnsupportedError, naming, parsing
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.evaluation import evaluate
 from ..frontends.onnx.in_float import is_quantised
+from ..frontends.onnx.node_writer import replace_nodes
 from .qoperators import spell_qoperators
 
 _BYTES = (np.int8, np.uint8)
@@ -53,11 +53,8 @@ def dequantise(model: onnx.ModelProto, file: str) -> dict[str, float]:
             return {}
         rules |= {"Mul": undo.scaled, "Cast": undo.cast, "Constant": undo.stated}
         for node in model.graph.node:
-            try:
+            with naming(node.name or node.output[0], node.op_type):
                 rules.get(node.op_type, undo.other)(node)
-            except UnsupportedError as error:
-                at = file, node.name or node.output[0], node.op_type
-                raise UserError(Problem(error.reason, error.remedy, *at)) from error
         undo.finish()
     return undo.scales
 
@@ -314,8 +311,7 @@ class _Undo:
             if source != value.name or value.name not in self.made:
                 self.keep(helper.make_node("Identity", [source], [value.name], value.name))
                 value.type.tensor_type.elem_type = TensorProto.FLOAT
-        del self.graph.node[:]
-        self.graph.node.extend(self.nodes)
+        replace_nodes(self.graph, self.nodes)
         read = {name for node in self.nodes for name in node.input}
         old = {t.name: t for t in self.graph.initializer if t.name in read}
         made = [

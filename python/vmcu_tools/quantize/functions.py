@@ -4,25 +4,20 @@ with more steps than int8 needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 from onnx import NodeProto, numpy_helper
 
-from ..errors import Problem, UserError
-from ..frontends.common import UnsupportedError
+from ..frontends.common import naming, reporting
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.file import Carry
-from ..frontends.onnx.loops import open_loops
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.loops import open_loops, shapes_of
+from ..frontends.onnx.node_writer import NodeWriter, replace_nodes
 from .attention import attention, rotary
 from .einsum import einsum
 from .recurrent import GATES, scans
-
-_REWRITES = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum}
 
 
 @dataclass
@@ -41,58 +36,30 @@ def take_apart(model: onnx.ModelProto, origin: str) -> Apart:
     with rows for all steps; others stay as they are.
 
     Raises UserError, of the file `origin`, for a recurrent layer that has no such form."""
-    ops = {node.op_type for node in model.graph.node}
-    if not ops & {"GroupNormalization", "Scan", *_REWRITES, *GATES}:
+    if {*_REWRITES, *GATES, "Scan"}.isdisjoint(node.op_type for node in model.graph.node):
         return Apart(model)
     model = onnx.shape_inference.infer_shapes(model)
-    apart = Apart(model)
-    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
-    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
-    shapes |= {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
+    graph, apart, shapes = model.graph, Apart(model), shapes_of(model.graph)
     nodes: list[NodeProto] = []
-    for node in model.graph.node:
-        parts = None
-        if node.op_type == "GroupNormalization":
-            parts = _group_normalization(model.graph, node, shapes.get(node.input[0], []))
-        elif node.op_type in _REWRITES:
-            parts = _REWRITES[node.op_type](model.graph, node, shapes)
-        elif node.op_type in GATES:
-            parts = _scans(apart, node, shapes, origin)
-        nodes += [node] if parts is None else parts
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
     with reporting(origin):
+        for node in graph.node:
+            parts = None
+            if node.op_type in _REWRITES:
+                parts = _REWRITES[node.op_type](graph, node, shapes)
+            elif node.op_type in GATES:
+                with naming(node.name, node.op_type):
+                    parts = scans(graph, node, shapes, apart.alike)
+            nodes += [node] if parts is None else parts
+        replace_nodes(graph, nodes)
         apart.carries = open_loops(model)
     apart.alike += [[carry.before, *carry.outputs] for carry in apart.carries]
     return apart
 
 
-def _scans(
-    apart: Apart, node: NodeProto, shapes: dict[str, list[int]], origin: str
-) -> list[NodeProto]:
-    graph = apart.model.graph
-    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    with reporting(origin, node):
-        parts = scans(node, constants, shapes.get(node.input[0], []))
-    graph.initializer.extend(parts.constants)
-    apart.alike += parts.alike.values()
-    return parts.nodes
-
-
-@contextmanager
-def reporting(origin: str, node: NodeProto | None = None) -> Iterator[None]:
-    """Turns the refusal of a rule into a UserError of the file `origin`."""
-    try:
-        yield
-    except UnsupportedError as error:
-        at = (node.name, node.op_type) if node is not None else error.at or ()
-        raise UserError(Problem(error.reason, error.remedy, origin, *at)) from error
-
-
 def _group_normalization(
-    graph: onnx.GraphProto, node: NodeProto, shape: list[int]
+    graph: onnx.GraphProto, node: NodeProto, shapes: dict[str, list[int]]
 ) -> list[NodeProto] | None:
-    given = attributes_of(node)
+    given, shape = attributes_of(node), shapes.get(node.input[0], [])
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     factors = [constants[place] for place in node.input[1:3] if place in constants]
     if len(shape) < 3 or min(shape[1:]) < 1 or len(factors) < len(node.input[1:3]):
@@ -114,3 +81,11 @@ def _group_normalization(
     whole = steps.add("Reshape", [made, steps.ints(1, *shape[1:])])
     steps.add("Add", [steps.add("Mul", [whole, gain]), offset], node.output[0])
     return steps.nodes
+
+
+_REWRITES = {
+    "Attention": attention,
+    "Einsum": einsum,
+    "GroupNormalization": _group_normalization,
+    "RotaryEmbedding": rotary,
+}

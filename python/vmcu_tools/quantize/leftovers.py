@@ -13,7 +13,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from ..frontends.onnx.deferred import COMMUTES
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter, sort_nodes
 
 # Through these the importer finds the scale that comes behind them. Values between elements may
 # have a narrower range than these, which would be cut off first.
@@ -31,7 +31,7 @@ def quantise_leftovers(model: onnx.ModelProto, measure: Measure) -> None:
     ranges = measure(leftovers)
     for name in leftovers:
         _quantise(model.graph, name, *ranges[name])
-    _sort(model.graph)
+    sort_nodes(model.graph)
 
 
 def _leftovers(model: onnx.ModelProto) -> list[str]:
@@ -98,17 +98,3 @@ def _stated(graph: onnx.GraphProto, name: str, low: float, high: float) -> list[
     scale = np.float32((high - low) / 255) or np.float32(1)
     zero, constants = np.uint8(np.rint(-low / scale).clip(0, 255)), NodeWriter(graph, name)
     return [constants.constant("scale", scale), constants.constant("zero", zero)]
-
-
-def _sort(graph: onnx.GraphProto) -> None:
-    """Each node behind those whose results it reads, else in the order they are in."""
-    made = {name for node in graph.node for name in node.output}
-    left, there = list(graph.node), set[str]()
-    ordered: list[NodeProto] = []
-    while left:
-        ready = next((n for n in left if there.issuperset(made.intersection(n.input))), left[0])
-        left.remove(ready)
-        there.update(ready.output)
-        ordered.append(ready)
-    del graph.node[:]
-    graph.node.extend(ordered)

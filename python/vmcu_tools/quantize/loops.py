@@ -4,7 +4,7 @@ executes step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from ..frontends.onnx.file import Carry
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter, replace_nodes, sort_nodes
 from .judge import showing
 from .samples import Samples
 
@@ -56,10 +56,10 @@ def closed(model: onnx.ModelProto, carries: Sequence[Carry]) -> onnx.ModelProto:
         return model
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    _sort(whole.graph)
+    sort_nodes(whole.graph)
     for loop in dict.fromkeys(carry.loop for carry in carries):
         _close(whole.graph, [carry for carry in carries if carry.loop == loop])
-    _sort(whole.graph)
+    sort_nodes(whole.graph)
     ends = {name for carry in carries for name in (carry.before, *carry.outputs)}
     for values in (whole.graph.input, whole.graph.output):
         left = [value for value in values if value.name not in ends]
@@ -119,9 +119,7 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
     writer.nodes.append(scan)
     for name, out in zip(made, outs, strict=True):
         writer.add("Reshape", [name, writer.ints(steps * batch, -1)], out)
-    left = [node for node in graph.node if node not in body]
-    del graph.node[:]
-    graph.node.extend([*left, *writer.nodes])
+    replace_nodes(graph, [*(node for node in graph.node if node not in body), *writer.nodes])
 
 
 def _outputs(names: Sequence[str], starts: Sequence[str]) -> tuple[list[str], list[NodeProto]]:
@@ -168,27 +166,3 @@ def _body(graph: GraphProto, carries: Sequence[Carry]) -> list[NodeProto]:
             if not behind.isdisjoint(node.output):
                 nodes.append(node)
     return nodes[::-1]
-
-
-def _sort(graph: GraphProto) -> None:
-    """Puts the nodes in an order of execution: each behind those that it alone waits for."""
-    makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
-    order: dict[int, NodeProto] = {}
-    waiting = [*range(len(graph.node))]
-    while waiting:
-        number = waiting[-1]
-        missing = [one for one in _makers(graph.node[number], makers) if one not in order]
-        if missing and number not in order:
-            waiting += reversed(missing)
-        else:
-            order.setdefault(waiting.pop(), graph.node[number])
-    del graph.node[:]
-    graph.node.extend(order.values())
-
-
-def _makers(node: NodeProto, makers: dict[str, int]) -> Iterable[int]:
-    names = [*node.input]
-    for attribute in node.attribute:
-        made = {name for inner in attribute.g.node for name in inner.output}
-        names += (n for inner in attribute.g.node for n in inner.input if n not in made)
-    return [makers[name] for name in names if name in makers]

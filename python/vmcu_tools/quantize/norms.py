@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter, replace_nodes
 from ..frontends.onnx.quantize import SCALE_FREE
 from ..ops.rms_norm import MOST_CHANNELS
 
@@ -35,8 +35,7 @@ def spell_norms(model: onnx.ModelProto) -> None:
         else:
             nodes.extend(_spelled(NodeWriter(graph, node.output[0]), norm, later))
             spelled.append(f"{node.output[0]}/integers")
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
     # By its shape the importer knows which axis is the last.
     inferred = onnx.shape_inference.infer_shapes(model).graph.value_info
     graph.value_info.extend(value for value in inferred if value.name in spelled)

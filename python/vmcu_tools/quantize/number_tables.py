@@ -18,7 +18,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ..frontends.common import PARSE_ERRORS
 from ..frontends.onnx.evaluation import folds
 from ..frontends.onnx.in_float import KEEP_NUMBERS, picks_rows
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter, remove_dead
 
 # The most numbers of a table, and its most elements.
 _MOST_NUMBERS, _MOST_ELEMENTS = 4096, 1 << 22
@@ -85,7 +85,7 @@ class _Expression:
         for name, table in tables.items():
             if table is not None:
                 self._write(name, table)
-        _remove_dead(self.graph)
+        remove_dead(self.graph)
 
     def _tables(self) -> Iterator[np.ndarray | None]:
         """Yields each result for all numbers, (numbers, *shape)."""
@@ -161,15 +161,3 @@ class _Expression:
             node.input[:] = [f"{name}/row" if one == name else one for one in node.input]
         for step in reversed(steps.nodes):
             self.graph.node.insert(place, step)
-
-
-def _remove_dead(graph: onnx.GraphProto) -> None:
-    """Removes nodes whose results nobody reads."""
-    outputs = {value.name for value in graph.output}
-    while True:
-        read = outputs.union(*(node.input for node in graph.node))
-        kept = [node for node in graph.node if read.intersection(node.output)]
-        if len(kept) == len(graph.node):
-            return
-        del graph.node[:]
-        graph.node.extend(kept)

@@ -13,7 +13,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
 from ..frontends.onnx.logic import FUNCTIONS
-from ..frontends.onnx.node_writer import NodeWriter, float_tensor
+from ..frontends.onnx.node_writer import NodeWriter, float_tensor, replace_nodes
 from ..frontends.onnx.patterns import fuse_normalisations
 from .einsum import stack_product
 
@@ -100,8 +100,7 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes += _split_quotient(node, graph)
         else:
             nodes.append(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
 
 
 def _fold_factors(node: NodeProto, graph: onnx.GraphProto) -> None:
@@ -348,8 +347,7 @@ class _Functions:
                 for n in self.graph.node
                 if n.op_type != op or uses[n.output[0]] or n.output[0] in outputs
             ]
-            del self.graph.node[:]
-            self.graph.node.extend(kept)
+            replace_nodes(self.graph, kept)
 
 
 def _names(nodes: Iterable[NodeProto]) -> Iterable[str]:

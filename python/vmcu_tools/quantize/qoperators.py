@@ -8,7 +8,7 @@ import onnx
 from onnx import NodeProto, numpy_helper
 
 from ..frontends.onnx.attributes import attributes_of
-from ..frontends.onnx.node_writer import NodeWriter
+from ..frontends.onnx.node_writer import NodeWriter, replace_nodes
 from ..frontends.onnx.qoperator import FORMS
 
 
@@ -19,8 +19,7 @@ def spell_qoperators(graph: onnx.GraphProto) -> None:
     for node in graph.node:
         spelled = f"{node.domain}.{node.op_type}".lstrip(".") in FORMS
         nodes += _spelled(graph, node, constants) if spelled else [node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
     # onnx infers these types again: weights become constants.
     del graph.value_info[:]
 

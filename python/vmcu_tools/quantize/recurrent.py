@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from ..frontends.common import UnsupportedError, require
 from ..frontends.onnx.attributes import attributes_of
+from ..frontends.onnx.node_writer import NodeWriter
 
 # Gates in the order of the files, and activations by default.
 GATES = {"GRU": "zrh", "LSTM": "iofc", "RNN": "h"}
@@ -32,56 +32,46 @@ _FIXED = "export it for sequences of a fixed length and a fixed batch"
 Activation = tuple[str, tuple[float, ...]]
 
 
-@dataclass
-class Scans:
-    """The nodes of a recurrent node, a Scan for each direction among them. `alike`: by role,
-    tensors that are to have one scale."""
-
-    nodes: list[NodeProto] = field(default_factory=list)
-    constants: list[onnx.TensorProto] = field(default_factory=list)
-    alike: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """The weights of one direction: by gate w (I, H), r (H, H) and biases (H,); peepholes (H,)
-    by gate."""
-
-    w: dict[str, np.ndarray]
-    r: dict[str, np.ndarray]
-    wb: dict[str, np.ndarray]
-    rb: dict[str, np.ndarray]
-    peepholes: dict[str, np.ndarray]
-
-
-def scans(node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]) -> Scans:
-    """GRU, LSTM or RNN as other operators. shape: of its input, () if unknown.
+def scans(
+    graph: onnx.GraphProto,
+    node: NodeProto,
+    shapes: dict[str, list[int]],
+    alike: list[list[str]],
+) -> list[NodeProto]:
+    """GRU, LSTM or RNN as other operators, a Scan for each direction among them. alike: gets groups
+    of tensors that are to have one scale.
 
     Raises UnsupportedError for a node without such a form."""
-    return _Writer(node, constants, shape).run()
+    writer = _Writer(graph, node, shapes.get(node.input[0], []))
+    writer.run()
+    alike += writer.alike.values()
+    return writer.writer.nodes
 
 
 class _Writer:
-    def __init__(self, node: NodeProto, constants: dict[str, np.ndarray], shape: list[int]):
-        self.node, self.given, self.found = node, attributes_of(node), Scans()
-        self.nodes = self.found.nodes
+    """alike: by role, tensors that are to have one scale."""
+
+    def __init__(self, graph: onnx.GraphProto, node: NodeProto, shape: list[int]):
+        self.node, self.given = node, attributes_of(node)
+        self.alike: dict[str, list[str]] = defaultdict(list)
         self.inputs = [*node.input, *[""] * 8]
         self.outputs = [*node.output, *[""] * 3]
-        self.at = self.prefix = next(name for name in self.outputs if name)
+        self.prefix = next(name for name in self.outputs if name)
+        self.writer = NodeWriter(graph, self.prefix)
         self.batch_first = bool(self.given.get("layout", 0))
         require(len(shape) == 3 and min(shape) > 0, "the input has no fixed shape", _FIXED)
         self.all_steps, self.batch = shape[int(self.batch_first)], shape[1 - int(self.batch_first)]
+        constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         self.steps = self._length(constants)
-        arrays = [self._array(constants, place) for place in (1, 2, 3, 7)]
-        require(arrays[0] is not None and arrays[1] is not None, "its weights are not constant")
         self.directions = _directions(self.given.get("direction", b"forward").decode())
-        self.weights = [self._weights(n, *arrays) for n in range(len(self.directions))]
-        self.size = len(next(iter(self.weights[0].r.values())))
+        self.arrays = self._arrays(constants)
+        self.size = self.arrays[1].shape[-1]
         count = len(ACTIVATIONS[node.op_type])
         every = self._activations(count * len(self.directions))
         self.activations = [every[n : n + count] for n in range(0, len(every), count)]
 
-    def run(self) -> Scans:
+    def run(self) -> None:
+        """Writes all nodes."""
         x = self.inputs[0]
         if self.batch_first and self.batch > 1:
             x = self._add("Transpose", [x], "x by step", perm=[1, 0, 2])
@@ -89,14 +79,13 @@ class _Writer:
         if self.steps < self.all_steps:
             x = self._add("Gather", [x, self._ints("within", *range(self.steps))], "x within")
         sides = [self._direction(n, x) for n in range(len(self.directions))]
-        self.at = self.prefix
+        self.writer.name = self.prefix
         if self.outputs[0]:
             self._all_steps([side[-1] for side in sides])
         for place, name in enumerate(self.outputs[1:3]):
             if name:
                 joined = self._joined([side[place] for side in sides], f"end {place}", "hc"[place])
                 self._output(joined, (len(sides), self.batch, self.size), (1, 0, 2), name)
-        return self.found
 
     def _all_steps(self, sides: list[str]) -> None:
         """Writes the hidden states of all steps."""
@@ -112,35 +101,36 @@ class _Writer:
     def _direction(self, number: int, x: str) -> list[str]:
         """Writes one direction; returns the states behind the last step, and the hidden ones of all
         steps."""
-        self.at = f"{self.prefix}/{number}"
-        self.parts, self.functions = self.weights[number], self.activations[number]
-        inner = self.node.op_type == "GRU" and not self.given.get("linear_before_reset")
+        self.writer.name = at = f"{self.prefix}/{number}"
+        self.functions, gates = self.activations[number], GATES[self.node.op_type]
+        w, r, biases, peepholes = (array[number] for array in self.arrays)
+        self.w, self.r = _by_gate(gates, w), _by_gate(gates, r)
+        self.biases, self.state_biases = (_by_gate(gates, half) for half in np.split(biases, 2))
+        self.peepholes = _by_gate(PEEPHOLES, peepholes) if peepholes.size else {}
         # The addend of a gate's state part behind a reset stays there.
-        behind = {"h"} if self.node.op_type == "GRU" and not inner else set()
-        self.biases = {
-            gate: bias + (0 if gate in behind else self.parts.rb[gate])
-            for gate, bias in self.parts.wb.items()
-        }
+        behind = "h" if self.given.get("linear_before_reset") else ""
+        for gate in set(gates) - set(behind):
+            self.biases[gate] = self.biases[gate] + self.state_biases[gate]
         roles = "hc" if self.node.op_type == "LSTM" else "h"
         first = [self._begin(5 + place, number, role) for place, role in enumerate(roles)]
-        before = [f"{self.at}/{role} before" for role in roles]
-        self.row, self.nodes = f"{self.at}/row", []
+        before = [f"{at}/{role} before" for role in roles]
+        self.row, nodes, self.writer.nodes = f"{at}/row", self.writer.nodes, []
         after = STEPS[self.node.op_type](self, *before)
         for role, *states in zip(roles, before, after, first, strict=True):
             self._like(role, *states)
-        size = len(next(iter(self.parts.w.values())))
+        size = self.arrays[0].shape[-1]
         rows = [*((name, self.size) for name in before), (self.row, size)]
         # The hidden state is both the next one and a result.
         results = [(name, self.size) for name in (*after, after[0])]
-        body = helper.make_graph(self.nodes, "step", self._values(rows), self._values(results))
-        self.nodes = self.found.nodes
-        ends = [f"{self.at}/{role} last" for role in roles] + [f"{self.at}/y"]
+        inner = self.writer.nodes
+        body = helper.make_graph(inner, "step", self._values(rows), self._values(results))
+        ends = [f"{at}/{role} last" for role in roles] + [f"{at}/y"]
         way = [int(self.directions[number] < 0)]
         scan = helper.make_node("Scan", [*first, x], ends, body=body, num_scan_inputs=1)
         scan.attribute.extend(
             helper.make_attribute(f"scan_{end}_directions", way) for end in ("input", "output")
         )
-        self.nodes.append(scan)
+        self.writer.nodes = [*nodes, scan]
         return ends
 
     def _values(self, sizes: Sequence[tuple[str, int]]) -> list[onnx.ValueInfoProto]:
@@ -165,7 +155,7 @@ class _Writer:
     def gru(self, h: str) -> list[str]:
         z, r = (self._gate(gate, h) for gate in "zr")
         if self.given.get("linear_before_reset"):
-            inner = self._product("h", h, self.parts.rb["h"])
+            inner = self._product("h", h, self.state_biases["h"])
             inner = self._add("Mul", [r, inner], "reset")
         else:
             inner = self._product("h", self._add("Mul", [r, h], "reset"))
@@ -173,7 +163,7 @@ class _Writer:
         one = self._constant("one", np.float32(1))
         kept = self._add("Mul", [z, h], "kept")
         taken = self._add("Mul", [self._add("Sub", [one, z], "rest"), new], "taken")
-        return [self._state("h", [kept, taken])]
+        return [self._add("Add", [kept, taken], "h state")]
 
     def lstm(self, h: str, c: str) -> list[str]:
         i = self._gate("i", h, c)
@@ -187,33 +177,29 @@ class _Writer:
         kept, taken = (
             self._add("Mul", pair, name) for pair, name in (([f, c], "kept"), ([i, new], "taken"))
         )
-        cell = self._state("c", [kept, taken])
+        cell = self._add("Add", [kept, taken], "c state")
         o = self._gate("o", h, cell)
-        hidden = self._add("Mul", [o, self._active(2, cell, "seen", clip=False)], "h")
-        self._like("h", hidden)
-        return [hidden, cell]
+        return [self._add("Mul", [o, self._active(2, cell, "seen", clip=False)], "h"), cell]
 
     def rnn(self, h: str) -> list[str]:
-        hidden = self._active(0, self._sum([self._given("h"), self._product("h", h)], "sum"), "h")
-        self._like("h", hidden)
-        return [hidden]
+        return [self._active(0, self._sum([self._given("h"), self._product("h", h)], "sum"), "h")]
 
     def _gate(self, gate: str, h: str, cell: str = "") -> str:
         parts = [self._given(gate), self._product(gate, h)]
-        if cell and gate in self.parts.peepholes:
-            peephole = self._constant(f"p{gate}", self.parts.peepholes[gate])
+        if cell and gate in self.peepholes:
+            peephole = self._constant(f"p{gate}", self.peepholes[gate])
             parts.append(self._add("Mul", [cell, peephole], f"{gate} peephole"))
         return self._active(0, self._sum(parts, f"{gate} sum"), gate)
 
     def _given(self, gate: str) -> str:
         """The input's part of a gate."""
-        constants = {"w": self.parts.w[gate], "b": self.biases[gate]}
+        constants = {"w": self.w[gate], "b": self.biases[gate]}
         names = [self._constant(f"{name}{gate}", array) for name, array in constants.items()]
         return self._add("Gemm", [self.row, *names], f"x{gate}")
 
     def _product(self, gate: str, h: str, bias: np.ndarray | None = None) -> str:
         bias = np.zeros(self.size, np.float32) if bias is None else bias
-        weights = self._constant(f"r{gate}", self.parts.r[gate])
+        weights = self._constant(f"r{gate}", self.r[gate])
         return self._add("Gemm", [h, weights, self._constant(f"rb{gate}", bias)], f"h{gate}")
 
     def _sum(self, parts: list[str], role: str) -> str:
@@ -221,11 +207,6 @@ class _Writer:
         for number, part in enumerate(parts[1:]):
             total = self._add("Add", [total, part], f"{role} {number}")
         return total
-
-    def _state(self, role: str, parts: list[str]) -> str:
-        made = self._add("Add", parts, f"{role} state")
-        self._like(role, made)
-        return made
 
     def _active(self, place: int, x: str, role: str, clip: bool = True) -> str:
         limit = self.given.get("clip", 0) if clip else 0
@@ -243,29 +224,23 @@ class _Writer:
         return self._add("Mul", [x, alpha], role)
 
     def _like(self, role: str, *names: str) -> None:
-        group = self.found.alike[f"{self.at}/{role}"]
+        group = self.alike[f"{self.writer.name}/{role}"]
         group.extend(name for name in names if name not in group)
 
     def _add(self, op: str, ins: list[str], name: str, **more: Any) -> str:
-        made = f"{self.at}/{name}"
-        self.nodes.append(helper.make_node(op, ins, [made], made, **more))
-        return made
+        return self.writer.add(op, ins, f"{self.writer.name}/{name}", **more)
 
     def _output(
         self, joined: str, shape: tuple[int, ...], order: tuple[int, ...], name: str
     ) -> None:
         """An output of the node: `joined` in this shape; order: of its axes, batch in front."""
         if self.batch_first and self.batch > 1:
-            steps = self._add(
-                "Reshape", [joined, self._ints(f"{name} steps", *shape)], f"{name} steps"
-            )
-            self.found.nodes.append(
-                helper.make_node("Transpose", [steps], [name], name, perm=order)
-            )
+            inputs = [joined, self._ints(f"{name} steps", *shape)]
+            steps = self._add("Reshape", inputs, f"{name} steps")
+            self.writer.add("Transpose", [steps], name, perm=order)
             return
         ordered = [shape[axis] for axis in order] if self.batch_first else shape
-        inputs = [joined, self._ints(f"{name} shape", *ordered)]
-        self.found.nodes.append(helper.make_node("Reshape", inputs, [name], name))
+        self.writer.add("Reshape", [joined, self._ints(f"{name} shape", *ordered)], name)
 
     def _joined(self, rows: list[str], name: str, role: str, axis: int = 0) -> str:
         """States of one or both directions, of one scale."""
@@ -273,22 +248,30 @@ class _Writer:
             return rows[0]
         made = self._add("Concat", rows, name, axis=axis)
         for number in range(len(self.directions)):
-            self.found.alike[f"{self.prefix}/{number}/{role}"].append(made)
+            self.alike[f"{self.prefix}/{number}/{role}"].append(made)
         return made
 
     def _constant(self, name: str, array: np.ndarray | np.float32) -> str:
-        name = f"{self.at}/{name} constant"
-        if all(one.name != name for one in self.found.constants):
-            self.found.constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
+        return self.writer.constant(f"{name} constant", array)
 
     def _ints(self, name: str, *values: int) -> str:
         return self._constant(name, np.array(values))
 
-    def _array(self, constants: dict[str, np.ndarray], place: int) -> np.ndarray | None:
-        name = self.inputs[place]
-        require(not name or name in constants, f"input {place} is not constant", "freeze the model")
-        return constants[name] if name else None
+    def _arrays(self, constants: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """The weights of the input (directions, gates * H, I), those of the state, biases of both,
+        and peepholes, none of which is an empty array."""
+        for place in (1, 2, 3, 7):
+            known = self.inputs[place] in ("", *constants)
+            require(known, f"input {place} is not constant", "freeze the model")
+        w, r, biases, peepholes = (constants.get(self.inputs[place]) for place in (1, 2, 3, 7))
+        if w is None or r is None:
+            raise UnsupportedError("its weights are not constant")
+        count, rows = len(self.directions), len(GATES[self.node.op_type]) * r.shape[-1]
+        fits = w.ndim == r.ndim == 3 and w.shape[:2] == r.shape[:2] == (count, rows)
+        require(fits, "its weights do not have the shapes of its gates", "export it again")
+        biases = np.zeros((count, 2 * rows), np.float32) if biases is None else biases
+        require(biases.size == 2 * rows * count, "its biases do not fit", "export it again")
+        return [w, r, biases, np.zeros((count, 0)) if peepholes is None else peepholes]
 
     def _length(self, constants: dict[str, np.ndarray]) -> int:
         """The steps that are computed: of all, or as many as `sequence_lens` says."""
@@ -308,45 +291,15 @@ class _Writer:
         reason = f"the activations {', '.join(named)} of its gates"
         require(all(names) and len(names) == count, reason, f"use some of {', '.join(KNOWN)}")
         given = [[*self.given.get(f"activation_{one}", ())] for one in ("alpha", "beta")]
-        # Each takes the next of a list that still has one.
-        functions = [
-            (
-                name,
-                tuple(
-                    factors.pop(0) if factors else default
-                    for factors, default in zip(given, KNOWN[name], strict=False)
-                ),
-            )
-            for name in names
-        ]
-        missing = next((name for name, factors in functions if not np.isfinite(factors).all()), "")
-        require(not missing, f"the activation {missing} has no alpha or beta", "state both")
+        functions: list[Activation] = []
+        for name in names:
+            # Each takes the next of a list that still has one.
+            pairs = zip(given, KNOWN[name], strict=False)
+            factors = tuple(left.pop(0) if left else default for left, default in pairs)
+            stated = bool(np.isfinite(factors).all())
+            require(stated, f"the activation {name} has no alpha or beta", "state both")
+            functions.append((name, factors))
         return functions
-
-    def _weights(
-        self,
-        number: int,
-        w: np.ndarray | None,
-        r: np.ndarray | None,
-        bias: np.ndarray | None,
-        peepholes: np.ndarray | None,
-    ) -> _Weights:
-        assert w is not None and r is not None
-        gates = GATES[self.node.op_type]
-        size = r.shape[-1]
-        fits = w.ndim == r.ndim == 3 and w.shape[1] == r.shape[1] == len(gates) * size
-        fits = fits and len(w) == len(r) == len(self.directions)
-        require(fits, "its weights do not have the shapes of its gates", "export it again")
-        biases = np.zeros(2 * len(gates) * size, np.float32) if bias is None else bias[number]
-        require(biases.size == 2 * len(gates) * size, "its biases do not fit", "export it again")
-        halves = np.split(biases, 2)
-        return _Weights(
-            {gate: part.T for gate, part in _by_gate(gates, w[number]).items()},
-            {gate: part.T for gate, part in _by_gate(gates, r[number]).items()},
-            _by_gate(gates, halves[0]),
-            _by_gate(gates, halves[1]),
-            {} if peepholes is None else _by_gate(PEEPHOLES, peepholes[number]),
-        )
 
 
 STEPS: dict[str, Callable[..., list[str]]] = {
@@ -357,7 +310,9 @@ STEPS: dict[str, Callable[..., list[str]]] = {
 
 
 def _by_gate(gates: str, array: np.ndarray) -> dict[str, np.ndarray]:
-    return dict(zip(gates, np.split(array.astype(np.float32), len(gates)), strict=True))
+    """The rows of each gate, as columns if they are a matrix."""
+    parts = np.split(array.astype(np.float32), len(gates))
+    return {gate: part.T for gate, part in zip(gates, parts, strict=True)}
 
 
 def _directions(name: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from ...graph import Op, Tensor
 from ...ops.rounding import rounding_steps
 from ...quant import INT8_MAX, INT8_MIN
-from ..common import UnsupportedError, require
+from ..common import naming, require
 from ..movement import file_index
 from .context import QUANTISE_ALL, Context, outputs
 from .curves import range_scale
@@ -157,11 +157,8 @@ def until_scale(
         raise AssertionError("a deferred operator is resolved before it is made")
 
     def resolved(scale: float, zero: int) -> Value:
-        try:
+        with naming(node.name, node.op):
             return resolve(scale, zero)
-        except UnsupportedError as error:
-            error.at = error.at or (node.name, node.op)
-            raise
 
     return Pending(
         node.outputs[place],

@@ -15,12 +15,11 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ...errors import Problem, UserError
-from ..common import UnsupportedError, parsing, require
+from ..common import naming, parsing, require
 from .attributes import attributes_of
 from .file import MINIMUM_OPSET, Carry, FileModel, plain
 from .logic import FUNCTIONS
-from .node_writer import NodeWriter
+from .node_writer import NodeWriter, replace_nodes
 
 _FIXED = "export it for sequences of a fixed length and a fixed batch"
 _ROWS = "use MatMul and Gemm with constant weights, functions and sums in its body"
@@ -34,10 +33,7 @@ def read_opened(model: onnx.ModelProto, file: str, minimum: int = MINIMUM_OPSET)
     """The dataclasses of a model whose loops are opened. file: for messages. Raises UserError as
     plain() does, and for a loop that cannot be opened."""
     with parsing(file):
-        try:
-            carries = tuple(open_loops(model))
-        except UnsupportedError as error:
-            raise UserError(Problem(error.reason, error.remedy, file, *(error.at or ()))) from error
+        carries = tuple(open_loops(model))
     return replace(plain(model, file, minimum), carries=carries)
 
 
@@ -47,26 +43,26 @@ def open_loops(model: onnx.ModelProto) -> list[Carry]:
     Raises UnsupportedError, with the node, for one whose body has no such form."""
     if all(node.op_type != "Scan" for node in model.graph.node):
         return []
-    inferred = onnx.shape_inference.infer_shapes(model).graph
-    values = [*inferred.input, *inferred.value_info, *inferred.output]
-    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
-    shapes |= {t.name: [*t.dims] for t in model.graph.initializer}
+    shapes = shapes_of(onnx.shape_inference.infer_shapes(model).graph)
     nodes: list[NodeProto] = []
     carries: list[Carry] = []
     for node in model.graph.node:
         if node.op_type != "Scan":
             nodes.append(node)
             continue
-        try:
+        with naming(node.name or node.output[0], "Scan"):
             opened = _Scan(model.graph, node, shapes)
-        except UnsupportedError as error:
-            error.at = node.name or node.output[0], "Scan"
-            raise
         nodes += opened.nodes
         carries += opened.carries
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
+    replace_nodes(model.graph, nodes)
     return carries
+
+
+def shapes_of(graph: GraphProto) -> dict[str, list[int]]:
+    """The shapes of a graph's tensors by name, 0 for a size that is not fixed."""
+    values = [*graph.input, *graph.value_info, *graph.output]
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
+    return shapes | {tensor.name: [*tensor.dims] for tensor in graph.initializer}
 
 
 class _Scan:

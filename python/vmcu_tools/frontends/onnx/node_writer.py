@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,47 @@ class NodeWriter:
 
     def slice(self, x: str, axis: int, start: int, stop: int) -> str:
         return self.add("Slice", [x, self.ints(start), self.ints(stop), self.ints(axis)])
+
+
+def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[NodeProto]) -> None:
+    """Gives a graph other nodes."""
+    kept = list(nodes)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def sort_nodes(graph: onnx.GraphProto) -> None:
+    """Puts the nodes in an order of execution: each behind those that it alone waits for."""
+    makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
+    order: dict[int, NodeProto] = {}
+    waiting = [*range(len(graph.node))]
+    while waiting:
+        number = waiting[-1]
+        read = [makers[name] for name in _read(graph.node[number]) if name in makers]
+        missing = [one for one in read if one not in order]
+        if missing and number not in order:
+            waiting += reversed(missing)
+        else:
+            order.setdefault(waiting.pop(), graph.node[number])
+    replace_nodes(graph, order.values())
+
+
+def _read(node: NodeProto) -> Iterator[str]:
+    """The tensors that a node reads, those within its graphs among them."""
+    yield from node.input
+    for attribute in node.attribute:
+        made = {name for inner in attribute.g.node for name in inner.output}
+        yield from (n for inner in attribute.g.node for n in inner.input if n not in made)
+
+
+def remove_dead(graph: onnx.GraphProto) -> None:
+    """Removes the nodes of a graph in an order of execution that lead to none of its outputs."""
+    needed, live = {value.name for value in graph.output}, list[NodeProto]()
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            live.append(node)
+            needed.update(node.input)
+    replace_nodes(graph, reversed(live))
 
 
 def float_tensor(graph: onnx.GraphProto, name: str) -> str:

@@ -9,7 +9,6 @@ inner tensors, the variance above all, would lose everything; as one operator th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from .attributes import attributes_of
-from .node_writer import NodeWriter
+from .node_writer import NodeWriter, remove_dead, replace_nodes
 
 # Of damaged files, nodes may have fewer.
 _OPERANDS = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow"), 2)
@@ -117,10 +116,8 @@ def fuse_normalisations(graph: onnx.GraphProto) -> None:
         replaced[id(end)] = _nodes(reader, match, end, gain, offset)
     if not replaced:
         return
-    kept = [new for node in graph.node for new in replaced.get(id(node), [node])]
-    kept = list(_live(kept, {value.name for value in graph.output}))
-    del graph.node[:]
-    graph.node.extend(kept)
+    replace_nodes(graph, (new for n in graph.node for new in replaced.get(id(n), [n])))
+    remove_dead(graph)
 
 
 def _match(reader: _Reader, node: NodeProto) -> _Match | None:
@@ -285,14 +282,3 @@ def _sizes(reader: _Reader, match: _Match, rank: int | None) -> tuple[int, ...] 
     dims = reader.shapes[match.source].dim
     sizes = tuple(dims[a + rank].dim_value for a in match.axes)
     return sizes if min(sizes) > 0 else None
-
-
-def _live(nodes: list[NodeProto], wanted: set[str]) -> Iterator[NodeProto]:
-    """The nodes that lead to a wanted value, in their order."""
-    needed = set(wanted)
-    live = []
-    for node in reversed(nodes):
-        if needed.intersection(node.output):
-            live.append(node)
-            needed.update(node.input)
-    return reversed(live)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import tflite
 
-from ..common import MAX_NODES, UnsupportedError
+from ..common import MAX_NODES, naming, require
 from .assigned import alike
 from .file import CONTROL, MAX_SUBGRAPHS, FileModel, FileOp, FileTensor
 from .fold import fold
@@ -69,11 +69,11 @@ def _inlined(model: FileModel, number: int, branch: FileModel) -> FileModel:
             tensors[outer] = replace(tensors[outer], data=tensors[places[i]].data)
         else:
             copies.append(FileOp("RESHAPE", (places[i],), (outer,), None))
-    for i in (*branch.inputs, *branch.outputs):
-        if not alike(branch.tensors[i], tensors[places[i]]):
-            error = UnsupportedError("a branch has tensors of another shape or scale", _ALIKE)
-            error.at = name, op.op
-            raise error
+    same = all(
+        alike(branch.tensors[i], tensors[places[i]]) for i in (*branch.inputs, *branch.outputs)
+    )
+    with naming(name, op.op):
+        require(same, "a branch has tensors of another shape or scale", _ALIKE)
     ops = [
         replace(
             inner,

@@ -56,17 +56,13 @@ def read(path: Path) -> FileModel:
     subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
     graphs, count = subgraphs(path)
     model = graphs[0]
-    try:
-        with parsing(str(path)):
-            if count == len(graphs) and any(op.op in CONTROL for op in model.ops):
-                model = without_branches(graphs)
-            elif count > 1:
-                if count > len(graphs) or not keeps_state(model) or initial(model) != 1:
-                    raise UserError(_several(count, model, path))
-                return _kept(*graphs)
-    except UnsupportedError as error:
-        at = error.at or ()
-        raise UserError(Problem(error.reason, error.remedy, str(path), *at)) from error
+    with parsing(str(path)):
+        if count == len(graphs) and any(op.op in CONTROL for op in model.ops):
+            model = without_branches(graphs)
+        elif count > 1:
+            if count > len(graphs) or not keeps_state(model) or initial(model) != 1:
+                raise UserError(_several(count, model, path))
+            return _kept(*graphs)
     names = tuple(model.tensors[index].name for index in own_states(model))
     return replace(model, states=names)
 
