@@ -91,12 +91,8 @@ def format_of(path: Path) -> str:
         raise UserError(Problem(f"cannot be read: {error.strerror}", "", str(path))) from error
     if other is None and path.suffix in (".tflite", ".onnx"):
         return path.suffix[1:]
-    raise UserError(
-        other
-        or Problem(
-            "the file is neither .tflite nor .onnx", "name a model in one of them", str(path)
-        )
-    )
+    neither = "the file is neither .tflite nor .onnx"
+    raise UserError(other or Problem(neither, "name a model in one of them", str(path)))
 
 
 def _missing(path: Path) -> Problem:

@@ -8,7 +8,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -197,6 +197,21 @@ class GraphBuilder:
         self.nodes.append(node)
         self.producers[output] = node
 
+    def add_steps(self, node: str, x: Tensor, steps: Sequence[tuple[str, Op, Shape]]) -> Tensor:
+        """Adds ops one behind the other: a name, an op and the shape of its result each. Returns
+        the last result, which has the scale and zero point of x, as all of them."""
+        for name, op, shape in steps:
+            out = self.add_tensor(replace(x, name=name, shape=shape))
+            self.add_node(node, op, [x.name], name)
+            x = out
+        return x
+
+    def limit_numbers(self, tensor: str, rows: int) -> None:
+        """Notes that an input's numbers are those of a table's rows."""
+        for place, port in enumerate(self.inputs):
+            if port.tensor == tensor:
+                self.inputs[place] = replace(port, below=min(rows, port.below or rows))
+
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""
         if self.notes.dropped and not self.outputs:
@@ -241,13 +256,18 @@ def hwc(shape: tuple[int, ...]) -> Shape:
     return 1, 1, shape[0] if shape else 1
 
 
+def axis_of(axis: int, rank: int) -> int:
+    """Returns an axis that may be counted from the end, counted from the front."""
+    require(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
+    return axis % rank
+
+
 def hwc_axis(axis: int, rank: int) -> int:
     """Returns the axis in `hwc` of axis `axis` of a channels-last file shape of `rank` dimensions.
 
     Raises UnsupportedError for the batch.
     """
-    axis = axis + rank if axis < 0 else axis
-    require(0 <= axis < rank, f"axis {axis} of a tensor with {rank} dimensions")
+    axis = axis_of(axis, rank)
     table = {1: [2], 2: [0, 2], 3: [-1, 0, 2], 4: [-1, 0, 1, 2]}
     require(rank in table, f"a tensor with {rank} dimensions")
     place = table[rank][axis]

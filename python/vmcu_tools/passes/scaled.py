@@ -79,15 +79,9 @@ def _scaled(
     found = node.op.scaled(ins, was, out, channels)
     if found is None or min(found[1]) < 1 or (node.outputs[0] in fixed and found[1][2] != out[2]):
         shapes = ", ".join(" x ".join(map(str, shape)) for shape in ins)
-        raise UserError(
-            Problem(
-                f"the network cannot be resized for inputs of {shapes}",
-                "choose another size, or change the network itself",
-                graph.origin,
-                node.name,
-                node.kind,
-            )
-        )
+        reason = f"the network cannot be resized for inputs of {shapes}"
+        hint = "choose another size, or change the network itself"
+        raise UserError(Problem(reason, hint, graph.origin, node.name, node.kind))
     return found
 
 

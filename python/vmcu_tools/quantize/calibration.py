@@ -234,14 +234,13 @@ def _check_result(source: Path, result: Path) -> None:
     try:
         load(result)
     except UserError as error:
-        problems = [replace(problem, file=str(source)) for problem in error.problems]
-        # This command's own effect is no remedy of it.
-        raise UserError(
-            *(
-                replace(p, remedy=_NOT_INT8) if REQUANTISE in p.remedy or not p.node else p
-                for p in problems
-            )
-        ) from error
+        problems = []
+        for problem in error.problems:
+            # This command's own effect is no remedy of it.
+            circular = REQUANTISE in problem.remedy or not problem.node
+            remedy = _NOT_INT8 if circular else problem.remedy
+            problems.append(replace(problem, file=str(source), remedy=remedy))
+        raise UserError(*problems) from error
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:

@@ -160,14 +160,12 @@ def by_element(
         # One of both is zero, so that only the other one is rounded.
         parts: list[Value] = []
         for low, high in ((0.0, np.inf), (-np.inf, 0.0)):
-            name = context.fresh(f"{node.outputs[0]}/half")
-            context.hidden.add(name)
+            name = context.hidden_name(f"{node.outputs[0]}/half")
             half = clamp(x, name, node.name, low, high)
             kept = x.tensor.scale, x.tensor.zero_point
             parts.append(context.quantise(half, *kept, name, x.dtype))
         above, below = (context.activation(part) for part in parts)
-        name = context.fresh(f"{node.outputs[0]}/sloped")
-        context.hidden.add(name)
+        name = context.hidden_name(f"{node.outputs[0]}/sloped")
         slopes = values.ravel().astype(np.float64)
         sloped = scaled(replace(node, outputs=(name,)), below, slopes, np.zeros_like(slopes))
         sides = above, context.quantise(sloped, scale, zero, name, x.dtype)

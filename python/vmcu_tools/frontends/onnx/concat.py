@@ -13,13 +13,12 @@ from ...ops.concat import Concat
 from ...ops.pad import Pad
 from ...ops.reshape import Reshape
 from .. import constant_outputs, tables
-from ..common import require
+from ..common import axis_of, require
 from ..movement import file_index
 from .context import Context, outputs, rule
 from .deferred import until_scale
 from .elementwise import plus_constant
 from .file import FileNode
-from .moves import axis_of
 from .values import (
     Activation,
     Args,
@@ -84,10 +83,9 @@ def _among_several(
                 values.append(arg)
                 continue
             require(bool(np.isfinite(real).all()), "a constant is not a number")
-            name = context.fresh(f"{node.outputs[0]}/constant")
+            name = context.hidden_name(f"{node.outputs[0]}/constant")
             plain = file_index(real.shape).ravel()
             tensor = Tensor(name, tensor_shape(real.shape, plain), scale, zero)
-            context.hidden.add(name)
             constant_outputs.write(context.builder, tensor, tables.quantised(real, tensor))
             values.append(Real(Activation(tensor, real.shape, simplify(real.shape, plain))))
         inner = replace(node, outputs=(context.fresh(node.outputs[0]),))

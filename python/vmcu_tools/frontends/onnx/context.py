@@ -175,6 +175,12 @@ class Context:
         self._fresh += 1
         return f"{name}/{self._fresh}"
 
+    def hidden_name(self, name: str) -> str:
+        """A name that no other tensor has, of one that is none in the file."""
+        fresh = self.fresh(name)
+        self.hidden.add(fresh)
+        return fresh
+
     def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
         """The float result itself as a tensor, under its own name and without its clamp."""
         if value.copies and value.keeps is not None:
@@ -199,8 +205,7 @@ class Context:
         ahead, image = name, None
         if value.layout == "nchw" and not _as_given(value):
             # Its channels are those of the shape in which it is given, not of one behind a view.
-            ahead = self.fresh(name)
-            self.hidden.add(ahead)
+            ahead = self.hidden_name(name)
             order, memory = arrangement(value.source, channels_last(value.source))
             image = self.define(ahead, value.source, order, *quant, memory)
         out = self.define(name, value.shape, value.order, *quant, value.memory)

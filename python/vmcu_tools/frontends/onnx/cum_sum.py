@@ -8,11 +8,10 @@ import numpy as np
 from ...graph import Op, Tensor
 from ...ops.cum_sum import CumSum
 from ...quant import FloatScale
-from ..common import present, require
+from ..common import axis_of, present, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
-from .moves import axis_of
 from .values import Args, Value, matrices, result_of
 
 

@@ -80,8 +80,7 @@ def with_own_scale(context: Context, value: Value) -> Value:
 def _at_scale(context: Context, value: Curve | Pending, scale: float, zero: int) -> Real:
     """A float value as an int8 tensor of a scale that nobody gave it."""
     function = isinstance(value, Curve)
-    name = context.fresh(f"{_source(value)}/function" if function else _source(value))
-    context.hidden.add(name)
+    name = context.hidden_name(f"{_source(value)}/function" if function else _source(value))
     return Real(context.quantise(value, scale, zero, name, _dtype(value)))
 
 
@@ -205,8 +204,7 @@ def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> 
     """An operand at the result's scale; those that have a scale already keep it."""
     if not _waits(arg):
         return arg
-    name = context.fresh(f"{_source(arg)}/early")
-    context.hidden.add(name)
+    name = context.hidden_name(f"{_source(arg)}/early")
     return Real(context.quantise(arg, scale, zero, name, _dtype(arg)))
 
 

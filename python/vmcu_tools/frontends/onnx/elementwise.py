@@ -280,8 +280,7 @@ def _distance(context: Context, node: FileNode, a: Activation, b: Activation) ->
     def resolve(scale: float, zero: int) -> Value:
         parts = []
         for value in (difference(*sides), difference(*reversed(sides))):
-            name = context.fresh(node.outputs[0])
-            context.hidden.add(name)
+            name = context.hidden_name(node.outputs[0])
             parts.append(Real(context.quantise(value, scale, zero, name, a.dtype)))
         inner = replace(node, op="Max", outputs=(context.fresh(node.outputs[0]),))
         return outputs(context, inner, parts)[0]

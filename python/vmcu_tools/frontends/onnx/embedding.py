@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ...graph import Op, Tensor
@@ -52,7 +50,7 @@ def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> 
     shape = (*numbers.shape, rest[0])
     memory = (*numbers.tensor.shape[:2], rest[0])
     require(np.prod(shape) <= MAX_TENSOR_BYTES, f"the output has {np.prod(shape)} elements")
-    _limit(context, numbers, rows)
+    context.builder.limit_numbers(numbers.tensor.name, rows)
 
     def make(out: Tensor) -> Op:
         steps = np.rint(real / np.float32(out.scale)) + out.zero_point
@@ -79,11 +77,3 @@ def _kept(table: Constant | QuantConstant | BlockedConstant) -> tuple[float, int
         return None
     shift = INT8_MAX + 1 if table.ints.dtype == np.uint8 else 0
     return float(table.scale.ravel()[0]), int(table.zero_point.ravel()[0]) - shift
-
-
-def _limit(context: Context, numbers: Indices, rows: int) -> None:
-    """Notes that an input's numbers are those of a table's rows."""
-    ports = context.builder.inputs
-    for place, port in enumerate(ports):
-        if port.tensor == numbers.tensor.name:
-            ports[place] = replace(port, below=min(rows, port.below or rows))

@@ -14,13 +14,15 @@ import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from ...errors import Problem, UserError
-from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
+from ..common import AGAIN, MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing, require
 from .attributes import attributes_of
 from .control_flow import inline_control_flow, subgraphs
 from .patterns import fuse_normalisations
 
 MINIMUM_OPSET = 10
 _NO_OUTPUTS = "export it again, and name the tensors that it is to compute as its outputs"
+_NEWER = "export it again with a newer opset, or run onnx.version_converter on it"
+_BESIDE = "save the model as one file, or its weights next to it"
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -98,13 +100,7 @@ def load_proto(path: Path) -> onnx.ModelProto:
     try:
         model = onnx.load(path, load_external_data=False)
     except DecodeError as error:
-        raise UserError(
-            Problem(
-                "not an ONNX file, or truncated",
-                "export or download the file again",
-                file,
-            )
-        ) from error
+        raise UserError(Problem("not an ONNX file, or truncated", AGAIN, file)) from error
     with parsing(file):
         _load_external(model, path)
         if model.functions:
@@ -113,8 +109,7 @@ def load_proto(path: Path) -> onnx.ModelProto:
         model = inline_control_flow(model)
         if not model.graph.node:
             raise ValueError("the file holds no graph")
-        if not model.graph.output:
-            raise UserError(Problem("the model has no outputs", _NO_OUTPUTS, file))
+        require(len(model.graph.output) > 0, "the model has no outputs", _NO_OUTPUTS)
     return model
 
 
@@ -123,17 +118,11 @@ def plain(model: onnx.ModelProto, file: str, minimum: int = MINIMUM_OPSET) -> Fi
     UserError for a damaged model, or an opset below `minimum`."""
     with parsing(file):
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
+        old = f"the model uses ONNX opset {opset}; {MINIMUM_OPSET} is the oldest supported"
+        require(opset >= minimum, old, _NEWER)
         fuse_normalisations(model.graph)
-        if opset >= minimum:
-            metadata = {one.key: one.value for one in model.metadata_props}
-            return replace(_graph(model.graph, opset), metadata=metadata)
-    raise UserError(
-        Problem(
-            f"the model uses ONNX opset {opset}; {MINIMUM_OPSET} is the oldest supported",
-            "export it again with a newer opset, or run onnx.version_converter on it",
-            file,
-        )
-    )
+        metadata = {one.key: one.value for one in model.metadata_props}
+        return replace(_graph(model.graph, opset), metadata=metadata)
 
 
 # The key of the metadata in which a file says what its scales come from.
@@ -214,22 +203,10 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
             continue
         location = next((e.value for e in tensor.external_data if e.key == "location"), "")
         target = (folder / location).resolve()
-        if not location or not target.is_relative_to(folder):
-            raise UserError(
-                Problem(
-                    f"weights '{tensor.name}' are kept in '{location}', outside the model's folder",
-                    "save the model as one file, or its weights next to it",
-                    str(path),
-                )
-            )
-        if not target.is_file():
-            raise UserError(
-                Problem(
-                    f"the weights file '{location}' is missing",
-                    f"put it into {folder}",
-                    str(path),
-                )
-            )
+        outside = f"weights '{tensor.name}' are kept in '{location}', outside the model's folder"
+        require(bool(location) and target.is_relative_to(folder), outside, _BESIDE)
+        missing = f"the weights file '{location}' is missing"
+        require(target.is_file(), missing, f"put it into {folder}")
         total += target.stat().st_size
         check_file_size(target, total)
         try:

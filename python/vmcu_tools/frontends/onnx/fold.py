@@ -9,17 +9,8 @@ from ..common import PARSE_ERRORS, UnsupportedError, require
 from .context import RULES, Context
 from .evaluation import evaluate, folds
 from .file import FileModel, FileNode
-from .values import (
-    Args,
-    BlockedConstant,
-    Constant,
-    Curve,
-    QuantConstant,
-    Real,
-    Rescaled,
-    Value,
-    operand,
-)
+from .values import Args, Constant, Value, operand
+from .views import file_shape
 
 # Elements of all constants of a file.
 _MAX_FOLDED = 1 << 26
@@ -58,12 +49,6 @@ def fold(context: Context, node: FileNode, args: Args) -> list[Value] | None:
 
 
 def _shape(node: FileNode, args: Args) -> Constant:
-    value = operand(args[0])
-    if isinstance(value, Constant):
-        shape = value.array.shape
-    elif isinstance(value, (QuantConstant, BlockedConstant)):
-        shape = value.ints.shape
-    else:
-        shape = (value.activation if isinstance(value, (Real, Rescaled, Curve)) else value).shape
+    shape = file_shape(operand(args[0]))
     end = node.attributes.get("end", len(shape))
     return Constant(np.array(shape[node.attributes.get("start", 0) : end], np.int64))

@@ -16,6 +16,7 @@ from ...graph import Graph, Notes, Port, Tensor
 from ...paths import import_modules
 from .. import constant_outputs
 from ..common import (
+    AGAIN,
     KEEP_QUANTISATION,
     MAX_TENSOR_BYTES,
     GraphBuilder,
@@ -62,7 +63,6 @@ _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
 UNREAD = "take it out of the model's inputs"
-AGAIN = "export or download the file again"
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")

@@ -14,14 +14,14 @@ from ...ops.max_pooling import MaxPool2D
 from ...ops.resize import Resize
 from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN
-from ..common import fixed_point, present, require
+from ..common import axis_of, fixed_point, present, require
 from ..movement import file_index
 from .channels import scaled_channels
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .file import FileNode
 from .means import columns, lines, reduced, reduced_axes, whole_axes
-from .moves import axis_of, nearest, resize_places, resize_sizes
+from .moves import nearest, resize_places, resize_sizes
 from .ops import pair, spatial
 from .values import (
     Activation,

@@ -18,11 +18,10 @@ from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.table_mean import TableMean
 from ...quant import FloatScale
-from ..common import KEEP_QUANTISATION, fixed_point, require
+from ..common import KEEP_QUANTISATION, axis_of, fixed_point, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
-from .moves import axis_of
 from .ops import auto_pad, natural_of, whole_window, window_of, windowed
 from .values import (
     Activation,

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, present, require
+from ..common import (
+    KEEP_QUANTISATION,
+    MAX_TENSOR_BYTES,
+    UnsupportedError,
+    axis_of,
+    present,
+    require,
+)
 from ..movement import file_index
 from ..tables import Function
 from .context import Context, rule
@@ -25,11 +32,6 @@ _MOVES = {
     "DepthToSpace": "4-D",
     "SpaceToDepth": "4-D",
 }
-
-
-def axis_of(axis: int, rank: int) -> int:
-    require(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
-    return axis % rank
 
 
 @rule(*_MOVES, constraints=_MOVES)

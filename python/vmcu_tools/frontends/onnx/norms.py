@@ -12,12 +12,21 @@ import numpy as np
 from ...graph import Op, Tensor
 from ...ops.layer_norm import LayerNorm
 from ...ops.rms_norm import RmsNorm, fits
-from ..common import KEEP_QUANTISATION, present, require
+from ..common import KEEP_QUANTISATION, axis_of, present, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
-from .moves import axis_of
-from .values import Activation, Args, Pending, Rescaled, Value, laid_out, matrices, result_of
+from .values import (
+    Activation,
+    Args,
+    Pending,
+    Rescaled,
+    Value,
+    is_image,
+    laid_out,
+    matrices,
+    result_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,42 +156,30 @@ def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
 
 
 @rule(
+    "GroupNormalization",
     "InstanceNormalization",
     constraints="3-D or more, batch 1; constant factors; at most 65,535 elements per group; one "
     "output",
 )
-def _instance_normalization(context: Context, node: FileNode, args: Args) -> Value:
-    return _grouped(context, node, args, context.activation(args[0]), None)
-
-
-@rule(
-    "GroupNormalization",
-    constraints="3-D or more, batch 1; constant factors; at most 65,535 elements per group; one "
-    "output",
-)
 def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
+    """(1, C, ...) with all elements of a group of channels normalised, or of a channel."""
     x = context.activation(args[0])
-    groups = int(node.attributes.get("num_groups", 0))
-    fits = len(x.shape) > 1 and groups > 0 and x.shape[1] % groups == 0
-    require(fits, f"cannot form {groups} groups from {list(x.shape)}")
-    return _grouped(context, node, args, x, groups)
-
-
-def _grouped(
-    context: Context, node: FileNode, args: Args, x: Activation, groups: int | None
-) -> Pending:
-    """(1, C, ...) with all elements of a group of channels normalised; None: of a channel."""
     require(len(x.shape) > 2 and x.shape[0] == 1, f"unsupported input shape {list(x.shape)}")
     channels, run = x.shape[1], math.prod(x.shape[2:])
-    groups = channels if groups is None else groups
+    groups = int(node.attributes.get("num_groups", 0))
+    if node.op == "InstanceNormalization":
+        groups = channels
+    fits = groups > 0 and channels % groups == 0
+    require(fits, f"cannot form {groups} groups from {list(x.shape)}")
     gain, offset = (context.constant(args, place, "scale") for place in (1, 2))
     unfit = f"the factors do not match {channels} channels"
     gain, offset = present(gain, unfit), present(offset, unfit)
     require(gain.size == offset.size and gain.size in (groups, channels), unfit)
-    if gain.size < channels:
-        # GroupNormalization had a factor for each group up to opset 20.
-        gain, offset = (np.repeat(array.ravel(), channels // groups) for array in (gain, offset))
-    gain, offset = (array.astype(np.float64).ravel() for array in (gain, offset))
+    # GroupNormalization had a factor for each group up to opset 20.
+    gain, offset = (
+        np.repeat(array.ravel(), channels // array.size).astype(np.float64)
+        for array in (gain, offset)
+    )
     factors = _Factors(gain, offset, _epsilon(node), x.tensor.scale, True, run)
     return _normalised(context, node, x, file_index(x.shape).reshape(groups, 1, -1), factors)
 
@@ -194,7 +191,7 @@ def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
     order = int(node.attributes.get("p", 2))
     require(order == 2, f"unsupported norm of order {order}", "use order 2")
     count = x.shape[axis]
-    at_hand = x.order is None and (len(x.shape), axis) in ((4, 1), (4, -3)) and x.shape[0] == 1
+    at_hand = x.order is None and is_image(x.shape) and axis == 1
     turned = np.moveaxis(file_index(x.shape), axis, -1)
     rows = laid_out(x) if at_hand else turned.reshape(matrices(turned.shape))
     gain = np.full(count, 1 / math.sqrt(count))

@@ -331,8 +331,7 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
         if rescaled == _pad_value(context, node, args, x, out):
             return whole
         # The value is none of the input's bytes: the input comes to the result's scale first.
-        name = context.fresh(node.outputs[0])
-        context.hidden.add(name)
+        name = context.hidden_name(node.outputs[0])
         early = context.quantise(clamp(x, name, node.name), scale, zero, name, x.dtype)
         return padded(early.tensor)
 

@@ -12,12 +12,11 @@ from ...graph import Op, Tensor
 from ...ops.hardmax import Hardmax
 from ...ops.softmax import Softmax
 from ...quant import INT8_MIN
-from ..common import KEEP_QUANTISATION, quantised, require
+from ..common import KEEP_QUANTISATION, axis_of, quantised, require
 from ..movement import file_index
 from ..softmax import log_range, log_softmax, onnx_table
 from .context import Context, rule
 from .file import FileNode
-from .moves import axis_of
 from .values import Args, Value, laid_out, matrices, result_of
 
 _MIN_SOFTMAX_SCALE = 2.0**-16

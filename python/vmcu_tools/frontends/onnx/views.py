@@ -23,6 +23,7 @@ from .values import (
     Pending,
     QuantConstant,
     Real,
+    Rescaled,
     Value,
     operand,
     transpose_order,
@@ -30,8 +31,10 @@ from .values import (
 
 
 def file_shape(value: Value | None) -> FileShape:
-    """The shape that the file gives to an activation, float input or quantised constant."""
-    if isinstance(value, (Curve, Real)):
+    """The shape that the file gives to an activation, float input or constant."""
+    if isinstance(value, Constant):
+        return value.array.shape
+    if isinstance(value, (Curve, Real, Rescaled)):
         value = value.activation
     if isinstance(value, (QuantConstant, BlockedConstant)):
         return value.ints.shape

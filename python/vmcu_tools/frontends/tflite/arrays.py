@@ -14,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 import tflite
 
-from ..common import MAX_TENSOR_BYTES, require
+from ..common import MAX_TENSOR_BYTES, axis_of, require
 from ..movement import depth_to_space, space_to_depth
 from .file import FileOp
+from .shapes import require_image
 
 Mover = Callable[..., np.ndarray]
 MOVERS: dict[str, Mover] = {}
@@ -33,11 +34,6 @@ def mover(name: str, constraints: str = "") -> Callable[[Mover], Mover]:
         return function
 
     return register
-
-
-def axis_of(axis: int, rank: int) -> int:
-    require(-rank <= axis < rank, f"axis {axis} of a tensor with {rank} dimensions")
-    return axis % rank
 
 
 def limit(elements: int) -> None:
@@ -182,10 +178,7 @@ def _mirror_pad(op: FileOp, x: np.ndarray, pads: np.ndarray) -> np.ndarray:
 
 
 def _image(x: np.ndarray) -> np.ndarray:
-    require(x.ndim == 4, f"the input has {x.ndim} dimensions instead of four")
-    require(
-        x.shape[0] == 1, f"batch size {x.shape[0]} in shape {list(x.shape)}", "use batch size 1"
-    )
+    require_image(x.shape)
     return x
 
 

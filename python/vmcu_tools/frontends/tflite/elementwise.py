@@ -257,4 +257,5 @@ def _table(importer: Importer, op: FileOp) -> None:
 @rule("GELU")
 def _gelu(importer: Importer, op: FileOp) -> None:
     by_tanh = op.options(tflite.GeluOptions).Approximate()
-    _lookup(importer, op, tflite_tables.gelu_by_tanh if by_tanh else tflite_tables.gelu)
+    function = tflite_tables.gelu_by_tanh if by_tanh else tflite_tables.gelu
+    _lookup(importer, op, tflite_tables.from_real(function))

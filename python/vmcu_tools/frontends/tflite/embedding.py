@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import tflite
 
@@ -68,9 +67,6 @@ def embedded(importer: Importer, op: FileOp) -> None:
     require(same, "the table and output have different scales or zero points", KEEP_QUANTISATION)
     fits = out.bytes == math.prod((*file, channels))
     require(fits, f"the output is {out.shape} in the file, not {[*file, channels]}")
-    ports = importer.builder.inputs
-    for number, port in enumerate(ports):
-        if port.tensor == given.name:
-            ports[number] = replace(port, below=min(rows, port.below or rows))
+    importer.builder.limit_numbers(given.name, rows)
     shape = (*given.shape[:2], channels)
     importer.emit_as(op, Embedding(table.values.reshape(table.shape)), [given], shape)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ...errors import Problem, UserError
-from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, UnsupportedError, parsing
+from ..common import AGAIN, MAX_NODES, MAX_PORTS, MAX_RANK, UnsupportedError, parsing, require
 
 # The smallest file that can hold a root offset and the identifier.
 _HEADER_BYTES = 8
@@ -127,15 +126,9 @@ def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
     """The first subgraphs of a file, more than two only for operators that have such, and how many
     it has. Raises UserError for a file that is no .tflite, is damaged, or has none."""
     raw = path.read_bytes()
-    if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
-        raise UserError(
-            Problem(
-                "not a TensorFlow Lite file (no TFL3 identifier)",
-                "export or download the file again",
-                str(path),
-            )
-        )
     with parsing(str(path)):
+        known = len(raw) >= _HEADER_BYTES and raw[4:8] == IDENTIFIER
+        require(known, "not a TensorFlow Lite file (no TFL3 identifier)", AGAIN)
         model = tflite.Model.GetRootAsModel(raw, 0)
         count = model.SubgraphsLength()
         if not count:

@@ -27,8 +27,9 @@ from ..tables import BYTES, in_double, real_values
 from . import wide
 from .arrays import MOVERS
 from .file import FileOp
+from .fold import COMPARISONS
 from .ops import ACTIVATIONS, RULES, SEVERAL_OUTPUTS, Derived, Importer, rule
-from .tables import erfc, quantised_away
+from .tables import gelu, quantised_away
 
 _ONE_TENSOR = "several tensors are combined in float or by a condition"
 _KEEP_INT8 = "write it with operators that have int8 kernels; `vmcu inspect --operators` lists them"
@@ -56,13 +57,6 @@ def _logistic(x: np.ndarray) -> np.ndarray:
     return np.where(x > np.float32(16.619047164916992188), np.float32(1), low)
 
 
-def _gelu(x: np.ndarray) -> np.ndarray:
-    values: np.ndarray = (
-        np.float32(0.5) * x * erfc(x * np.float32(-np.sqrt(0.5))).astype(np.float32)
-    )
-    return values
-
-
 def _hard_swish(x: np.ndarray) -> np.ndarray:
     return x * np.clip(x + np.float32(3), np.float32(0), np.float32(6)) / np.float32(6)
 
@@ -75,7 +69,7 @@ _UNARY: dict[str, FloatFunction] = {
     "ELU": lambda x: np.where(x < 0, _double(np.expm1)(np.minimum(x, 0)), x),
     "EXP": _double(np.exp),
     "FLOOR": np.floor,
-    "GELU": _gelu,
+    "GELU": gelu,
     "HARD_SWISH": _hard_swish,
     "LOG": _double(np.log),
     "LOGICAL_NOT": np.logical_not,
@@ -93,14 +87,6 @@ _UNARY: dict[str, FloatFunction] = {
     "TANH": _double(np.tanh),
     "ZEROS_LIKE": np.zeros_like,
 }
-_COMPARISONS: dict[str, FloatFunction] = {
-    "EQUAL": np.equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
-    "NOT_EQUAL": np.not_equal,
-}
 _BINARY: dict[str, tuple[FloatFunction, type | None]] = {
     "ADD": (np.add, tflite.AddOptions),
     "DIV": (np.divide, tflite.DivOptions),
@@ -114,7 +100,7 @@ _BINARY: dict[str, tuple[FloatFunction, type | None]] = {
     "PRELU": (lambda a, b: np.where(a >= 0, a, a * b), None),
     "SQUARED_DIFFERENCE": (lambda a, b: np.square(a - b), None),
     "SUB": (np.subtract, tflite.SubOptions),
-    **{name: (function, None) for name, function in _COMPARISONS.items()},
+    **{name: (function, None) for name, function in COMPARISONS.items()},
 }
 _SELECTS = ("SELECT", "SELECT_V2")
 _SOFTMAX = ("SOFTMAX", "LOG_SOFTMAX")
@@ -132,7 +118,7 @@ def float_operator(importer: Importer, op: FileOp) -> None:
     """The rule of all operators for which is_float() holds."""
     if op.op in _SELECTS:
         _select(importer, op)
-    elif op.op in _COMPARISONS and not any(i in importer.derived for i in op.inputs):
+    elif op.op in COMPARISONS and not any(i in importer.derived for i in op.inputs):
         _compare(importer, op)
     elif op.op in MOVERS:
         _move(importer, op)
@@ -317,7 +303,7 @@ def _compare(importer: Importer, op: FileOp) -> None:
         require(one, "the constants have no scale, or several", KEEP_QUANTISATION)
         centred = np.asarray(q, np.int64) - tensor.zero_points[0]
         sides.append(fixed_point(np.float64(tensor.scales[0]), 0).apply(centred << 8))
-    result = np.broadcast_to(_COMPARISONS[op.op](*sides), BYTES.shape)
+    result = np.broadcast_to(COMPARISONS[op.op](*sides), BYTES.shape)
     importer.derived[op.outputs[0]] = Derived(source, result)
 
 

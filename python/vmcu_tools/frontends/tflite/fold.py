@@ -16,8 +16,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tflite
 
-from ..common import MAX_MOVED_ELEMENTS, MAX_TENSOR_BYTES, PARSE_ERRORS, UnsupportedError, require
-from .arrays import MOVERS, axis_of, limit, numbers
+from ..common import (
+    MAX_MOVED_ELEMENTS,
+    MAX_TENSOR_BYTES,
+    PARSE_ERRORS,
+    UnsupportedError,
+    axis_of,
+    require,
+)
+from .arrays import MOVERS, limit, numbers
 from .file import FileModel, FileOp, FileTensor
 from .shapes import broadcast
 
@@ -26,8 +33,8 @@ from .shapes import broadcast
 _NONSENSE = (UnsupportedError, *PARSE_ERRORS)
 _WHOLE = ("INT32", "INT64", "BOOL")
 
-_COMPARISONS = {"EQUAL": np.equal, "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal}
-_COMPARISONS |= {"LESS": np.less, "LESS_EQUAL": np.less_equal, "NOT_EQUAL": np.not_equal}
+COMPARISONS = {"EQUAL": np.equal, "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal}
+COMPARISONS |= {"LESS": np.less, "LESS_EQUAL": np.less_equal, "NOT_EQUAL": np.not_equal}
 
 Fold = Callable[..., np.ndarray]
 
@@ -210,7 +217,7 @@ _NUMBERS: dict[str, Fold] = {
     "REDUCE_MAX": _whole_reduction(np.max),
     "REDUCE_MIN": _whole_reduction(np.min),
     "SUM": _whole_reduction(np.sum),
-    **{name: _whole_arithmetic(function) for name, function in _COMPARISONS.items()},
+    **{name: _whole_arithmetic(function) for name, function in COMPARISONS.items()},
     "BROADCAST_ARGS": lambda op, a, b: np.array(broadcast(tuple(numbers(a)), tuple(numbers(b)))),
 }
 

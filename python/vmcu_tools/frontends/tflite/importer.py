@@ -204,7 +204,10 @@ class _Borders:
                 continue
             inner = index
             if tensor.type == "FLOAT32":
-                quantisers = self._skip("QUANTIZE", self._reads(index))
+                ops = enumerate(self.model.ops)
+                matching = [n for n, op in ops if op.op == "QUANTIZE" and op.inputs == (index,)]
+                self.skipped.update(matching)
+                quantisers = [self.model.ops[number] for number in matching]
                 if len(quantisers) != 1:
                     self.builder.problem(
                         f"the float input '{tensor.name}' is quantised {len(quantisers)} times",
@@ -221,11 +224,6 @@ class _Borders:
             if tensor.type == "INT16":
                 made = partial(wide.activation, self.importer, index)
             self._port(self.builder.inputs, tensor, made)
-
-    @staticmethod
-    def _reads(index: int) -> Callable[[FileOp], bool]:
-        """Tells an operator whose only input is a tensor."""
-        return lambda op: op.inputs == (index,)
 
     def outputs(self, known: set[int]) -> None:
         importer = self.importer
@@ -262,11 +260,6 @@ class _Borders:
                 self._port(self.builder.outputs, tensor, lambda: output)
         except UnsupportedError as error:
             self.builder.problem(error.reason, error.remedy, tensor.name)
-
-    def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
-        matching = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
-        self.skipped.update(i for i, _ in matching)
-        return [op for _, op in matching]
 
     def _port(self, ports: list[Port], tensor: FileTensor, inner: Callable[[], Tensor]) -> None:
         try:

@@ -21,7 +21,7 @@ from ...ops.max_pooling import MaxPool2D
 from ...ops.resize import Resize
 from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN, FixedPoint
-from ..common import KEEP_QUANTISATION, double_scale, fixed_point, require, rescale
+from ..common import KEEP_QUANTISATION, axis_of, double_scale, fixed_point, require, rescale
 from ..movement import file_index
 from ..softmax import differences, tflite_table
 from .file import FileOp
@@ -43,10 +43,8 @@ def _reduced(importer: Importer, op: FileOp) -> tuple[Tensor, tuple[bool, bool, 
 def _gone(importer: Importer, op: FileOp) -> list[int]:
     """The axes that a reduction makes shorter."""
     shape = importer.shape(op.inputs[0])
-    axes = importer.integers(op, 1, "axes")
-    rank = len(shape)
-    require(all(-rank <= a < rank for a in axes), f"axes {axes} of {rank} dimensions")
-    return sorted({a % rank for a in axes if shape[a] != 1})
+    axes = {axis_of(axis, len(shape)) for axis in importer.integers(op, 1, "axes")}
+    return sorted(axis for axis in axes if shape[axis] != 1)
 
 
 def _lines(importer: Importer, op: FileOp, gone: list[int]) -> Tensor:
@@ -139,10 +137,9 @@ def _arg_max(importer: Importer, op: FileOp) -> None:
     """TensorFlow Lite takes the first of equal elements."""
     x, out = importer.activation(op.inputs[0]), op.outputs[0]
     shape = importer.shape(op.inputs[0])
-    axis = importer.integers(op, 1, "axis")[0]
-    require(-len(shape) <= axis < len(shape), f"axis {axis} of {len(shape)} dimensions")
+    axis = axis_of(importer.integers(op, 1, "axis")[0], len(shape))
     last = np.moveaxis(file_index(shape), axis, -1)
-    if axis % len(shape) != len(shape) - 1:
+    if axis != len(shape) - 1:
         lines = last.size // last.shape[-1]
         name = f"{importer.model.tensors[out].name}/lines"
         x = importer.arranged(x, last, (lines, 1, last.shape[-1]), name)

@@ -14,9 +14,9 @@ from ...ops.binary import Binary
 from ...ops.concat import Concat
 from ...ops.pad import Pad
 from ...quant import INT8_MIN
-from ..common import KEEP_QUANTISATION, require
+from ..common import KEEP_QUANTISATION, axis_of, require
 from ..movement import file_index, rearranged
-from .arrays import CONSTRAINTS, MOVERS, axis_of
+from .arrays import CONSTRAINTS, MOVERS
 from .embedding import embedded
 from .file import FileOp, FileTensor
 from .ops import FOLD_CONSTANT, SAME_SCALE, Importer, rule
@@ -63,48 +63,44 @@ def _moved(importer: Importer, op: FileOp) -> None:
     _emit(importer, op, x, MOVERS[op.op](op, index, *others))
 
 
-def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[int]) -> None:
+_SPLITS = {
+    "SPLIT": f"constant axis, equal parts; {SAME_SCALE}",
+    "SPLIT_V": f"constant sizes and axis; {SAME_SCALE}",
+    "UNPACK": SAME_SCALE,
+}
+
+
+def stretches(importer: Importer, op: FileOp) -> tuple[int, int, list[int]]:
+    """The place of the input that SPLIT, SPLIT_V or UNPACK parts, the axis, and the elements of
+    each part along it."""
+    place, count = int(op.op == "SPLIT"), len(op.outputs)
+    shape = importer.shape(op.inputs[place])
+    if op.op == "UNPACK":
+        axis = op.options(tflite.UnpackOptions).Axis()
+    else:
+        axis = importer.integers(op, 0 if op.op == "SPLIT" else 2, "axis")[0]
+    axis = axis_of(axis, len(shape))
+    sizes = [shape[axis] // count if op.op == "SPLIT" else 1] * count
+    if op.op == "SPLIT_V":
+        sizes = importer.integers(op, 1, "sizes")
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
+    whole = min(sizes, default=0) > 0 and sum(sizes) == shape[axis] and len(sizes) == count
+    require(whole, f"cannot split {shape[axis]} into {sizes}")
+    return place, axis, sizes
+
+
+@rule("SPLIT", "SPLIT_V", "UNPACK", constraints=_SPLITS)
+def _split(importer: Importer, op: FileOp) -> None:
     """One output for each stretch of an axis."""
+    place, axis, sizes = stretches(importer, op)
     derived = importer.derived.get(op.inputs[place])
     index = file_index(importer.shape(op.inputs[place]))
-    axis = axis_of(axis, index.ndim)
-    whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
-    require(
-        whole and len(sizes) == len(op.outputs), f"cannot split {index.shape[axis]} into {sizes}"
-    )
-    starts = np.cumsum([0, *sizes[:-1]])
-    for output, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        part = index.take(range(start, start + size), axis)
+    for output, part in enumerate(np.split(index, np.cumsum(sizes[:-1]), axis)):
         if derived is not None:
             importer.move_derived(op, derived, part, output)
         else:
             _emit(importer, op, importer.activation(op.inputs[place]), part, output)
-
-
-@rule("SPLIT", constraints=f"constant axis, equal parts; {SAME_SCALE}")
-def _split(importer: Importer, op: FileOp) -> None:
-    axis = importer.integers(op, 0, "axis")[0]
-    shape, count = importer.shape(op.inputs[1]), len(op.outputs)
-    size = shape[axis_of(axis, len(shape))]
-    require(count > 0 and size % count == 0, f"cannot split {size} into {count}")
-    _parts(importer, op, 1, axis, [size // count] * count)
-
-
-@rule("SPLIT_V", constraints=f"constant sizes and axis; {SAME_SCALE}")
-def _split_v(importer: Importer, op: FileOp) -> None:
-    sizes, axis = importer.integers(op, 1, "sizes"), importer.integers(op, 2, "axis")[0]
-    shape = importer.shape(op.inputs[0])
-    if sizes.count(-1) == 1:
-        rest = shape[axis_of(axis, len(shape))] - sum(sizes) - 1
-        sizes[sizes.index(-1)] = rest
-    _parts(importer, op, 0, axis, sizes)
-
-
-@rule("UNPACK", constraints=SAME_SCALE)
-def _unpack(importer: Importer, op: FileOp) -> None:
-    axis = op.options(tflite.UnpackOptions).Axis()
-    shape = importer.shape(op.inputs[0])
-    _parts(importer, op, 0, axis, [1] * shape[axis_of(axis, len(shape))])
 
 
 _JOINED = (

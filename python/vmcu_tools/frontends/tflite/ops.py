@@ -31,7 +31,7 @@ from ..common import (
 )
 from ..movement import file_index, rearranged
 from .file import FileModel, FileOp, FileTensor
-from .shapes import image_shape, place_of
+from .shapes import image_shape, place_of, require_image
 
 ACTIVATIONS = {
     tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
@@ -210,10 +210,7 @@ def windowed(window: Window, x: Tensor, channels: int) -> Shape:
 def image_of(importer: Importer, index: int) -> Tensor:
     """An activation of four dimensions in the file."""
     tensor = importer.activation(index)
-    shape = importer.shape(index)
-    require(len(shape) == 4, f"the input has {len(shape)} dimensions instead of four")
-    batch = f"batch size {shape[0]} in shape {list(shape)}"
-    require(shape[0] == 1, batch, "use batch size 1")
+    require_image(importer.shape(index))
     return tensor
 
 

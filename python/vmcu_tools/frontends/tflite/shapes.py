@@ -38,6 +38,12 @@ def image_shape(shape: tuple[int, ...]) -> Shape:
     return height, width, channels
 
 
+def require_image(shape: tuple[int, ...]) -> None:
+    """Raises UnsupportedError for a shape in the file that is not (1, H, W, C)."""
+    require(len(shape) == 4, f"the input has {len(shape)} dimensions instead of four")
+    require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "use batch size 1")
+
+
 def place_of(axis: int, shape: tuple[int, ...]) -> int | None:
     """Which of H, W and C axis `axis` is, None if it is only a part of one."""
     for place, part in enumerate(groups_of(shape)):

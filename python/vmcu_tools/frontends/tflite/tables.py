@@ -54,32 +54,21 @@ def elu(real: np.ndarray) -> np.ndarray:
     return np.where(real < 0, grown, real)
 
 
-erfc = np.vectorize(math.erfc, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
-def gelu(x: Tensor, out: Tensor) -> np.ndarray:
+def gelu(real: np.ndarray) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/gelu.h, GeluTransform."""
-    root = np.float32(-np.sqrt(0.5))
-
-    def function(real: np.ndarray) -> np.ndarray:
-        values: np.ndarray = (
-            np.float32(0.5) * real * erfc((real * root).astype(np.float64)).astype(np.float32)
-        )
-        return values
-
-    return from_real(function)(x, out)
+    grown = _erfc((real * np.float32(-np.sqrt(0.5))).astype(np.float64))
+    values: np.ndarray = np.float32(0.5) * real * grown.astype(np.float32)
+    return values
 
 
-def gelu_by_tanh(x: Tensor, out: Tensor) -> np.ndarray:
+def gelu_by_tanh(real: np.ndarray) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/gelu.h, GeluTransformApproximate."""
     factor = np.float32(2 / np.sqrt(np.pi)) * np.float32(np.sqrt(0.5))
-
-    def function(real: np.ndarray) -> np.ndarray:
-        cubic = real + np.float32(0.044715) * real * real * real
-        bent = np.float32(1) + in_double(np.tanh)(factor * cubic)
-        return np.float32(0.5) * real * bent
-
-    return from_real(function)(x, out)
+    cubic = real + np.float32(0.044715) * real * real * real
+    return np.float32(0.5) * real * (np.float32(1) + in_double(np.tanh)(factor * cubic))
 
 
 def logarithm(x: Tensor, out: Tensor) -> np.ndarray:

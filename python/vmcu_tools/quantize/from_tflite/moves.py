@@ -9,9 +9,15 @@ import numpy as np
 import tflite
 
 from ...frontends.common import MAX_TENSOR_BYTES, SMALLER, require
+from ...frontends.movement import file_index
+from ...frontends.tflite.arrays import MOVERS
 from ...frontends.tflite.file import FileOp
+from ...frontends.tflite.moves import stretches
 from .layers import channels_last, image
 from .writer import Writer, rule
+
+# The end of a reversed slice that has the first element.
+_BEFORE_ALL = -(2**31) + 1
 
 
 @rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -34,94 +40,44 @@ def _concatenation(w: Writer, op: FileOp) -> str:
     return w.activated(value, options.FusedActivationFunction())
 
 
-def _split_into(w: Writer, value: str, axis: int, sizes: list[int]) -> list[str]:
-    if len(sizes) == 1:
-        return [w.add("Identity", [value])]
-    inputs = [value, w.integers(sizes, "sizes")]
-    return w.add_several("Split", inputs, len(sizes), axis=axis)
-
-
-@rule("SPLIT")
+@rule("SPLIT", "SPLIT_V", "UNPACK")
 def _split(w: Writer, op: FileOp) -> list[str]:
-    shape, count = w.shape(op.inputs[1]), len(op.outputs)
-    axis = w.importer.integers(op, 0, "axis")[0]
-    require(-len(shape) <= axis < len(shape), f"axis {axis} of {list(shape)}")
-    require(shape[axis] % count == 0, f"{shape[axis]} elements in {count} parts")
-    return _split_into(w, w.read(op.inputs[1]), axis, [shape[axis] // count] * count)
+    place, axis, sizes = stretches(w.importer, op)
+    value = w.read(op.inputs[place])
+    if len(sizes) == 1:
+        parts = [w.add("Identity", [value])]
+    else:
+        inputs = [value, w.integers(sizes, "sizes")]
+        parts = w.add_several("Split", inputs, len(sizes), axis=axis)
+    if op.op != "UNPACK":
+        return parts
+    return [w.reshaped(part, w.shape(op.outputs[0])) for part in parts]
 
 
-@rule("SPLIT_V")
-def _split_v(w: Writer, op: FileOp) -> list[str]:
-    shape = w.shape(op.inputs[0])
-    axis = w.importer.integers(op, 2, "axis")[0]
-    sizes = w.importer.integers(op, 1, "sizes")
-    require(len(sizes) == len(op.outputs), f"{len(sizes)} sizes for {len(op.outputs)} outputs")
-    rest = shape[axis] - sum(size for size in sizes if size >= 0)
-    sizes = [rest if size < 0 else size for size in sizes]
-    return _split_into(w, w.read(op.inputs[0]), axis, sizes)
-
-
-def _sliced(w: Writer, value: str, parts: list[slice]) -> str:
-    """Slices along each axis, whose bounds are positions and None for the end of a reversed one."""
-    last = -(2**31) + 1
-    steps = [part.step for part in parts]
-    ends = [last if part.stop is None else part.stop for part in parts]
-    names = [
-        w.integers(numbers, what)
-        for numbers, what in (
-            ([part.start for part in parts], "starts"),
-            (ends, "ends"),
-            (range(len(parts)), "axes"),
-            (steps, "steps"),
-        )
-    ]
-    return w.add("Slice", [value, *names])
-
-
-@rule("SLICE")
+@rule("SLICE", "STRIDED_SLICE", "REVERSE_V2")
 def _slice(w: Writer, op: FileOp) -> str:
-    shape = w.shape(op.inputs[0])
-    begins = w.importer.integers(op, 1, "begins")
-    sizes = w.importer.integers(op, 2, "sizes")
-    bounds = zip(begins, sizes, shape, strict=True)
-    parts = [slice(b, whole if size < 0 else b + size, 1) for b, size, whole in bounds]
-    return _sliced(w, w.read(op.inputs[0]), parts)
+    shape, axes = w.shape(op.inputs[0]), range(len(w.shape(op.inputs[0])))
+    others = (w.importer.integers(op, place, "bounds") for place in range(1, len(op.inputs)))
+    index = MOVERS[op.op](op, file_index(shape), *map(np.array, others))
+    require(index.size > 0, "the output is empty")
+    bounds = [_bounds(places) for places in np.unravel_index(index, shape)]
+    starts, ends, steps = zip(*bounds, strict=True)
+    parts = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
+    names = [w.integers(numbers, what) for what, numbers in parts.items()]
+    value = w.add("Slice", [w.read(op.inputs[0]), *names])
+    return value if index.ndim == len(shape) else w.reshaped(value, w.shape(op.outputs[0]))
 
 
-@rule("STRIDED_SLICE")
-def _strided_slice(w: Writer, op: FileOp) -> str:
-    options = op.options(tflite.StridedSliceOptions)
-    shape, to = w.shape(op.inputs[0]), w.shape(op.outputs[0])
-    masks = options.EllipsisMask() or options.NewAxisMask() or options.Offset()
-    require(not masks, "an ellipsis, a new axis or an offset", "slice each axis by its number")
-    begins, ends, steps = (w.importer.integers(op, place, "bounds") for place in (1, 2, 3))
-    parts = []
-    for axis, whole in enumerate(shape):
-        if axis >= len(begins):
-            parts.append(slice(0, whole, 1))
-            continue
-        bit = 1 << axis
-        if options.ShrinkAxisMask() & bit:
-            place = begins[axis] + whole * (begins[axis] < 0)
-            parts.append(slice(place, place + 1, 1))
-            continue
-        begin = None if options.BeginMask() & bit else begins[axis]
-        end = None if options.EndMask() & bit else ends[axis]
-        start, stop, step = slice(begin, end, steps[axis]).indices(whole)
-        parts.append(slice(start, None if stop < 0 else stop, step))
-    value = _sliced(w, w.read(op.inputs[0]), parts)
-    return w.reshaped(value, to) if options.ShrinkAxisMask() else value
-
-
-@rule("REVERSE_V2")
-def _reverse(w: Writer, op: FileOp) -> str:
-    shape = w.shape(op.inputs[0])
-    axes = {axis % len(shape) for axis in w.importer.integers(op, 1, "axes")}
-    parts = [
-        slice(size - 1, None, -1) if axis in axes else slice(0, size, 1)
-        for axis, size in enumerate(shape)
-    ]
-    return _sliced(w, w.read(op.inputs[0]), parts)
+def _bounds(places: np.ndarray) -> tuple[int, int, int]:
+    """Start, end and step of the places along an axis that the elements of a slice have, which
+    change along one axis of the result at most."""
+    places = np.atleast_1d(places)
+    sizes = enumerate(places.shape)
+    lines = (np.moveaxis(places, axis, 0).reshape(size, -1)[:, 0] for axis, size in sizes)
+    line = max(lines, key=np.ptp)
+    step = int(line[1] - line[0]) if np.ptp(line) else 1
+    end = int(line[-1]) + (1 if step > 0 else -1)
+    return int(line[0]), end if end >= 0 else _BEFORE_ALL, step
 
 
 @rule("GATHER")
@@ -143,15 +99,6 @@ def _pack(w: Writer, op: FileOp) -> str:
     axis = op.options(tflite.PackOptions).Axis() % len(out)
     one = [*out[:axis], 1, *out[axis + 1 :]]
     return w.add("Concat", [w.reshaped(w.read(index), one) for index in op.inputs], axis=axis)
-
-
-@rule("UNPACK")
-def _unpack(w: Writer, op: FileOp) -> list[str]:
-    shape = w.shape(op.inputs[0])
-    axis = op.options(tflite.UnpackOptions).Axis() % len(shape)
-    to = [*shape[:axis], *shape[axis + 1 :]]
-    parts = _split_into(w, w.read(op.inputs[0]), axis, [1] * len(op.outputs))
-    return [w.reshaped(part, to) for part in parts]
 
 
 def _amounts(w: Writer, op: FileOp) -> list[tuple[int, int]]:
