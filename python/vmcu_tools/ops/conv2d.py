@@ -57,6 +57,13 @@ class Conv2D(Op):
         return op, (*size, channels)
 
 
+def as_convolution(op: Any, weights: np.ndarray, window: Window) -> Conv2D:
+    """The convolution with all else that another layer with weights has."""
+    names = ("bias", "requant", "weight_bits", "act_min", "act_max")
+    same = {name: getattr(op, name) for name in names}
+    return Conv2D(weights=weights, window=window, **same)
+
+
 class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:

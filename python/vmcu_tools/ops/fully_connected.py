@@ -46,11 +46,6 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
     def window(self) -> Window:
         return Window()
 
-    @property
-    def transposed(self) -> Op | None:
-        op: Op = self.op
-        return op
-
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
         return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))

@@ -171,11 +171,6 @@ class GroupedDenseLayer(WindowLayer[GroupedDense], op=GroupedDense):
     def window(self) -> Window:
         return Window()
 
-    @property
-    def transposed(self) -> Op | None:
-        op: Op = self.op
-        return op
-
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         op = self.op
         taps = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point

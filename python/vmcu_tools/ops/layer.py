@@ -127,9 +127,9 @@ class Layer(ABC, Generic[OpT]):
         data holds one int8 (H, W, C) array per input; only the rows `input_rows` names matter.
         """
 
-    @abstractmethod
     def input_rows(self, index: int, y: int) -> range:
         """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
+        return range(y, y + 1)
 
     def interval(self, ins: Sequence[Interval]) -> Interval:
         """Returns the range of the output's bytes, from the ranges of the inputs'."""
@@ -206,6 +206,13 @@ class Layer(ABC, Generic[OpT]):
     def writes(self) -> np.ndarray:
         """Tick at which each output byte is written, int64 (H, W, C): byte by byte, ascending."""
         return np.arange(self.out.bytes, dtype=np.int64).reshape(self.out.shape)
+
+    def ticks_of(self, rows: np.ndarray, columns: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """Ticks, int64 (H, W, C), of output channels at the rows and columns that read an input's
+        last, NEVER where none does; of a layer that writes byte by byte, ascending."""
+        rows, columns = rows[:, None, None], columns[None, :, None]
+        ticks = rows * self.out.row_bytes + columns * self.out.shape[2] + channels
+        return np.where((rows == NEVER) | (columns == NEVER), NEVER, ticks)
 
     def rounding_noise(self, data: Sequence[np.ndarray]) -> np.ndarray:
         """Output bytes, bool (H, W, C), that ONNX Runtime computes from nothing but the rounding of

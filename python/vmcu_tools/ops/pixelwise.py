@@ -23,9 +23,6 @@ class OwnPixelLayer(Layer[OpT]):
     def transposed(self) -> Op | None:
         return self.op
 
-    def input_rows(self, index: int, y: int) -> range:
-        return range(y, y + 1)
-
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
 

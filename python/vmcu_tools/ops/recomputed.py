@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor
-from .layer import NEVER, SCRATCH_ALIGN, STACK_SCRATCH, Cost, Form, Layer, ProgramLayer
+from .layer import NEVER, SCRATCH_ALIGN, STACK_SCRATCH, Cost, Layer, ProgramLayer
 from .reach import Reach
 from .values import CStruct, Kernel, Struct
 
@@ -71,15 +71,8 @@ class Recomputed(Op):
 class RecomputedLayer(Layer[Recomputed], op=Recomputed):
     by_columns = addressed = True
 
-    def __init__(
-        self,
-        graph: Graph,
-        node: Node,
-        descending: bool = False,
-        columns: int | None = None,
-        form: Form = Form.USUAL,
-    ):
-        super().__init__(graph, node, descending, columns, form)
+    def __init__(self, graph: Graph, node: Node, *more: Any, **named: Any):
+        super().__init__(graph, node, *more, **named)
         op, name = self.op, self.op.between.name
         sub = replace(graph, tensors={**graph.tensors, name: op.between})
         outer = Node(f"{node.name}: outer", op.outer, (name,), node.outputs)

@@ -96,10 +96,7 @@ class ResizeLayer(Layer[Resize], op=Resize):
             _last_users(taps, size)
             for taps, size in ((self.op.rows, height), (self.op.columns, width))
         )
-        ticks = rows[:, None, None] * self.out.row_bytes
-        ticks = ticks + columns[None, :, None] * channels + np.arange(channels)
-        unread = (rows[:, None, None] == NEVER) | (columns[None, :, None] == NEVER)
-        return np.where(unread, NEVER, ticks)
+        return self.ticks_of(rows, columns, np.arange(channels))
 
     @property
     def weight_bytes(self) -> int:

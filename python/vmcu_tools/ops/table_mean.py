@@ -15,7 +15,7 @@ import numpy as np
 from ..graph import Op, Scaled, Shape, Shapes, Window
 from ..quant import INT8_MIN
 from .kernel_type import ONE_INPUT, SAME_CHANNELS, KernelType
-from .layer import NEVER, Layer
+from .layer import Layer
 from .values import Array, CStruct, Kernel, Struct
 from .window import Pooling, gather, last_users, window_rows, window_values
 
@@ -97,14 +97,11 @@ class TableMeanLayer(Layer[TableMean], op=TableMean):
         return window_rows(self.op.window, self.ins[0].shape[0], y)
 
     def last_reads(self, index: int) -> np.ndarray:
-        channels = self.ins[0].shape[2]
         rows, columns = (
-            last_users(self.op.window, axis, self.ins[0].shape[axis], self.out.shape[axis])[:, None]
+            last_users(self.op.window, axis, self.ins[0].shape[axis], self.out.shape[axis])
             for axis in (0, 1)
         )
-        ticks = rows[:, :, None] * self.out.row_bytes + columns * channels + np.arange(channels)
-        unread = (rows[:, :, None] == NEVER) | (columns == NEVER)
-        return np.where(unread, NEVER, ticks)
+        return self.ticks_of(rows, columns, np.arange(self.out.shape[2]))
 
     @property
     def weight_bytes(self) -> int:

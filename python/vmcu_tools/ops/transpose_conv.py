@@ -116,10 +116,7 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
         per_group = self.out.shape[2] // self.op.groups
         groups = np.arange(self.ins[0].shape[2]) // self.op.weights.shape[3]
         channel = (groups + 1) * per_group - 1
-        ticks = rows[:, None, None] * self.out.row_bytes
-        ticks = ticks + columns[None, :, None] * self.out.shape[2] + channel
-        unread = (rows[:, None, None] == NEVER) | (columns[None, :, None] == NEVER)
-        return np.where(unread, NEVER, ticks)
+        return self.ticks_of(rows, columns, channel)
 
     def _last_users(self, axis: int) -> np.ndarray:
         last = np.full(self.ins[0].shape[axis], NEVER, np.int64)

@@ -99,8 +99,8 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def transposed(self) -> Op | None:
-        transposed: Op = replace(self.op, window=self.window.transposed)
-        return transposed
+        op: Op = self.op
+        return replace(cast(Any, op), window=self.window.transposed) if op.windowed else op
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)

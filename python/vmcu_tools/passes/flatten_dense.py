@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..graph import Graph, Node, Window
-from ..ops.conv2d import Conv2D
+from ..ops.conv2d import as_convolution
 from ..ops.fully_connected import FullyConnected
 from ..ops.reshape import Reshape
 from .rewrite import replace_node, rewrite_nodes, same_quantisation
@@ -23,14 +23,6 @@ def _flatten(graph: Graph, node: Node) -> Graph | None:
     image, vector = graph.tensors[reshape.inputs[0]], graph.tensors[node.inputs[0]]
     if vector.shape != (1, 1, image.bytes) or not same_quantisation(image, vector):
         return None
-    op = node.op
-    conv = Conv2D(
-        weights=op.weights.reshape(len(op.weights), *image.shape),
-        bias=op.bias,
-        window=Window(image.shape[:2]),
-        requant=op.requant,
-        weight_bits=op.weight_bits,
-        act_min=op.act_min,
-        act_max=op.act_max,
-    )
+    weights = node.op.weights.reshape(len(node.op.weights), *image.shape)
+    conv = as_convolution(node.op, weights, Window(image.shape[:2]))
     return replace_node(graph, node, Node(node.name, conv, (image.name,), node.outputs))

@@ -34,6 +34,7 @@ from .rewrite import (
     same_quantisation,
     sole_consumer,
     with_nodes,
+    with_tensor,
 )
 
 
@@ -128,15 +129,13 @@ def _replaced(graph: Graph, node: Node, op: Attention, inputs: Sequence[_Bytes])
         if move is None:
             return None
         name = free_name(graph, f"{node.name}/{what}")
-        tensors = {**graph.tensors, name: replace(source, name=name, shape=shape)}
-        graph = replace(graph, tensors=tensors)
+        graph = with_tensor(graph, replace(source, name=name, shape=shape))
         made.append(Node(name, move, (one.tensor,), (name,)))
         names.append(name)
     out = graph.tensors[node.outputs[0]]
     name = free_name(graph, f"{node.name}/rows")
     rows = inputs[0].index.shape[0]
-    whole = replace(out, name=name, shape=(rows, 1, out.bytes // rows))
-    graph = replace(graph, tensors={**graph.tensors, name: whole})
+    graph = with_tensor(graph, replace(out, name=name, shape=(rows, 1, out.bytes // rows)))
     made.append(Node(node.name, op, tuple(names), (name,)))
     back = _as_matrix(out, rows)
     if back is None:
@@ -335,11 +334,15 @@ def _bias_of(scores: _Scores, rows: int, seen: int) -> np.ndarray | None:
     """(1 or heads, 1 or rows, seen), from (H, M, seen)."""
     if scores.bias is None:
         return None
-    bias = scores.bias if rows > 1 else scores.bias.reshape(-1, 1, seen)
+    return _once(scores.bias if rows > 1 else scores.bias.reshape(-1, 1, seen))
+
+
+def _once(values: np.ndarray) -> np.ndarray:
+    """One of all heads, and of all rows, if they are alike."""
     for axis in (0, 1):
-        first = bias.take([0], axis)
-        bias = first if (bias == first).all() else bias
-    return bias
+        first = values.take([0], axis)
+        values = first if (values == first).all() else values
+    return values
 
 
 def _mask(
@@ -347,10 +350,7 @@ def _mask(
 ) -> tuple[Graph, _Bytes, int | None]:
     """The bias of scores as bytes of a tensor: a row for each row or for all, for each head or for
     all. If it has a byte of each earlier call in front of its latest, that one and the pad."""
-    index = mask.index if rows > 1 else mask.index.reshape(-1, 1, seen)
-    for axis in (0, 1):
-        first = index.take([0], axis)
-        index = first if (index == first).all() else index
+    index = _once(mask.index if rows > 1 else mask.index.reshape(-1, 1, seen))
     mask = _back(graph, replace(mask, index=index))
     rest = _latest(graph, mask) if past and len(index) == 1 else None
     if rest is None:
@@ -359,10 +359,8 @@ def _mask(
     latest, pad, table = rest
     if table is not None:
         name = free_name(graph, f"{mask.tensor}/latest")
-        made = replace(
-            graph.tensors[mask.tensor], name=name, shape=graph.tensors[latest.tensor].shape
-        )
-        graph = replace(graph, tensors={**graph.tensors, name: made})
+        shape = graph.tensors[latest.tensor].shape
+        graph = with_tensor(graph, replace(graph.tensors[mask.tensor], name=name, shape=shape))
         node = Node(name, Lookup(table), (latest.tensor,), (name,))
         place = next(i for i, one in enumerate(graph.nodes) if latest.tensor in one.outputs) + 1
         graph = with_nodes(graph, [*graph.nodes[:place], node, *graph.nodes[place:]])

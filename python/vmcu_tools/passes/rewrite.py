@@ -69,6 +69,10 @@ def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
+def with_tensor(graph: Graph, tensor: Tensor) -> Graph:
+    return replace(graph, tensors={**graph.tensors, tensor.name: tensor})
+
+
 def replace_node(graph: Graph, old: Node, new: Node) -> Graph:
     return with_nodes(graph, [new if node is old else node for node in graph.nodes])
 

@@ -31,7 +31,7 @@ from .values import (
     arrangement,
     explicit,
     laid_out,
-    matrices,
+    lines,
     result_of,
 )
 
@@ -272,12 +272,9 @@ def _dense(context: Context, node: FileNode, args: Args, weights: Weights) -> Pe
         ints = ints[:, explicit(x.shape, x.order)]
         laid = file_index((*x.shape[:-1], count)).reshape(1, 1, count)
     else:
-        rows = matrices(x.shape)
-        lined = file_index(x.shape).reshape(rows)
-        if np.array_equal(laid_out(x).ravel(), lined.ravel()) and x.tensor.shape[2] == depth:
-            rows = x.tensor.shape
-        x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
-        laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
+        lined = lines(x)
+        x = Activation(context.arranged(x, lined), x.shape, lined.ravel(), x.dtype)
+        laid = file_index((*x.shape[:-1], count)).reshape(*lined.shape[:2], count)
     weights = weights.laid(np.ascontiguousarray(ints))
     biases = bias_of(args, 2, x, scales, count, own_scale=False)
     form = (*x.shape[:-1], count), laid

@@ -27,8 +27,7 @@ from .values import (
     arrangement,
     channels_last,
     constant_of,
-    laid_out,
-    matrices,
+    lines,
     result_of,
 )
 
@@ -133,13 +132,10 @@ def grouped_dense(
     count, depth = len(grouped.weights), grouped.inputs
     fits = bool(x.shape) and x.shape[-1] == depth
     require(fits, f"the input is {list(x.shape)} and its weights are {depth} x {count}")
-    rows = matrices(x.shape)
-    lined = file_index(x.shape).reshape(rows)
-    if np.array_equal(laid_out(x).ravel(), lined.ravel()) and x.tensor.shape[2] == depth:
-        rows = x.tensor.shape
-    tensor = context.arranged(x, lined.reshape(rows)[:, :, grouped.index])
+    lined = lines(x)
+    tensor = context.arranged(x, lined[:, :, grouped.index])
     shape = (*x.shape[:-1], count)
-    laid = file_index(shape).reshape(*rows[:2], count)
+    laid = file_index(shape).reshape(*lined.shape[:2], count)
     return grouped_pending(node, replace(x, tensor=tensor), grouped, real, (shape, laid))
 
 

@@ -64,16 +64,13 @@ _NEGATED = np.arange(INT8_MAX, INT8_MIN - 1, -1).astype(np.int8)
 
 def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: Shape) -> Tensor:
     """The greatest of the negated values."""
-    name, zero = node.outputs[0], -1 - x.zero_point
+    name = node.outputs[0]
     steps: list[tuple[str, Op, Shape]] = [
-        ("negated", Lookup(_NEGATED), x.shape),
-        ("greatest", MaxPool2D(window), memory),
+        (f"{name}/negated", Lookup(_NEGATED), x.shape),
+        (f"{name}/greatest", MaxPool2D(window), memory),
     ]
-    for what, op, shape in steps:
-        out = context.builder.add_tensor(Tensor(f"{name}/{what}", shape, x.scale, zero))
-        context.builder.add_node(node.name, op, [x.name], out.name)
-        x = out
-    return x
+    negated = replace(x, zero_point=-1 - x.zero_point)
+    return context.builder.add_steps(node.name, negated, steps)
 
 
 @rule("ArgMax", "ArgMin", constraints="the result must be a model output")

@@ -334,6 +334,15 @@ def matrices(shape: FileShape) -> Shape:
     return math.prod(shape[:-2]), shape[-2], shape[-1]
 
 
+def lines(x: Activation) -> np.ndarray:
+    """Rows of row-major places, (H, W, C), that have the last axis as their channels: those of the
+    tensor if it has them."""
+    lined = file_index(x.shape).reshape(matrices(x.shape))
+    laid = laid_out(x)
+    same = laid.shape[2] == x.shape[-1] and np.array_equal(laid.ravel(), lined.ravel())
+    return laid if same else lined
+
+
 def channels_last(shape: FileShape) -> np.ndarray:
     """(1, C, ...) with the channels last, as laid_out() has it: one spatial axis becomes H."""
     index: np.ndarray = np.moveaxis(file_index(shape)[0], 0, -1)

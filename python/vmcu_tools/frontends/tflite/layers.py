@@ -122,13 +122,9 @@ def _reduce_extreme(importer: Importer, op: FileOp) -> None:
         return
     opposite = Lookup(np.arange(INT8_MIN, INT8_MAX + 1)[::-1].astype(np.int8))
     height, width, _ = (1 if gone else d for gone, d in zip(over, x.shape, strict=True))
-    for suffix, op_, shape in (
-        ("/turned", opposite, x.shape),
-        ("/most", kind, (height, width, x.shape[2])),
-    ):
-        y = importer.builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
-        importer.builder.add_node(y.name, op_, [x.name], y.name)
-        x = y
+    most = height, width, x.shape[2]
+    steps = (f"{name}/turned", opposite, x.shape), (f"{name}/most", kind, most)
+    x = importer.builder.add_steps(name, x, steps)
     importer.emit_as(op, opposite, [x], x.shape)
 
 

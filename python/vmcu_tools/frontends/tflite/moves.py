@@ -204,18 +204,14 @@ class _Joiner:
         least value, and of the constants, padded likewise."""
         if not part.before and not part.after:
             return part.tensor
-        x, builder = part.tensor, self.importer.builder
+        x = part.tensor
         least = np.full(x.shape, INT8_MIN, np.int8)
         values = np.concatenate([*part.before, least, *part.after], axis=self.place)
         before = sum(v.shape[self.place] for v in part.before)
         amounts = [(0, 0)] * 3
         amounts[self.place] = before, values.shape[self.place] - before - x.shape[self.place]
-        for suffix, op in (
-            ("", Pad((amounts[0], amounts[1], amounts[2]), INT8_MIN)),
-            ("/constants", Binary("maximum", constant=values)),
-        ):
-            shape = values.shape[0], values.shape[1], values.shape[2]
-            y = builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
-            builder.add_node(y.name, op, [x.name], y.name)
-            x = y
-        return x
+        shape = values.shape[0], values.shape[1], values.shape[2]
+        pad = Pad((amounts[0], amounts[1], amounts[2]), INT8_MIN)
+        greatest = Binary("maximum", constant=values)
+        steps = (name, pad, shape), (f"{name}/constants", greatest, shape)
+        return self.importer.builder.add_steps(name, x, steps)

@@ -22,7 +22,7 @@ from ...ops.move import Move
 from ...ops.pad import Pad
 from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
-from ..rewrite import free_name, moved_from, same_quantisation
+from ..rewrite import free_name, moved_from, same_quantisation, with_nodes, with_tensor
 from .concatenate import why_not_concatenated
 from .join_inputs import join_inputs
 from .joins import Join, find_join
@@ -126,8 +126,7 @@ def _match_bytes(graph: Graph, before: Port, after: Port) -> tuple[Graph, str]:
         out = free_name(graph, f"{after.name} as {before.name}")
         kind = target if op is ops[-1] else replace(target, scale=source.scale, zero_point=0)
         node = Node(f"state {after.name}", op, (name,), (out,))
-        tensors = {**graph.tensors, out: replace(kind, name=out)}
-        graph = replace(graph, tensors=tensors, nodes=(*graph.nodes, node))
+        graph = with_tensor(with_nodes(graph, (*graph.nodes, node)), replace(kind, name=out))
         name = out
     return graph, name
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...graph import Graph, Node, Port, RowField, Tensor
 from ...ops.move import Move
 from ...ops.reshape import Reshape
-from ..rewrite import free_name
+from ..rewrite import free_name, with_tensor
 
 ROW = "inputs"
 
@@ -31,8 +31,7 @@ def join_inputs(graph: Graph, in_rows: bool = False) -> Graph:
         assert move is not None
         if image:
             made = free_name(graph, f"{tensor.name} in a row")
-            tensors = {**graph.tensors, made: replace(tensor, name=made, shape=flat)}
-            graph = replace(graph, tensors=tensors)
+            graph = with_tensor(graph, replace(tensor, name=made, shape=flat))
         nodes.append(Node(f"{port.name} of {name}", move, (name,), (made,)))
         if image:
             nodes.append(Node(f"shape of {port.name}", Reshape(), (made,), (tensor.name,)))
