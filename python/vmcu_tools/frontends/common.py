@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +53,7 @@ REPORT_DEFECT = (
 KEEP_QUANTISATION = "convert the model again with full-integer int8 quantisation"
 
 Found = TypeVar("Found")
+RuleT = TypeVar("RuleT")
 
 
 class UnsupportedError(Exception):
@@ -70,12 +71,26 @@ class PassedOverError(Exception):
     """Raised where a node depends on something whose problem has been reported already."""
 
 
-def by_operator(ops: Sequence[str], constraints: str | Mapping[str, str]) -> dict[str, str]:
-    """The constraints of each operator of a rule. constraints: one text for all operators, or a
-    text for each that has constraints of its own."""
-    if isinstance(constraints, str):
-        return dict.fromkeys(ops, constraints)
-    return {op: constraints.get(op, "") for op in ops}
+class Rules(dict[str, RuleT]):
+    """Functions by operator. constraints: of each, for doc/ops.md; empty where only the general
+    ones apply."""
+
+    def __init__(self) -> None:
+        self.constraints: dict[str, str] = {}
+
+    def rule(
+        self, *ops: str, constraints: str | Mapping[str, str] = ""
+    ) -> Callable[[RuleT], RuleT]:
+        """Registers a function under the names of operators. constraints: one text for all of
+        them, or a text for each that has constraints of its own."""
+        own = constraints if isinstance(constraints, Mapping) else dict.fromkeys(ops, constraints)
+
+        def register(function: RuleT) -> RuleT:
+            self.update(dict.fromkeys(ops, function))
+            self.constraints |= {op: own.get(op, "") for op in ops}
+            return function
+
+        return register
 
 
 def require(condition: bool, reason: str, remedy: str = "") -> None:

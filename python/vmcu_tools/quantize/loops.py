@@ -4,7 +4,7 @@ executes step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from ..frontends.onnx.file import Carry
-from ..frontends.onnx.node_writer import NodeWriter, replace_nodes, sort_nodes
+from ..frontends.onnx.node_writer import NodeWriter, renamed, replace_nodes, sort_nodes
 from .judge import showing
 from .samples import Samples
 
@@ -89,33 +89,24 @@ def _close(graph: GraphProto, carries: Sequence[Carry]) -> None:
     ]
     made = [f"{writer.name}/scanned {number}" for number in range(len(outs))]
     # Tensors of the graph have another name within.
-    renamed = {name: f"{name}/row" for name in (*rows, *outs)}
+    names = {name: f"{name}/row" for name in (*rows, *outs)}
     own = [*(carry.after for carry in carries), *outs]
-    starts = [renamed.get(carry.before, carry.before) for carry in carries]
-    ends, copies = _outputs([renamed.get(name, name) for name in own], starts)
-    before = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, carry.size])
-        for name, carry in zip(starts, carries, strict=True)
-    ]
+    starts = [names.get(carry.before, carry.before) for carry in carries]
+    ends, copies = _outputs([names.get(name, name) for name in own], starts)
+    before = zip(starts, carries, strict=True)
     inner = helper.make_graph(
-        [*(_renamed(node, renamed) for node in body), *copies],
+        [*(renamed(node, names) for node in body), *copies],
         f"{writer.name}/body",
-        [*before, *(onnx.ValueInfoProto(name=renamed[name]) for name in rows)],
-        [onnx.ValueInfoProto(name=name) for name in ends],
+        [
+            *(_value(name, [batch, carry.size]) for name, carry in before),
+            *(_value(names[name]) for name in rows),
+        ],
+        [_value(name) for name in ends],
     )
-    for value in inner.input[len(before) :]:
-        value.type.tensor_type.elem_type = TensorProto.FLOAT
-    for value in inner.output:
-        value.type.tensor_type.elem_type = TensorProto.FLOAT
-    last = [f"{writer.name}/{carry.after} last" for carry in carries]
-    scan = helper.make_node(
-        "Scan",
-        [*initial, *scanned],
-        [*last, *made],
-        f"{writer.name}/scan",
-        body=inner,
-        num_scan_inputs=len(rows),
-    )
+    title, inputs = f"{writer.name}/scan", [*initial, *scanned]
+    outputs = [*(f"{writer.name}/{carry.after} last" for carry in carries), *made]
+    count = len(rows)
+    scan = helper.make_node("Scan", inputs, outputs, title, body=inner, num_scan_inputs=count)
     writer.nodes.append(scan)
     for name, out in zip(made, outs, strict=True):
         writer.add("Reshape", [name, writer.ints(steps * batch, -1)], out)
@@ -137,10 +128,8 @@ def _outputs(names: Sequence[str], starts: Sequence[str]) -> tuple[list[str], li
     return ends, copies
 
 
-def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    for tensors in (node.input, node.output):
-        tensors[:] = [names.get(name, name) for name in tensors]
-    return node
+def _value(name: str, shape: Sequence[int] | None = None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 def _of_constants(graph: GraphProto, constants: set[str]) -> set[str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...ops.requantize import Requantize
 from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
-from ..common import GraphBuilder, UnsupportedError, by_operator, present, require
+from ..common import GraphBuilder, Rules, UnsupportedError, present, require
 from ..movement import file_index, rearranged
 from .curves import REQUANTISE, check_steps, clamp_range, table_of, tabulated
 from .file import FileModel, FileNode
@@ -39,8 +39,8 @@ from .values import (
     matrices,
     operand,
     places,
-    reshape_order,
     result_of,
+    simplify,
     tensor_shape,
     usual_order,
 )
@@ -293,7 +293,7 @@ class Context:
             value = self.activation(value)
         count = int(np.prod(value.shape, dtype=np.int64))
         require(count == int(np.prod(to, dtype=np.int64)), f"{list(value.shape)} to {list(to)}")
-        return self.view(value, node, to, reshape_order(value.shape, value.order, to))
+        return self.view(value, node, to, simplify(to, explicit(value.shape, value.order)))
 
     def constant(self, args: Args, place: int, what: str) -> np.ndarray | None:
         """Input `place` as an array, None if absent; it must be a constant."""
@@ -337,24 +337,10 @@ def _history(context: Context, curve: Curve) -> dict[str, Curve]:
     return curves
 
 
+# Takes a node and the values of its inputs; returns its first output, or all of them.
 Rule = Callable[[Context, FileNode, Args], Value | list[Value]]
-RULES: dict[str, Rule] = {}
-# By operator, for doc/ops.md; empty where only the general constraints apply.
-CONSTRAINTS: dict[str, str] = {}
-
-
-def rule(*ops: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule], Rule]:
-    """Registers an import rule under ONNX operator names.
-
-    A rule takes a node and the values of its inputs and returns its first output, or all of them.
-    """
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(ops, function))
-        CONSTRAINTS.update(by_operator(ops, constraints))
-        return function
-
-    return register
+RULES: Rules[Rule] = Rules()
+rule, CONSTRAINTS = RULES.rule, RULES.constraints
 
 
 def outputs(context: Context, node: FileNode, args: Args) -> list[Value]:

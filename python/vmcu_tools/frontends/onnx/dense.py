@@ -29,6 +29,7 @@ from .values import (
     Real,
     Value,
     arrangement,
+    channels_last,
     explicit,
     laid_out,
     lines,
@@ -92,11 +93,24 @@ def narrowed(weights: Value | None) -> list[QuantConstant]:
     return parts
 
 
-def copied(context: Context, x: Activation, copies: int, groups: int = 1) -> Tensor:
-    """x with `copies` of the channels of each group, one set after the other."""
+def narrow_channels(
+    context: Context, node: FileNode, x: Activation, args: Args, axis: int
+) -> tuple[Activation, Args]:
+    """Weights that do not fit int8 as a sum of several that do, one after the other along the axis
+    of input channels, each with a copy of its group's channels of its own."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2:
+        return x, args
+    groups = int(node.attributes.get("group", 1))
+    fits = groups >= 1 and x.shape[1] % groups == 0
+    require(fits, f"{x.shape[1]} channels and {groups} groups")
     laid = laid_out(x)
-    parts = laid.reshape(*laid.shape[:2], groups, 1, -1).repeat(copies, axis=3)
-    return context.arranged(x, parts.reshape(*laid.shape[:2], -1))
+    copies = laid.reshape(*laid.shape[:2], groups, 1, -1).repeat(len(parts), axis=3)
+    tensor = context.arranged(x, copies.reshape(*laid.shape[:2], -1))
+    shape = (1, x.shape[1] * len(parts), *x.shape[2:])
+    order, _ = arrangement(shape, channels_last(shape))
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=axis))
+    return Activation(tensor, shape, order, x.dtype), [args[0], weights, *args[2:]]
 
 
 def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> FloatScale:

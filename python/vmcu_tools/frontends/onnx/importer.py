@@ -60,6 +60,7 @@ import_modules(__package__)
 __all__ = ["CONSTRAINTS", "RULES", "load", "load_with_views"]
 
 _TO_NCHW = [0, 3, 1, 2]
+# Operators that take (1, C, L).
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
 UNREAD = "take it out of the model's inputs"
@@ -238,17 +239,12 @@ def _is_sequence(model: FileModel, name: str) -> bool:
     readers, seen = consumers(model, name, _QDQ), set()
     while readers:
         node = readers.pop()
-        if _is_spatial(node):
+        if node.op in _SPATIAL:
             return True
         if node.op == "Concat" and node.outputs[0] not in seen:
             seen.add(node.outputs[0])
             readers += consumers(model, node.outputs[0], _QDQ)
     return False
-
-
-def _is_spatial(node: FileNode) -> bool:
-    """Whether an operator takes (1, C, L)."""
-    return node.op in _SPATIAL
 
 
 def _is_channels_last(x: Activation) -> bool:

@@ -18,19 +18,16 @@ from ..common import axis_of, fixed_point, present, require
 from ..movement import file_index
 from .channels import scaled_channels
 from .context import Context, rule
-from .dense import bias_of, constant_weights, copied, float_scale, narrowed
+from .dense import bias_of, constant_weights, float_scale, narrow_channels
 from .file import FileNode
 from .means import columns, lines, reduced, reduced_axes, whole_axes
 from .moves import nearest, resize_places, resize_sizes
 from .ops import pair, spatial
 from .values import (
-    Activation,
     Args,
     Indices,
     Pending,
     Value,
-    arrangement,
-    channels_last,
     laid_out,
     result_of,
 )
@@ -142,13 +139,8 @@ def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
 )
 def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
-    parts = narrowed(args[1] if len(args) > 1 else None)
-    if len(parts) > 1 and int(node.attributes.get("group", 1)) == 1:
-        shape = (1, x.shape[1] * len(parts), *x.shape[2:])
-        order, _ = arrangement(shape, channels_last(shape))
-        x = Activation(copied(context, x, len(parts)), shape, order, x.dtype)
-        joined = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=0))
-        args = [args[0], joined, *args[2:]]
+    if int(node.attributes.get("group", 1)) == 1:
+        x, args = narrow_channels(context, node, x, args, 0)
     constant = constant_weights(args, 1, 1)
     weights, scales = constant.ints, constant.scales
     axes = len(x.shape) - 2

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..common import naming, parsing, require
 from .attributes import attributes_of
 from .file import MINIMUM_OPSET, Carry, FileModel, plain
 from .logic import FUNCTIONS
-from .node_writer import NodeWriter, replace_nodes
+from .node_writer import NodeWriter, renamed, replace_nodes
 
 _FIXED = "export it for sequences of a fixed length and a fixed batch"
 _ROWS = "use MatMul and Gemm with constant weights, functions and sums in its body"
@@ -164,29 +164,18 @@ class _Scan:
             reason = f"the state '{value.name}' does not depend on the step before"
             require(value.name in behind, reason, "delay that tensor outside of the Scan")
         for node in self.body.node:
-            plain = any(
-                a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute
-            )
+            plain = not any(a.HasField("g") or a.graphs for a in node.attribute)
             axis = attributes_of(node).get("axis", -1)
             last = axis in (-1, 1 if self.batch > 1 else -1)
             fits = node.op_type in FUNCTIONS | _BY_ROW or (node.op_type in _BY_LAST_AXIS and last)
             reason = f"its body has a {node.op_type}, which does not work row by row"
-            require(fits and not plain and not node.domain, reason, _ROWS)
+            require(fits and plain and not node.domain, reason, _ROWS)
 
     def _inlined(self) -> list[NodeProto]:
         for tensor in self.body.initializer:
-            renamed = TensorProto()
-            renamed.CopyFrom(tensor)
-            renamed.name = self._inner(tensor.name)
-            self.graph.initializer.append(renamed)
-        nodes = []
-        for node in self.body.node:
-            inlined = NodeProto()
-            inlined.CopyFrom(node)
-            inlined.input[:] = [self._inner(name) for name in node.input]
-            inlined.output[:] = [self._inner(name) for name in node.output]
-            nodes.append(inlined)
-        return nodes
+            self.graph.initializer.append(tensor)
+            self.graph.initializer[-1].name = self._inner(tensor.name)
+        return [renamed(node, self.names) for node in self.body.node]
 
     def _last(self, place: int, name: str, shape: Sequence[int]) -> None:
         """A state behind the last step."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,15 @@ class NodeWriter:
 
     def slice(self, x: str, axis: int, start: int, stop: int) -> str:
         return self.add("Slice", [x, self.ints(start), self.ints(stop), self.ints(axis)])
+
+
+def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    """A copy of a node whose tensors have other names."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for tensors in (copy.input, copy.output):
+        tensors[:] = [names.get(name, name) for name in tensors]
+    return copy
 
 
 def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[NodeProto]) -> None:

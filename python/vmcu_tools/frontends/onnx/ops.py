@@ -28,9 +28,8 @@ from .dense import (
     Weights,
     bias_of,
     constant_weights,
-    copied,
     float_scale,
-    narrowed,
+    narrow_channels,
     quantise_bias,
 )
 from .file import FileNode
@@ -41,7 +40,6 @@ from .values import (
     BlockedConstant,
     Pending,
     Value,
-    arrangement,
     channels_last,
     explicit,
     result_of,
@@ -174,7 +172,7 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
         kernel = list(args[1].ints.shape[2:])
         image, window = window_of(context, node, image, kernel)
         return grouped_conv(context, node, image, args[1], given, window)
-    x, args = _narrow_weights(context, node, context.image(args[0]), args)
+    x, args = narrow_channels(context, node, context.image(args[0]), args, 1)
     constant = constant_weights(args, 1, 0)
     weights = constant.ints
     fits = weights.ndim == len(x.shape)
@@ -191,24 +189,6 @@ def _conv(context: Context, node: FileNode, args: Args) -> Value:
     bias = bias_of(args, 2, x, constant.scales, count)
     laid = replace(constant, ints=weights, scales=np.broadcast_to(constant.scales, count))
     return _convolution(node, x, laid, bias, window, groups)
-
-
-def _narrow_weights(
-    context: Context, node: FileNode, x: Activation, args: Args
-) -> tuple[Activation, Args]:
-    """Weights that do not fit int8 as a sum of several that do, each with a copy of its group's
-    channels of its own."""
-    parts = narrowed(args[1] if len(args) > 1 else None)
-    if len(parts) < 2:
-        return x, args
-    groups = int(node.attributes.get("group", 1))
-    fits = groups >= 1 and x.shape[1] % groups == 0
-    require(fits, f"{x.shape[1]} channels and {groups} groups")
-    copies = copied(context, x, len(parts), groups)
-    shape = (1, x.shape[1] * len(parts), *x.shape[2:])
-    order, _ = arrangement(shape, channels_last(shape))
-    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=1))
-    return Activation(copies, shape, order, x.dtype), [args[0], weights, *args[2:]]
 
 
 def _convolution(

@@ -290,11 +290,6 @@ def simplify(shape: FileShape, order: np.ndarray) -> Order:
     return None if np.array_equal(order, usual_order(shape)) else order
 
 
-def reshape_order(shape: FileShape, order: Order, to: FileShape) -> Order:
-    """The order after the file's row-major elements are regrouped into the shape `to`."""
-    return simplify(to, explicit(shape, order))
-
-
 def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[FileShape, Order]:
     """File shape and order after a Transpose of the file: no byte moves in memory."""
     to = tuple(shape[axis] for axis in perm)

@@ -14,26 +14,15 @@ from collections.abc import Callable
 import numpy as np
 import tflite
 
-from ..common import MAX_TENSOR_BYTES, axis_of, require
+from ..common import MAX_TENSOR_BYTES, Rules, axis_of, require
 from ..movement import depth_to_space, space_to_depth
 from .file import FileOp
 from .shapes import require_image
 
 Mover = Callable[..., np.ndarray]
-MOVERS: dict[str, Mover] = {}
-# By operator, for doc/ops.md; its import rule adds those of all movers.
-CONSTRAINTS: dict[str, str] = {}
-
-
-def mover(name: str, constraints: str = "") -> Callable[[Mover], Mover]:
-    """Registers a function under the operator's schema name."""
-
-    def register(function: Mover) -> Mover:
-        MOVERS[name] = function
-        CONSTRAINTS[name] = constraints
-        return function
-
-    return register
+# The import rule of an operator adds its constraints to those of all movers.
+MOVERS: Rules[Mover] = Rules()
+mover, CONSTRAINTS = MOVERS.rule, MOVERS.constraints
 
 
 def limit(elements: int) -> None:
@@ -69,14 +58,14 @@ def _expand_dims(op: FileOp, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
     return np.expand_dims(x, axis_of(numbers(axis)[0], x.ndim + 1))
 
 
-@mover("TRANSPOSE", "constant permutation")
+@mover("TRANSPOSE", constraints="constant permutation")
 def _transpose(op: FileOp, x: np.ndarray, order: np.ndarray) -> np.ndarray:
     axes = numbers(order)
     require(sorted(axes) == list(range(x.ndim)), f"invalid permutation {axes}")
     return x.transpose(axes)
 
 
-@mover("SLICE", "constant starts and sizes")
+@mover("SLICE", constraints="constant starts and sizes")
 def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     begin, size = numbers(starts), numbers(sizes)
     require(len(begin) == len(size) == x.ndim, f"cannot slice {begin}, {size}")
@@ -86,7 +75,7 @@ def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> 
     return x[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))]
 
 
-@mover("STRIDED_SLICE", "constant starts, ends and steps; no ellipsis or new axis")
+@mover("STRIDED_SLICE", constraints="constant starts, ends and steps; no ellipsis or new axis")
 def _strided_slice(
     op: FileOp, x: np.ndarray, starts: np.ndarray, ends: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
@@ -114,8 +103,8 @@ def _strided_slice(
 
 @mover(
     "GATHER",
-    "constant indices, none negative; or an int32 model input and a constant int8 table, 2-D; "
-    "batch_dims 0",
+    constraints="constant indices, none negative; or an int32 model input and a constant int8 "
+    "table, 2-D; batch_dims 0",
 )
 def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     options = op.options(tflite.GatherOptions)
@@ -127,7 +116,7 @@ def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     return x.take(picks, axis)
 
 
-@mover("GATHER_ND", "constant indices, none negative")
+@mover("GATHER_ND", constraints="constant indices, none negative")
 def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     depth = picks.shape[-1] if picks.ndim else 0
     require(0 < depth <= x.ndim, f"the indices have {depth} parts")
@@ -139,7 +128,7 @@ def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
     return gathered
 
 
-@mover("TILE", "constant multiples")
+@mover("TILE", constraints="constant multiples")
 def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     counts = numbers(times)
     require(len(counts) == x.ndim and min(counts, default=1) > 0, f"cannot repeat {counts} times")
@@ -147,7 +136,7 @@ def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.tile(x, counts)
 
 
-@mover("BROADCAST_TO", "constant shape")
+@mover("BROADCAST_TO", constraints="constant shape")
 def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     shape = numbers(to)
     limit(math.prod(shape))
@@ -157,13 +146,13 @@ def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     return np.broadcast_to(x, shape)
 
 
-@mover("REVERSE_V2", "constant axes")
+@mover("REVERSE_V2", constraints="constant axes")
 def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
     flipped: np.ndarray = np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
     return flipped
 
 
-@mover("MIRROR_PAD", "constant amounts, none negative")
+@mover("MIRROR_PAD", constraints="constant amounts, none negative")
 def _mirror_pad(op: FileOp, x: np.ndarray, pads: np.ndarray) -> np.ndarray:
     pairs = numbers(pads)
     fits = len(pairs) == 2 * x.ndim and min(pairs, default=0) >= 0
@@ -182,12 +171,12 @@ def _image(x: np.ndarray) -> np.ndarray:
     return x
 
 
-@mover("DEPTH_TO_SPACE", "4-D, batch 1")
+@mover("DEPTH_TO_SPACE", constraints="4-D, batch 1")
 def _depth_to_space(op: FileOp, x: np.ndarray) -> np.ndarray:
     return depth_to_space(_image(x), op.options(tflite.DepthToSpaceOptions).BlockSize())
 
 
-@mover("SPACE_TO_DEPTH", "4-D, batch 1")
+@mover("SPACE_TO_DEPTH", constraints="4-D, batch 1")
 def _space_to_depth(op: FileOp, x: np.ndarray) -> np.ndarray:
     return space_to_depth(_image(x), op.options(tflite.SpaceToDepthOptions).BlockSize())
 
@@ -203,7 +192,7 @@ def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
     return nearest
 
 
-@mover("RESIZE_NEAREST_NEIGHBOR", "4-D, batch 1; constant size")
+@mover("RESIZE_NEAREST_NEIGHBOR", constraints="4-D, batch 1; constant size")
 def _resize_nearest(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
     options, size = op.options(tflite.ResizeNearestNeighborOptions), numbers(to)
     require(len(size) == 2 and min(size) > 0, f"invalid size {size}")

@@ -59,21 +59,18 @@ def _inlined(model: FileModel, number: int, branch: FileModel) -> FileModel:
     op, first = model.ops[number], len(model.tensors)
     name = model.tensors[op.outputs[0]].name
     tensors = [*model.tensors, *(replace(t, name=f"{name}/{t.name}") for t in branch.tensors)]
-    places = {i: first + i for i in range(len(branch.tensors))} | {-1: -1}
-    places |= zip(branch.inputs, op.inputs[op.op == "IF" :], strict=True)
-    made, copies = {i for inner in branch.ops for i in inner.outputs}, []
-    for i, outer in zip(branch.outputs, op.outputs, strict=True):
-        if i in made and places[i] == first + i:
-            places[i] = outer
-        elif tensors[places[i]].data is not None:
+    inputs = [*zip(branch.inputs, op.inputs[op.op == "IF" :], strict=True)]
+    outputs = [*zip(branch.outputs, op.outputs, strict=True)]
+    same = all(alike(branch.tensors[i], tensors[outer]) for i, outer in (*inputs, *outputs))
+    with naming(name, op.op):
+        require(same, "a branch has tensors of another shape or scale", _ALIKE)
+    places = {i: first + i for i in range(len(branch.tensors))} | {-1: -1} | dict(inputs)
+    copies = []
+    for i, outer in outputs:
+        if tensors[places[i]].data is not None:
             tensors[outer] = replace(tensors[outer], data=tensors[places[i]].data)
         else:
             copies.append(FileOp("RESHAPE", (places[i],), (outer,), None))
-    same = all(
-        alike(branch.tensors[i], tensors[places[i]]) for i in (*branch.inputs, *branch.outputs)
-    )
-    with naming(name, op.op):
-        require(same, "a branch has tensors of another shape or scale", _ALIKE)
     ops = [
         replace(
             inner,

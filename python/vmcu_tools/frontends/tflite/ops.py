@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from ...quant import FixedPoint
 from ..common import (
     KEEP_QUANTISATION,
     GraphBuilder,
-    by_operator,
+    Rules,
     check_weight_scales,
     check_window,
     clamp_range,
@@ -166,20 +166,8 @@ class Importer:
 
 
 Rule = Callable[[Importer, FileOp], None]
-RULES: dict[str, Rule] = {}
-# By operator, for doc/ops.md; empty where only the general constraints apply.
-CONSTRAINTS: dict[str, str] = {}
-
-
-def rule(*names: str, constraints: str | Mapping[str, str] = "") -> Callable[[Rule], Rule]:
-    """Registers an import rule under the operators' schema names."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        CONSTRAINTS.update(by_operator(names, constraints))
-        return function
-
-    return register
+RULES: Rules[Rule] = Rules()
+rule, CONSTRAINTS = RULES.rule, RULES.constraints
 
 
 def limits_of(activation: int, out: Tensor) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ...frontends.common import MAX_TENSOR_BYTES, SMALLER, require
+from ...frontends.common import MAX_TENSOR_BYTES, SMALLER, Rules, require
 from ...frontends.tflite.file import FileModel, FileOp, FileTensor
 from ...frontends.tflite.ops import ACTIVATIONS, Importer
 from ..kept import KeptWeights
@@ -174,14 +174,5 @@ class Writer:
 
 
 Rule = Callable[[Writer, FileOp], str | list[str]]
-RULES: dict[str, Rule] = {}
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers the rule of some operators."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+RULES: Rules[Rule] = Rules()
+rule = RULES.rule
