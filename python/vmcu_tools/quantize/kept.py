@@ -34,11 +34,8 @@ class KeptWeights:
         scales, zeros = (array.reshape(sizes) for array in (self.scales, self.zero_points))
         steps = weights / scales + zeros
         whole = np.abs(steps - np.rint(steps)).max(initial=0) < _WHOLE
-        if (
-            not whole
-            or steps.min(initial=0) < INT8_MIN - 0.5
-            or steps.max(initial=0) > INT8_MAX + 0.5
-        ):
+        low, high = steps.min(initial=0), steps.max(initial=0)
+        if not whole or low < INT8_MIN - 0.5 or high > INT8_MAX + 0.5:
             return None
         axis = {} if self.axis is None else {"axis": self.axis}
         return [

@@ -21,7 +21,6 @@ from ..common import (
     GraphBuilder,
     PassedOverError,
     UnsupportedError,
-    check_scale,
     parsing,
     require,
     unexpected,
@@ -34,7 +33,7 @@ from .float import TABULATED, float_operator, is_float
 from .fold import fold
 from .kinds import Kind, kind_of
 from .offline import offsets_of
-from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer
+from .ops import CONSTRAINTS, RULES, SEVERAL_OUTPUTS, Importer, quantisation_of
 from .shapes import image_shape
 from .states import own_states, read
 
@@ -46,7 +45,6 @@ __all__ = ["CONSTRAINTS", "RULES", "import_model", "load"]
 NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "replace it; `vmcu inspect --operators` lists the supported operators"
 _NO_CONTROL = "export one inference function, without control flow"
-FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 INT8_OUTPUTS = "convert with int8 outputs: inference_output_type = tf.int8"
 
 
@@ -164,22 +162,10 @@ class _Activations:
 def _tensor(tensor: FileTensor) -> Tensor:
     """An int8 or uint8 activation; uint8 is relabelled as q - 128."""
     what = f"tensor '{tensor.name}'"
-    require(not tensor.dynamic, f"{what} has a dynamic shape", "fix all sizes before converting")
-    require(
-        tensor.type in ("INT8", "UINT8"),
-        f"{what} is {tensor.type.lower()}, not int8",
-        KEEP_QUANTISATION,
-    )
-    constant = f"{what} is a constant where an activation is needed"
-    require(tensor.data is None, constant, FIXED_BATCH)
-    require(
-        len(tensor.scales) == 1 and len(tensor.zero_points) == 1,
-        f"{what} has {len(tensor.scales)} scales instead of one",
-        KEEP_QUANTISATION,
-    )
-    scale = float(tensor.scales[0])
-    check_scale(scale, what)
-    zero_point = int(tensor.zero_points[0]) - (128 if tensor.type == "UINT8" else 0)
+    other = f"{what} is {tensor.type.lower()}, not int8"
+    require(tensor.type in ("INT8", "UINT8"), other, KEEP_QUANTISATION)
+    scale, zero_point = quantisation_of(tensor)
+    zero_point -= 128 if tensor.type == "UINT8" else 0
     require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
     return Tensor(tensor.name, image_shape(tensor.shape), scale, zero_point)
 

@@ -22,6 +22,7 @@ from ..common import (
     KEEP_QUANTISATION,
     GraphBuilder,
     Rules,
+    check_scale,
     check_weight_scales,
     check_window,
     clamp_range,
@@ -43,6 +44,7 @@ ACTIVATIONS = {
 
 SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 FOLD_CONSTANT = "fold the constant into the layer before it"
+_FIXED_BATCH = "convert with a fixed batch, so that the converter computes with constants"
 AT_THE_END = "let the model end with it"
 
 
@@ -200,6 +202,18 @@ def image_of(importer: Importer, index: int) -> Tensor:
     tensor = importer.activation(index)
     require_image(importer.shape(index))
     return tensor
+
+
+def quantisation_of(tensor: FileTensor) -> tuple[float, int]:
+    """Scale and zero point of an activation."""
+    what, count = f"tensor '{tensor.name}'", len(tensor.scales)
+    require(not tensor.dynamic, f"{what} has a dynamic shape", "fix all sizes before converting")
+    constant = f"{what} is a constant where an activation is needed"
+    require(tensor.data is None, constant, _FIXED_BATCH)
+    one = count == len(tensor.zero_points) == 1
+    require(one, f"{what} has {count} scales instead of one", KEEP_QUANTISATION)
+    check_scale(float(tensor.scales[0]), what)
+    return float(tensor.scales[0]), int(tensor.zero_points[0])
 
 
 # Bits of a weight by its type in the file.

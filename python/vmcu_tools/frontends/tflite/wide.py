@@ -12,9 +12,9 @@ from ...graph import Op, Tensor
 from ...ops.softmax import Softmax
 from ...ops.wide import RequantizeWide, SoftmaxInt16
 from ...quant import INT8_MIN
-from ..common import KEEP_QUANTISATION, check_scale, fixed_point, require
+from ..common import KEEP_QUANTISATION, fixed_point, require
 from .file import FileModel, FileOp
-from .ops import Importer
+from .ops import Importer, quantisation_of
 from .shapes import image_shape
 
 # Bytes of an element, by its type in the file.
@@ -38,12 +38,7 @@ def activation(importer: Importer, index: int) -> Tensor:
     if file.type not in BYTES:
         return importer.activation(index)
     what = f"tensor '{file.name}'"
-    require(not file.dynamic, f"{what} has a dynamic shape", "fix all sizes before converting")
-    require(file.data is None, f"{what} is a constant where an activation is needed")
-    one = len(file.scales) == len(file.zero_points) == 1
-    require(one, f"{what} has {len(file.scales)} scales instead of one", KEEP_QUANTISATION)
-    scale, zero = float(file.scales[0]), int(file.zero_points[0])
-    check_scale(scale, what)
+    scale, zero = quantisation_of(file)
     usual = zero == 0 or (file.type == "INT16" and zero == _INT16_MIN)
     require(usual, f"{what} is {file.type.lower()} with the zero point {zero}", KEEP_QUANTISATION)
     height, width, channels = image_shape(file.shape)
