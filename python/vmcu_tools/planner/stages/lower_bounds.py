@@ -22,7 +22,6 @@ from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
-from .peaks import grid_of
 
 # Layers, in all, of suffixes that are kept: 100 bytes each and more.
 SUFFIX_LAYERS_KEPT = 2_000_000
@@ -301,6 +300,11 @@ def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Hel
         full |= {owner: its for owner, its in held.full.items() if owner not in guests}
         del rings[number]
     return Held(needed, full, members)
+
+
+def grid_of(layer: Layer[Any]) -> Grid:
+    """The calls of a layer as a grid."""
+    return Grid(layer.height, layer.width, layer.columns)
 
 
 @functools.lru_cache(maxsize=1 << 14)
