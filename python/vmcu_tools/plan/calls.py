@@ -184,22 +184,14 @@ class Placed:
     def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> Placed:
         """Puts layer `number`, as it and the producers of its `feeds` are counted in the stage,
         in front of these."""
-        here = len(self.feeds)
-        own = self.own_feeds(here, number, feeds, number)
+        own = self.own_feeds(len(self.feeds), number, feeds, number)
         key = grid, own, kept
-        if key in self.before:
-            return self.before[key]
-        makers, starts = self._inserted({here: grid.calls_for}, np.array([here], np.int16))
-        if kept:
-            rest = grid.count - np.count_nonzero(makers == here)
-            makers = np.concatenate([makers, np.full(rest, here, makers.dtype)])
-        if len(own) > 1:
-            starts[here] = [np.flatnonzero(makers == here)] * (len(own) - 1)
-        if Placed.kept > MOST_KEPT:
-            Placed.kept = 0
-            NOTHING_PLACED.before.clear()
-        Placed.kept += len(makers)
-        self.before[key] = Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
+        if key not in self.before:
+            if Placed.kept > MOST_KEPT:
+                Placed.kept = 0
+                NOTHING_PLACED.before.clear()
+            self.before[key] = self.led_by(grid, own, kept)
+            Placed.kept += len(self.before[key].makers)
         return self.before[key]
 
     def with_loop(
@@ -239,6 +231,17 @@ class Placed:
             for feed in feeds
             if feed.producer != READY and feed.producer < first
         )
+
+    def led_by(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> Placed:
+        """Puts a layer in front of these. own: see own_feeds()."""
+        here = len(self.feeds)
+        makers, starts = self._inserted({here: grid.calls_for}, np.array([here], np.int16))
+        if kept:
+            rest = grid.count - np.count_nonzero(makers == here)
+            makers = np.concatenate([makers, np.full(rest, here, makers.dtype)])
+        if len(own) > 1:
+            starts[here] = [np.flatnonzero(makers == here)] * (len(own) - 1)
+        return Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
 
     def with_source(self, grid: Grid) -> Placed:
         """Puts the streamed input in front of all."""

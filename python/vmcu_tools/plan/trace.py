@@ -24,7 +24,7 @@ class Steps(NamedTuple):
 
     def until(self, calls: np.ndarray, side: Literal["left", "right"] = "left") -> np.ndarray:
         """Pixels before each of some calls, or, on the right, once it is over."""
-        return led(self.pixels)[self.times.searchsorted(calls, side)]
+        return led(self.pixels)[np.searchsorted(self.times, calls, side)]
 
 
 NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -193,7 +193,7 @@ def joined(*lives: RingLife) -> RingLife:
 
 def times_of(steps: Steps) -> np.ndarray:
     """The call of each pixel."""
-    return steps.times.repeat(steps.pixels - led(steps.pixels)[:-1])
+    return np.repeat(steps.times, steps.pixels - led(steps.pixels)[:-1])
 
 
 def _latest(times: np.ndarray, ring: int) -> np.ndarray:

@@ -10,14 +10,14 @@ pixels of a ring). Seen along the ring, the output's pixels trail behind its inp
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...ops import Layer
-from ...plan.calls import READY, STREAMED, led
+from ...plan.calls import READY, STREAMED, Feed, led
 from ...plan.schedule import Stage
 from ...plan.trace import Home, Steps, Trace, trace_of
 
@@ -131,42 +131,25 @@ class _Sharing:
         # Rings of whole rows stay what they are: who reads them needs rows in one piece.
         if trace.whole_rows(owner) or trace.whole_rows(number):
             return None
-        ring, written = self._ring(owner), self._counted(number).written
-        place = ring.guest(source).shift
-        new = self._counted(number).guest(
-            number, place + feed.before[0] * feed.width + feed.before[1]
-        )
-        # Each call writes only where its input is dead once the call is over.
-        if (new.high[written] > self._counted(source).freed[written] - place).any():
-            return None
-        return self._with(owner, new, [one for one in ring.guests if one.tensor != source])
+        ring = self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
+        most = max(ring.span, trace.rings[owner]) + trace.rings[number]
+        shift = ring.guest(source).shift + behind(feed)
+        return joined(ring, source, number, shift, self._counted, most)
 
     def _share_in_turn(self, number: int) -> None:
         """Lets the output of a layer of a loop live in the ring of another one that is dead
         meanwhile in every step."""
-        tensors, new = self.trace.tensors, self._counted(number).guest(number, 0)
+        trace, new = self.trace, self._counted(number).guest(number, 0)
         for owner in range(number):
-            alike = tensors[owner].shape == tensors[number].shape
+            alike = trace.tensors[owner].shape == trace.tensors[number].shape
             if not alike or owner in self.owners or self.stage.kept[owner]:
                 continue
-            larger = self._with(owner, new, self._ring(owner).guests)
-            if larger is not None:
+            ring = self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
+            most = max(ring.span, trace.rings[owner]) + trace.rings[number]
+            larger = ring.with_also(new)
+            if larger.span < most and all(new.apart(other) for other in ring.guests):
                 self.rings[owner], self.owners[number] = larger, owner
                 return
-
-    def _ring(self, owner: int) -> Ring:
-        """The ring of a tensor, so far."""
-        return self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
-
-    def _with(self, owner: int, new: Guest, others: Sequence[Guest]) -> Ring | None:
-        """The ring of `owner` with one more; None if that needs the same place as one of `others`,
-        or saves nothing."""
-        if not all(new.apart(other) for other in others):
-            return None
-        ring = self._ring(owner)
-        larger = ring.with_also(new)
-        most = max(ring.span, self.trace.rings[owner]) + self.trace.rings[new.tensor]
-        return None if larger.span >= most else larger
 
     def _counted(self, number: int) -> Counted:
         if number not in self.known:
@@ -194,11 +177,32 @@ class Counted:
         return Guest(number, shift, led(self.freed)[:-1] - shift, self.made - shift)
 
 
+def behind(feed: Feed) -> int:
+    """Pixels by which an output trails behind the input that it takes the place of."""
+    return feed.before[0] * feed.width + feed.before[1]
+
+
+def joined(
+    ring: Ring, host: int, number: int, shift: int, counted: Callable[[int], Counted], most: int
+) -> Ring | None:
+    """The ring with a tensor in it that takes the place of another one, its `host`; None if that
+    cannot be, or takes `most` pixels. counted: by tensor."""
+    written, place = counted(number).written, ring.guest(host).shift
+    new = counted(number).guest(number, shift)
+    # Each call writes only where its input is dead once the call is over.
+    if (new.high[written] > counted(host).freed[written] - place).any():
+        return None
+    if not all(new.apart(other) for other in ring.guests if other.tensor != host):
+        return None
+    larger = ring.with_also(new)
+    return None if larger.span >= most else larger
+
+
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
     """Counts the pixels that exist after each call."""
     edges = np.empty(len(steps.times) + 2, np.int64)
     edges[0], edges[1:-1], edges[-1] = 0, steps.times, calls
-    return led(steps.pixels).repeat(edges[1:] - edges[:-1])
+    return np.repeat(led(steps.pixels), edges[1:] - edges[:-1])
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -200,17 +200,15 @@ class Binder:
         return self.turned[id(layer)]
 
     def trace(self, cut: Cut, source: Tensor | None) -> Trace:
-        """The trace of a stage's tensors, which is kept."""
+        """The trace of a stage's tensors."""
         if cut not in self.traces:
-            self.traces[cut] = self.traced(cut, source)
+            stage = self.scheduled(cut, self.stage(cut), source)
+            if cut.ahead:
+                stage = replace(
+                    stage, ahead=self.full_ring_calls(replace(cut, ahead=False), source)
+                )
+            self.traces[cut] = traced(stage) if self.in_place_alias else trace_of(stage)
         return self.traces[cut]
-
-    def traced(self, cut: Cut, source: Tensor | None) -> Trace:
-        """The trace of a stage's tensors, for once: traces of all stages would fill the memory."""
-        stage = self.scheduled(cut, self.stage(cut), source)
-        if cut.ahead:
-            stage = replace(stage, ahead=self.full_ring_calls(replace(cut, ahead=False), source))
-        return traced(stage) if self.in_place_alias else trace_of(stage)
 
     def full_ring_calls(self, cut: Cut, source: Tensor | None) -> int:
         """The number of calls of a stage's first layer that fill its ring, which is as large

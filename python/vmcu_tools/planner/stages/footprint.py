@@ -20,6 +20,7 @@ from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import LAYOUTS_KEPT, pieces_of
 from .costs import calls_of, extra_cost, reread_cycles
 from .lower_bounds import LowerBounds
+from .peaks import Peaks
 
 # What a layer costs in a bound and in a trace, whatever its calls, in calls.
 FLOOR_WORK, TRACE_WORK = 100, 500
@@ -96,6 +97,7 @@ class Footprints:
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
+        self.prefix_peaks: dict[tuple[int, Tile, int], list[tuple[int, Layer[Any], int]]] = {}
         self.bounds: dict[Shape, int] = {}
         self.neighbours: dict[tuple[int, int], Surroundings] = {}
         self.layouts: dict[tuple[Cut, ...], Layout] = {}
@@ -114,6 +116,7 @@ class Footprints:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
         self.lower_bounds = LowerBounds(graph, lives, self.source)
+        self.peaks = Peaks(graph, self.last, self.source, params.in_place_alias)
 
     @functools.cached_property
     def single(self) -> list[int]:
@@ -176,23 +179,55 @@ class Footprints:
         if self.bounds.setdefault(shape, 0) > limit:
             return None
         around = self.surroundings(cut)
-        # No bound knows of loops: the maker of rows of the steps before is behind their reader.
-        if self.params.lower_bounds and not near and not self.has_loop(cut.first, cut.stop):
+        if self.has_loop(cut.first, cut.stop):
+            # The maker of rows of the steps before is behind their reader.
+            source = self.source if cut.first == 0 else None
+            trace = self.binder.trace(cut, source)
+            self.held[shape] = around.besides + trace.peak(around.dying)
+            return self.held[shape]
+        if self.params.lower_bounds and not near:
             self.work += len(shape.layers) * FLOOR_WORK
-            floor = self.lower_bounds.floor(
-                cut.first, shape.layers, shape.taken, limit - around.besides, self.brief
+            room = limit - around.besides
+            layers, taken = shape.layers, shape.taken
+            floor = self._prefix_peak_above(cut, shape, room) or self.lower_bounds.floor(
+                cut.first, layers, taken, room, self.brief
             )
             self.bounds[shape] = around.besides + floor
             if self.bounds[shape] > limit:
                 return None
-        trace = self.binder.traced(cut, self.source if cut.first == 0 else None)
-        self.work += len(shape.layers) * (trace.calls + TRACE_WORK)
-        self.held[shape] = around.besides + trace.peak(around.dying)
+        peak = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
+        self.work += len(shape.layers) * (peak.calls + TRACE_WORK)
+        self.held[shape] = around.besides + peak.bytes
+        if self.is_prefix(cut):
+            known = self.prefix_peaks.setdefault((cut.first, cut.tile, cut.direct), [])
+            known.append((len(shape.layers) - 1, shape.layers[-1], peak.before_output))
         return self.held[shape]
 
     def has_loop(self, first: int, stop: int) -> bool:
         """True if nodes [first, stop) have a loop."""
         return any(first <= loop.start and loop.stop <= stop for loop in self.graph.loops)
+
+    def is_prefix(self, cut: Cut) -> bool:
+        """True if longer stages begin with the same calls: all that this one touches dies in it but
+        the last layer's output, which others read."""
+        out = self.graph.nodes[cut.stop - 1].outputs[0]
+        return (
+            not cut.larger
+            and cut.stop <= self.last[out] < self.count
+            and all(0 <= self.last[name] < cut.stop for name in self.touched(cut) - {out})
+        )
+
+    def _prefix_peak_above(self, cut: Cut, shape: Shape, room: int) -> int:
+        """Bytes above `room` of a traced stage that this one begins with, without its output: a
+        lower bound. 0 if there is none."""
+        for number, layer, least in self.prefix_peaks.get((cut.first, cut.tile, cut.direct), ()):
+            if least <= room or cut.larger or number >= len(shape.layers) - 1:
+                continue
+            if shape.layers[number] is layer and self.lower_bounds.is_called_fully(
+                shape.layers, number, cut.first
+            ):
+                return least
+        return 0
 
     def layout(self, cuts: tuple[Cut, ...]) -> Layout:
         """The graph in these stages; the last few are kept."""

@@ -10,6 +10,7 @@ to its last. A stage that begins one layer earlier adds that layer to what is kn
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,8 +20,9 @@ import numpy as np
 from ...graph import Graph, Tensor
 from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
-from ...plan.schedule import feed_of
-from ..places.in_place import may_follow
+from ...plan.schedule import feed_of, stage_of
+from ..places.in_place import may_follow, traced
+from .peaks import grid_of
 
 # Layers, in all, of suffixes that are kept: 100 bytes each and more.
 SUFFIX_LAYERS_KEPT = 2_000_000
@@ -64,13 +66,14 @@ class Suffix:
     """The last layers of a stage, the last first.
 
     kept: whether what goes on after them is known: nothing, and what is still needed is kept;
-    readers: of its output, within the stage,
+    whole: by layer, whether all of its calls are made; readers: of its output, within the stage,
     none if that is kept; rings: by layer in whose output's ring they are; alive: bytes of all of
     them; demands: on what others make; before: by layer in front of these, both together.
     """
 
     kept: bool
     layers: tuple[Layer[Any], ...]
+    whole: tuple[bool, ...]
     readers: tuple[tuple[int, ...], ...]
     rings: Mapping[int, Held]
     alive: np.ndarray
@@ -102,6 +105,7 @@ class LowerBounds:
             for index, name in enumerate(node.inputs):
                 self.readers[name].append((number, index))
         self.prefixes: dict[object, Prefix] = {}
+        self.known: dict[tuple[Layer[Any], ...], tuple[int, int]] = {}
 
     def floor(
         self,
@@ -234,26 +238,55 @@ class LowerBounds:
         layers = (*suffix.layers, layer)
         if demand is None:
             # It is called when the last layer is done.
-            readers = (*suffix.readers, ())
-            return replace(suffix, layers=layers, readers=readers, demands=demands, before={})
+            whole, readers = (*suffix.whole, True), (*suffix.readers, ())
+            return replace(
+                suffix, layers=layers, whole=whole, readers=readers, demands=demands, before={}
+            )
         grid, number, size = grid_of(layer), len(suffix.layers), layer.out.shape[2]
         calls = grid.calls_for(demand.wanted)
         made = _made(grid)[calls]
         rings = dict(suffix.rings)
         kept = stop is not None and not 0 <= self.lives[layer.out.name][1] < stop
+        whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
         readers = (*suffix.readers, () if kept else demand.readers)
         if kept:
             rings[number] = Held(made * size, {number: made * size}, frozenset([number]))
         else:
             gone = np.minimum(demand.oldest, made)
-            ring = int((made - gone).max(initial=1))
+            guests, ring = self._ring(layers, whole, readers)
+            ring = max(ring, int((made - gone).max()))
             full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
             alone = Held(size * (made - gone), {number: size * full}, frozenset([number]))
-            rings[number] = _together(alone, _guests(layers, readers, number), rings)
+            rings[number] = _together(alone, guests, rings)
         left = (ring.bytes for other, ring in suffix.rings.items() if other not in rings)
         alive = suffix.alive + rings[number].bytes - sum(left)
         wants = _demands(demands, layer, number, calls, calls)
-        return Suffix(suffix.kept, layers, readers, rings, alive, wants)
+        return Suffix(suffix.kept, layers, whole, readers, rings, alive, wants)
+
+    def _ring(
+        self,
+        layers: tuple[Layer[Any], ...],
+        whole: tuple[bool, ...],
+        readers: tuple[tuple[int, ...], ...],
+    ) -> tuple[list[int], int]:
+        """Whose outputs may live in the ring of the foremost layer's, and the least pixels that it
+        has for all that is known: with those of them that can live in no other."""
+        first = len(layers) - 1
+        guests = _guests(layers, readers, first)
+        line = [first, *itertools.takewhile(lambda number: _hosts(layers[number]) == 1, guests)]
+        ends_with = readers[line[-1]]
+        alone = all(len(readers[number]) == 1 for number in line)
+        follows = all(readers[one] == (other,) for one, other in itertools.pairwise(line))
+        if not alone or not follows or not whole[ends_with[0]]:
+            return guests, 1
+        # Who reads the last of them makes the calls that all others are made for.
+        part = tuple(layers[number] for number in (*line, *ends_with))
+        if part not in self.known:
+            trace = traced(stage_of(part, [False] * len(line) + [True]))
+            owners = [home.owner for home in trace.homes[: len(line)]]
+            self.known[part] = owners.count(0), trace.rings[0]
+        count, ring = self.known[part]
+        return guests if len(guests) >= len(line) else guests[: count - 1], ring
 
 
 def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Held:
@@ -270,9 +303,10 @@ def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Hel
     return Held(needed, full, members)
 
 
-def grid_of(layer: Layer[Any]) -> Grid:
-    """The calls of a layer as a grid."""
-    return Grid(layer.height, layer.width, layer.columns)
+@functools.lru_cache(maxsize=1 << 14)
+def _hosts(layer: Layer[Any]) -> int:
+    """The number of inputs that a layer's output may overwrite in place."""
+    return sum(may_follow(layer, index) for index in range(len(layer.ins)))
 
 
 def _guests(
@@ -312,7 +346,9 @@ def _last(layer: Layer[Any], kept: bool) -> Suffix:
     if not kept:
         made = np.zeros_like(made)
     demands = _demands({}, layer, 0, calls, calls - 1)
-    return Suffix(kept, (layer,), ((),), {0: Held(made, {0: made}, frozenset([0]))}, made, demands)
+    return Suffix(
+        kept, (layer,), (True,), ((),), {0: Held(made, {0: made}, frozenset([0]))}, made, demands
+    )
 
 
 def _demands(
