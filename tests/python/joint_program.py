@@ -8,11 +8,13 @@ The planner has a search in its place, which tests compare with this program.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
 
-from vmcu_lab.placement.dataflow import Dataflow, Overlap
+from vmcu_lab.placement.dataflow import Dataflow
 from vmcu_lab.placement.graph_files import GraphBuffer
-from vmcu_lab.placement.program import Proof
+from vmcu_lab.placement.program import Program, Proof
 from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
@@ -34,7 +36,66 @@ def layers_one_by_one(graph: Graph) -> Plan:
     return min(plans, key=lambda plan: plan.pool_bytes)
 
 
-def dataflow_of(graph: Graph) -> Dataflow:
+@dataclass(frozen=True)
+class Overlap:
+    """The edges `source` and `target`, by index, may share bytes: a node makes the second of the
+    first, which dies in it, at least `below` bytes below it or `above` bytes above it (negative),
+    if the node runs in the given direction."""
+
+    source: int
+    target: int
+    below: int
+    above: int
+    is_descending: bool
+
+
+class JointProgram(Program):
+    """The program of a graph. Overlaps are a third relation beside above and below."""
+
+    may_share = True
+
+    def __init__(self, graph: Graph, most: int):
+        flow, overlaps = dataflow_of(graph)
+        self.overlaps = defaultdict[tuple[int, ...], list[Overlap]](list)
+        for overlap in overlaps:
+            self.overlaps[tuple(sorted((overlap.source, overlap.target)))].append(overlap)
+        self.descends: dict[int, Any] = {}
+        super().__init__(flow, most)
+
+    @property
+    def descending(self) -> frozenset[int]:
+        """Nodes that descend in what solve() has found."""
+        # A direction that nothing depends on may have no value.
+        values = {node: self.pulp.value(way) or 0 for node, way in self.descends.items()}
+        return frozenset(node for node, value in values.items() if round(value) == 1)
+
+    def ways(self, one: int, other: int) -> list[Any]:
+        overlaps = enumerate(self.overlaps[one, other])
+        ways = [self._overlap(f"{one}_{other}_{n}", overlap) for n, overlap in overlaps]
+        return [way for pair in ways for way in pair]
+
+    def _overlap(self, label: str, overlap: Overlap) -> list[Any]:
+        """Two variables: the target lies far enough below the source, or above it."""
+        if self.edges[overlap.source].is_kept:
+            return []
+        node = self.edges[overlap.target].source
+        distance = self.base[overlap.source] - self.base[overlap.target]
+        low, high = self.binary(f"o{label}b"), self.binary(f"o{label}a")
+        self.add(distance >= overlap.below - 2 * self.most * (1 - low))
+        self.add(distance <= overlap.above + 2 * self.most * (1 - high))
+        if node not in self.descends:
+            self.descends[node] = self.binary(f"d{node}")
+        descends = self.descends[node]
+        for way in (low, high):
+            self.add(way <= (descends if overlap.is_descending else 1 - descends))
+            for step in range(self.spans.nodes - 1):
+                # Only if the source is not preserved after the step that reads it.
+                kept = self.kept[overlap.source][step + 1]
+                self.add(way <= 2 - self.runs[node][step] - kept)
+        return [low, high]
+
+
+def dataflow_of(graph: Graph) -> tuple[Dataflow, list[Overlap]]:
     """A graph's tensors and scratch tiles as edges, and its safe overlaps."""
     tasks = task_graph(graph, whole_cost)
     number = {name: at for at, name in enumerate(graph.tensors)}
@@ -58,10 +119,10 @@ def dataflow_of(graph: Graph) -> Dataflow:
         if scratch:
             name = f"scratch of {node.outputs[0]}"
             edges.append(GraphBuffer(~at, name, scratch, at, alignment=SCRATCH_ALIGN))
-    return Dataflow(tasks, tuple(edges), None, tuple(overlaps))
+    return Dataflow(tasks, tuple(edges)), overlaps
 
 
-def plan_from(graph: Graph, proof: Proof) -> Plan:
+def plan_from(graph: Graph, proof: Proof, descending: frozenset[int]) -> Plan:
     """The plan of a solved program."""
     number = {name: at for at, name in enumerate(graph.tensors)}
     maker = {name: at for at, node in enumerate(graph.nodes) for name in node.outputs}
@@ -74,5 +135,5 @@ def plan_from(graph: Graph, proof: Proof) -> Plan:
     search.scratch |= scratch
     for name, at in number.items():
         search.bases[name] = proof.offsets[at]
-        search.descending[name] = maker.get(name, -1) in proof.descending
+        search.descending[name] = maker.get(name, -1) in descending
     return plan_of("vmcu", ordered, search, max(piece.bound() for piece in pieces))

@@ -9,11 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pulp
 import pytest
-from joint_program import dataflow_of, layers_one_by_one, plan_from
+from joint_program import JointProgram, layers_one_by_one, plan_from
 from random_builder import Builder
 from random_graphs import LAYERS, convolution, disjoint, plan_at, random_layers
 from random_networks import wide
-from vmcu_lab.placement.program import Program
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.machine import reference
@@ -152,16 +151,17 @@ def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     """Order search and ejection search, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
     known = smallest_pool.plan(graph)
-    proof = Program(dataflow_of(graph), known.pool_bytes + 50).solve(SOLVER, 60)
+    program = JointProgram(graph, known.pool_bytes + 50)
+    proof = program.solve(SOLVER, 60)
     assert proof.bound == known.pool_bytes == smallest_pool.least(known)
-    plan = plan_from(graph, proof)
+    plan = plan_from(graph, proof, program.descending)
     assert plan.pool_bytes == proof.bound
     VirtualMcu(plan).prove()
 
 
 def test_a_relaxation_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """CBC leaves one when its time is over, and pulp calls it feasible."""
-    program = Program(dataflow_of(Network(0, 6).graph()), 1 << 20)
+    program = JointProgram(Network(0, 6).graph(), 1 << 20)
     solve = program.ilp.solve
 
     def ended(solver: object) -> None:

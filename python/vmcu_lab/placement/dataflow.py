@@ -13,34 +13,19 @@ from .graph_files import GraphBuffer, NamedGraph
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """The edges `source` and `target`, by index, may share bytes: a node makes the second of the
-    first, which dies in it, at least `below` bytes below it or `above` bytes above it (negative),
-    if the node runs in the given direction."""
-
-    source: int
-    target: int
-    below: int
-    above: int
-    is_descending: bool
-
-
-@dataclass(frozen=True)
 class Dataflow:
-    """Nodes with their buffers. `order`: of the nodes, if it is given; `overlaps`: a third
-    relation beside the paper's above and below, of edges whose node has a direction."""
+    """Nodes with their buffers. `order`: of the nodes, if it is given."""
 
     tasks: TaskGraph
     edges: tuple[GraphBuffer, ...]
     order: tuple[int, ...] | None = None
-    overlaps: tuple[Overlap, ...] = ()
     origin: str = ""
 
 
 def dataflow_of(graph: NamedGraph) -> Dataflow:
     """The dataflow of a graph, edges of no bytes left out."""
     edges = tuple(edge for edge in graph.buffers if edge.size)
-    return Dataflow(graph.tasks, edges, graph.order, (), graph.origin)
+    return Dataflow(graph.tasks, edges, graph.order, graph.origin)
 
 
 class Spans:
@@ -91,7 +76,7 @@ def pyramid(flow: Dataflow, spans: Spans) -> dict[int, int]:
     """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
     ends where any of these may begin."""
     edges = flow.edges
-    if flow.overlaps or any(edge.offset is not None for edge in edges):
+    if any(edge.offset is not None for edge in edges):
         return {}
     offsets: dict[int, int] = {}
     top = 0

@@ -21,7 +21,6 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -29,7 +28,7 @@ from typing import Any
 from vmcu_tools.child import end, start
 
 from .complaints import InputError, refuse
-from .dataflow import Dataflow, Overlap, Spans, dataflow_of, pyramid
+from .dataflow import Dataflow, Spans, dataflow_of, pyramid
 from .graph_files import NamedGraph
 from .highs import quieten
 
@@ -45,13 +44,12 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Proof:
-    """The result of a solver: nodes in order, offsets by number of edge, nodes that descend;
-    None if nothing is lower than before; no order and offsets take fewer bytes than the bound."""
+    """The result of a solver: nodes in order, offsets by number of edge; None if nothing is lower
+    than before; no order and offsets take fewer bytes than the bound."""
 
     order: tuple[int, ...] | None
     offsets: dict[int, int]
     bound: int
-    descending: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,10 @@ class Job:
 
 
 class Program:
-    """The program of a dataflow: nothing takes more than `most` bytes."""
+    """The program of a dataflow: nothing takes more than `most` bytes. A class with another
+    relation of edges, see ways(), says that they may share bytes."""
+
+    may_share = False
 
     def __init__(self, flow: Dataflow, most: int):
         import pulp
@@ -88,16 +89,10 @@ class Program:
         self.runs = [self._runs(node) for node in range(self.spans.nodes)]
         self.kept = [self._kept(number) for number in range(len(self.edges))]
         self._schedule()
-        self.bottom = pyramid(flow, self.spans)
+        self.bottom = {} if self.may_share else pyramid(flow, self.spans)
         self.base = [self._base(number) for number in range(len(self.edges))]
-        overlaps: dict[tuple[int, ...], list[Overlap]] = {}
-        for overlap in flow.overlaps:
-            pair = tuple(sorted((overlap.source, overlap.target)))
-            overlaps.setdefault(pair, []).append(overlap)
-        nodes = sorted({self.edges[overlap.target].source for overlap in flow.overlaps})
-        self.descends = {node: self.binary(f"d{node}") for node in nodes}
-        for one, other in self.pairs:
-            self._separate(one, other, overlaps.get((one, other), []))
+        for pair in self.pairs:
+            self._separate(*pair)
 
     def common_steps(self, one: int, other: int) -> range:
         """The steps in which two edges may exist together."""
@@ -156,7 +151,7 @@ class Program:
                         self.add(kept[step] >= self.live(number, step - 1))
                 for sink in edge.sinks:
                     self.add(self.runs[sink][step] <= kept[step])
-        for step in steps if not self.flow.overlaps else ():
+        for step in () if self.may_share else steps:
             alive = (edge.size * self.live(n, step) for n, edge in enumerate(self.edges))
             self.add(total(alive) <= self.pool)
 
@@ -179,37 +174,22 @@ class Program:
         self.add(base + edge.size <= self.pool)
         return base
 
-    def _separate(self, one: int, other: int, overlaps: Sequence[Overlap]) -> None:
-        """Equations 6 and 7, with the overlaps of the two edges."""
+    def ways(self, one: int, other: int) -> list[Any]:
+        """Variables, of which one of 1 has two edges share no bytes that both need: here none
+        beside the paper's, above and below."""
+        return []
+
+    def _separate(self, one: int, other: int) -> None:
+        """Equations 6 and 7."""
         below, above = self.binary(f"a{one}_{other}"), self.binary(f"b{one}_{other}")
         first, second, most = self.base[one], self.base[other], self.most
-        ways = [below, above]
-        for number, overlap in enumerate(overlaps):
-            ways += self._overlap(f"{one}_{other}_{number}", overlap)
+        ways = [below, above, *self.ways(one, other)]
         self.add(self.pulp.lpSum(ways) <= 1)
         self.add(first + self.edges[one].size - second <= most * (1 - below))
         self.add(second + self.edges[other].size - first <= most * (1 - above))
         for step in self.common_steps(one, other):
             both = self.live(one, step) + self.live(other, step)
             self.add(self.pulp.lpSum(ways) >= both - 1)
-
-    def _overlap(self, label: str, overlap: Overlap) -> list[Any]:
-        """Two variables: the target lies far enough below the source, or above it."""
-        if self.edges[overlap.source].is_kept:
-            return []
-        node = self.edges[overlap.target].source
-        distance = self.base[overlap.source] - self.base[overlap.target]
-        low, high = self.binary(f"o{label}b"), self.binary(f"o{label}a")
-        self.add(distance >= overlap.below - 2 * self.most * (1 - low))
-        self.add(distance <= overlap.above + 2 * self.most * (1 - high))
-        descends = self.descends[node]
-        for way in (low, high):
-            self.add(way <= (descends if overlap.is_descending else 1 - descends))
-            for step in range(self.spans.nodes - 1):
-                # Only if the source is not preserved after the step that reads it.
-                kept = self.kept[overlap.source][step + 1]
-                self.add(way <= 2 - self.runs[node][step] - kept)
-        return [low, high]
 
     def solve(self, solver: str, seconds: float) -> Proof:
         """Solves the program in so many seconds."""
@@ -237,11 +217,7 @@ class Program:
         offsets = {
             edge.number: value(base) for edge, base in zip(self.edges, self.base, strict=True)
         }
-        # A direction that nothing depends on may have no value.
-        descending = frozenset(
-            node for node, way in self.descends.items() if round(pulp.value(way) or 0) == 1
-        )
-        return Proof(order, offsets, bound, descending)
+        return Proof(order, offsets, bound)
 
     def least(self, solver: str) -> int:
         """The bound that the solver has proven, in bytes."""
