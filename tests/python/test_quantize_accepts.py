@@ -146,6 +146,17 @@ def test_token_ids(tmp_path, capsys, command):
     assert "onnxruntime" not in problem
 
 
+def test_an_input_without_a_reader(tmp_path, capsys):
+    """PyTorch makes one input of a tensor that an export is given twice."""
+    m = OnnxModel(opset=17)
+    y = m.node("MatMul", ["x", real(m, 4, 3)])
+    more = {"x": (FLOAT, (1, 4)), "ids": (TensorProto.INT64, (1, 1))}
+    path = tmp_path / "float.onnx"
+    onnx.save(m.proto(more, {y: (FLOAT, (1, 3))}), path)
+    assert main(["quantize", str(path), "-o", str(tmp_path / "int8.onnx")]) == 1
+    assert "ids: no node reads the input. hint: give each input" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["quantize", "build"])
 @pytest.mark.parametrize("domain", ["qonnx.custom_op.general", "onnx.brevitas"])
 def test_quantised_by_qonnx(tmp_path, capsys, command, domain):

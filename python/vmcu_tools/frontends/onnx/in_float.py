@@ -37,6 +37,7 @@ _UNSUPPORTED = {
     "Loop": ("control flow is not supported", _NO_CONTROL),
 }
 REWRITTEN = tuple(sorted(op for op, said in _UNSUPPORTED.items() if said[1] == REQUANTISE))
+_UNREAD = "give each input of the export a tensor of its own, and leave out those that have no use"
 _VECTORS = (
     "give it a fixed value: `vmcu quantize --constant {}=VALUE`; or pick rows of a constant table "
     "with it, by one Gather; or compute from it and constants alone, with calibration data that "
@@ -150,4 +151,6 @@ def _report(context: Context) -> None:
         integers = value.dtype.startswith(("int", "uint"))
         reason = f"the input is {value.dtype}, not float32"
         hint = _VECTORS.format(value.name) if integers else _FLOAT32
+        if not any(value.name in node.inputs for node in model.nodes):
+            reason, hint = "no node reads the input", _UNREAD
         builder.problem(reason, hint, value.name)
