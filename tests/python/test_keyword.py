@@ -42,3 +42,8 @@ def test_the_window_never_exists_whole() -> None:
     whole, rows = compile_model(MODEL), compile_model(MODEL, CompileOptions(stream_input=True))
     assert rows.input_streamed
     assert rows.pool_bytes <= whole.pool_bytes
+    page = " ".join((KEYWORD / "README.md").read_text().split())
+    scratch = max(step.scratch_bytes for stage in rows.stages for step in stage)
+    assert f"keyword: {rows.pool_bytes} bytes of RAM" in page
+    assert f"{scratch} bytes are scratch of the second convolution" in page
+    assert f"the pool would have {whole.pool_bytes:,} bytes" in page
