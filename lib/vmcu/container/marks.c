@@ -22,27 +22,17 @@ static uint8_t mark_of(const struct replay *r, uint32_t tensor, uint32_t y)
 	return (uint8_t)((1U + y * r->model->tensor_count + tensor) >> r->shift);
 }
 
-VMCU_SMALL void vmcu_replay_mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)
+/** Marks bytes of the circle, or returns true if all of them are marked so. */
+static bool visit_bytes(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t mark,
+			bool write)
 {
 	uint8_t *one = &r->marks[at % r->circle];
 	const uint8_t *const end = &r->marks[r->circle];
 
 	for (uint32_t i = 0; i < bytes; i++) {
-		*one = with;
-		one++;
-		if (one == end) {
-			one = r->marks;
-		}
-	}
-}
-
-static bool is_marked(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)
-{
-	const uint8_t *one = &r->marks[at % r->circle];
-	const uint8_t *const end = &r->marks[r->circle];
-
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (*one != with) {
+		if (write) {
+			*one = mark;
+		} else if (*one != mark) {
 			return false;
 		}
 		one++;
@@ -53,6 +43,11 @@ static bool is_marked(const struct replay *r, uint32_t at, uint32_t bytes, uint8
 	return true;
 }
 
+VMCU_SMALL void vmcu_replay_mark(const struct replay *r, uint32_t at, uint32_t bytes, uint8_t with)
+{
+	(void)visit_bytes(r, at, bytes, with, true);
+}
+
 VMCU_SMALL bool vmcu_replay_visit(const struct replay *r, const struct run *run, bool write)
 {
 	const struct vmcu_tensor *t = &r->model->tensors[run->tensor];
@@ -61,11 +56,7 @@ VMCU_SMALL bool vmcu_replay_visit(const struct replay *r, const struct run *run,
 	for (uint32_t i = 0; i < run->columns; i++) {
 		const uint32_t at = t->base + vmcu_place(t, run->y, run->x + i);
 
-		if (write) {
-			vmcu_replay_mark(r, at, t->channels, mark);
-			continue;
-		}
-		if (!is_marked(r, at, t->channels, mark)) {
+		if (!visit_bytes(r, at, t->channels, mark, write)) {
 			return false;
 		}
 	}

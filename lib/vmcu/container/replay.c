@@ -309,8 +309,8 @@ static int replay_calls(struct replay *r, struct vmcu_loading *l)
 	return replay_stages(r, l, 0U);
 }
 
-/** The digits, in bits, that numbers of rows have. */
-static uint32_t digits_of(const struct vmcu_model *model)
+/** The largest number of a row, as vmcu_replay_visit() numbers them. */
+static uint32_t last_row_of(const struct vmcu_model *model)
 {
 	uint32_t height = 0U;
 
@@ -319,24 +319,22 @@ static uint32_t digits_of(const struct vmcu_model *model)
 
 		height = (height < rows) ? rows : height;
 	}
-	return 32U - (uint32_t)__builtin_clz(height * model->tensor_count + 1U);
+	return height * model->tensor_count;
 }
 
 VMCU_SMALL int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l)
 {
-	const uint32_t digits = digits_of(model);
+	struct replay r = {
+		.model = model,
+		.marks = (uint8_t *)l->arena,
+		.circle = vmcu_check_circle(model),
+		.c = {.data = l->data, .size = l->size, .model = model},
+	};
 	int err = 0;
 
-	for (uint32_t shift = 0; err == 0 && shift < digits; shift += 8U) {
-		struct replay r = {
-			.model = model,
-			.marks = (uint8_t *)l->arena,
-			.shift = (uint8_t)shift,
-			.circle = vmcu_check_circle(model),
-			.c = {.data = l->data, .size = l->size, .model = model},
-		};
-
+	for (uint32_t left = last_row_of(model); err == 0 && left != 0U; left >>= 8) {
 		err = replay_calls(&r, l);
+		r.shift += 8U;
 	}
 	return err;
 }
