@@ -53,6 +53,9 @@ class FetchLayer(Layer[Fetch], op=Fetch):
         columns = self.fetched
         return data[0][y0:y1, columns.start : columns.stop]
 
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
     def last_reads(self, index: int) -> np.ndarray:
         raise AssertionError("a fetch has no input in the pool")
 

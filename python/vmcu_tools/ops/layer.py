@@ -127,9 +127,9 @@ class Layer(ABC, Generic[OpT]):
         data holds one int8 (H, W, C) array per input; only the rows `input_rows` names matter.
         """
 
+    @abstractmethod
     def input_rows(self, index: int, y: int) -> range:
         """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
-        return range(y, y + 1)
 
     def interval(self, ins: Sequence[Interval]) -> Interval:
         """Returns the range of the output's bytes, from the ranges of the inputs'."""

@@ -46,6 +46,9 @@ class MatMulLayer(ProgramLayer[MatMul], op=MatMul):
         acc = wrap_int32(a @ (b.swapaxes(1, 2) if op.transposed else b))
         return requantize(acc, op.requant, zero, op.act_min, op.act_max)
 
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
     @functools.cached_property
     def binding(self) -> Binding:
         zeros = self.ins[0].zero_point, self.ins[1].zero_point

@@ -50,6 +50,9 @@ class PickLayer(Layer[Pick], op=Pick):
         picked: np.ndarray = data[0][y0:y1].reshape(y1 - y0, -1)[:, self.op.places]
         return picked.reshape(y1 - y0, *self.out.shape[1:])
 
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
     def reach(self, index: int) -> Reach:
         return Reach((1, 0), (0, 0), (0, self.ins[0].shape[1] - 1))
 

@@ -23,6 +23,9 @@ class OwnPixelLayer(Layer[OpT]):
     def transposed(self) -> Op | None:
         return self.op
 
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
 

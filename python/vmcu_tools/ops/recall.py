@@ -102,6 +102,9 @@ class RememberLayer(Layer[Remember], op=Remember):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return data[0][y0:y1]
 
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
     def last_reads(self, index: int) -> np.ndarray:
         return self.writes()
 

@@ -94,16 +94,19 @@ def _in_order(nodes: Sequence[Node], loops: Sequence[Sequence[Node]]) -> list[No
     missing = {name for node in nodes for name in node.outputs}
     waiting, order = list(nodes), list[Node]()
     while waiting:
-        run: Sequence[Node]
-        for node in waiting:
-            run = loop_of.get(node, [node])
-            made = {name for one in run for name in one.outputs}
-            if all(missing.isdisjoint({*one.inputs} - made) for one in run):
-                break
-        missing -= made
+        runs = (loop_of.get(node, [node]) for node in waiting)
+        run = next(run for run in runs if missing.isdisjoint(_read(run)))
+        missing.difference_update(name for one in run for name in one.outputs)
         order += run
         waiting = [one for one in waiting if one not in run]
     return order
+
+
+def _read(nodes: Sequence[Node]) -> set[str]:
+    """The tensors that nodes read and do not make."""
+    return {name for node in nodes for name in node.inputs} - {
+        name for node in nodes for name in node.outputs
+    }
 
 
 def _first(builder: GraphBuilder, carry: Carry, before: Tensor, ports: dict[str, Port]) -> str:

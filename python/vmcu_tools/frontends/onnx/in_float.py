@@ -151,6 +151,6 @@ def _report(context: Context) -> None:
         integers = value.dtype.startswith(("int", "uint"))
         reason = f"the input is {value.dtype}, not float32"
         hint = _VECTORS.format(value.name) if integers else _FLOAT32
-        if not any(value.name in node.inputs for node in model.nodes):
+        if not consumers(model, value.name, ()):
             reason, hint = "no node reads the input", _UNREAD
         builder.problem(reason, hint, value.name)

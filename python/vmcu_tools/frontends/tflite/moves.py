@@ -80,7 +80,7 @@ def stretches(importer: Importer, op: FileOp) -> tuple[int, int, list[int]]:
     else:
         axis = importer.integers(op, 0 if op.op == "SPLIT" else 2, "axis")[0]
     axis = axis_of(axis, len(shape))
-    sizes = [shape[axis] // count if op.op == "SPLIT" else 1] * count
+    sizes = [shape[axis] // max(count, 1) if op.op == "SPLIT" else 1] * count
     if op.op == "SPLIT_V":
         sizes = importer.integers(op, 1, "sizes")
         if sizes.count(-1) == 1:

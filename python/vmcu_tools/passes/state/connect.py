@@ -253,11 +253,9 @@ def _cut_rows(graph: Graph, state: Tensor) -> tuple[tuple[Node, ...], Tensor]:
 
 def _difference(ahead: Port, behind: Port) -> str:
     """Returns why an output cannot be the next value of an input; "" if it can."""
+    more = [b - a for a, b in zip(ahead.file_shape, behind.file_shape, strict=False) if a != b]
     fits = ahead.dtype == behind.dtype and len(ahead.file_shape) == len(behind.file_shape)
-    if fits:
-        more = [b - a for a, b in zip(ahead.file_shape, behind.file_shape, strict=True) if a != b]
-        fits = len(more) <= 1 and min(more, default=0) >= 0
-    if not fits:
+    if not fits or len(more) > 1 or min(more, default=0) < 0:
         return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
     return f"it contains {ahead.dtype} elements" if ahead.is_wide else ""
 
