@@ -32,7 +32,8 @@ static bool visit_bytes(const struct replay *r, uint32_t at, uint32_t bytes, uin
 	for (uint32_t i = 0; i < bytes; i++) {
 		if (write) {
 			*one = mark;
-		} else if (*one != mark) {
+		}
+		if (*one != mark) {
 			return false;
 		}
 		one++;
