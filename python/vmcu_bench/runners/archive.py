@@ -20,6 +20,7 @@ from vmcu_tools import paths
 # A function or a table at the begin of a line, and a symbol of assembly.
 _DEFINED = re.compile(r"^(?:[^\s#*/].*?\b|\s*\.global )(vmcu_\w+)(?:\(|\[| =|$)", re.M)
 _WORD = re.compile(r"\bvmcu_\w+")
+_NAME = re.compile(rb"\0(vmcu_\w+)")
 # Files that change the executor or the loader. Kernels are the same without, and compiled once for
 # all.
 _BESIDE_KERNELS = frozenset(
@@ -68,7 +69,7 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
         missing = {source for name in names for source in index.get(name, ())} - wanted
         wanted |= missing
         objects = _compiled(target, sorted(wanted))
-        before, names = names, names | _undefined(target, objects)
+        before, names = names, names.union(*map(_words, objects))
         if names == before:
             return _packed(target, objects)
 
@@ -91,11 +92,11 @@ def _index(sources: tuple[Path, ...]) -> dict[str, list[Path]]:
 
 
 @functools.cache
-def _digest(runtime: Path) -> bytes:
-    """Computes the digest of all headers."""
+def _digest(folder: Path) -> bytes:
+    """Computes the digest of all headers in a folder."""
     digest = hashlib.sha256()
-    for file in sorted(runtime.rglob("*.h")):
-        digest.update(str(file.relative_to(runtime)).encode() + b"\0" + file.read_bytes())
+    for file in sorted(folder.rglob("*.h")):
+        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return digest.digest()
 
 
@@ -104,6 +105,11 @@ def _store() -> Path:
     store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
     store.mkdir(mode=0o700, exist_ok=True)
     return store
+
+
+def surroundings(target: Target, sources: Iterable[Path]) -> list[Path]:
+    """Objects of an image's own sources that read nothing of a model."""
+    return [_object(target, source) for source in sources]
 
 
 def _compiled(target: Target, sources: Iterable[Path]) -> list[Path]:
@@ -122,7 +128,7 @@ def _object(target: Target, source: Path) -> Path:
     # The class, since it may add flags of its own to every call of the compiler.
     flags = (type(target).__name__, target.toolchain.prefix, *target.all_flags)
     digest = hashlib.sha256("\0".join((*flags, *arguments)).encode())
-    digest.update(_digest(runtime) + source.read_bytes())
+    digest.update(_digest(runtime) + _digest(source.parent) + source.read_bytes())
     made = _store() / digest.hexdigest()[:32] / f"{source.stem}.o"
     if not made.exists():
         with tempfile.TemporaryDirectory(dir=_store()) as name:
@@ -134,14 +140,9 @@ def _object(target: Target, source: Path) -> Path:
 
 
 @functools.cache
-def _undefined_of(nm: str, compiled: Path) -> frozenset[str]:
-    done = subprocess.run([nm, "-u", str(compiled)], capture_output=True, text=True, check=True)
-    return frozenset(_WORD.findall(done.stdout))
-
-
-def _undefined(target: Target, objects: Iterable[Path]) -> set[str]:
-    nm = target.toolchain.tool("nm")
-    return {name for compiled in objects for name in _undefined_of(nm, compiled)}
+def _words(compiled: Path) -> frozenset[str]:
+    """Names in an object, in one read: those that it refers to, and its own."""
+    return frozenset(name.decode() for name in _NAME.findall(compiled.read_bytes()))
 
 
 def _packed(target: Target, objects: Iterable[Path]) -> Path:
