@@ -273,7 +273,8 @@ def test_the_picture_is_the_one_of_the_script() -> None:
 @pytest.mark.skipif(not MCUNET.exists(), reason="VMCU_MODELS has no MCUNet")
 def test_a_large_page_is_small_and_soon_there() -> None:
     plan = compile_model(MCUNET, CompileOptions(choices=True))
-    with at_most(3):  # about 0.8 s where nothing else runs
+    # 40 to 67 times seconds.work(), on quiet and on loaded machines.
+    with at_most(5.5):
         page = page_of(plan)
     assert len(page.encode()) < 1_000_000
     peak = peak_of(lives_of(plan), names_of(plan))

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seconds import at_most
+from seconds import within
 from vmcu_lab.placement import (
     Buffer,
     Instance,
@@ -241,7 +241,7 @@ def test_the_clock_is_kept_however_many_buffers(
     start = time.process_time()
     best_fit(problem.buffers)
     once = time.process_time() - start
-    with at_most(1.1 * seconds + 5 * once):
+    with within(1.1 * seconds + 5 * once):
         placement = place(problem, seconds=seconds, workers=1)
     assert check(problem, placement.offsets) == placement.height < most * placement.bound
 

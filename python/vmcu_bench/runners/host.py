@@ -26,7 +26,9 @@ class HostRunner(CompiledRunner):
 _CHECKED = "-DVMCU_ASSERT(promise)=((promise) ? (void)0 : __builtin_trap())"
 _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _CALLS = "--param=asan-instrumentation-with-call-threshold=0"
-SANITIZERS = (*_SANITIZED, _CALLS, "-O1", "-g1", "-Dalways_inline=unused", _CHECKED)
+# The linker need not look for each symbol of the sanitizers' libraries, which takes 0.1 s.
+_LINK = "-Wl,--allow-shlib-undefined"
+SANITIZERS = (*_SANITIZED, _CALLS, _LINK, "-O1", "-g1", "-Dalways_inline=unused", _CHECKED)
 
 HOSTS = (
     HostRunner("host", "this computer", NATIVE),
