@@ -20,6 +20,7 @@ from vmcu_tools import paths
 # A function or a table at the begin of a line, and a symbol of assembly.
 _DEFINED = re.compile(r"^(?:[^\s#*/].*?\b|\s*\.global )(vmcu_\w+)(?:\(|\[| =|$)", re.M)
 _WORD = re.compile(r"\bvmcu_\w+")
+GC = "-Wl,--gc-sections"
 _NAME = re.compile(rb"\0(vmcu_\w+)")
 # Files that change the executor or the loader. Kernels are the same without, and compiled once for
 # all.
@@ -50,6 +51,7 @@ class Target(Protocol):
     def container(self) -> bool: ...
     @property
     def all_flags(self) -> tuple[str, ...]: ...
+    def link_flags(self) -> list[str]: ...
     def without(self, flags: Collection[str]) -> Target: ...
     def gcc(self, arguments: Sequence[str], folder: Path) -> None: ...
 
@@ -65,13 +67,17 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
     names = {word for file in files for word in _WORD.findall(file.read_text())}
     folders = (runtime, runtime / "container")
     wanted = {source for source in sources if source.parent in folders}
+    # It refers to all kernels. A link that drops sections needs those of the rest alone.
+    drops, listed = GC in target.link_flags(), runtime / "container/gen/kernels.c"
     while True:
         missing = {source for name in names for source in index.get(name, ())} - wanted
         wanted |= missing
-        objects = _compiled(target, sorted(wanted))
-        before, names = names, names.union(*map(_words, objects))
+        objects = dict(zip(sorted(wanted), _compiled(target, sorted(wanted)), strict=True))
+        read = (_words(one) for source, one in objects.items() if not drops or source != listed)
+        before, names = names, names.union(*read)
+        names |= {name.removesuffix("_kernel") for name in names}
         if names == before:
-            return _packed(target, objects)
+            return _packed(target, objects.values())
 
 
 @functools.cache

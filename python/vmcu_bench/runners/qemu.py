@@ -9,6 +9,7 @@ from typing import Any
 
 from vmcu_tools import paths
 
+from .archive import GC
 from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 
 # Of most boards.
@@ -78,7 +79,7 @@ class QemuRunner(CompiledRunner):
         sizes = {"vmcu_ram_size": self.ram, "vmcu_flash_size": self.flash}
         symbols |= {name: size for name, size in sizes.items() if size is not None}
         return [
-            *("-nostdlib", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
+            *("-nostdlib", f"-T{_port() / 'linker.ld'}", GC),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
             *(
                 ("-fuse-ld=lld",)
