@@ -258,6 +258,24 @@ def random_layers(kinds: str | Sequence[str], count: int, seed: int) -> Graph:
     return builder.graph(outputs)
 
 
+# Of a layer of each kind in a group: an image has 255 inputs at most.
+GROUP_INPUTS = 4
+
+
+def groups() -> list[tuple[str, ...]]:
+    """Kinds of layers that one image takes together."""
+    found: list[list[str]] = []
+    left = 0
+    for kind in LAYERS:
+        inputs = -(-len(random_layers(kind, 40, seed=3).inputs) // 40)
+        if inputs > left:
+            found.append([])
+            left = GROUP_INPUTS
+        found[-1].append(kind)
+        left -= inputs
+    return [tuple(kinds) for kinds in found]
+
+
 def random_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     shapes = [graph.tensors[port.tensor].shape for port in graph.inputs]

@@ -76,7 +76,7 @@ def test_ticks_are_what_the_program_does(kind: str, data: st.DataObject) -> None
 @pytest.mark.parametrize("kind", LAYERS)
 def test_c_keeps_to_the_order(kind: str, descending: bool) -> None:
     """Every byte of the pool that C loads or stores, against the relation and the planner."""
-    graph = random_layers(kind, 40, seed=6)
+    graph = random_layers(kind, 24, seed=6)
     if descending and not bind(graph, graph.nodes[0]).can_descend:
         pytest.skip("works from the first row to the last only")
     plan, sample = disjoint(graph), random_inputs(graph, 6)

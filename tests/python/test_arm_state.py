@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from random_graphs import disjoint, groups, random_inputs, random_layers
 from vmcu_bench.runners.compiled import COMMON_FLAGS, IMAGE
 from vmcu_bench.runners.qemu import ARM, QemuRunner
 from vmcu_tools import paths
@@ -59,9 +59,9 @@ def test_the_kernels_of_each_state(cpu: str, state: str) -> None:
     assert found > 100 if state == "-mthumb" else found == 0
 
 
-@pytest.mark.parametrize("kind", LAYERS)
-def test_layers_in_arm_state(kind: str) -> None:
-    graph = random_layers(kind, 5, seed=9)
+@pytest.mark.parametrize("kinds", groups(), ids="+".join)
+def test_layers_in_arm_state(kinds: tuple[str, ...]) -> None:
+    graph = random_layers(kinds, 5, seed=9)
     sample = random_inputs(graph, 9)
     (outputs,) = board("cortex-a9", "-marm").run(disjoint(graph), [sample])
     wanted = reference.run(graph, sample)

@@ -17,7 +17,11 @@ def benchmark() -> ModuleType:
     return script("decisions", "benchmarks/decisions/run.py")
 
 
-@pytest.mark.parametrize("name", ["orders", "places", "tiles", "windows"])
+# The dearest two are for `./test slow`.
+DEAR = [pytest.param(name, marks=pytest.mark.slow) for name in ("places", "tiles")]
+
+
+@pytest.mark.parametrize("name", ["orders", "windows", *DEAR])
 def test_figures_are_computed_again(name: str) -> None:
     decisions = benchmark()
     page = PAGE.read_text(encoding="utf-8")

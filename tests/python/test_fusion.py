@@ -99,7 +99,7 @@ def looked_back_at(seed: int) -> Graph:
     return made.graph(outputs)
 
 
-@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("seed", [pytest.param(3, marks=pytest.mark.slow), 4, 5])
 def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
     """A pixel that is read in its stage lives until then, though nobody behind the stage needs it
     while others of its tensor are needed there."""

@@ -45,12 +45,19 @@ def complaints(command: list[str], language: str, header: str, lines: str = "") 
     return done.stderr if done.returncode else ""
 
 
+# C17 is between the oldest C and C++ that headers are for.
+OF_LANGUAGES = pytest.mark.parametrize(
+    "language",
+    [pytest.param(one, marks=[pytest.mark.slow] if one == "c17" else []) for one in LANGUAGES],
+)
+
+
 def headers(folder: Path) -> list[str]:
     return [f"vmcu/{path.name}" for path in sorted((folder / "vmcu").glob("*.h"))]
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
-@pytest.mark.parametrize("language", LANGUAGES)
+@OF_LANGUAGES
 def test_headers_compile_alone(language: str) -> None:
     """Without options, with each one alone, and with as many as go together."""
     compiler = "gcc" if LANGUAGES[language] == "c" else "g++"
@@ -97,7 +104,7 @@ def mentioned(header: str) -> set[str]:
     return found.union(*(mentioned(one) for one in re.findall(r"#include <(vmcu/\w+\.h)>", text)))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@OF_LANGUAGES
 def test_headers_compile_alone_on_zephyr(language: str, zephyr_command: list[str]) -> None:
     """Without options, with each one alone that a header mentions, and with all together."""
     names, numbers = symbols("bool"), symbols("int")

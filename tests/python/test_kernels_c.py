@@ -16,6 +16,7 @@ from random_graphs import (
     LAYERS,
     convolution,
     disjoint,
+    groups,
     overlapped,
     random_inputs,
     random_layers,
@@ -36,23 +37,9 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
 
 HOST, M55 = "host:sanitize", "qemu:m55"
-# Layers of a kind that one image takes, and their inputs: it has 255 at most.
-BATCH, INPUTS = 60, 4
+# Layers of a kind that one image takes.
+BATCH = 60
 BOARD_CASES = max(60, CASES // 20)
-
-
-def groups() -> list[tuple[str, ...]]:
-    """Kinds of layers that one image takes together."""
-    found: list[list[str]] = []
-    left = 0
-    for kind in LAYERS:
-        inputs = -(-len(random_layers(kind, 40, seed=3).inputs) // 40)
-        if inputs > left:
-            found.append([])
-            left = INPUTS
-        found[-1].append(kind)
-        left -= inputs
-    return [tuple(kinds) for kinds in found]
 
 
 OF_KINDS = pytest.mark.parametrize("kinds", groups(), ids="+".join)
@@ -102,7 +89,7 @@ SAME = [pytest.param(board, 20, marks=pytest.mark.slow) for board in ("qemu:m7",
 
 @pytest.mark.parametrize(
     ("board", "cases"),
-    [("qemu:m0", 20), ("qemu:m3", 40), ("qemu:rv32", 30), (M55, 60), *SAME],
+    [("qemu:m0", 15), ("qemu:m3", 20), ("qemu:rv32", 20), (M55, 30), *SAME],
 )
 @OF_KINDS
 def test_board(kinds: tuple[str, ...], board: str, cases: int) -> None:
@@ -202,7 +189,7 @@ def test_accumulators_wrap(kind: str, target: str) -> None:
 @OF_KINDS
 def test_output_on_top_of_input(kinds: tuple[str, ...], target: str) -> None:
     """The kernels keep to the order of access that the planner relies on."""
-    graph = laid_out(random_layers(kinds, 40, seed=3), target)
+    graph = laid_out(random_layers(kinds, 24, seed=3), target)
     expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
 
 
@@ -251,5 +238,5 @@ def test_one_byte_nearer_is_too_near(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("target", [HOST, M55])
 @OF_KINDS
 def test_input_around_the_pools_end(kinds: tuple[str, ...], target: str) -> None:
-    graph = laid_out(with_copies(random_layers(kinds, 30, seed=4)), target)
+    graph = laid_out(with_copies(random_layers(kinds, 20, seed=4)), target)
     expect_reference(wrapped(graph, seed=4), target, [random_inputs(graph, 0)])

@@ -156,26 +156,32 @@ def test_a_window_that_begins_again(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "its state begins again in each window" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--on", "host"),
-        ("--on", "host", "--stream-input"),
-        ("--on", "host+container"),
-        ("--on", "host", "--external-weights", "10MB/s"),
-        ("--on", "host", "--rotate"),
-        ("--hop", "2", "--on", "host"),
-        ("--memory", "fast=200,slow=4000:4"),
-    ],
-    ids=" ".join,
+WAYS = (
+    "--on host",
+    "--on host --stream-input",
+    "--on host+container",
+    "--on host --external-weights 10MB/s",
+    "--on host --rotate",
+    "--hop 2 --on host",
+    "--memory fast=200,slow=4000:4",
 )
-@pytest.mark.parametrize("op", ["GRU", "LSTM"])
-def test_ways_to_run(op: str, words: tuple[str, ...], tmp_path: Path) -> None:
+
+
+# Each way with the cells by turns; the rest is slow.
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        pytest.param(op, way, marks=[pytest.mark.slow] if (place + turn) % 2 else [])
+        for place, way in enumerate(WAYS)
+        for turn, op in enumerate(("LSTM", "GRU"))
+    ],
+)
+def test_ways_to_run(op: str, words: str, tmp_path: Path) -> None:
     cell = Cell(op, steps=7, both=op == "LSTM", seed=4)
     # A hop has one output.
     model = last_state(cell) if "--hop" in words else cell.model()
     path = quantized(model, tmp_path)
-    assert main(["verify", str(path), "-n", "3", *words]) == 0
+    assert main(["verify", str(path), "-n", "3", *words.split()]) == 0
 
 
 def test_the_last_step_alone(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from random_graphs import disjoint, groups, random_inputs, random_layers
 from vmcu_bench import oracle, runners
 from vmcu_bench.runners.qemu import ARM, QemuRunner
 from vmcu_tools import paths
@@ -57,9 +57,9 @@ def test_bytes_are_onnx_runtimes() -> None:
         np.testing.assert_array_equal(output, judge.run(sample)[port])
 
 
-@pytest.mark.parametrize("kind", LAYERS)
-def test_layers(kind: str) -> None:
-    graph = random_layers(kind, 20, seed=7)
+@pytest.mark.parametrize("kinds", groups(), ids="+".join)
+def test_layers(kinds: tuple[str, ...]) -> None:
+    graph = random_layers(kinds, 20, seed=7)
     sample = random_inputs(graph, 7)
     (outputs,) = boards()[1].run(disjoint(graph), [sample])
     wanted = reference.run(graph, sample)

@@ -58,7 +58,12 @@ def only_with(only: str, board: str) -> CompiledRunner:
 
 @pytest.mark.parametrize("only", ONLY)
 @pytest.mark.parametrize(
-    "board", ["host", *(pytest.param(name, marks=needs_boards) for name in ("qemu:m3", "qemu:m4"))]
+    "board",
+    [
+        "host",
+        pytest.param("qemu:m3", marks=[needs_boards, pytest.mark.slow]),
+        pytest.param("qemu:m4", marks=needs_boards),
+    ],
 )
 def test_bytes(only: str, board: str) -> None:
     target = only_with(only, board)

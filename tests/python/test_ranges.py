@@ -30,7 +30,7 @@ from vmcu_tools.plan.schedule import in_one_piece
 SOURCES = Path(__file__).parents[1] / "c" / "ranges"
 POOL_BYTES = 8192
 INPUTS = 3
-BATCH = 40
+BATCH = 24
 
 
 def by_columns(kind: str) -> bool:

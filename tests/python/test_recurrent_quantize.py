@@ -124,8 +124,9 @@ def quantized(cell: Cell, folder: Path, samples: int = 32) -> Path:
     return target
 
 
+# One direction of a cell costs half, and is in the other.
 @pytest.mark.parametrize("op", KINDS)
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("both", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_int8(op: str, both: bool, tmp_path: Path) -> None:
     """Each byte is ONNX Runtime's, and values are near those in float."""
     cell = Cell(op, steps=3 if both else 6, both=both, seed=2)
@@ -207,7 +208,9 @@ def test_what_is_refused(
     assert not (tmp_path / "int8.onnx").exists()
 
 
-@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize(
+    "op", [pytest.param(op, marks=[pytest.mark.slow] if op == "GRU" else []) for op in KINDS]
+)
 def test_trained_classifiers(op: str, tmp_path: Path) -> None:
     """In int8 a point less at most, and each byte ONNX Runtime's."""
     pytest.importorskip("sklearn")

@@ -35,8 +35,15 @@ def built(folder: Path, number: int = 1, cells: int = 2) -> tuple[Path, Plan]:
     )
 
 
-@pytest.mark.parametrize("number", range(len(FORMS)))
-@pytest.mark.parametrize("cells", [1, 2])
+# Each form with one cell or two by turns; the rest is slow.
+ODD = [
+    pytest.param(number, cells, marks=[pytest.mark.slow] if (number + cells) % 2 else [])
+    for number in range(len(FORMS))
+    for cells in (1, 2)
+]
+
+
+@pytest.mark.parametrize(("number", "cells"), ODD)
 def test_a_thousand_calls(number: int, cells: int, tmp_path: Path) -> None:
     """None of them makes another byte than the file's nodes mean, and answers differ from each
     other. The judge's session makes activations uint8, so that products with an int8 number are

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.networks import network_file
-from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
+from random_graphs import groups, overlapped, random_inputs, random_layers, with_copies, wrapped
 from test_proof import plan as proven_plan
 from vmcu_bench import runners
 from vmcu_lab.wear.pool import rotated_writes, writes_of_inference
@@ -100,10 +100,10 @@ def test_c_at_every_origin(model: Path, stream_input: bool):
     expect_in_c(plan, HOST, len(origins(plan)) + 1)
 
 
-@pytest.mark.parametrize("kind", LAYERS)
-def test_layers_in_c(kind: str):
+@pytest.mark.parametrize("kinds", groups(), ids="+".join)
+def test_layers_in_c(kinds: tuple[str, ...]):
     """In place where they can, around the end where the plan has them there."""
-    graph = random_layers(kind, 12, 4)
+    graph = random_layers(kinds, 12, 4)
     for plan in (overlapped(graph), wrapped(with_copies(graph), 4)):
         expect_in_c(rotate(plan), HOST, 60)
 

@@ -121,8 +121,14 @@ def test_blocks_of_channels(rank: int, units: int, tmp_path: Path) -> None:
         assert main(["verify", str(path), "-n", "40", "--on", target]) == 0
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16])
-@pytest.mark.parametrize("first", ["svdf", "lstm"])
+@pytest.mark.parametrize(
+    ("first", "dtype"),
+    [
+        *(("svdf", np.int8), ("lstm", np.int16)),
+        pytest.param("svdf", np.int16, marks=pytest.mark.slow),
+        pytest.param("lstm", np.int8, marks=pytest.mark.slow),
+    ],
+)
 def test_beside_an_lstm(first: str, dtype: type, tmp_path: Path) -> None:
     """Whose state no ring buffer goes with."""
     m = TfliteModel(7)
