@@ -290,8 +290,9 @@ def on_board(
     image, source = folder / "online.elf", folder / "container.c"
     source.write_text(container.as_c(container.build(plan, "m", online=True)))
     defines = (f"-DARENA_BYTES={arena}", f"-DPLANNER={planner}", f"-DREPLAY={int(replay)}")
-    parts = map(str, (IMAGE, *board.sources(), source, board.archive()))
-    board.gcc([*defines, *parts, *board.link_flags(), "-o", str(image)], folder)
+    parts = (IMAGE, *board.sources(), source)
+    files = map(str, (*parts, board.archive(parts)))
+    board.gcc([*defines, *files, *board.link_flags(), "-o", str(image)], folder)
     function = Elf(image).find(counted)
     assert function is not None
     markers = Markers((function.address & ~1,))

@@ -178,7 +178,8 @@ def macs(plan: Plan) -> int:
     return sum(step.bind(plan.graph).macs for step in plan.steps)
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+# A pool with the whole input is searched ten times as long.
+@pytest.mark.parametrize("streamed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_multiply_accumulates_buy_bytes(streamed: bool) -> None:
     graph = bottleneck()
     usual = make_plan(graph, CompileOptions(stream_input=streamed))

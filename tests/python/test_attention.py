@@ -141,7 +141,7 @@ def test_onnx(case: str, tmp_path: Path) -> None:
     assert (op.heads, op.sharing) == (sequence.heads, sequence.sharing)
     assert (op.table is not None, op.score_bias is not None) == (sequence.scale, sequence.masks > 0)
     for target in ("virtual", "host", "qemu:m55"):
-        assert main(["verify", str(path), "-n", "5", "--on", target]) == 0
+        assert main(["verify", str(path), "-n", "2", "--on", target]) == 0
 
 
 @pytest.mark.parametrize("sequence", [Sequence(), Sequence(scale=False, tokens=6)], ids=str)

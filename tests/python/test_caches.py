@@ -14,8 +14,13 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.planner.options import CompileOptions
 
 
+# Each two spellings in all four ways; the other half is slow.
 @pytest.mark.parametrize(
-    ("by_heads", "same", "sliced_first"), list(itertools.product([False, True], repeat=3))
+    ("by_heads", "same", "sliced_first"),
+    [
+        pytest.param(*one, marks=[pytest.mark.slow] if sum(one) % 2 else [])
+        for one in itertools.product([False, True], repeat=3)
+    ],
 )
 def test_every_spelling(by_heads: bool, same: bool, sliced_first: bool, tmp_path: Path) -> None:
     """One cache that is read in place, if its scale stays."""

@@ -39,7 +39,7 @@ from vmcu_tools.quant import FixedPoint
 HOST, M55 = "host:sanitize", "qemu:m55"
 # Layers of a kind that one image takes.
 BATCH = 60
-BOARD_CASES = max(60, CASES // 20)
+BOARD_CASES = max(30, CASES // 20)
 
 
 OF_KINDS = pytest.mark.parametrize("kinds", groups(), ids="+".join)

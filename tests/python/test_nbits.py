@@ -79,8 +79,17 @@ def test_on_cores(target: str, tmp_path: Path) -> None:
     assert main(["verify", str(path), "-n", "3", "--on", target]) == 0
 
 
-@pytest.mark.parametrize("target", ["host:sanitize", "qemu:m4", "qemu:m55", "qemu:rv32"])
-@pytest.mark.parametrize("seed", [1, 3, 4, 9])
+# Each matrix on this computer and on one board; the rest is slow.
+@pytest.mark.parametrize(
+    ("seed", "target"),
+    [
+        pytest.param(
+            seed, target, marks=[pytest.mark.slow] if other not in (0, place % 3 + 1) else []
+        )
+        for place, seed in enumerate((1, 3, 4, 9))
+        for other, target in enumerate(("host:sanitize", "qemu:m4", "qemu:m55", "qemu:rv32"))
+    ],
+)
 def test_zero_points_on_cores(seed: int, target: str, tmp_path: Path) -> None:
     """Of 4 and 8 bits, of whole blocks and others."""
     assert main(["quantize", *drawn(tmp_path, seed, QuantFormat.QOperator)]) == 0

@@ -114,7 +114,7 @@ def test_layers_in_c(kinds: tuple[str, ...]):
         ("mlperf-tiny-kws", False),
         ("mlperf-tiny-resnet8", True),
         ("ds-cnn", True),
-        ("resnet8", False),
+        pytest.param("resnet8", False, marks=pytest.mark.slow),
     ],
 )
 def test_models_in_c(name: str, stream_input: bool):

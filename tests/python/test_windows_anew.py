@@ -251,7 +251,7 @@ def written(layers: list[tuple], height: int, path: Path, seed: int) -> None:
 
 
 # Without shrinking: each example is compiled and run.
-@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(st.lists(LAYERS, min_size=1, max_size=4), st.integers(6, 20), st.integers(1, 4))
 # The last rows of the window, as many as a hop has, are read by none.
 @example([("conv", 1, 3, 0, 0), ("pool", 3, 3, 0, 0)], 10, 3)
