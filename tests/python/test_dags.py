@@ -26,9 +26,10 @@ COUNT = 30
 SEEDS = range(0, COUNT, 2)
 # For the default planner: of a few sizes, and large ones that take it long.
 SOME = [0, 5, 12, 17, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (22, 26, 29))]
+# The transformer takes long, and mlperf-tiny-resnet8 has the structure of resnet8.
+LONG = ("transformer", "resnet8")
 MODEL_NAMES = [
-    pytest.param(name, marks=[pytest.mark.slow] if name == "transformer" else [])
-    for name in (*MODELS, *OWN)
+    pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in (*MODELS, *OWN)
 ]
 
 

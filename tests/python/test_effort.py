@@ -31,7 +31,11 @@ def test_an_effort_changes_limits_only() -> None:
     assert replace(DEFAULT_PARAMS.at(LONG), **EFFORTS[QUICK]).ejection
 
 
-@pytest.mark.parametrize("effort", EFFORTS)
+# test_a_long_search_finds_a_smaller_pool has the dearest one.
+@pytest.mark.parametrize(
+    "effort",
+    [pytest.param(one, marks=[pytest.mark.slow] if one == LONG else []) for one in EFFORTS],
+)
 def test_plans_of_each_effort(effort: str) -> None:
     graph = Dag(4, 24).graph()
     plan = make_plan(graph, CompileOptions(effort=effort))

@@ -121,8 +121,15 @@ MODELS: dict[str, tuple[Callable[[Path], Path], tuple[int, ...]]] = {
 SAMPLES = 3 + 1 + end_to_end.STRIPED
 
 
-@pytest.mark.parametrize("on", ["virtual", "host", "qemu:m4-64k"])
-@pytest.mark.parametrize("name", MODELS)
+# Each model on the virtual machine and, by turns, on this computer or a board; the rest is slow.
+@pytest.mark.parametrize(
+    ("name", "on"),
+    [
+        pytest.param(name, on, marks=[pytest.mark.slow] if turn == place % 2 else [])
+        for place, name in enumerate(MODELS)
+        for turn, on in enumerate(("host", "qemu:m4-64k", "virtual"))
+    ],
+)
 def test_outputs_are_those_of_the_runtime(tmp_path, capsys, name, on):
     build, sizes = MODELS[name]
     assert verified(build(tmp_path), on=on) == 0

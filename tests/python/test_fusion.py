@@ -76,8 +76,15 @@ def test_the_pools_end_is_not_where_a_ring_splits_rows(tile: Tile) -> None:
         assert any(home.phase % 2 for home in group.homes)
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("seed", range(5, 8))
+# Each network one way; the other is slow.
+@pytest.mark.parametrize(
+    ("seed", "streamed"),
+    [
+        pytest.param(seed, streamed, marks=[pytest.mark.slow] if seed % 2 == streamed else [])
+        for seed in range(5, 8)
+        for streamed in (False, True)
+    ],
+)
 def test_one_stage_on_the_virtual_mcu(seed: int, streamed: bool) -> None:
     graph = Network(seed).made
     for tile in TILES:

@@ -90,7 +90,9 @@ def test_build_says_how_long_flash_takes(capsys: pytest.CaptureFixture[str]) -> 
     assert "add --board NAME" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "share"), [("kws", 0.1), ("resnet8", 0.8)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("kws", 0.1), pytest.param("resnet8", 0.8, marks=pytest.mark.slow)]
+)
 def test_plans_for_serial_flash_read_less(name: str, share: float) -> None:
     """A plan may have 8 KB more where constants are in serial flash; another board's may not."""
     model = network_file(f"mlperf-tiny-{name}")
