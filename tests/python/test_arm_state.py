@@ -61,7 +61,7 @@ def test_the_kernels_of_each_state(cpu: str, state: str) -> None:
 
 @pytest.mark.parametrize("kinds", groups(), ids="+".join)
 def test_layers_in_arm_state(kinds: tuple[str, ...]) -> None:
-    graph = random_layers(kinds, 5, seed=9)
+    graph = random_layers(kinds, 12, seed=9)
     sample = random_inputs(graph, 9)
     (outputs,) = board("cortex-a9", "-marm").run(disjoint(graph), [sample])
     wanted = reference.run(graph, sample)
