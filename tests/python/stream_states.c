@@ -45,8 +45,8 @@ static uint8_t arena[1 << 18] __attribute__((aligned(VMCU_POOL_ALIGN)));
 static int8_t rows[ROWS][ROW];
 static int8_t answers[HOPS][ANSWER];
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(model));
-VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(model));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(model));
+static VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(model));
 
 static void read_all(const char *name, void *data, size_t size)
 {

@@ -38,7 +38,7 @@ BUILDS = {
 MAIN = """
 #include <vmcu/vmcu.h>
 #include "m.h"
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(m));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(m));
 int main(void)
 {
 	static struct vmcu_context ctx;

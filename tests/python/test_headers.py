@@ -70,6 +70,38 @@ def test_headers_compile_alone(language: str) -> None:
             assert complaints(command, language, header) == "", (header, options)
 
 
+POOLS = """
+#include <vmcu/pool.h>
+
+static VMCU_POOL_DEFINE(own, 24);
+VMCU_POOL_DEFINE(shared, 40);
+
+uint8_t *a_pool(int number);
+
+uint8_t *a_pool(int number)
+{
+	static VMCU_POOL_DEFINE(inner, 8);
+
+	return number == 0 ? own : number == 1 ? shared : inner;
+}
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("nm") is None, reason="not installed: gcc"
+)
+@pytest.mark.parametrize("language", ["c99", "c17"])
+def test_a_pool_is_static_if_you_write_so(language: str, tmp_path: Path) -> None:
+    """Letters of nm: b for a static array without values, B for a global one."""
+    strict = [*WARNINGS, "-Wpedantic", "-Wshadow", "-Wmissing-prototypes", "-Wredundant-decls"]
+    (tmp_path / "pools.c").write_text(POOLS)
+    command = ["gcc", f"-std={language}", *strict, f"-I{INCLUDE}", "-fno-common"]
+    subprocess.run([*command, "-c", "pools.c", "-o", "pools.o"], cwd=tmp_path, check=True)
+    said = subprocess.run(["nm", tmp_path / "pools.o"], capture_output=True, text=True, check=True)
+    kinds = {name.split(".")[0]: kind for kind, name in re.findall(r" (\w) (\S+)", said.stdout)}
+    assert kinds == {"own": "b", "shared": "B", "inner": "b", "a_pool": "T"}
+
+
 def symbols(kind: str) -> list[str]:
     """The module's Kconfig symbols of a kind."""
     files = [paths.root() / "Kconfig", *paths.runtime().rglob("Kconfig*")]

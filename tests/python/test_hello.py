@@ -66,7 +66,7 @@ APPLICATION = """
 #include <vmcu/vmcu.h>
 #include "hello.h"
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(hello));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(hello));
 
 int main(void)
 {

@@ -32,8 +32,8 @@ MAIN = """
 #include "net.h"
 #include "other.h"
 
-VMCU_POOL_DEFINE(net_memory, VMCU_MODEL_POOL_BYTES(net));
-VMCU_POOL_DEFINE(other_memory, VMCU_MODEL_POOL_BYTES(other));
+static VMCU_POOL_DEFINE(net_memory, VMCU_MODEL_POOL_BYTES(net));
+static VMCU_POOL_DEFINE(other_memory, VMCU_MODEL_POOL_BYTES(other));
 static char unrelated[20];
 
 int main(void)
@@ -167,7 +167,7 @@ STATE_SIZE = """
 #include <vmcu/vmcu.h>
 #include "net.h"
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
 
 int main(void)
 {
@@ -190,7 +190,7 @@ PAINTER = """
 #define OWN     128
 #define PAINT   0xa5
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
 
 __attribute__((noinline)) static void paint(volatile uint8_t *top)
 {

@@ -22,7 +22,7 @@
 /* A mean rounds differently in ONNX Runtime, and what follows from it. */
 #define STEPS_OFF 2
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
 
 static struct vmcu_context ctx;
 

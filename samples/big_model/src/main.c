@@ -21,7 +21,7 @@
 /* Above that of main(), so that a read starts as soon as the one before ends. */
 #define PRIORITY -1
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(big));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(big));
 K_THREAD_STACK_DEFINE(stack, 1024);
 
 static struct simulated_flash flash = {

@@ -19,7 +19,7 @@
 
 BUILD_ASSERT(IMAGES <= TEST_IMAGE_COUNT);
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
 
 /* Two lines: the camera fills one while the model works on the other. */
 K_MSGQ_DEFINE(lines, LINE_BYTES, 2, 1);

@@ -13,7 +13,7 @@
 #include "digits.h"
 #include "test_images.h"
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
 
 static unsigned int best(const int8_t *scores, size_t count)
 {

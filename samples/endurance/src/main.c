@@ -25,7 +25,7 @@
 #define POOL_BYTES  VMCU_MODEL_POOL_BYTES(digits)
 #define LEAST_SPOTS (TEST_IMAGE_COUNT / 10U)
 
-VMCU_POOL_DEFINE(pool, POOL_BYTES);
+static VMCU_POOL_DEFINE(pool, POOL_BYTES);
 VMCU_STACK_HEAP_DEFINE(heap, HEAP_BYTES);
 
 static struct vmcu_worker worker;

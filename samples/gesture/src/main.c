@@ -30,7 +30,7 @@ static const char *const names[] = {"none", "shake", "circle", "lift"};
 
 BUILD_ASSERT(ARRAY_SIZE(names) == VMCU_MODEL_GESTURE_OUTPUT0_BYTES);
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(gesture));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(gesture));
 
 static const struct device *const accel = DEVICE_DT_GET(DT_ALIAS(accel0));
 static struct vmcu_context ctx;

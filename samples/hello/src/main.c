@@ -9,7 +9,7 @@
 
 #include "hello.h"
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(hello));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(hello));
 
 static const char *const hues[VMCU_MODEL_HELLO_OUTPUT0_BYTES] = {
 	"red", "yellow", "green", "cyan", "blue", "magenta",

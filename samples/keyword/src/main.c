@@ -15,7 +15,7 @@
 BUILD_ASSERT(BANDS == VMCU_MODEL_ROW_BYTES(keyword));
 BUILD_ASSERT(FRAMES == VMCU_MODEL_KEYWORD_INPUT0_HEIGHT);
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(keyword));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(keyword));
 
 /* One second of sound: 0 once the scores are there. */
 static int listen(struct vmcu_context *ctx, const int8_t clip[FRAMES][BANDS])

@@ -28,7 +28,7 @@
 #define NO_LABEL (-1)
 #define EPOCHS   10
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(learn));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(learn));
 
 static struct vmcu_context ctx;
 /* In a product, these bytes are in flash. */

@@ -22,7 +22,7 @@
 BUILD_ASSERT(ROW_BYTES == sizeof(int32_t) || ROW_BYTES == 2 * sizeof(int32_t));
 BUILD_ASSERT(WORDS <= VMCU_MODEL_STORYTELLER_OUTPUT0_BYTES);
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(storyteller));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(storyteller));
 
 /* Reads a word and, if the model has an input for it, its position; 0 once the scores of the next
  * word are there. Adds to the cycles.

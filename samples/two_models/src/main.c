@@ -18,7 +18,7 @@
 
 #define TURNS 12
 
-VMCU_POOL_DEFINE(pool, MAX(VMCU_MODEL_POOL_BYTES(digits), VMCU_MODEL_POOL_BYTES(hello)));
+static VMCU_POOL_DEFINE(pool, MAX(VMCU_MODEL_POOL_BYTES(digits), VMCU_MODEL_POOL_BYTES(hello)));
 
 static const char *const hues[VMCU_MODEL_HELLO_OUTPUT0_BYTES] = {
 	"red", "yellow", "green", "cyan", "blue", "magenta",

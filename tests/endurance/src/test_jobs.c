@@ -27,7 +27,7 @@
 /* The walk comes to each place once; strides of random size may come back to some. */
 #define FEWEST_PLACES (IS_ENABLED(CONFIG_VMCU_STACK_WALK) ? TEST_IMAGE_COUNT : TEST_IMAGE_COUNT / 8)
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(rotating));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(rotating));
 VMCU_STACK_HEAP_DEFINE(heap, HEAP_BYTES);
 
 static struct vmcu_worker worker;

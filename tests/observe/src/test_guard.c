@@ -18,8 +18,8 @@
 
 #define ROW_BYTES VMCU_MODEL_ROW_BYTES(rows)
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
-VMCU_POOL_DEFINE(rows_pool, VMCU_MODEL_POOL_BYTES(rows));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(rows_pool, VMCU_MODEL_POOL_BYTES(rows));
 
 static struct vmcu_context ctx;
 

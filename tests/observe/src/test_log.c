@@ -16,7 +16,7 @@
 
 #define POOL_BYTES VMCU_MODEL_POOL_BYTES(tiny)
 
-VMCU_POOL_DEFINE(pool, POOL_BYTES);
+static VMCU_POOL_DEFINE(pool, POOL_BYTES);
 
 static struct vmcu_context ctx;
 static char wanted[80];

@@ -18,7 +18,7 @@
 
 #define WINDOW CONFIG_VMCU_PROFILE_LAYERS
 
-VMCU_POOL_DEFINE(pool, MAX(VMCU_MODEL_POOL_BYTES(tiny), VMCU_MODEL_POOL_BYTES(rows)));
+static VMCU_POOL_DEFINE(pool, MAX(VMCU_MODEL_POOL_BYTES(tiny), VMCU_MODEL_POOL_BYTES(rows)));
 
 static struct vmcu_context ctx;
 static struct vmcu_profile profile;

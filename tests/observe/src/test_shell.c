@@ -24,7 +24,7 @@
 /** Time that each inference takes besides, see test_tracing.c. */
 extern int32_t trace_pause_ms;
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny) + ROW_ROOM);
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny) + ROW_ROOM);
 
 static const char *printed;
 
@@ -90,7 +90,7 @@ ZTEST(vmcu_shell, test_info)
 /** What an inference on zeros gives. */
 static void outputs_of_zeros(char *text, size_t size)
 {
-	VMCU_POOL_DEFINE(other, VMCU_MODEL_POOL_BYTES(tiny));
+	static VMCU_POOL_DEFINE(other, VMCU_MODEL_POOL_BYTES(tiny));
 	struct vmcu_context ctx;
 
 	zassert_ok(vmcu_init(&ctx, &tiny_model, other, sizeof(other)));

@@ -39,7 +39,7 @@ void vmcu_trace_event(const char *name, uint32_t arg0, uint32_t arg1)
 	count++;
 }
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
 
 static struct vmcu_context ctx;
 

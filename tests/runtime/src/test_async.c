@@ -20,8 +20,8 @@
 
 #define STACK_BYTES CONFIG_VMCU_THREAD_STACK_SIZE
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
-VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(tiny));
 static K_THREAD_STACK_DEFINE(stack, STACK_BYTES);
 
 static struct k_work_q queue;

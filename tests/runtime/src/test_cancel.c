@@ -22,7 +22,7 @@
 #define ROWS       (GOLDEN_INPUT_BYTES / ROW_BYTES)
 #define LAYERS_MAX 16
 
-VMCU_POOL_DEFINE(pool, POOL_BYTES);
+static VMCU_POOL_DEFINE(pool, POOL_BYTES);
 
 static struct vmcu_context ctx;
 static struct vmcu_model model;

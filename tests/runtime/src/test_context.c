@@ -16,7 +16,7 @@
 
 #define POOL_BYTES VMCU_MODEL_POOL_BYTES(tiny)
 
-VMCU_POOL_DEFINE(pool, POOL_BYTES + 2 * VMCU_POOL_ALIGN);
+static VMCU_POOL_DEFINE(pool, POOL_BYTES + 2 * VMCU_POOL_ALIGN);
 
 static struct vmcu_context ctx;
 

@@ -20,7 +20,7 @@
 #define CHANNELS VMCU_MODEL_TINY_INPUT0_CHANNELS
 #define PIXELS   (GOLDEN_INPUT_BYTES / CHANNELS)
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
 
 static struct vmcu_context ctx;
 static float reals[GOLDEN_INPUT_BYTES];

@@ -25,7 +25,7 @@
 
 BUILD_ASSERT(ROWS % HOP_ROWS == 0, "each golden input must be a place of the window");
 
-VMCU_POOL_DEFINE(hops_pool, VMCU_MODEL_POOL_BYTES(hops));
+static VMCU_POOL_DEFINE(hops_pool, VMCU_MODEL_POOL_BYTES(hops));
 
 static struct vmcu_context ctx;
 /* As large as the pool at most, with what tells it apart. */

@@ -14,7 +14,7 @@
 #include "vector_sizes.h"
 #include "vectors.h"
 
-VMCU_POOL_DEFINE(pool, VECTOR_POOL_BYTES);
+static VMCU_POOL_DEFINE(pool, VECTOR_POOL_BYTES);
 
 static void check(const struct vector *v)
 {

@@ -21,8 +21,8 @@
 #define ROUNDS      64
 #define STACK_BYTES (CONFIG_VMCU_THREAD_STACK_SIZE + 1024)
 
-VMCU_POOL_DEFINE(pool_a, POOL_BYTES + GUARD_BYTES);
-VMCU_POOL_DEFINE(pool_b, POOL_BYTES);
+static VMCU_POOL_DEFINE(pool_a, POOL_BYTES + GUARD_BYTES);
+static VMCU_POOL_DEFINE(pool_b, POOL_BYTES);
 
 static struct vmcu_context ctx_a;
 static struct vmcu_context ctx_b;

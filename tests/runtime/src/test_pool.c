@@ -13,11 +13,11 @@
 
 #include "tiny.h"
 
-VMCU_POOL_DEFINE(bytes, 100);
+static VMCU_POOL_DEFINE(bytes, 100);
 
 #if DT_HAS_CHOSEN(vmcu_pool)
 /* As large as the whole region: the image does not link unless the linker drops what is unused. */
-VMCU_POOL_DEFINE(unused, DT_REG_SIZE(DT_CHOSEN(vmcu_pool)));
+static VMCU_POOL_DEFINE(unused, DT_REG_SIZE(DT_CHOSEN(vmcu_pool)));
 
 void vmcu_nobody_calls_this(void);
 
@@ -27,7 +27,7 @@ void vmcu_nobody_calls_this(void)
 }
 
 /* In the same region, chosen here. */
-VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), more, 16);
+static VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), more, 16);
 #endif
 
 VMCU_MODEL_FITS(tiny, VMCU_MODEL_POOL_BYTES(tiny));

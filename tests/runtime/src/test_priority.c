@@ -20,7 +20,7 @@
 /* Of the period: the switch from one thread to the other, and an interrupt that runs. */
 #define JITTER_PARTS 20
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
 static K_THREAD_STACK_DEFINE(stack, STACK_BYTES);
 
 static struct vmcu_context ctx;

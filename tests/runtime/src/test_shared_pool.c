@@ -24,7 +24,7 @@
 #define THREADS     3
 #define STACK_BYTES (CONFIG_VMCU_THREAD_STACK_SIZE + 1024)
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(tiny));
 static K_THREAD_STACK_ARRAY_DEFINE(stacks, THREADS, STACK_BYTES);
 
 static struct vmcu_shared_pool shared;

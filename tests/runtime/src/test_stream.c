@@ -21,8 +21,8 @@
 #define ROWS        (GOLDEN_INPUT_BYTES / ROW_BYTES)
 #define STACK_BYTES 1024
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(rows));
-VMCU_POOL_DEFINE(whole_pool, VMCU_MODEL_POOL_BYTES(tiny));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(rows));
+static VMCU_POOL_DEFINE(whole_pool, VMCU_MODEL_POOL_BYTES(tiny));
 
 static struct vmcu_context ctx;
 

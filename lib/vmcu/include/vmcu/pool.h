@@ -30,7 +30,10 @@
 
 #ifndef VMCU_POOL_DEFINE
 /**
- * @brief Defines a pool: a static array of bytes, aligned to VMCU_POOL_ALIGN.
+ * @brief Defines a pool: an array of bytes, aligned to VMCU_POOL_ALIGN.
+ *
+ * Write `static` in front of it. Without `static` the pool is global, or, within a function, on
+ * the stack.
  *
  * On Zephyr, the devicetree's chosen node `vmcu,pool` selects the memory region of the array.
  * Zephyr does not clear such a region at boot; vmcu does not require it.
@@ -39,7 +42,7 @@
  * @param bytes Its size, such as VMCU_MODEL_POOL_BYTES(kws).
  */
 #define VMCU_POOL_DEFINE(name, bytes)                                                              \
-	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN))) VMCU_POOL_PLACEMENT
+	uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN))) VMCU_POOL_PLACEMENT
 #endif
 
 #if defined(VMCU_SEVERAL_POOLS)
@@ -55,21 +58,21 @@
  * @param bytes  Its size.
  */
 #define VMCU_POOL_DEFINE_FOR(memory, name, bytes)                                                  \
-	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
+	uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
 #endif
 
 /** @cond INTERNAL_HIDDEN */
 /* C has no empty arrays: the pool of a memory that the model does not need has one byte. */
 #define Z_VMCU_SOME(bytes) ((bytes) > 0 ? (bytes) : 1)
 #define Z_VMCU_POOL(model, number, memory, bytes)                                                  \
-	VMCU_POOL_DEFINE_FOR(memory, vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes));
+	static VMCU_POOL_DEFINE_FOR(memory, vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes));
 #define Z_VMCU_MEMORY(model, number, memory, bytes)                                                \
 	{vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes)},
 /** @endcond */
 
 /**
  * @brief Defines all pools of a model that was built with several memories, and their array for
- * vmcu_init_pools().
+ * vmcu_init_pools(). All of them are static.
  *
  * @param name  Name of the array of struct vmcu_memory. It has VMCU_MODEL_..._POOLS elements.
  * @param model The model, as in VMCU_MODEL_EACH_POOL().

@@ -42,14 +42,14 @@ VMCU_POOLS_DEFINE(pools, image_model);
 /* Behind the pool, the state of a loaded model: pointers to kernels, of 64 bits its tables, too. */
 #define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
 
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model) + TAIL_BYTES);
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model) + TAIL_BYTES);
 
 extern const uint8_t image_container[];
 extern const size_t image_container_bytes;
 
 static struct vmcu_model loaded;
 #else
-VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model));
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model));
 #endif
 
 static int bind_context(struct vmcu_context *ctx)

@@ -45,14 +45,16 @@
 /**
  * @brief VMCU_POOL_DEFINE() in a memory region of your choice.
  *
+ * In a function, `static` is required.
+ *
  * @param node  Devicetree node compatible with zephyr,memory-region: DT_NODELABEL(dtcm).
  * @param name  Name of the array.
  * @param bytes Its size, such as VMCU_MODEL_POOL_BYTES(kws).
  */
 #define VMCU_POOL_DEFINE_IN(node, name, bytes)                                                     \
-	Z_VMCU_POOL_CHECK(node, bytes);                                                            \
 	Z_VMCU_POOL_SECTION(node, name)                                                            \
-	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
+	uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)));                             \
+	Z_VMCU_POOL_CHECK(node, bytes)
 
 #if DT_HAS_CHOSEN(vmcu_pool) && !defined(VMCU_POOL_PLACEMENT)
 #define VMCU_POOL_DEFINE(name, bytes) VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), name, bytes)
@@ -61,7 +63,7 @@
 #define VMCU_POOL_DEFINE_FOR(memory, name, bytes)                                                  \
 	COND_CODE_1(DT_HAS_CHOSEN(vmcu_##memory),                                                  \
 		    (VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_##memory), name, bytes)),                  \
-		    (static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))))
+		    (uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))))
 
 /** @} */
 
