@@ -93,6 +93,39 @@ function(vmcu_add_runtime)
   )
 endfunction()
 
+# Defines a macro that a model needs, for the runtime and whatever links it.
+function(vmcu_require_macro caller macro)
+  get_target_property(imported vmcu IMPORTED)
+  if(NOT imported)
+    target_compile_definitions(vmcu PUBLIC ${macro})
+    return()
+  endif()
+  get_target_property(macros vmcu INTERFACE_COMPILE_DEFINITIONS)
+  if(NOT macro IN_LIST macros)
+    message(FATAL_ERROR
+      "${caller}: compile the imported target vmcu with -D${macro}, then write "
+      "target_compile_definitions(vmcu INTERFACE ${macro})"
+    )
+  endif()
+endfunction()
+
+# True if a model that is compiled with these options keeps state between calls. A file can have
+# state without any option. False for files that the compiler refuses: the build prints why.
+function(vmcu_keeps_state result model)
+  if("${ARGN}" MATCHES "--hop")
+    set(${result} TRUE PARENT_SCOPE)
+    return()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${model}")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_PYTHONPATH}"
+      "${VMCU_PYTHON}" "${VMCU_ROOT}/scripts/keeps_state.py" "${model}" ${ARGN}
+    OUTPUT_VARIABLE keeps_state
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+  )
+  set(${result} "${keeps_state}" PARENT_SCOPE)
+endfunction()
+
 # Has a command of vmcu_tools write <name>.c and <name>.h, and adds both to a target.
 function(vmcu_generate target name inputs comment)
   if(TARGET vmcu_generate_${name})
@@ -160,10 +193,9 @@ endfunction()
 # INPUT_ELSEWHERE
 #              The input is read where vmcu_set_input() says, and no part of the pool.
 # HOP          The window moves by so many rows from one answer to the next, and what both need is
-#              kept; Zephyr: CONFIG_VMCU_STREAMS=y.
+#              kept.
 # TIME         The axis of the input that is time to HOP: h, or w, of which a column is pushed.
-# STATE        Inputs of the file, each with the output whose value of the call before it is given;
-#              Zephyr: CONFIG_VMCU_STREAMS=y.
+# STATE        Inputs of the file, each with the output whose value of the call before it is given.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # EXTERNAL_WEIGHTS
 #              The weights are in <build folder>/vmcu/<name>/<name>.weights.bin, which a struct
@@ -174,6 +206,9 @@ endfunction()
 #              many classes is trained on the device; <name>_weights.h has its first weights.
 # ARGS         Handed to the command as they are. Zephyr: with the --target of vmcu_core_target(),
 #              unless there is a --target or a --format.
+#
+# Models that keep state between calls, by HOP, STATE or of their own: Zephyr:
+# CONFIG_VMCU_STREAMS=y; elsewhere this defines VMCU_STREAMS.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
   set(values NAME MODEL RAM MEMORY HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS)
@@ -232,10 +267,15 @@ function(vmcu_add_model target)
   foreach(pair IN LISTS arg_STATE)
     list(APPEND options --state "${pair}")
   endforeach()
-  if((arg_HOP OR arg_STATE) AND ZEPHYR_BASE AND NOT CONFIG_VMCU_STREAMS)
-    message(FATAL_ERROR
-      "vmcu_add_model(${target} NAME ${arg_NAME} HOP or STATE): set CONFIG_VMCU_STREAMS=y in prj.conf"
-    )
+  set(streams "${CONFIG_VMCU_STREAMS}")
+  if(NOT streams AND command STREQUAL "build")
+    vmcu_keeps_state(streams "${model}" ${options})
+    if(streams AND ZEPHYR_BASE)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME}): ${arg_MODEL} keeps state between calls: "
+        "set CONFIG_VMCU_STREAMS=y in prj.conf"
+      )
+    endif()
   endif()
 
   if(arg_ROTATE)
@@ -278,17 +318,18 @@ function(vmcu_add_model target)
   )
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()
+    set(caller "vmcu_add_model(${target} NAME ${arg_NAME})")
     if(arg_ROTATE)
-      target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
+      vmcu_require_macro("${caller}" VMCU_POOL_ROTATE)
     endif()
-    if(arg_HOP OR arg_STATE)
-      target_compile_definitions(vmcu PUBLIC VMCU_STREAMS)
+    if(streams)
+      vmcu_require_macro("${caller}" VMCU_STREAMS)
     endif()
     if(arg_MEMORY MATCHES ",")
-      target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
+      vmcu_require_macro("${caller}" VMCU_SEVERAL_POOLS)
     endif()
     if(arg_EXTERNAL_WEIGHTS)
-      target_compile_definitions(vmcu PUBLIC VMCU_EXTERNAL_WEIGHTS)
+      vmcu_require_macro("${caller}" VMCU_EXTERNAL_WEIGHTS)
     endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()

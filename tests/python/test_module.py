@@ -224,6 +224,80 @@ def test_models_that_keep_their_state(tmp_path: Path):
     assert len(runtime) > 50 and all("-DVMCU_STREAMS" in rule for rule in runtime)
 
 
+def defined_macros(folder: Path) -> set[str]:
+    """The macros that CMake defines for main.c."""
+    rules = (folder / "build" / "build.ninja").read_text()
+    (rule,) = re.findall(r"^build CMakeFiles/app\.dir/main\.c\.o:.*?\n\n", rules, re.M | re.S)
+    return set(re.findall(r"-D(\S+)", rule))
+
+
+@needs_cmake
+@pytest.mark.parametrize(
+    ("names", "options", "macros"),
+    [
+        (("h0", "hn"), "", {"VMCU_STREAMS"}),
+        (("h0", "hn"), "ARGS --state none", set()),
+        (("a", "b"), "", set()),
+        (("a", "b"), "ARGS --state a:b", {"VMCU_STREAMS"}),
+    ],
+)
+def test_a_model_with_states_defines_the_macro(
+    tmp_path: Path, names: tuple[str, str], options: str, macros: set[str]
+) -> None:
+    """Whether the file, ARGS or vmcu_add_model() says so."""
+    listening(tmp_path / "net.onnx", (3,), [names], rows=2)
+    cmake_project(tmp_path, f"net MODEL net.onnx {options}")
+    done = configure(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert defined_macros(tmp_path) == macros
+
+
+@needs_cmake
+def test_a_model_that_becomes_one_with_states_is_seen(tmp_path: Path) -> None:
+    listening(tmp_path / "net.onnx", (3,), [("a", "b")], rows=2)
+    cmake_project(tmp_path, "net MODEL net.onnx")
+    assert configure(tmp_path).returncode == 0 and defined_macros(tmp_path) == set()
+    listening(tmp_path / "net.onnx", (3,), [("h0", "hn")], rows=2)
+    done = built(tmp_path, "CMakeFiles/app.dir/vmcu/net/net.c.o")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert defined_macros(tmp_path) == {"VMCU_STREAMS"}
+
+
+@needs_cmake
+@pytest.mark.parametrize("given", [False, True])
+def test_a_runtime_that_is_already_compiled_needs_the_macro(tmp_path: Path, given: bool) -> None:
+    listening(tmp_path / "net.onnx", (3,), [("h0", "hn")], rows=2)
+    cmake_project(tmp_path, "net MODEL net.onnx")
+    page = tmp_path / "CMakeLists.txt"
+    own = "add_library(vmcu STATIC IMPORTED)\n"
+    own += "set_target_properties(vmcu PROPERTIES IMPORTED_LOCATION ./libvmcu.a)\n"
+    if given:
+        own += "target_compile_definitions(vmcu INTERFACE VMCU_STREAMS)\n"
+    page.write_text(page.read_text().replace("vmcu_add_model(", own + "vmcu_add_model("))
+    done = configure(tmp_path)
+    assert (done.returncode == 0) == given
+    said = " ".join(done.stderr.split())
+    assert ("vmcu_add_model(app NAME net): compile the imported target vmcu with " in said) != given
+    assert ("target_compile_definitions(vmcu INTERFACE VMCU_STREAMS)" in said) != given
+
+
+@needs_cmake
+@pytest.mark.parametrize("options", ["", "STATE h0:hn", "HOP 1", "ARGS --hop 1"])
+def test_zephyr_needs_its_option_for_states(tmp_path: Path, options: str) -> None:
+    listening(tmp_path / "net.onnx", (3,), [("h0", "hn")], rows=2)
+    cmake_project(tmp_path, f"net MODEL net.onnx {options}")
+    page = tmp_path / "CMakeLists.txt"
+    zephyr = "set(ZEPHYR_BASE .)\nset(CONFIG_VMCU y)\nvmcu_add_model("
+    page.write_text(page.read_text().replace("vmcu_add_model(", zephyr))
+    done = configure(tmp_path)
+    assert done.returncode != 0
+    assert "net.onnx keeps state between calls: set CONFIG_VMCU_STREAMS=y in prj.conf" in (
+        " ".join(done.stderr.split())
+    )
+    page.write_text(page.read_text().replace(zephyr, "set(CONFIG_VMCU_STREAMS y)\n" + zephyr))
+    assert configure(tmp_path).returncode == 0
+
+
 @needs_cmake
 def test_a_changed_model_is_compiled_again(tmp_path: Path):
     model = tmp_path / "digits.onnx"

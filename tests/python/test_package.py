@@ -75,7 +75,9 @@ def test_every_file_that_is_needed_is_installed(site: Path) -> None:
     assert [name for name in sorted(compiler - writers) if not (site / name).is_file()] == []
     runtime = tracked("lib", "cmake", "zephyr", "boards", "soc", "CMakeLists.txt", "Kconfig")
     tree = site / "vmcu_tools" / "tree"
-    assert [name for name in sorted(runtime) if not (tree / name).is_file()] == []
+    called = re.findall(r"VMCU_ROOT}/(scripts/\w+\.py)", (ROOT / "cmake/vmcu.cmake").read_text())
+    assert called
+    assert [name for name in sorted(runtime) + called if not (tree / name).is_file()] == []
 
 
 def test_the_root_is_the_tree_of_the_wheel(site: Path, tmp_path: Path) -> None:
