@@ -2,15 +2,13 @@
 """Bytes below which a stage's tensors do not get, found without its order of calls.
 
 When the last layer makes a call, each layer in front of it has made those that are wanted until
-then and no more. What is then made and still needed is alive, wherever it lies. A ring between two
-layers is as large as these two make it, whoever else is in the stage, and full from its first turn
-to its last. A stage that begins one layer earlier adds that layer to what is known of the others.
+then and no more. What is then made and still needed is alive, wherever it lies. A stage that begins
+one layer earlier adds that layer to what is known of the others.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,8 +18,7 @@ import numpy as np
 from ...graph import Graph, Tensor
 from ...ops import Layer
 from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
-from ...plan.schedule import feed_of, stage_of
-from ..places.in_place import may_follow, traced
+from ...plan.schedule import feed_of
 from .peaks import grid_of
 
 # Layers, in all, of suffixes that are kept: 100 bytes each and more.
@@ -31,51 +28,30 @@ SUFFIX_LAYERS_KEPT = 2_000_000
 @dataclass(frozen=True, eq=False, slots=True)
 class Demand:
     """The pixels of a tensor that a stage needs. By call of its last layer: pixels that must exist,
-    and the first that is still needed; readers: the numbers of layers from the stage's end."""
+    and the first that is still needed."""
 
     wanted: np.ndarray
     oldest: np.ndarray
-    readers: tuple[int, ...]
 
     def and_also(self, other: Demand | None) -> Demand:
         """The demand of both."""
         if other is None:
             return self
         pixels = np.maximum(self.wanted, other.wanted)
-        readers = (*self.readers, *other.readers)
-        return Demand(pixels, np.minimum(self.oldest, other.oldest), readers)
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Bytes that a ring holds, by call of the last layer: `needed` by those that live in it,
-    full, by whose it is, whatever is needed. members: layers whose outputs those are; where one
-    may live in several rings, these count as one."""
-
-    needed: np.ndarray
-    full: Mapping[int, np.ndarray]
-    members: frozenset[int]
-
-    @functools.cached_property
-    def bytes(self) -> np.ndarray:
-        return np.asarray(np.maximum(self.needed, sum(self.full.values())))
+        return Demand(pixels, np.minimum(self.oldest, other.oldest))
 
 
 @dataclass(frozen=True, eq=False)
 class Suffix:
-    """The last layers of a stage, the last first.
+    """The last layers of a stage, so many.
 
     kept: whether what goes on after them is known: nothing, and what is still needed is kept;
-    whole: by layer, whether all of its calls are made; readers: of its output, within the stage,
-    none if that is kept; rings: by layer in whose output's ring they are; alive: bytes of all of
-    them; demands: on what others make; before: by layer in front of these, both together.
+    alive: bytes of what they make, by call of the last layer; demands: on what others make; before:
+    by layer in front of these, both together.
     """
 
     kept: bool
-    layers: tuple[Layer[Any], ...]
-    whole: tuple[bool, ...]
-    readers: tuple[tuple[int, ...], ...]
-    rings: Mapping[int, Held]
+    layers: int
     alive: np.ndarray
     demands: Mapping[str, Demand]
     before: dict[object, Suffix] = field(default_factory=dict)
@@ -105,7 +81,6 @@ class LowerBounds:
             for index, name in enumerate(node.inputs):
                 self.readers[name].append((number, index))
         self.prefixes: dict[object, Prefix] = {}
-        self.known: dict[tuple[Layer[Any], ...], tuple[int, int]] = {}
 
     def floor(
         self,
@@ -191,9 +166,6 @@ class LowerBounds:
         """Bytes that tensors which they touch take at least while the nodes in front of `stop` work
         that the suffix has. inside: tensors that others in their stage make."""
         alive, besides = suffix.alive, 0
-        if inside:
-            # Their outputs may have taken places that theirs have given back.
-            alive = sum((ring.needed for ring in suffix.rings.values()), np.zeros_like(alive))
         for name, demand in suffix.demands.items():
             tensor = self.tensors[name]
             if name in inside:
@@ -225,7 +197,7 @@ class LowerBounds:
                     if suffix is None
                     else self._with(layer, stop, suffix)
                 )
-                self.kept += len(known[following].layers)
+                self.kept += known[following].layers
             suffix = known[following]
             known = suffix.before
         assert suffix is not None, "a stage has layers"
@@ -233,98 +205,18 @@ class LowerBounds:
 
     def _with(self, layer: Layer[Any], stop: int | None, suffix: Suffix) -> Suffix:
         """A suffix with a layer in front of it."""
-        demands = dict(suffix.demands)
+        demands, layers = dict(suffix.demands), suffix.layers + 1
         demand = demands.pop(layer.out.name, None)
-        layers = (*suffix.layers, layer)
         if demand is None:
             # It is called when the last layer is done.
-            whole, readers = (*suffix.whole, True), (*suffix.readers, ())
-            return replace(
-                suffix, layers=layers, whole=whole, readers=readers, demands=demands, before={}
-            )
-        grid, number, size = grid_of(layer), len(suffix.layers), layer.out.shape[2]
+            return replace(suffix, layers=layers, demands=demands, before={})
+        grid = grid_of(layer)
         calls = grid.calls_for(demand.wanted)
         made = _made(grid)[calls]
-        rings = dict(suffix.rings)
         kept = stop is not None and not 0 <= self.lives[layer.out.name][1] < stop
-        whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
-        readers = (*suffix.readers, () if kept else demand.readers)
-        if kept:
-            rings[number] = Held(made * size, {number: made * size}, frozenset([number]))
-        else:
-            gone = np.minimum(demand.oldest, made)
-            guests, ring = self._ring(layers, whole, readers)
-            ring = max(ring, int((made - gone).max()))
-            full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
-            alone = Held(size * (made - gone), {number: size * full}, frozenset([number]))
-            rings[number] = _together(alone, guests, rings)
-        left = (ring.bytes for other, ring in suffix.rings.items() if other not in rings)
-        alive = suffix.alive + rings[number].bytes - sum(left)
-        wants = _demands(demands, layer, number, calls, calls)
-        return Suffix(suffix.kept, layers, whole, readers, rings, alive, wants)
-
-    def _ring(
-        self,
-        layers: tuple[Layer[Any], ...],
-        whole: tuple[bool, ...],
-        readers: tuple[tuple[int, ...], ...],
-    ) -> tuple[list[int], int]:
-        """Whose outputs may live in the ring of the foremost layer's, and the least pixels that it
-        has for all that is known: with those of them that can live in no other."""
-        first = len(layers) - 1
-        guests = _guests(layers, readers, first)
-        line = [first, *itertools.takewhile(lambda number: _hosts(layers[number]) == 1, guests)]
-        ends_with = readers[line[-1]]
-        alone = all(len(readers[number]) == 1 for number in line)
-        follows = all(readers[one] == (other,) for one, other in itertools.pairwise(line))
-        if not alone or not follows or not whole[ends_with[0]]:
-            return guests, 1
-        # Who reads the last of them makes the calls that all others are made for.
-        part = tuple(layers[number] for number in (*line, *ends_with))
-        if part not in self.known:
-            trace = traced(stage_of(part, [False] * len(line) + [True]))
-            owners = [home.owner for home in trace.homes[: len(line)]]
-            self.known[part] = owners.count(0), trace.rings[0]
-        count, ring = self.known[part]
-        return guests if len(guests) >= len(line) else guests[: count - 1], ring
-
-
-def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Held:
-    """Joins a ring with the rings of its guests and of those that may have one of them instead;
-    removes those from `rings`."""
-    needed, full, members = alone.needed, {**alone.full}, alone.members.union(guests)
-    for number, held in [*rings.items()]:
-        if held.members.isdisjoint(guests):
-            continue
-        needed, members = needed + held.needed, members | held.members
-        # A guest has no ring of its own.
-        full |= {owner: its for owner, its in held.full.items() if owner not in guests}
-        del rings[number]
-    return Held(needed, full, members)
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _hosts(layer: Layer[Any]) -> int:
-    """The number of inputs that a layer's output may overwrite in place."""
-    return sum(may_follow(layer, index) for index in range(len(layer.ins)))
-
-
-def _guests(
-    layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
-) -> list[int]:
-    """The layers whose outputs may overwrite a layer's, or each other's, from the front."""
-    guests, wait = [first], set(readers[first])
-    while wait:
-        number = max(wait)
-        wait.remove(number)
-        if not readers[number]:
-            continue
-        ins = [tensor.name for tensor in layers[number].ins]
-        hosts = (host for host in guests if number in readers[host])
-        if any(may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts):
-            guests.append(number)
-            wait.update(readers[number])
-    return guests[1:]
+        gone = 0 if kept else np.minimum(demand.oldest, made)
+        alive = suffix.alive + layer.out.shape[2] * (made - gone)
+        return Suffix(suffix.kept, layers, alive, _demands(demands, layer, calls, calls))
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -345,14 +237,11 @@ def _last(layer: Layer[Any], kept: bool) -> Suffix:
         made = np.where(calls == grid.count, layer.out.bytes, 0)
     if not kept:
         made = np.zeros_like(made)
-    demands = _demands({}, layer, 0, calls, calls - 1)
-    return Suffix(
-        kept, (layer,), (True,), ((),), {0: Held(made, {0: made}, frozenset([0]))}, made, demands
-    )
+    return Suffix(kept, 1, made, _demands({}, layer, calls, calls - 1))
 
 
 def _demands(
-    others: dict[str, Demand], layer: Layer[Any], number: int, made: np.ndarray, over: np.ndarray
+    others: dict[str, Demand], layer: Layer[Any], made: np.ndarray, over: np.ndarray
 ) -> dict[str, Demand]:
     """Also what a layer wants, of which so many calls are begun, and so many over."""
     grid = grid_of(layer)
@@ -363,7 +252,7 @@ def _demands(
             # Once the last call is over that is wanted, nothing is needed any more.
             pixels = pixels.copy()
             pixels[made[-1] :] = feed.height * feed.width
-        demand = Demand(_wanted(grid, feed)[made], pixels[over], (number,))
+        demand = Demand(_wanted(grid, feed)[made], pixels[over])
         others[tensor.name] = demand.and_also(others.get(tensor.name))
     return others
 
