@@ -221,16 +221,10 @@ ZTEST(vmcu_slots, test_flash_that_is_not_mapped)
 
 ZTEST(vmcu_slots, test_an_update_that_rots_gives_way_to_the_one_before)
 {
-	const struct flash_area *area;
-	uint8_t *bytes;
-
 	device_new();
 	device_take(&tiny);
 	device_take(&hello);
-	zassert_ok(flash_area_open(slots.slot[1].area, &area));
-	bytes = (uint8_t *)(uintptr_t)slots.slot[1].mapped;
-	bytes[hello.size / 2U] ^= 1U;
-	flash_area_close(area);
+	flash_rots(slots.slot[1].mapped, hello.size / 2U, 1U);
 	zassert_ok(device_reset());
 	device_runs(&tiny);
 	/* The next one takes the place of the one that is lost, not of the one in use. */
@@ -241,15 +235,12 @@ ZTEST(vmcu_slots, test_an_update_that_rots_gives_way_to_the_one_before)
 
 ZTEST(vmcu_slots, test_a_record_that_rots_is_none)
 {
-	uint8_t *record;
-
 	device_new();
 	device_take(&tiny);
 	device_take(&hello);
-	record = (uint8_t *)(uintptr_t)slots.slot[0].mapped + PARTITION_SIZE(model_a) -
-		 VMCU_SLOT_RECORD_ROOM;
-	/* The older update would be the newer one by its number. */
-	record[4] ^= 0x10U;
+	/* The older update would be the newer one by the number in its record. */
+	flash_rots(slots.slot[0].mapped, PARTITION_SIZE(model_a) - VMCU_SLOT_RECORD_ROOM + 4U,
+		   0x10U);
 	zassert_ok(device_reset());
 	device_runs(&hello);
 }

@@ -8,6 +8,8 @@
 #define TEST_POWER_H_
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /** How much of the operation that it fails in is done. */
 enum power_cut {
@@ -22,5 +24,8 @@ void power_fail_at(unsigned int number, enum power_cut cut);
 
 /** Comes back, and stays. Returns whether it had failed. */
 bool power_on(void);
+
+/** Bits of mapped flash change on their own; skips the test where flash is not simulated. */
+void flash_rots(const void *mapped, size_t at, uint8_t bits);
 
 #endif /* TEST_POWER_H_ */

@@ -156,7 +156,7 @@ static void make_rotten(void)
 	make_device(NULL);
 	device_take(&first);
 	device_take(&second);
-	((uint8_t *)(uintptr_t)slots.slot[1].mapped)[second.size / 2U] ^= 1U;
+	flash_rots(slots.slot[1].mapped, second.size / 2U, 1U);
 	zassert_ok(device_reset());
 	device_runs(&first);
 	zassert_equal(slots.minimum, 2U);
