@@ -13,6 +13,7 @@ import numpy as np
 from vmcu_bench.runners.compiled import MODEL_NAME
 from vmcu_bench.runners.host import NATIVE, HostRunner
 from vmcu_lab.distances.relation import Access, relation
+from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Shape
 from vmcu_tools.kernels.language.evaluate import Machine, run
@@ -162,7 +163,7 @@ class LoggingHost(HostRunner):
         # must be calls, as the sanitizer does not see those that the compiler expands.
         logged = ["-fsanitize=thread", "-fno-builtin", "-D__builtin_memcpy=memcpy"]
         logged += ["-include", "string.h"]
-        compiled = "-c" in arguments and any(one.endswith(".c") for one in arguments)
+        compiled = any(Path(one).is_relative_to(paths.runtime()) for one in arguments)
         super().gcc([*(logged if compiled else []), *arguments], folder)
 
 

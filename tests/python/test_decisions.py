@@ -17,11 +17,7 @@ def benchmark() -> ModuleType:
     return script("decisions", "benchmarks/decisions/run.py")
 
 
-# The dearest two are for `./test slow`.
-DEAR = [pytest.param(name, marks=pytest.mark.slow) for name in ("places", "tiles")]
-
-
-@pytest.mark.parametrize("name", ["orders", "windows", *DEAR])
+@pytest.mark.parametrize("name", ["orders", "places", "tiles", "windows"])
 def test_figures_are_computed_again(name: str) -> None:
     decisions = benchmark()
     page = PAGE.read_text(encoding="utf-8")

@@ -49,14 +49,7 @@ def test_candidates_are_networks(search: ModuleType) -> None:
     assert search.needs(search.Candidate((8, 8, 8, 8), (3, 3, 3, 3))) == vmcu_tools.peak(graph)
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        pytest.param((), id="processes"),
-        # Each of its workers imports all of Dask.
-        pytest.param(("--dask", "local"), id="dask", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("where", ((), ("--dask", "local")), ids=("processes", "dask"))
 def test_it_runs(where: tuple) -> None:
     if where:
         pytest.importorskip("distributed", reason="Dask is not installed: pip install distributed")

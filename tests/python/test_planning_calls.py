@@ -31,13 +31,7 @@ def test_the_page_has_all_networks() -> None:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="others inline comprehensions")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name.startswith("NASNet") else [])
-        for name in PLANNING.COUNTED
-    ],
-)
+@pytest.mark.parametrize("name", PLANNING.COUNTED)
 def test_planning_makes_the_calls_of_the_page(name: str) -> None:
     network, expected = PLANNING.model(name), float(on_page()[name])
     if name in PLANNING.FILES:

@@ -122,8 +122,6 @@ def test_plans_that_are_refused_are_wrong_and_most_that_are_wrong_are(loader: ct
     assert found[False, False] > 10 * found[False, True]
 
 
-# It plans 200 networks.
-@pytest.mark.slow
 def test_the_share_of_small_overlaps_is_that_of_the_page(loader: ctypes.CDLL) -> None:
     found = judged(loader, 7, 200)
     refused, passed = found[False, False], found[False, True]

@@ -75,6 +75,7 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
         objects = dict(zip(sorted(wanted), _compiled(target, sorted(wanted)), strict=True))
         read = (_words(one) for source, one in objects.items() if not drops or source != listed)
         before, names = names, names.union(*read)
+        # Headers spell a kernel's name from that of its table.
         names |= {name.removesuffix("_kernel") for name in names}
         if names == before:
             return _packed(target, objects.values())
