@@ -23,6 +23,7 @@ TESTS = Path(__file__).parents[1] / "c/port"
 INCLUDES = tuple(f"-I{folder}" for folder in (TESTS / "include", PORT / "include"))
 PARTS = {
     "slots": ("updates/slots.c", "updates/minimum.c"),
+    "slots_many": ("updates/slots.c", "updates/minimum.c"),
     "async": ("async.c",),
     "trace": ("trace.c",),
 }

@@ -20,7 +20,7 @@ void vmcu_minimum_put(uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t version)
 	sys_put_le32(~crc32_ieee(bytes, sizeof(version)), &bytes[sizeof(version)]);
 }
 
-bool vmcu_minimum_get(const uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t *version)
+static bool get_version(const uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t *version)
 {
 	*version = sys_get_le32(bytes);
 	return ~crc32_ieee(bytes, sizeof(*version)) == sys_get_le32(&bytes[sizeof(*version)]);
@@ -66,25 +66,36 @@ static off_t visit_copies(const struct flash_area *area, uint32_t size, uint32_t
 			if (at < record) {
 				break;
 			}
-		} else if (vmcu_minimum_get(block, &found)) {
+		} else if (get_version(block, &found)) {
 			*version = MAX(*version, found);
 		}
 	}
 	return empty;
 }
 
+bool vmcu_minimum_recorded(const struct flash_area *area, uint32_t *version)
+{
+	off_t at = (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM + VMCU_MINIMUM_AT);
+	uint8_t bytes[VMCU_MINIMUM_BYTES];
+
+	for (int n = 0; n < VMCU_MINIMUM_COPIES; n++, at += VMCU_MINIMUM_BYTES) {
+		if (flash_area_read(area, at, bytes, sizeof(bytes)) == 0 &&
+		    get_version(bytes, version)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 uint32_t vmcu_minimum_read(uint8_t slot, uint32_t size)
 {
-	uint8_t bytes[VMCU_MINIMUM_BYTES];
 	const struct flash_area *area;
-	uint32_t version = 0U;
+	uint32_t version;
 
 	if (flash_area_open(slot, &area) != 0) {
 		return 0U;
 	}
-	if (flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM + VMCU_MINIMUM_AT),
-			    bytes, sizeof(bytes)) != 0 ||
-	    !vmcu_minimum_get(bytes, &version)) {
+	if (!vmcu_minimum_recorded(area, &version)) {
 		version = 0U;
 	}
 	(void)visit_copies(area, size, &version);

@@ -21,15 +21,16 @@
 #include <zephyr/storage/flash_map.h>
 
 /** Bytes of a version and its CRC. */
-#define VMCU_MINIMUM_BYTES 8U
-/** Offset in a record. */
-#define VMCU_MINIMUM_AT    16U
+#define VMCU_MINIMUM_BYTES  8U
+/** Offset of the first of its copies in a record, which are next to each other. */
+#define VMCU_MINIMUM_AT     16U
+#define VMCU_MINIMUM_COPIES 2
 
 /** Writes a version and its CRC. */
 void vmcu_minimum_put(uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t version);
 
-/** Reads a version; false if its CRC is wrong. */
-bool vmcu_minimum_get(const uint8_t bytes[VMCU_MINIMUM_BYTES], uint32_t *version);
+/** Reads the version of a slot's record; false if none of its copies is readable. */
+bool vmcu_minimum_recorded(const struct flash_area *area, uint32_t *version);
 
 /**
  * @brief Returns the greatest version at the end of a slot, 0 if no version is readable.

@@ -27,15 +27,16 @@ struct record {
 	uint32_t sequence; /**< of two, the update with the later one is the newer */
 	uint32_t size;     /**< of the update */
 	uint32_t crc;      /**< CRC-32 of the members above: a write may have been cut */
-	/** The greatest version ever accepted, with a CRC of its own: damage to one part of a
-	 * record leaves the other readable.
+	/** The greatest version ever accepted, twice, with CRCs of its own: damage to one part of
+	 * a record leaves the others readable.
 	 */
-	uint8_t reached[VMCU_MINIMUM_BYTES];
+	uint8_t reached[VMCU_MINIMUM_COPIES][VMCU_MINIMUM_BYTES];
 };
 
 BUILD_ASSERT(VMCU_MINIMUM_AT == offsetof(struct record, reached));
+BUILD_ASSERT(sizeof(struct record) <= VMCU_SLOT_BLOCK_MAX);
 
-/** The record of a slot; -ENOENT if there is none with both CRCs. */
+/** The record of a slot without its version; -ENOENT if there is none with both CRCs. */
 static int read_record(const struct vmcu_slots *slots, int i, struct record *record)
 {
 	const struct flash_area *area;
@@ -46,11 +47,11 @@ static int read_record(const struct vmcu_slots *slots, int i, struct record *rec
 		return err;
 	}
 	err = flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), record,
-			      sizeof(*record));
+			      offsetof(struct record, reached));
 	if (err == 0 &&
 	    (record->magic != MAGIC || record->size > area->fa_size - VMCU_SLOT_RECORD_ROOM ||
 	     record->crc != crc32_ieee((const uint8_t *)record, offsetof(struct record, crc)) ||
-	     !vmcu_minimum_get(record->reached, &version))) {
+	     !vmcu_minimum_recorded(area, &version))) {
 		err = -ENOENT;
 	}
 	flash_area_close(area);
@@ -313,7 +314,9 @@ static int write_record(const struct vmcu_slots *slots, uint32_t version)
 		return err;
 	}
 	record.crc = crc32_ieee((const uint8_t *)&record, offsetof(struct record, crc));
-	vmcu_minimum_put(record.reached, version);
+	for (int n = 0; n < VMCU_MINIMUM_COPIES; n++) {
+		vmcu_minimum_put(record.reached[n], version);
+	}
 	memset(block, flash_area_erased_val(area), sizeof(block));
 	memcpy(block, &record, sizeof(record));
 	err = flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), block,
