@@ -332,8 +332,8 @@ VMCU_SMALL static int finish_inference(struct vmcu_context *ctx, uint16_t number
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
 	}
-	vmcu_hook_end(ctx, err);
 	vmcu_rotate(ctx, err);
+	vmcu_hook_end(ctx, err);
 	return err;
 }
 

@@ -26,7 +26,7 @@
 void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err);
 
 /** An inference begins. */
-void vmcu_hook_begin(const struct vmcu_context *ctx);
+void vmcu_hook_begin(struct vmcu_context *ctx);
 
 /** It is over; the caller gets @a err. */
 void vmcu_hook_end(const struct vmcu_context *ctx, int err);
@@ -49,7 +49,7 @@ static inline void vmcu_hook_init(const struct vmcu_model *model, size_t size, i
 	(void)err;
 }
 
-static inline void vmcu_hook_begin(const struct vmcu_context *ctx)
+static inline void vmcu_hook_begin(struct vmcu_context *ctx)
 {
 	(void)ctx;
 }

@@ -29,6 +29,7 @@ BUILDS = {
     "guard": ("VMCU_POOL_GUARD",),
     "rotate": ("VMCU_POOL_ROTATE",),
     "profile": ("VMCU_PROFILE",),
+    "counters": ("VMCU_COUNTERS",),
     "several_pools": ("VMCU_SEVERAL_POOLS",),
     "streams": ("VMCU_STREAMS",),
     "containers": ("VMCU_CONTAINERS",),

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import cbor2
 import online_device as device
 import pytest
 from test_recurring import built
@@ -36,6 +38,29 @@ def test_port(name: str, tmp_path: Path) -> None:
     target = device.host(INCLUDES, False)
     target.gcc(["-Wconversion", "-Wshadow", *map(str, files), "-o", str(program)], tmp_path)
     subprocess.run([program], check=True)
+
+
+def test_counters_as_cbor(tmp_path: Path) -> None:
+    """cbor2 reads what zcbor has written on the device."""
+    found = importlib.util.find_spec("zcbor")
+    assert found is not None and found.submodule_search_locations
+    zcbor = Path(found.submodule_search_locations[0])
+    program = tmp_path / "counters"
+    files = [TESTS / "counters.c", PORT / "counters.c", PORT / "counters_cbor.c"]
+    files += [zcbor / "src" / f"zcbor_{name}.c" for name in ("common", "encode")]
+    defines = [f"-DCONFIG_VMCU_COUNTERS{name}" for name in ("", "_MODELS=2", "_ANSWERS=4")]
+    flags = [*defines, "-DVMCU_COUNTERS", f"-isystem{zcbor / 'include'}"]
+    target = device.host(INCLUDES, False)
+    target.gcc([*flags, *map(str, files), "-o", str(program)], tmp_path)
+    done = subprocess.run([program], check=True, capture_output=True, text=True)
+    first, second = (cbor2.loads(bytes.fromhex(line)) for line in done.stdout.split())
+    idle = {"version": 0, "runs": 0, "errors": 0, "cancelled": 0}
+    times = {"least_us": 0, "mean_us": 0, "most_us": 0, "answers": [0, 0, 0, 0]}
+    ran = {"runs": 3, "least_us": 100, "mean_us": 200, "most_us": 300, "answers": [0, 2, 0, 1]}
+    kws = {"model": "kws", **idle, **times, **ran}
+    assert first == [kws, {"model": "vww", **idle, **times, "errors": 1, "cancelled": 1}]
+    once = {"runs": 1, "least_us": 1, "mean_us": 1, "most_us": 1, "answers": [1, 0, 0, 0]}
+    assert second == [kws, {"model": "vww_2", **idle, **times, **once}]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@
 #include <zephyr/shell/shell_dummy.h>
 #include <zephyr/ztest.h>
 
+#include <vmcu/counters.h>
 #include <vmcu/profile.h>
 #include <vmcu/shell.h>
 #include <vmcu/vmcu.h>
@@ -128,6 +129,17 @@ ZTEST(vmcu_shell, test_a_run_of_five_thousand_seconds)
 	zassert_ok(run("vmcu run tiny 4"));
 	trace_pause_ms = 0;
 	zassert_true(prints("tiny: 4 inferences on zeros, 25000"), "%s", printed);
+}
+
+ZTEST(vmcu_shell, test_counters)
+{
+	vmcu_counters_reset();
+	zassert_ok(run("vmcu counters"));
+	zassert_false(prints("inferences"));
+	zassert_ok(run("vmcu run tiny 3"));
+	zassert_ok(run("vmcu counters"));
+	zassert_true(prints("tiny, version 0: 3 inferences, 0 errors, 0 cancelled"), "%s", printed);
+	zassert_true(prints("answers: "));
 }
 
 ZTEST(vmcu_shell, test_profile)

@@ -54,13 +54,16 @@ static void expect(size_t number, const char *name, uint32_t arg0, uint32_t arg1
 
 static void expect_inference(const struct vmcu_model *model)
 {
-	zassert_equal(count, 2U + 2U * model->stage_count);
-	expect(0, VMCU_TRACE_BEGIN, model->pool_bytes, model->stage_count);
+	const uint32_t id = (uint32_t)(uintptr_t)model;
+
+	zassert_equal(count, 3U + 2U * model->stage_count);
+	expect(0, model->name, id, 0);
+	expect(1, VMCU_TRACE_BEGIN, id, model->stage_count);
 	for (uint16_t i = 0; i < model->stage_count; i++) {
-		expect(1U + 2U * i, VMCU_TRACE_STAGE_BEGIN, i, model->stages[i].first);
-		expect(2U + 2U * i, VMCU_TRACE_STAGE_END, i, model->stages[i].first);
+		expect(2U + 2U * i, VMCU_TRACE_STAGE_BEGIN, id, model->stages[i].first);
+		expect(3U + 2U * i, VMCU_TRACE_STAGE_END, id, model->stages[i].first);
 	}
-	expect(count - 1U, VMCU_TRACE_END, model->pool_bytes, 0);
+	expect(count - 1U, VMCU_TRACE_END, id, 0);
 }
 
 ZTEST(vmcu_tracing, test_invoke)

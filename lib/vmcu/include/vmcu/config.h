@@ -28,6 +28,10 @@
 #define VMCU_PROFILE 1
 #endif
 
+#if defined(CONFIG_VMCU_COUNTERS)
+#define VMCU_COUNTERS 1
+#endif
+
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 #define VMCU_SEVERAL_POOLS 1
 #endif
@@ -115,6 +119,12 @@
 #define VMCU_NAME_PROFILE
 #endif
 
+#if defined(VMCU_COUNTERS)
+#define VMCU_NAME_COUNTERS _with_counters
+#else
+#define VMCU_NAME_COUNTERS
+#endif
+
 #if defined(VMCU_SEVERAL_POOLS)
 #define VMCU_NAME_POOLS _with_several_pools
 #else
@@ -150,9 +160,9 @@
 #define VMCU_CONFIGURED(name)                                                                      \
 	VMCU_EXPANDED(name, VMCU_NAME_GUARD, VMCU_NAME_ROTATE, VMCU_NAME_PROFILE, VMCU_NAME_POOLS, \
 		      VMCU_NAME_STREAMS, VMCU_NAME_CONTAINERS, VMCU_NAME_WEIGHTS,                  \
-		      VMCU_NAME_REQUANT)
-#define VMCU_EXPANDED(name, a, b, c, d, e, f, g, h) VMCU_JOINED(name, a, b, c, d, e, f, g, h)
-#define VMCU_JOINED(name, a, b, c, d, e, f, g, h)   name##a##b##c##d##e##f##g##h
+		      VMCU_NAME_REQUANT, VMCU_NAME_COUNTERS)
+#define VMCU_EXPANDED(name, a, b, c, d, e, f, g, h, i) VMCU_JOINED(name, a, b, c, d, e, f, g, h, i)
+#define VMCU_JOINED(name, a, b, c, d, e, f, g, h, i)   name##a##b##c##d##e##f##g##h##i
 
 #define vmcu_init       VMCU_CONFIGURED(vmcu_init)
 #define vmcu_init_pools VMCU_CONFIGURED(vmcu_init_pools)

@@ -101,6 +101,9 @@ struct vmcu_context {
 #if defined(VMCU_PROFILE)
 	struct vmcu_profile *profile; /**< see vmcu/profile.h */
 #endif
+#if defined(VMCU_COUNTERS)
+	uint32_t begun; /**< cycles when the inference began, see vmcu/counters.h */
+#endif
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 	const struct vmcu_reader *reader; /**< see vmcu_set_reader() */
 	uint16_t reads_started;           /**< reads of the inference, in the order of chunks */

@@ -12,22 +12,19 @@
 #include <zephyr/logging/log.h>
 #include <zephyr/sys/util.h>
 
+#include <vmcu/counters.h>
 #include <vmcu/trace.h>
 
 #include "../../hooks.h"
+#include "version.h"
 
 LOG_MODULE_REGISTER(vmcu, CONFIG_VMCU_LOG_LEVEL);
 
-static void trace_event(const char *name, uint32_t arg0, uint32_t arg1)
+static void trace_event(const char *name, const struct vmcu_context *ctx, uint32_t value)
 {
 	if (IS_ENABLED(CONFIG_VMCU_TRACING)) {
-		vmcu_trace_event(name, arg0, arg1);
+		vmcu_trace_event(name, (uint32_t)(uintptr_t)ctx->model, value);
 	}
-}
-
-static void trace_stage(const char *name, const struct vmcu_context *ctx, uint16_t number)
-{
-	trace_event(name, number, ctx->model->stages[number].first);
 }
 
 void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
@@ -49,9 +46,13 @@ void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 	ARG_UNUSED(size);
 }
 
-void vmcu_hook_begin(const struct vmcu_context *ctx)
+void vmcu_hook_begin(struct vmcu_context *ctx)
 {
-	trace_event(VMCU_TRACE_BEGIN, ctx->model->pool_bytes, ctx->model->stage_count);
+	trace_event(ctx->model->name, ctx, vmcu_model_version(ctx->model));
+	trace_event(VMCU_TRACE_BEGIN, ctx, ctx->model->stage_count);
+#if defined(VMCU_COUNTERS)
+	vmcu_counters_begin(ctx);
+#endif
 }
 
 void vmcu_hook_end(const struct vmcu_context *ctx, int err)
@@ -59,7 +60,10 @@ void vmcu_hook_end(const struct vmcu_context *ctx, int err)
 	if (err != 0) {
 		LOG_WRN("%s: inference ended with %d", ctx->model->name, err);
 	}
-	trace_event(VMCU_TRACE_END, ctx->model->pool_bytes, (uint32_t)err);
+#if defined(VMCU_COUNTERS)
+	vmcu_counters_end(ctx, err);
+#endif
+	trace_event(VMCU_TRACE_END, ctx, (uint32_t)err);
 }
 
 void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)
@@ -68,13 +72,12 @@ void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)
 
 	LOG_DBG("%s: stage %u, layers %u to %u", ctx->model->name, number, stage->first,
 		stage->first + stage->count - 1);
-	ARG_UNUSED(stage);
-	trace_stage(VMCU_TRACE_STAGE_BEGIN, ctx, number);
+	trace_event(VMCU_TRACE_STAGE_BEGIN, ctx, stage->first);
 }
 
 void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number)
 {
-	trace_stage(VMCU_TRACE_STAGE_END, ctx, number);
+	trace_event(VMCU_TRACE_STAGE_END, ctx, ctx->model->stages[number].first);
 }
 
 void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t number)

@@ -21,6 +21,10 @@
 #include <vmcu/shell.h>
 #include <vmcu/vmcu.h>
 
+#if defined(CONFIG_VMCU_COUNTERS)
+#include <vmcu/counters.h>
+#endif
+
 #if defined(CONFIG_VMCU_PROFILE)
 #include <vmcu/profile.h>
 #endif
@@ -364,6 +368,37 @@ static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
 	return 0;
 }
 
+#if defined(CONFIG_VMCU_COUNTERS)
+static void print_counters(const struct shell *sh, const struct vmcu_counters *c)
+{
+	const uint64_t mean = c->total / MAX(c->runs, 1U);
+
+	shell_print(sh, "%s, version %u: %u inferences, %u errors, %u cancelled", c->name,
+		    c->version, c->runs, c->errors, c->cancelled);
+	if (c->runs != 0U) {
+		shell_print(sh, "  %llu us, %llu to %llu", k_cyc_to_us_near64(mean),
+			    k_cyc_to_us_near64(c->least), k_cyc_to_us_near64(c->most));
+	}
+	shell_fprintf(sh, SHELL_NORMAL, "  answers:");
+	for (size_t i = 0; i < VMCU_COUNTERS_ANSWERS; i++) {
+		shell_fprintf(sh, SHELL_NORMAL, " %u", c->answers[i]);
+	}
+	shell_print(sh, "%s", "");
+}
+
+static int cmd_counters(const struct shell *sh, size_t argc, char **argv)
+{
+	struct vmcu_counters counters;
+
+	ARG_UNUSED(argc);
+	ARG_UNUSED(argv);
+	for (size_t i = 0; vmcu_counters_get(i, &counters) == 0; i++) {
+		print_counters(sh, &counters);
+	}
+	return 0;
+}
+#endif /* CONFIG_VMCU_COUNTERS */
+
 static void name_of(size_t index, struct shell_static_entry *entry)
 {
 	const struct vmcu_model *model = vmcu_model_get(index);
@@ -382,6 +417,8 @@ SHELL_STATIC_SUBCMD_SET_CREATE(
 	SHELL_CMD_ARG(run, &names, "Runs a model on zeros: run <model> [times]", cmd_run, 2, 1),
 	SHELL_COND_CMD_ARG(CONFIG_VMCU_PROFILE, profile, &names,
 			   "Calls and time of each layer: profile <model>", cmd_profile, 2, 0),
+	SHELL_COND_CMD_ARG(CONFIG_VMCU_COUNTERS, counters, NULL, "What models did since the start",
+			   cmd_counters, 1, 0),
 	SHELL_CMD_ARG(pool, &names, "Where tensors lie in the pool: pool <model>", cmd_pool, 2, 0),
 	SHELL_SUBCMD_SET_END);
 

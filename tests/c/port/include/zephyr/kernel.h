@@ -4,13 +4,14 @@
 
 /**
  * @file
- * @brief Work queues, signals and locks. The test defines the functions.
+ * @brief Work queues, signals, locks and a clock. The test defines the functions.
  */
 
 #ifndef TEST_ZEPHYR_KERNEL_H_
 #define TEST_ZEPHYR_KERNEL_H_
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <zephyr/sys/util.h>
 
@@ -36,6 +37,8 @@ struct k_poll_signal {
 extern struct k_work_q k_sys_work_q;
 
 bool k_is_user_context(void);
+
+uint32_t k_cycle_get_32(void);
 
 k_spinlock_key_t k_spin_lock(struct k_spinlock *lock);
 void k_spin_unlock(struct k_spinlock *lock, k_spinlock_key_t key);

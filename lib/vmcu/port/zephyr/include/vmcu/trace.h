@@ -21,10 +21,13 @@ extern "C" {
  * @{
  */
 
-#define VMCU_TRACE_BEGIN       "vmcu_begin"       /**< inference: pool bytes, number of stages */
-#define VMCU_TRACE_END         "vmcu_end"         /**< inference: pool bytes, return value */
-#define VMCU_TRACE_STAGE_BEGIN "vmcu_stage_begin" /**< stage: its index, its first layer */
-#define VMCU_TRACE_STAGE_END   "vmcu_stage_end"   /**< stage: its index, its first layer */
+/* In front of VMCU_TRACE_BEGIN there is an event with the model's name, whose values are the model
+ * and its version.
+ */
+#define VMCU_TRACE_BEGIN       "vmcu_begin"       /**< inference: model, number of stages */
+#define VMCU_TRACE_END         "vmcu_end"         /**< inference: model, return value */
+#define VMCU_TRACE_STAGE_BEGIN "vmcu_stage_begin" /**< stage: model, its first layer */
+#define VMCU_TRACE_STAGE_END   "vmcu_stage_end"   /**< stage: model, its first layer */
 
 /**
  * @brief Records an event. The runtime calls it in the thread of the inference.
@@ -34,8 +37,8 @@ extern "C" {
  * (CONFIG_USERSPACE) the default does nothing: they cannot access the kernel's tracing buffers.
  * Your function runs there with the rights of the thread.
  *
- * @param name One of VMCU_TRACE_...
- * @param arg0 First value in the comment of @a name.
+ * @param name One of VMCU_TRACE_..., or the model's name.
+ * @param arg0 The low 32 bits of the model's address, in all events of it.
  * @param arg1 Second value in the comment of @a name.
  */
 void vmcu_trace_event(const char *name, uint32_t arg0, uint32_t arg1);

@@ -15,6 +15,7 @@
 
 #define MIN(a, b)               (((a) < (b)) ? (a) : (b))
 #define MAX(a, b)               (((a) > (b)) ? (a) : (b))
+#define ARRAY_SIZE(array)       (sizeof(array) / sizeof((array)[0]))
 #define ROUND_UP(x, align)      (((x) + (align) - 1U) / (align) * (align))
 #define BUILD_ASSERT(condition) _Static_assert(condition, "")
 #define ARG_UNUSED(x)           (void)(x)
