@@ -18,9 +18,11 @@ from random_graphs import random_inputs
 from test_rotation import DIGITS, TINY, compiled
 from vmcu_bench import runners
 from vmcu_tools import container
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference
+from vmcu_tools.planner.options import CompileOptions
 
 TURNS = 12
 ON_STACK = 0xFFFFFFFF
@@ -86,6 +88,23 @@ def test_circles(library: ctypes.CDLL, image: bytes) -> None:
         assert refused(library, of_model(image, "circle", wrong)) == "circle", wrong
     assert refused(library, of_model(image, "step", circle - 4)) == ""
     assert refused(library, of_model(image, "step", 0)) == ""
+
+
+def test_a_model_that_does_not_rotate_has_no_step(library: ctypes.CDLL) -> None:
+    made = container.of_tables(write_tables(compile_model(TINY), "m").files, "m")
+    assert refused(library, made) == ""
+    for step in (4, 8):
+        assert refused(library, of_model(made, "step", step)) == "circle"
+
+
+def test_a_stream_does_not_rotate(tmp_path_factory: pytest.TempPathFactory, image: bytes) -> None:
+    """Where a build takes both kinds."""
+    both = device.library(tmp_path_factory.mktemp("both"), device.ROTATES, device.STREAMS)
+    hop = write_tables(compile_model(TINY, CompileOptions(hop=3)), "m")
+    made = container.of_tables(hop.files, "m")
+    assert refused(both, made) == refused(both, image) == ""
+    circle = model_member(made, "pool_bytes") // 4 * 4
+    assert refused(both, of_model(made, "circle", circle)) == "circle"
 
 
 def test_runs_end_in_the_overhang(library: ctypes.CDLL) -> None:

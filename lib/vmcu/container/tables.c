@@ -48,8 +48,9 @@ VMCU_SMALL int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_lo
 		return vmcu_refuse(l, -EBADMSG, "pool", model->pool_bytes);
 	}
 #if defined(VMCU_POOL_ROTATE)
-	if (model->circle > model->pool_bytes || model->step >= vmcu_check_circle(model) ||
-	    model->circle % 4U != 0U || model->step % 4U != 0U) {
+	if (model->circle > model->pool_bytes ||
+	    (model->step != 0U && model->step >= model->circle) || model->circle % 4U != 0U ||
+	    model->step % 4U != 0U || (model->circle != 0U && l->stream != NULL)) {
 		return vmcu_refuse(l, -EBADMSG, "circle", model->circle);
 	}
 #else

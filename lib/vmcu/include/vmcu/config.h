@@ -83,16 +83,8 @@
 #error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_POOL_ROTATE or VMCU_POOL_GUARD"
 #endif
 
-#if defined(VMCU_STREAMS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS))
-#error "VMCU_STREAMS cannot be combined with VMCU_POOL_ROTATE or VMCU_SEVERAL_POOLS"
-#endif
-
-#if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
-#error "VMCU_SEVERAL_POOLS and VMCU_CONTAINERS cannot be combined"
-#endif
-
-#if defined(VMCU_EXTERNAL_WEIGHTS) && (defined(VMCU_STREAMS) || defined(VMCU_CONTAINERS))
-#error "VMCU_EXTERNAL_WEIGHTS cannot be combined with VMCU_STREAMS or VMCU_CONTAINERS"
+#if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_STREAMS) || defined(VMCU_CONTAINERS))
+#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_STREAMS or VMCU_CONTAINERS"
 #endif
 
 /*

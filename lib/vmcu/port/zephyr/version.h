@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-/** @file @brief The version of a model, for what tells of models. */
+/** @file @brief The version of a model, for counters and trace events. */
 
 #ifndef VMCU_VERSION_H_
 #define VMCU_VERSION_H_

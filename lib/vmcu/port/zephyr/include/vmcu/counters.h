@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What models did since the start: CONFIG_VMCU_COUNTERS.
+ * @brief Counts the inferences of each model: CONFIG_VMCU_COUNTERS.
  *
  * Inferences of user threads are not counted: they cannot access the kernel's memory.
  */
