@@ -289,6 +289,8 @@ static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 	k_mutex_unlock(&busy);
 	return err;
 }
+#else
+#define cmd_profile NULL
 #endif /* CONFIG_VMCU_PROFILE */
 
 static int cmd_list(const struct shell *sh, size_t argc, char **argv)
@@ -397,6 +399,8 @@ static int cmd_counters(const struct shell *sh, size_t argc, char **argv)
 	}
 	return 0;
 }
+#else
+#define cmd_counters NULL
 #endif /* CONFIG_VMCU_COUNTERS */
 
 static void name_of(size_t index, struct shell_static_entry *entry)
