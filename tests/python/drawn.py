@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,14 @@ from vmcu_tools.ops import LAYER_OF, Form, Layer, bind, serves
 CASES = int(os.environ.get("VMCU_CASES", "60"))
 
 
+def case(*values: object, slow: bool) -> Any:
+    """A case of these values, for `./test slow` if it is slow."""
+    return pytest.param(*values, marks=[pytest.mark.slow] if slow else [])
+
+
 def seeds(count: int, quick: int) -> list:
     """That many seeds. All but the first `quick` are for `./test slow`."""
-    rest = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, count))
-    return [*range(quick), *rest]
+    return [case(seed, slow=seed >= quick) for seed in range(count)]
 
 
 def some(share: float = 0.3) -> settings:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders.onnx_caches import Step
+from drawn import case
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.planner.options import CompileOptions
@@ -17,10 +18,7 @@ from vmcu_tools.planner.options import CompileOptions
 # Each two spellings in all four ways; the other half is slow.
 @pytest.mark.parametrize(
     ("by_heads", "same", "sliced_first"),
-    [
-        pytest.param(*one, marks=[pytest.mark.slow] if sum(one) % 2 else [])
-        for one in itertools.product([False, True], repeat=3)
-    ],
+    [case(*one, slow=sum(one) % 2 == 1) for one in itertools.product([False, True], repeat=3)],
 )
 def test_every_spelling(by_heads: bool, same: bool, sliced_first: bool, tmp_path: Path) -> None:
     """One cache that is read in place, if its scale stays."""

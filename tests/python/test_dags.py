@@ -9,6 +9,7 @@ import sys
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, OWN, network_file
+from drawn import case
 from joint_program import layers_one_by_one
 from seconds import at_most
 from vmcu_lab.planners import hmcos, tflm
@@ -28,9 +29,7 @@ SEEDS = range(0, COUNT, 2)
 SOME = [0, 5, 12, 17, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (22, 26, 29))]
 # The transformer takes long, and mlperf-tiny-resnet8 has the structure of resnet8.
 LONG = ("transformer", "resnet8")
-MODEL_NAMES = [
-    pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in (*MODELS, *OWN)
-]
+MODEL_NAMES = [case(name, slow=name in LONG) for name in (*MODELS, *OWN)]
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from builders.dags import Dag
 from builders.networks import network_file
+from drawn import case
 from vmcu_tools import cli, model_file
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
@@ -34,7 +35,7 @@ def test_an_effort_changes_limits_only() -> None:
 # test_a_long_search_finds_a_smaller_pool has the dearest one.
 @pytest.mark.parametrize(
     "effort",
-    [pytest.param(one, marks=[pytest.mark.slow] if one == LONG else []) for one in EFFORTS],
+    [case(one, slow=one == LONG) for one in EFFORTS],
 )
 def test_plans_of_each_effort(effort: str) -> None:
     graph = Dag(4, 24).graph()

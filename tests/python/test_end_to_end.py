@@ -13,6 +13,7 @@ import pytest
 from builders.onnx_models import OnnxModel, conv, dense, single, unary
 from builders.onnx_options import index_of_extreme
 from builders.tflite_models import TfliteModel, depthwise
+from drawn import case
 from random_builder import Builder
 from vmcu_bench.oracle import whole
 from vmcu_bench.oracle.compare import node_differences
@@ -125,7 +126,7 @@ SAMPLES = 3 + 1 + end_to_end.STRIPED
 @pytest.mark.parametrize(
     ("name", "on"),
     [
-        pytest.param(name, on, marks=[pytest.mark.slow] if turn == place % 2 else [])
+        case(name, on, slow=turn == place % 2)
         for place, name in enumerate(MODELS)
         for turn, on in enumerate(("host", "qemu:m4-64k", "virtual"))
     ],

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_states import Fed, listening
+from drawn import case
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_streams import SANITIZED, check_states, vmcu
@@ -42,11 +43,7 @@ def by_hand(path: Path, windows: list[np.ndarray], pairs: list[tuple[str, str]])
 # Each number of rows one way; the other is slow.
 @pytest.mark.parametrize(
     ("rows", "flat"),
-    [
-        pytest.param(rows, flat, marks=[pytest.mark.slow] if rows % 2 != flat else [])
-        for rows in (1, 2, 3)
-        for flat in (False, True)
-    ],
+    [case(rows, flat, slow=rows % 2 != flat) for rows in (1, 2, 3) for flat in (False, True)],
 )
 def test_calls_are_those_of_a_runtime_with_its_own_states(
     rows: int, flat: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

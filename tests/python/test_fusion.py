@@ -18,7 +18,7 @@ from builders.fused_networks import (
     whole_network,
 )
 from builders.networks import network_file
-from drawn import seeds
+from drawn import case, seeds
 from joint_program import layers_one_by_one
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
@@ -80,7 +80,7 @@ def test_the_pools_end_is_not_where_a_ring_splits_rows(tile: Tile) -> None:
 @pytest.mark.parametrize(
     ("seed", "streamed"),
     [
-        pytest.param(seed, streamed, marks=[pytest.mark.slow] if seed % 2 == streamed else [])
+        case(seed, streamed, slow=seed % 2 == streamed)
         for seed in range(5, 8)
         for streamed in (False, True)
     ],

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from drawn import case
 from test_new import TINY, configure, zephyr_tree
 from vmcu_tools import paths
 from vmcu_tools.cli import main
@@ -48,7 +49,7 @@ def complaints(command: list[str], language: str, header: str, lines: str = "") 
 # C17 is between the oldest C and C++ that headers are for.
 OF_LANGUAGES = pytest.mark.parametrize(
     "language",
-    [pytest.param(one, marks=[pytest.mark.slow] if one == "c17" else []) for one in LANGUAGES],
+    [case(one, slow=one == "c17") for one in LANGUAGES],
 )
 
 

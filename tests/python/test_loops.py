@@ -14,6 +14,7 @@ import onnx
 import pytest
 from builders.onnx_loops import INPUTS, SIZE, coupled, scan
 from builders.onnx_recurrent import Cell
+from drawn import case
 from onnx import helper
 from vmcu_tools.cli import main
 from vmcu_tools.frontends import load
@@ -171,7 +172,7 @@ WAYS = (
 @pytest.mark.parametrize(
     ("op", "words"),
     [
-        pytest.param(op, way, marks=[pytest.mark.slow] if (place + turn) % 2 else [])
+        case(op, way, slow=(place + turn) % 2 == 1)
         for place, way in enumerate(WAYS)
         for turn, op in enumerate(("LSTM", "GRU"))
     ],

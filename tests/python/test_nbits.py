@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from drawn import seeds
+from drawn import case, seeds
 from onnx import TensorProto, helper, numpy_helper
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
@@ -83,9 +83,7 @@ def test_on_cores(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seed", "target"),
     [
-        pytest.param(
-            seed, target, marks=[pytest.mark.slow] if other not in (0, place % 3 + 1) else []
-        )
+        case(seed, target, slow=other not in (0, place % 3 + 1))
         for place, seed in enumerate((1, 3, 4, 9))
         for other, target in enumerate(("host:sanitize", "qemu:m4", "qemu:m55", "qemu:rv32"))
     ],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn import CASES
+from drawn import CASES, case
 from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
 from vmcu_bench import runners
@@ -212,7 +212,7 @@ def on_boards() -> Iterator[object]:
         graph = random_layers(KINDS[kind][0], 8, 0)
         is_program = any(isinstance(bind(graph, node), ProgramLayer) for node in graph.nodes)
         is_slow = not is_program and board not in BOARDS[:2]
-        yield pytest.param(kind, board, marks=[pytest.mark.slow] if is_slow else [])
+        yield case(kind, board, slow=is_slow)
 
 
 @pytest.mark.parametrize("seed", range(max(1, CASES // BATCH // 4)))

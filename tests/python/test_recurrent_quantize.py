@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_recurrent import Cell
-from drawn import seeds
+from drawn import case, seeds
 from onnx import helper
 from vmcu_bench.oracle import exact_ort
 from vmcu_tools import paths
@@ -208,9 +208,7 @@ def test_what_is_refused(
     assert not (tmp_path / "int8.onnx").exists()
 
 
-@pytest.mark.parametrize(
-    "op", [pytest.param(op, marks=[pytest.mark.slow] if op == "GRU" else []) for op in KINDS]
-)
+@pytest.mark.parametrize("op", [case(op, slow=op == "GRU") for op in KINDS])
 def test_trained_classifiers(op: str, tmp_path: Path) -> None:
     """In int8 a point less at most, and each byte ONNX Runtime's."""
     pytest.importorskip("sklearn")

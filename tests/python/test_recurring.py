@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from builders.onnx_states import Recurrent
 from clobbered import expect_refused
+from drawn import case
 from test_streams import check_states, vmcu
 from vmcu_bench import runners
 from vmcu_bench.runners.stream import streamed
@@ -37,7 +38,7 @@ def built(folder: Path, number: int = 1, cells: int = 2) -> tuple[Path, Plan]:
 
 # Each form with one cell or two by turns; the rest is slow.
 ODD = [
-    pytest.param(number, cells, marks=[pytest.mark.slow] if (number + cells) % 2 else [])
+    case(number, cells, slow=(number + cells) % 2 == 1)
     for number in range(len(FORMS))
     for cells in (1, 2)
 ]

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from builders.fused_networks import HOST, expect_meaning, whole_network
+from drawn import case
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
 from vmcu_tools.graph import Graph, Window
@@ -40,10 +41,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize(
     ("kind", "taps", "stride"),
-    [
-        pytest.param(*one, marks=[pytest.mark.slow] if one[1:] in LEFT_OUT else [])
-        for one in WINDOWS
-    ],
+    [case(*one, slow=one[1:] in LEFT_OUT) for one in WINDOWS],
 )
 def test_windows_over_rows_that_are_split(kind: str, taps: int, stride: int) -> None:
     split = 0

@@ -18,6 +18,7 @@ import pytest
 from builders.onnx_caches import Step
 from builders.onnx_models import OnnxModel, conv, dense
 from builders.onnx_states import Recurrent, listening
+from drawn import case
 from onnx import TensorProto
 from vmcu_tools.cli import main
 from vmcu_tools.frontends.onnx import importer
@@ -121,7 +122,7 @@ def by_turns(names: Sequence[str], faults: Sequence[str]) -> Iterator[object]:
     """Each fault in some of the networks; in the others it is slow."""
     for place, name in enumerate(names):
         for turn, fault in enumerate(faults):
-            yield pytest.param(name, fault, marks=[pytest.mark.slow] if (place + turn) % 2 else [])
+            yield case(name, fault, slow=(place + turn) % 2 == 1)
 
 
 MADE_WRONG = [
