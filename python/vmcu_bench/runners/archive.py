@@ -62,7 +62,7 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
     runtime = paths.runtime()
     sources = _sources(runtime, target.container)
     if files is None:
-        return _packed(target, _compiled(target, sources))
+        return _packed(target, objects_of(target, sources))
     index = _index(sources)
     names = {word for file in files for word in _WORD.findall(file.read_text())}
     folders = (runtime, runtime / "container")
@@ -72,10 +72,10 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
     while True:
         missing = {source for name in names for source in index.get(name, ())} - wanted
         wanted |= missing
-        objects = dict(zip(sorted(wanted), _compiled(target, sorted(wanted)), strict=True))
+        objects = dict(zip(sorted(wanted), objects_of(target, sorted(wanted)), strict=True))
         read = (_words(one) for source, one in objects.items() if not drops or source != listed)
         before, names = names, names.union(*read)
-        # Headers spell a kernel's name from that of its table.
+        # An entry of the list, vmcu_add_kernel, stands for the kernel vmcu_add that it names.
         names |= {name.removesuffix("_kernel") for name in names}
         if names == before:
             return _packed(target, objects.values())
@@ -114,13 +114,8 @@ def _store() -> Path:
     return store
 
 
-def surroundings(target: Target, sources: Iterable[Path]) -> list[Path]:
-    """Objects of an image's own sources that read nothing of a model."""
-    return [_object(target, source) for source in sources]
-
-
-def _compiled(target: Target, sources: Iterable[Path]) -> list[Path]:
-    """Objects, compiled unless they are there."""
+def objects_of(target: Target, sources: Iterable[Path]) -> list[Path]:
+    """Objects of sources that read nothing of a model, compiled unless they are there."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda source: _object(target, source), sources))
 

@@ -27,7 +27,7 @@ from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.plan.plan import Plan
 
 from . import image_values
-from .archive import archive, surroundings
+from .archive import archive, objects_of
 from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
@@ -226,7 +226,7 @@ class CompiledRunner(ABC):
         parts.append(self.archive(parts))
         # What is the same in all images is compiled once.
         same = self.sources()
-        objects = dict(zip(same, surroundings(self, same), strict=True))
+        objects = dict(zip(same, objects_of(self, same), strict=True))
         parts = [objects.get(part, part) for part in parts]
         self.gcc([*defines, *map(str, parts), *self.link_flags(), "-o", str(image)], folder)
         return image
