@@ -17,10 +17,8 @@ static struct vmcu_counters table[CONFIG_VMCU_COUNTERS_MODELS];
 static struct k_spinlock lock;
 
 /** The counters of a model; those of another one that was in its memory start over. */
-static struct vmcu_counters *counters_of(const struct vmcu_model *model)
+static struct vmcu_counters *counters_of(const struct vmcu_model *model, uint32_t version)
 {
-	const uint32_t version = vmcu_model_version(model);
-
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct vmcu_counters *const one = &table[i];
 
@@ -32,7 +30,6 @@ static struct vmcu_counters *counters_of(const struct vmcu_model *model)
 				.model = model,
 				.name = model->name,
 				.version = version,
-				.least = UINT32_MAX,
 			};
 			return one;
 		}
@@ -72,15 +69,18 @@ void vmcu_counters_end(const struct vmcu_context *ctx, int err)
 	struct vmcu_counters *counters;
 	k_spinlock_key_t key;
 	uint32_t cycles;
+	uint32_t version;
 	size_t answer;
 
 	if (k_is_user_context()) {
 		return;
 	}
 	cycles = k_cycle_get_32() - ctx->begun;
-	answer = MIN(answer_of(ctx), CONFIG_VMCU_COUNTERS_ANSWERS - 1U);
+	/* Found before interrupts have to wait. */
+	version = vmcu_model_version(ctx->model);
+	answer = (err == 0) ? MIN(answer_of(ctx), VMCU_COUNTERS_ANSWERS - 1U) : 0U;
 	key = k_spin_lock(&lock);
-	counters = counters_of(ctx->model);
+	counters = counters_of(ctx->model, version);
 	if (counters == NULL) {
 		/* More models than CONFIG_VMCU_COUNTERS_MODELS. */
 	} else if (err == -ECANCELED) {
@@ -88,8 +88,8 @@ void vmcu_counters_end(const struct vmcu_context *ctx, int err)
 	} else if (err != 0) {
 		counters->errors++;
 	} else {
+		counters->least = (counters->runs == 0U) ? cycles : MIN(counters->least, cycles);
 		counters->runs++;
-		counters->least = MIN(counters->least, cycles);
 		counters->most = MAX(counters->most, cycles);
 		counters->total += cycles;
 		counters->answers[answer]++;

@@ -3,12 +3,10 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include <zephyr/sys/time_units.h>
-#include <zephyr/sys/util.h>
 
-/* Defines MAX() where it is not. */
+/* Behind Zephyr's headers: it defines MAX() and others where they are not. */
 #include <zcbor_encode.h>
 
 #include <vmcu/counters.h>
@@ -23,14 +21,12 @@ static bool put(zcbor_state_t *state, const char *key, uint64_t value)
 
 static bool put_model(zcbor_state_t *state, const struct vmcu_counters *c)
 {
-	const uint32_t least = (c->runs != 0U) ? c->least : 0U;
-	const uint64_t mean = c->total / MAX(c->runs, 1U);
 	bool ok = zcbor_map_start_encode(state, KEYS) && zcbor_tstr_put_lit(state, "model") &&
 		  zcbor_tstr_put_term(state, c->name, SIZE_MAX) &&
 		  put(state, "version", c->version) && put(state, "runs", c->runs) &&
 		  put(state, "errors", c->errors) && put(state, "cancelled", c->cancelled) &&
-		  put(state, "least_us", k_cyc_to_us_near64(least)) &&
-		  put(state, "mean_us", k_cyc_to_us_near64(mean)) &&
+		  put(state, "least_us", k_cyc_to_us_near64(c->least)) &&
+		  put(state, "mean_us", k_cyc_to_us_near64(vmcu_counters_mean(c))) &&
 		  put(state, "most_us", k_cyc_to_us_near64(c->most)) &&
 		  zcbor_tstr_put_lit(state, "answers") &&
 		  zcbor_list_start_encode(state, VMCU_COUNTERS_ANSWERS);

@@ -48,7 +48,9 @@ void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 
 void vmcu_hook_begin(struct vmcu_context *ctx)
 {
-	trace_event(ctx->model->name, ctx, vmcu_model_version(ctx->model));
+	if (IS_ENABLED(CONFIG_VMCU_TRACING)) {
+		trace_event(ctx->model->name, ctx, vmcu_model_version(ctx->model));
+	}
 	trace_event(VMCU_TRACE_BEGIN, ctx, ctx->model->stage_count);
 #if defined(VMCU_COUNTERS)
 	vmcu_counters_begin(ctx);

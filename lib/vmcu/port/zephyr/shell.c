@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Shell commands: the models, their figures, their times.
+ * @brief The shell commands, and those that run models.
  */
 
 #include <errno.h>
@@ -21,13 +21,11 @@
 #include <vmcu/shell.h>
 #include <vmcu/vmcu.h>
 
-#if defined(CONFIG_VMCU_COUNTERS)
-#include <vmcu/counters.h>
-#endif
-
 #if defined(CONFIG_VMCU_PROFILE)
 #include <vmcu/profile.h>
 #endif
+
+#include "shell_models.h"
 
 #define PRINTED_VALUES 16
 
@@ -64,16 +62,6 @@ struct running {
 	int8_t *row;
 };
 
-static const struct vmcu_model *find_model(const struct shell *sh, const char *name)
-{
-	const struct vmcu_model *model = vmcu_model_find(name);
-
-	if (model == NULL) {
-		shell_error(sh, "there is no model '%s'; `vmcu list` lists them", name);
-	}
-	return model;
-}
-
 /** Bytes of the input that are made outside of the model's pool. */
 static size_t row_bytes(const struct vmcu_model *model)
 {
@@ -87,22 +75,6 @@ static size_t row_bytes(const struct vmcu_model *model)
 	return model->streamed ? row : 0U;
 }
 
-/** True for a model that has one pool, of which the shell can tell. */
-static bool has_one_pool(const struct shell *sh, const struct vmcu_model *model)
-{
-#if defined(VMCU_SEVERAL_POOLS)
-	if (model->pool_count != 0U) {
-		shell_error(sh, "%s has a pool in each of %u memories, the shell has one",
-			    model->name, model->pool_count);
-		return false;
-	}
-#else
-	ARG_UNUSED(sh);
-	ARG_UNUSED(model);
-#endif
-	return true;
-}
-
 /**
  * Binds a model to the pool. The bytes that row_bytes() counts lie in front of the model's bytes.
  */
@@ -111,7 +83,7 @@ static int bind_model(const struct shell *sh, struct running *s, const struct vm
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
 	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
 
-	if (!has_one_pool(sh, model)) {
+	if (!vmcu_shell_has_one_pool(sh, model)) {
 		return -ENOTSUP;
 	}
 	if (pool.size < needed) {
@@ -216,7 +188,7 @@ static int run_rounds(const struct shell *sh, const struct vmcu_model *model, un
 
 static int cmd_run(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find_model(sh, argv[1]);
+	const struct vmcu_model *model = vmcu_shell_find_model(sh, argv[1]);
 	unsigned long rounds = 1;
 	int err = 0;
 
@@ -277,7 +249,7 @@ static int profile_layers(const struct shell *sh, const struct vmcu_model *model
 
 static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct vmcu_model *model = find_model(sh, argv[1]);
+	const struct vmcu_model *model = vmcu_shell_find_model(sh, argv[1]);
 	int err;
 
 	ARG_UNUSED(argc);
@@ -293,116 +265,6 @@ static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 #define cmd_profile NULL
 #endif /* CONFIG_VMCU_PROFILE */
 
-static int cmd_list(const struct shell *sh, size_t argc, char **argv)
-{
-	ARG_UNUSED(argc);
-	ARG_UNUSED(argv);
-	VMCU_MODEL_FOREACH(entry)
-	{
-		shell_print(sh, "%s: pool %u, layers %u%s", entry->model->name,
-			    entry->model->pool_bytes, entry->model->layer_count,
-			    entry->model->streamed ? ", input in rows" : "");
-	}
-	return 0;
-}
-
-static const char *input_kind(const struct vmcu_model *model)
-{
-	if (model->elsewhere) {
-		return "input elsewhere";
-	}
-	return model->streamed ? "input in rows" : "input";
-}
-
-static void print_io(const struct shell *sh, const struct vmcu_model *model, const char *kind,
-		     const struct vmcu_io *io)
-{
-	const struct vmcu_tensor *t = &model->tensors[io->tensor];
-	/* Not every image can print floats. */
-	const uint64_t billionths = (uint64_t)(io->scale * 1e9f + 0.5f);
-
-	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind,
-		    vmcu_io_name(model, io), t->height, t->width, t->channels,
-		    (uint32_t)(billionths / 1000000000U), (uint32_t)(billionths % 1000000000U),
-		    io->zero_point);
-}
-
-static int cmd_info(const struct shell *sh, size_t argc, char **argv)
-{
-	const struct vmcu_model *model = find_model(sh, argv[1]);
-
-	ARG_UNUSED(argc);
-	if (model == NULL) {
-		return -ENOENT;
-	}
-	shell_print(sh, "%s: pool of %u bytes, %u tensors, %u layers in %u stages", model->name,
-		    model->pool_bytes, model->tensor_count, model->layer_count, model->stage_count);
-	for (uint8_t i = 0; i < model->input_count; i++) {
-		print_io(sh, model, input_kind(model), &model->inputs[i]);
-	}
-	for (uint8_t i = 0; i < model->output_count; i++) {
-		print_io(sh, model, "output", &model->outputs[i]);
-	}
-	return 0;
-}
-
-static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
-{
-	const struct vmcu_model *model = find_model(sh, argv[1]);
-
-	ARG_UNUSED(argc);
-	if (model == NULL) {
-		return -ENOENT;
-	}
-	if (!has_one_pool(sh, model)) {
-		return -ENOTSUP;
-	}
-	shell_print(sh, "tensor   from     to  bytes shape");
-	for (uint16_t i = 0; i < model->tensor_count; i++) {
-		const struct vmcu_tensor *t = &model->tensors[i];
-		const uint32_t bytes = (uint32_t)t->height * t->width * t->channels;
-
-		shell_print(sh, "%6u %6u %6u %6u %u x %u x %u%s", i, t->base,
-			    (t->base + t->ring) % model->pool_bytes, t->ring, t->height, t->width,
-			    t->channels, (t->ring < bytes) ? ", in part" : "");
-	}
-	shell_print(sh, "%s: pool of %u bytes", model->name, model->pool_bytes);
-	return 0;
-}
-
-#if defined(CONFIG_VMCU_COUNTERS)
-static void print_counters(const struct shell *sh, const struct vmcu_counters *c)
-{
-	const uint64_t mean = c->total / MAX(c->runs, 1U);
-
-	shell_print(sh, "%s, version %u: %u inferences, %u errors, %u cancelled", c->name,
-		    c->version, c->runs, c->errors, c->cancelled);
-	if (c->runs != 0U) {
-		shell_print(sh, "  %llu us, %llu to %llu", k_cyc_to_us_near64(mean),
-			    k_cyc_to_us_near64(c->least), k_cyc_to_us_near64(c->most));
-	}
-	shell_fprintf(sh, SHELL_NORMAL, "  answers:");
-	for (size_t i = 0; i < VMCU_COUNTERS_ANSWERS; i++) {
-		shell_fprintf(sh, SHELL_NORMAL, " %u", c->answers[i]);
-	}
-	shell_print(sh, "%s", "");
-}
-
-static int cmd_counters(const struct shell *sh, size_t argc, char **argv)
-{
-	struct vmcu_counters counters;
-
-	ARG_UNUSED(argc);
-	ARG_UNUSED(argv);
-	for (size_t i = 0; vmcu_counters_get(i, &counters) == 0; i++) {
-		print_counters(sh, &counters);
-	}
-	return 0;
-}
-#else
-#define cmd_counters NULL
-#endif /* CONFIG_VMCU_COUNTERS */
-
 static void name_of(size_t index, struct shell_static_entry *entry)
 {
 	const struct vmcu_model *model = vmcu_model_get(index);
@@ -416,14 +278,17 @@ static void name_of(size_t index, struct shell_static_entry *entry)
 SHELL_DYNAMIC_CMD_CREATE(names, name_of);
 
 SHELL_STATIC_SUBCMD_SET_CREATE(
-	commands, SHELL_CMD_ARG(list, NULL, "Lists the models of this image.", cmd_list, 1, 0),
-	SHELL_CMD_ARG(info, &names, "Inputs, outputs and sizes: info <model>", cmd_info, 2, 0),
+	commands,
+	SHELL_CMD_ARG(list, NULL, "Lists the models of this image.", vmcu_shell_list, 1, 0),
+	SHELL_CMD_ARG(info, &names, "Inputs, outputs and sizes: info <model>", vmcu_shell_info, 2,
+		      0),
 	SHELL_CMD_ARG(run, &names, "Runs a model on zeros: run <model> [times]", cmd_run, 2, 1),
 	SHELL_COND_CMD_ARG(CONFIG_VMCU_PROFILE, profile, &names,
 			   "Calls and time of each layer: profile <model>", cmd_profile, 2, 0),
 	SHELL_COND_CMD_ARG(CONFIG_VMCU_COUNTERS, counters, NULL, "What models did since the start",
-			   cmd_counters, 1, 0),
-	SHELL_CMD_ARG(pool, &names, "Where tensors lie in the pool: pool <model>", cmd_pool, 2, 0),
+			   vmcu_shell_counters, 1, 0),
+	SHELL_CMD_ARG(pool, &names, "Where tensors lie in the pool: pool <model>", vmcu_shell_pool,
+		      2, 0),
 	SHELL_SUBCMD_SET_END);
 
 SHELL_CMD_REGISTER(vmcu, &commands, "Neural networks", NULL);

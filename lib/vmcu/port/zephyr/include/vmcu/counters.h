@@ -43,7 +43,7 @@ struct vmcu_counters {
 	uint32_t runs;    /**< inferences that succeeded */
 	uint32_t errors;
 	uint32_t cancelled;
-	uint32_t least;
+	uint32_t least; /**< 0 before the first one succeeds */
 	uint32_t most;
 	uint64_t total;
 	/** How often each element of the first output was the greatest; the last one counts all
@@ -51,6 +51,12 @@ struct vmcu_counters {
 	 */
 	uint32_t answers[VMCU_COUNTERS_ANSWERS];
 };
+
+/** @brief Returns the mean time in cycles, 0 before the first inference succeeds. */
+static inline uint64_t vmcu_counters_mean(const struct vmcu_counters *counters)
+{
+	return (counters->runs != 0U) ? counters->total / counters->runs : 0U;
+}
 
 /**
  * @brief Copies the counters of a model.
