@@ -25,7 +25,7 @@ static bool is_model(const struct vmcu_model *model)
 }
 
 /** Begins with a context that is bound to a model and its pool. */
-static void reset_context(struct vmcu_context *ctx, size_t size)
+static void reset_context(struct vmcu_context *ctx)
 {
 	vmcu_rotation_init(ctx);
 	for (uint16_t i = 0; i < VMCU_POSITIONS; i++) {
@@ -37,7 +37,6 @@ static void reset_context(struct vmcu_context *ctx, size_t size)
 #if defined(VMCU_PROFILE)
 	ctx->profile = NULL;
 #endif
-	vmcu_guard_init(ctx, size);
 }
 
 /** Unbinds a context; 0 if it may be bound to a model. */
@@ -61,10 +60,13 @@ int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
 		err = vmcu_pools_bind(ctx, model, pools, count);
 	}
 	if (err == 0) {
-		reset_context(ctx, 0U);
+		reset_context(ctx);
 	}
 	for (size_t i = 0; pools != NULL && i < count; i++) {
 		size += pools[i].size;
+		if (err == 0) {
+			vmcu_guard_init(ctx, (unsigned int)i, pools[i].size);
+		}
 	}
 	vmcu_hook_init(model, size, err);
 	return err;
@@ -85,7 +87,8 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 		err = vmcu_pool_bind(ctx, model, pool, size);
 	}
 	if (err == 0) {
-		reset_context(ctx, size);
+		reset_context(ctx);
+		vmcu_guard_init(ctx, 0U, size);
 	}
 	vmcu_hook_init(model, size, err);
 	return err;
@@ -253,12 +256,12 @@ static int end_stage(struct vmcu_context *ctx, uint16_t number)
 	return vmcu_guard_stage(ctx, number);
 }
 
-/** The next row is the first of another input; of a stream it is the next one whatever happens. */
-static void reset_position(struct vmcu_context *ctx)
+/** The next row is the first of another input; of a stream it is the next one but for errors. */
+static void reset_position(struct vmcu_context *ctx, int err)
 {
 	struct vmcu_position *at = vmcu_position(ctx);
 
-	if (vmcu_is_stream(ctx->model)) {
+	if (err == 0 && vmcu_is_stream(ctx->model)) {
 		at->time = ctx->cancelled ? VMCU_INTERRUPTED : 0U;
 	} else {
 		at->rows = 0U;
@@ -325,9 +328,9 @@ VMCU_SMALL static int finish_inference(struct vmcu_context *ctx, uint16_t number
 		}
 		err = end_stage(ctx, number);
 	}
-	vmcu_weights_end(ctx);
+	vmcu_weights_end(ctx, err);
 	err = keep_states(ctx, err);
-	reset_position(ctx);
+	reset_position(ctx, err);
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
@@ -377,8 +380,11 @@ static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 	struct vmcu_position *at = vmcu_position(ctx);
 
 	if (begins_inference(ctx, at)) {
-		const int err = begin_inference(ctx);
+		int err = begin_inference(ctx);
 
+		if (err == 0) {
+			err = vmcu_weights_wait(ctx, 0U);
+		}
 		if (err != 0) {
 			return err;
 		}

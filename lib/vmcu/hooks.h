@@ -38,7 +38,8 @@ void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number);
 void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number);
 
 /** Behind @a stage, byte @a offset from the pool's start has changed, which is outside of it. */
-void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t stage);
+void vmcu_hook_overrun(const struct vmcu_context *ctx, unsigned int pool, int32_t offset,
+		       uint16_t stage);
 
 #else
 
@@ -72,9 +73,11 @@ static inline void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t 
 	(void)number;
 }
 
-static inline void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t stage)
+static inline void vmcu_hook_overrun(const struct vmcu_context *ctx, unsigned int pool,
+				     int32_t offset, uint16_t stage)
 {
 	(void)ctx;
+	(void)pool;
 	(void)offset;
 	(void)stage;
 }
@@ -97,8 +100,8 @@ static inline void vmcu_hook_call(const struct vmcu_context *ctx, const struct v
 
 #if defined(VMCU_POOL_GUARD)
 
-/** Writes the canaries around the pool of a context that is otherwise set up; @a size: of all. */
-void vmcu_guard_init(struct vmcu_context *ctx, size_t size);
+/** Writes the canaries around a pool of a context that is otherwise set up; @a size: of all. */
+void vmcu_guard_init(struct vmcu_context *ctx, unsigned int pool, size_t size);
 
 /**
  * @brief Checks the canaries and poisons all bytes but the inputs'.
@@ -116,9 +119,10 @@ int vmcu_guard_stage(struct vmcu_context *ctx, uint16_t number);
 
 #else
 
-static inline void vmcu_guard_init(struct vmcu_context *ctx, size_t size)
+static inline void vmcu_guard_init(struct vmcu_context *ctx, unsigned int pool, size_t size)
 {
 	(void)ctx;
+	(void)pool;
 	(void)size;
 }
 

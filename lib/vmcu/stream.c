@@ -11,6 +11,7 @@
 
 #include <vmcu/vmcu.h>
 
+#include "pools.h"
 #include "rotation.h"
 #include "stage.h"
 #include "streams.h"
@@ -48,7 +49,7 @@ static uint32_t add_to_sum(uint32_t sum, const void *data, size_t size)
 /** Address of the state in the pool. */
 static uint8_t *state_of(const struct vmcu_context *ctx)
 {
-	return (uint8_t *)ctx->pool.start + ctx->model->stream->state;
+	return (uint8_t *)vmcu_circle_at(&ctx->pool, 0U).start + ctx->model->stream->state;
 }
 
 static struct head head_of(const struct vmcu_context *ctx, const struct vmcu_position *at,

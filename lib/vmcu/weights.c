@@ -10,12 +10,12 @@
  * chunk may overwrite its part of the buffer.
  */
 
+#include "streams.h"
 #include "weights.h"
 
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 
 #include <errno.h>
-#include <string.h>
 
 void vmcu_weights_init(struct vmcu_context *ctx)
 {
@@ -34,6 +34,8 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader)
 		return -ENOTSUP;
 	}
 	ctx->reader = reader;
+	ctx->reads_started = 0U;
+	ctx->reads_ended = 0U;
 	return 0;
 }
 
@@ -50,13 +52,34 @@ static int start_read(struct vmcu_context *ctx)
 	return (err > 0) ? -EIO : err;
 }
 
+static uint32_t rotated(uint32_t x, uint32_t bits)
+{
+	return (x << bits) | (x >> (32U - bits));
+}
+
+/** MurmurHash3_x86_32 of whole words: a change within one word always changes it. */
+static uint32_t digest_of(const uint8_t *data, uint32_t bytes)
+{
+	uint32_t digest = 0U;
+
+	for (uint32_t i = 0U; i < bytes; i += sizeof(uint32_t)) {
+		uint32_t word;
+
+		__builtin_memcpy(&word, __builtin_assume_aligned(data + i, 4), sizeof(word));
+		digest ^= rotated(word * 0xcc9e2d51U, 15U) * 0x1b873593U;
+		digest = rotated(digest, 13U) * 5U + 0xe6546b64U;
+	}
+	digest ^= bytes;
+	digest = (digest ^ (digest >> 16)) * 0x85ebca6bU;
+	digest = (digest ^ (digest >> 13)) * 0xc2b2ae35U;
+	return digest ^ (digest >> 16);
+}
+
 /** Waits for the oldest read. */
 static int wait_read(struct vmcu_context *ctx)
 {
 	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_ended];
 	const int got = ctx->reader->wait(ctx->reader->user);
-	const uint8_t *end = ctx->model->weights + chunk->to + chunk->bytes;
-	uint32_t mark;
 
 	ctx->reads_ended++;
 	if (got < 0) {
@@ -65,8 +88,9 @@ static int wait_read(struct vmcu_context *ctx)
 	if ((uint32_t)got != chunk->bytes) {
 		return -EIO;
 	}
-	(void)memcpy(&mark, end - sizeof(mark), sizeof(mark));
-	return (mark == ctx->model->weights_mark) ? 0 : -EBADMSG;
+	return (digest_of(ctx->model->weights + chunk->to, chunk->bytes) == chunk->digest)
+		       ? 0
+		       : -EBADMSG;
 }
 
 int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
@@ -78,8 +102,9 @@ int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
 	if (count > 0U && ctx->reader == NULL) {
 		return -EINVAL;
 	}
-	/* The stages that follow a cancelled one compute nothing. */
-	if (ctx->cancelled) {
+	/* The stages that follow a cancelled one compute nothing; of a stream the first one does.
+	 */
+	if (ctx->cancelled && number > 0U) {
 		return 0;
 	}
 	while (err == 0 && ctx->reads_started < count &&
@@ -93,13 +118,16 @@ int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
 	return err;
 }
 
-void vmcu_weights_end(struct vmcu_context *ctx)
+void vmcu_weights_end(struct vmcu_context *ctx, int err)
 {
 	while (ctx->reads_ended < ctx->reads_started) {
 		(void)wait_read(ctx);
 	}
-	ctx->reads_started = 0U;
-	ctx->reads_ended = 0U;
+	/* The weights of a stream of one stage are still there at its next row. */
+	if (err != 0 || !vmcu_is_stream(ctx->model) || ctx->model->chunk_count > 1U) {
+		ctx->reads_started = 0U;
+		ctx->reads_ended = 0U;
+	}
 }
 
 #endif /* VMCU_EXTERNAL_WEIGHTS */

@@ -21,13 +21,13 @@ void vmcu_weights_init(struct vmcu_context *ctx);
 /**
  * @brief Starts the reads that can start before stage @a number, and waits for the stage's weights.
  *
- * @return 0, -EINVAL without a reader, -EIO after a short read, -EBADMSG if the bytes are not of
- * this build's weights file, or the reader's negative errno.
+ * @return 0, -EINVAL without a reader, -EIO after a short read, -EBADMSG if the bytes are
+ * damaged or of another build, or the reader's negative errno.
  */
 int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number);
 
-/** Ends an inference: waits for all reads that have started. */
-void vmcu_weights_end(struct vmcu_context *ctx);
+/** Ends an inference, or with @a err a failed one: waits for all reads that have started. */
+void vmcu_weights_end(struct vmcu_context *ctx, int err);
 
 #else
 
@@ -43,9 +43,10 @@ static inline int vmcu_weights_wait(struct vmcu_context *ctx, uint16_t number)
 	return 0;
 }
 
-static inline void vmcu_weights_end(struct vmcu_context *ctx)
+static inline void vmcu_weights_end(struct vmcu_context *ctx, int err)
 {
 	(void)ctx;
+	(void)err;
 }
 
 #endif /* VMCU_EXTERNAL_WEIGHTS */

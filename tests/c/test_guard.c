@@ -2,7 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-/* Built with VMCU_POOL_GUARD: writes beside the pool are found, what nobody wrote is poisoned. */
+/*
+ * Built with VMCU_POOL_GUARD, also with pools in several memories and with pools that rotate:
+ * writes beside the pool are found, what nobody wrote is poisoned.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -50,7 +53,7 @@ static void copy(const struct vmcu_call *call, enum tensor from)
 static void first(const struct vmcu_call *call)
 {
 	if (call->y == 0U) {
-		memcpy(found[0], call->pool->start, BYTES);
+		memcpy(found[0], vmcu_pool_start(call->pool, tensors), BYTES);
 	}
 	copy(call, INPUT);
 }
@@ -58,11 +61,11 @@ static void first(const struct vmcu_call *call)
 static void second(const struct vmcu_call *call)
 {
 	if (call->y == 0U) {
-		memcpy(found[1], call->pool->start, BYTES);
+		memcpy(found[1], vmcu_pool_start(call->pool, tensors), BYTES);
 	}
 	copy(call, also_read);
 	if (also_written != 0) {
-		call->pool->start[also_written] = 0;
+		vmcu_pool_start(call->pool, tensors)[also_written] = 0;
 	}
 }
 
@@ -108,7 +111,7 @@ static int infer(enum tensor read, int32_t written)
 {
 	also_read = read;
 	also_written = written;
-	memset(ctx.pool.start, 1, BYTES);
+	memset(vmcu_pool_start(&ctx.pool, tensors), 1, BYTES);
 	memset(vmcu_row(&ctx.pool, &tensors[INPUT], 0), 7, 4);
 	memset(vmcu_row(&ctx.pool, &tensors[INPUT], 1), 7, 4);
 	return vmcu_invoke(&ctx);
@@ -128,7 +131,7 @@ static void test_size(void)
 {
 	CHECK(vmcu_init(&ctx, &model, pool, ALL - 1) == -ENOMEM);
 	CHECK(vmcu_init(&ctx, &model, pool, ALL) == 0);
-	CHECK((uint8_t *)ctx.pool.start == &pool[SIDE]);
+	CHECK((uint8_t *)vmcu_pool_start(&ctx.pool, tensors) == &pool[SIDE]);
 }
 
 static void test_what_holds_something_is_left_alone(void)
@@ -164,7 +167,7 @@ static void test_poison_is_everywhere_else(void)
 	CHECK(infer(MIDDLE, 0) == 0);
 	check_only(found[0], 20, BYTES, 4);
 	check_only(found[1], 4, 12, 0);
-	check_only(ctx.pool.start, 12, 20, 0);
+	check_only(vmcu_pool_start(&ctx.pool, tensors), 12, 20, 0);
 }
 
 /** Gaps in front of, between and behind what is alive. */
@@ -188,12 +191,12 @@ static void test_poison_in_every_gap(void)
 	kept.layer_count = 0;
 	kept.stage_count = 0;
 	CHECK(vmcu_init(&ctx, &kept, pool, ALL) == 0);
-	memset(ctx.pool.start, 7, BYTES);
+	memset(vmcu_pool_start(&ctx.pool, tensors), 7, BYTES);
 	CHECK(vmcu_invoke(&ctx) == 0);
 	for (int i = 0; i < BYTES; i++) {
 		const bool alive = i == 2 || i == 3 || (i >= 10 && i < 13) || i == 18 || i == 19;
 
-		CHECK(ctx.pool.start[i] == (alive ? 7 : POISONED));
+		CHECK(vmcu_pool_start(&ctx.pool, tensors)[i] == (alive ? 7 : POISONED));
 	}
 }
 
@@ -225,7 +228,7 @@ static void test_poison_where_rows_will_be(void)
 	streamed.stage_count = 1;
 	streamed.streamed = true;
 	CHECK(vmcu_init(&ctx, &streamed, pool, ALL) == 0);
-	memset(ctx.pool.start, 1, BYTES);
+	memset(vmcu_pool_start(&ctx.pool, tensors), 1, BYTES);
 	CHECK(vmcu_push_row(&ctx, sevens) == 1);
 	for (int i = 0; i < BYTES; i++) {
 		const bool progress = i == 16 || i == 17;
@@ -233,7 +236,7 @@ static void test_poison_where_rows_will_be(void)
 		CHECK(found[0][i] == (progress ? (i == 16) : (i >= 20) ? 7 : POISONED));
 	}
 	CHECK(vmcu_push_row(&ctx, sevens) == 0);
-	check_only(ctx.pool.start, 4, 12, 0);
+	check_only(vmcu_pool_start(&ctx.pool, tensors), 4, 12, 0);
 }
 
 static void test_a_layer_writes_outside(void)
@@ -271,7 +274,7 @@ static void test_shared_array(void)
 	CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
 	for (int i = 0; i < 3; i++) {
 		CHECK(vmcu_invoke(&other) == 0);
-		memset(other.pool.start, 2, larger.pool_bytes);
+		memset(vmcu_pool_start(&other.pool, tensors), 2, larger.pool_bytes);
 		CHECK(infer(MIDDLE, 0) == 0);
 		CHECK(all(vmcu_output(&ctx, 0), 7));
 	}

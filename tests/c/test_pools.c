@@ -14,6 +14,8 @@
 
 #define FAST           16
 #define SLOW           24
+/* Bytes in front of each pool, and behind it. */
+#define SIDE           (VMCU_POOL_GUARD_BYTES / 2)
 #define IN(pool, byte) (((uint32_t)(pool) << VMCU_POOL_NUMBER) + (byte))
 
 /* Clamp 3 x 2 x 2 bytes to 0 .. 100 from the slow pool, around its end, to the fast one. */
@@ -63,15 +65,15 @@ static const struct vmcu_io outputs[] = {{.name = "out", .tensor = 1}};
 static const struct vmcu_model model = MODEL(2, FAST, SLOW);
 static const struct vmcu_model unused = MODEL(3, FAST, SLOW, 0);
 
-static uint8_t fast[FAST + 8] __attribute__((aligned(VMCU_POOL_ALIGN)));
-static uint8_t slow[SLOW] __attribute__((aligned(VMCU_POOL_ALIGN)));
+static uint8_t fast[FAST + 8 + 2 * SIDE] __attribute__((aligned(VMCU_POOL_ALIGN)));
+static uint8_t slow[SLOW + 2 * SIDE] __attribute__((aligned(VMCU_POOL_ALIGN)));
 
 static void test_init(void)
 {
 	const struct vmcu_memory right[] = {{fast, sizeof(fast)}, {slow, sizeof(slow)}, {NULL, 0}};
-	const struct vmcu_memory small[] = {{fast, FAST}, {slow, SLOW - 1}};
-	const struct vmcu_memory misaligned[] = {{fast + 4, FAST}, {slow, SLOW}};
-	const struct vmcu_memory missing[] = {{fast, FAST}, {NULL, SLOW}};
+	const struct vmcu_memory small[] = {{fast, sizeof(fast)}, {slow, sizeof(slow) - 1}};
+	const struct vmcu_memory misaligned[] = {{fast + 4, sizeof(fast)}, {slow, sizeof(slow)}};
+	const struct vmcu_memory missing[] = {{fast, sizeof(fast)}, {NULL, sizeof(slow)}};
 	struct vmcu_context ctx;
 
 	CHECK(vmcu_init_pools(NULL, &model, right, 2) == -EINVAL);
@@ -103,11 +105,11 @@ static void test_circles(void)
 			row[x] = (int8_t)(60 * (int)y + x - 1);
 		}
 	}
-	CHECK(vmcu_input(&ctx, 0) == (int8_t *)slow + 16);
-	CHECK(vmcu_row_of_input(&ctx, 0, 2) == (int8_t *)slow);
+	CHECK(vmcu_input(&ctx, 0) == (int8_t *)slow + SIDE + 16);
+	CHECK(vmcu_row_of_input(&ctx, 0, 2) == (int8_t *)slow + SIDE);
 	CHECK(vmcu_invoke(&ctx) == 0);
-	CHECK(vmcu_row_of_output(&ctx, 0, 0) == (int8_t *)fast + 8);
-	CHECK(vmcu_row_of_output(&ctx, 0, 2) == (int8_t *)fast);
+	CHECK(vmcu_row_of_output(&ctx, 0, 0) == (int8_t *)fast + SIDE + 8);
+	CHECK(vmcu_row_of_output(&ctx, 0, 2) == (int8_t *)fast + SIDE);
 	for (unsigned int y = 0; y < 3; y++) {
 		for (int x = 0; x < 4; x++) {
 			const int value = 60 * (int)y + x - 1;
@@ -117,9 +119,22 @@ static void test_circles(void)
 		}
 	}
 	/* Nothing is written beyond a circle, however large the memory is. */
-	for (unsigned int i = FAST; i < sizeof(fast); i++) {
+	for (unsigned int i = FAST + 2 * SIDE; SIDE == 0 && i < sizeof(fast); i++) {
 		CHECK(fast[i] == 0x55);
 	}
+#if defined(VMCU_POOL_GUARD)
+	CHECK(vmcu_invoke(&ctx) == 0);
+	/* In front of each, behind the model's own bytes, and at the array's end. */
+	uint8_t *const beside[] = {&fast[SIDE - 1], &slow[SIDE - 1], &slow[SIDE + SLOW],
+				   &fast[SIDE + FAST + 8], &fast[sizeof(fast) - 1]};
+
+	for (unsigned int i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		*beside[i] ^= 1U;
+		CHECK(vmcu_invoke(&ctx) == -EFAULT);
+		*beside[i] ^= 1U;
+		CHECK(vmcu_invoke(&ctx) == 0);
+	}
+#endif
 }
 
 static void test_one_pool(void)
@@ -134,8 +149,8 @@ static void test_one_pool(void)
 	one.tensors = in_one;
 	one.pool_count = 0;
 	one.pool_bytes = SLOW;
-	CHECK(vmcu_init(&ctx, &one, slow, SLOW - 1) == -ENOMEM);
-	CHECK(vmcu_init(&ctx, &one, slow, SLOW) == 0);
+	CHECK(vmcu_init(&ctx, &one, slow, sizeof(slow) - 1) == -ENOMEM);
+	CHECK(vmcu_init(&ctx, &one, slow, sizeof(slow)) == 0);
 	memset(vmcu_input(&ctx, 0), 101, 12);
 	CHECK(vmcu_invoke(&ctx) == 0);
 	CHECK(vmcu_output(&ctx, 0)[11] == 100);

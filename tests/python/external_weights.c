@@ -7,8 +7,9 @@
  * @brief Runs a model with readers that are late or fail at each chunk in turn.
  *
  * MODEL_HEADER and MODEL are the model's header, in quotes, and its tables. The only argument is
- * the weights file. A thread reads it, so that a kernel which runs too early computes another
- * answer.
+ * the weights file; FLIPS bits of it are flipped, one after the other. A thread reads it, so that a
+ * kernel which runs too early computes another answer. A model that takes rows gets them one by
+ * one, and one that keeps state for some hops.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -23,6 +24,9 @@
 
 #include <vmcu/vmcu.h>
 #include MODEL_HEADER
+
+/* Answers of a model that keeps state. */
+#define HOPS 3
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -39,7 +43,7 @@ enum fault {
 	FAULT_WAIT,
 	FAULT_SHORT,
 	FAULT_LONG,
-	FAULT_OTHER_FILE,
+	FAULT_BIT,
 	FAULT_CANCEL,
 };
 
@@ -59,6 +63,7 @@ static struct {
 	bool late;
 	enum fault fault;
 	unsigned int at; /**< the read with the fault */
+	unsigned int seed;
 	struct vmcu_context *ctx;
 } device = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -135,16 +140,52 @@ static int wait(void *user)
 		memset(oldest->to, 0x77, oldest->bytes);
 		return (int)oldest->bytes + ((device.fault == FAULT_SHORT) ? -1 : 1);
 	}
-	if (faulty && device.fault == FAULT_OTHER_FILE) {
-		oldest->to[oldest->bytes - 1U] ^= 1U;
+	if (faulty && device.fault == FAULT_BIT) {
+		oldest->to[(size_t)rand_r(&device.seed) % oldest->bytes] ^=
+			(uint8_t)(1U << rand_r(&device.seed) % 8);
 	}
 	return (int)oldest->bytes;
 }
 
 static const struct vmcu_reader reader = {.start = start, .wait = wait, .user = &device};
-static uint8_t pool[VMCU_MODEL_POOL_BYTES(net)] __attribute__((aligned(VMCU_POOL_ALIGN)));
+#if defined(VMCU_SEVERAL_POOLS)
+VMCU_POOLS_DEFINE(pools, net);
+#else
+static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+#endif
+static uint8_t answers[HOPS][VMCU_MODEL_NET_OUTPUT0_BYTES];
 
-/** One inference on always the same input. */
+static bool keeps_state(void)
+{
+#if defined(VMCU_STREAMS)
+	return net_model.stream != NULL;
+#else
+	return false;
+#endif
+}
+
+/** The next row, or the whole input. */
+static int feed(struct vmcu_context *ctx, unsigned int *seed)
+{
+	static int8_t row[VMCU_MODEL_NET_INPUT0_BYTES];
+	const unsigned int rows = VMCU_MODEL_NET_INPUT0_BYTES / vmcu_row_size(ctx, 0);
+	int err;
+
+	for (unsigned int y = 0; y < (net_model.streamed ? 1 : rows); y++) {
+		for (size_t i = 0; i < vmcu_row_size(ctx, 0); i++) {
+			row[i] = (int8_t)rand_r(seed);
+		}
+		if (!net_model.streamed) {
+			memcpy(vmcu_row_of_input(ctx, 0, y), row, vmcu_row_size(ctx, 0));
+		}
+	}
+	err = net_model.streamed ? vmcu_push_row(ctx, row) : vmcu_invoke(ctx);
+	/* No read runs when it has returned. */
+	CHECK(device.waited == device.started);
+	return err;
+}
+
+/** One inference on always the same input, or hops. */
 static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bool late)
 {
 	unsigned int seed = 7U;
@@ -157,13 +198,22 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 	device.at = at;
 	device.late = late;
 	device.ctx = ctx;
-	memset(pool, 0xa5, sizeof(pool));
-	for (size_t i = 0; i < vmcu_input_size(ctx, 0); i++) {
-		vmcu_input(ctx, 0)[i] = (int8_t)rand_r(&seed);
+	/* It has read nothing yet, so that weights are read which stay in the buffer. */
+	CHECK(vmcu_set_reader(ctx, &reader) == 0);
+	for (unsigned int hop = 0; hop < (keeps_state() ? HOPS : 1); hop++) {
+		do {
+			err = feed(ctx, &seed);
+		} while (err == 1);
+		if (err != 0) {
+			break;
+		}
+		memcpy(answers[hop], vmcu_output(ctx, 0), sizeof(answers[hop]));
 	}
-	err = vmcu_invoke(ctx);
-	/* No read runs when vmcu_invoke() has returned. */
-	CHECK(device.waited == device.started);
+#if defined(VMCU_STREAMS)
+	if (err == 0 || fault == FAULT_CANCEL) {
+		CHECK(vmcu_reset(ctx) == 0);
+	}
+#endif
 	/* A cancelled inference starts no further read. */
 	CHECK(fault != FAULT_CANCEL || device.started <= at + VMCU_MOST_READS);
 	return err;
@@ -173,11 +223,12 @@ int main(int argc, char **argv)
 {
 	static const int codes[] = {
 		[FAULT_START] = -ENODEV,     [FAULT_POSITIVE] = -EIO, [FAULT_WAIT] = -ETIMEDOUT,
-		[FAULT_SHORT] = -EIO,        [FAULT_LONG] = -EIO,     [FAULT_OTHER_FILE] = -EBADMSG,
+		[FAULT_SHORT] = -EIO,        [FAULT_LONG] = -EIO,     [FAULT_BIT] = -EBADMSG,
 		[FAULT_CANCEL] = -ECANCELED,
 	};
 	static uint8_t file[VMCU_MODEL_NET_WEIGHTS_BYTES + 1];
-	static uint8_t answer[VMCU_MODEL_NET_OUTPUT0_BYTES];
+	static uint8_t wanted[sizeof(answers)];
+	unsigned int reads;
 	const struct vmcu_reader incomplete = {.start = start};
 	struct vmcu_context ctx;
 	pthread_t thread;
@@ -187,22 +238,29 @@ int main(int argc, char **argv)
 	CHECK(fread(file, 1, sizeof(file), weights) == VMCU_MODEL_NET_WEIGHTS_BYTES);
 	device.file = file;
 	CHECK(pthread_create(&thread, NULL, read_in_turn, NULL) == 0);
+#if defined(VMCU_SEVERAL_POOLS)
+	CHECK(vmcu_init_pools(&ctx, &net_model, pools, VMCU_MODEL_NET_POOLS) == 0);
+#else
 	CHECK(vmcu_init(&ctx, &net_model, pool, sizeof(pool)) == 0);
-	CHECK(vmcu_invoke(&ctx) == -EINVAL);
+#endif
+	CHECK(feed(&ctx, &device.seed) == -EINVAL);
 	CHECK(vmcu_set_reader(&ctx, NULL) == -EINVAL);
 	CHECK(vmcu_set_reader(NULL, &reader) == -EINVAL);
 	CHECK(vmcu_set_reader(&ctx, &incomplete) == -EINVAL);
-	CHECK(vmcu_set_reader(&ctx, &reader) == 0);
 	CHECK(infer(&ctx, FAULT_NONE, 0U, false) == 0);
-	memcpy(answer, vmcu_output(&ctx, 0), sizeof(answer));
-	for (unsigned int at = 0; at < net_model.chunk_count; at++) {
+	memcpy(wanted, answers, sizeof(wanted));
+	reads = device.waited;
+	for (unsigned int at = 0; at < reads; at++) {
 		for (enum fault fault = FAULT_START; fault <= FAULT_CANCEL; fault++) {
 			CHECK(infer(&ctx, fault, at, false) == codes[fault]);
 			CHECK(infer(&ctx, FAULT_NONE, 0U, at % 4U == 0U) == 0);
-			CHECK(memcmp(answer, vmcu_output(&ctx, 0), sizeof(answer)) == 0);
+			CHECK(memcmp(wanted, answers, sizeof(wanted)) == 0);
 		}
 	}
-	printf("%u chunks, %u reads queued\n", (unsigned int)net_model.chunk_count, device.most);
-	(void)fwrite(answer, 1, sizeof(answer), stderr);
+	for (unsigned int flip = 0; flip < FLIPS; flip++) {
+		CHECK(infer(&ctx, FAULT_BIT, flip % reads, false) == -EBADMSG);
+	}
+	printf("%u chunks, %u reads, %u queued\n", (unsigned int)net_model.chunk_count, reads,
+	       device.most);
 	return 0;
 }

@@ -13,12 +13,18 @@ import pytest
 from vmcu_tools import quant
 
 C_TESTS = Path(__file__).parents[1] / "c"
-# What a test needs the runtime to be built with.
-DEFINES = {
-    "test_guard": ("-DVMCU_POOL_GUARD",),
-    "test_pools": ("-DVMCU_SEVERAL_POOLS",),
-    "test_positions": ("-DVMCU_POOL_ROTATE",),
+GUARD, POOLS, TURNS = "-DVMCU_POOL_GUARD", "-DVMCU_SEVERAL_POOLS", "-DVMCU_POOL_ROTATE"
+# What a test needs the runtime to be built with, each time that it is run.
+DEFINES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "test_guard": ((GUARD,), (GUARD, POOLS), (GUARD, TURNS)),
+    "test_pools": ((POOLS,), (POOLS, GUARD), (POOLS, "-DVMCU_STREAMS", "-DVMCU_CONTAINERS")),
+    "test_positions": ((TURNS,),),
 }
+CASES = [
+    (source, defines)
+    for source in sorted(C_TESTS.glob("test_*.c"))
+    for defines in DEFINES.get(source.stem, ((),))
+]
 
 
 def build(source: Path, folder: Path, *defines: str, flags: Sequence[str] = ()) -> Path:
@@ -29,9 +35,11 @@ def build(source: Path, folder: Path, *defines: str, flags: Sequence[str] = ()) 
     return program
 
 
-@pytest.mark.parametrize("source", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
-def test_c(source: Path, tmp_path: Path) -> None:
-    program = build(source, tmp_path, *DEFINES.get(source.stem, ()))
+@pytest.mark.parametrize(
+    ("source", "defines"), CASES, ids=["".join((one.stem, *defines)) for one, defines in CASES]
+)
+def test_c(source: Path, defines: tuple[str, ...], tmp_path: Path) -> None:
+    program = build(source, tmp_path, *defines)
     subprocess.run([program], check=True)
 
 

@@ -7,7 +7,9 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import online_device as device
@@ -28,7 +30,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.passes.split_channels import split_channels
 from vmcu_tools.plan.chunks import Chunk, ExternalWeights, WeightStore
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.plan.weights import ChunkLayout, chunk_bytes, layouts_of, mark_of
+from vmcu_tools.plan.weights import chunk_bytes, digest_of, layouts_of
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.read_ahead import with_reads
@@ -40,6 +42,7 @@ TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
 STORE = WeightStore(8e6, 1e-4)
 SPI = WeightStore(8e6)
+STREAMS, POOLS, TURNS = ("-DVMCU_STREAMS",), ("-DVMCU_SEVERAL_POOLS",), ("-DVMCU_POOL_ROTATE",)
 SOURCE = Path(__file__).with_name("external_weights.c")
 
 
@@ -133,21 +136,47 @@ def test_as_few_parts_as_fit() -> None:
     ]
 
 
-def test_faults(tmp_path: Path) -> None:
-    """Every read fails in every way; the next inference is right again, also if reads are late."""
-    graph = wide(1)
-    plan = random_plan(graph, replace(STORE, ram=1 << 20))
+def wide_plan() -> Plan:
+    return random_plan(wide(1), replace(STORE, ram=1 << 20))
+
+
+def built(model: str, ram: int | None = None, **asked: Any) -> Plan:
+    store = replace(STORE, ram=ram)
+    return compile_model(ROOT / model, CompileOptions(external_weights=store, **asked))
+
+
+KINDS = {
+    "input": (partial(built, "tests/runtime/tiny.onnx"), (), 2),
+    "late": (wide_plan, (), 4),
+    "rows": (partial(built, "samples/digits/digits.onnx", stream_input=True, ram=1 << 20), (), 2),
+    "hops": (partial(built, "tests/runtime/tiny.onnx", hop=3), STREAMS, 2),
+    "state": (partial(built, "samples/storyteller/storyteller.onnx"), STREAMS, 1),
+    "pools": (partial(built, "samples/digits/digits.onnx", memory="a=2K,b=9K"), POOLS, 2),
+    "turning": (partial(built, "samples/digits/digits.onnx", rotate=True), TURNS, 2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_faults(kind: str, tmp_path: Path) -> None:
+    """Every read fails in every way, and bits are flipped; the next inference is right again, also
+    if reads are late."""
+    make, defines, queued = KINDS[kind]
+    plan = make()
     assert plan.weights is not None
     write(emit(plan, "net").all_files, tmp_path)
-    target = device.host(("-DVMCU_EXTERNAL_WEIGHTS",), False)
+    target = device.host(("-DVMCU_EXTERNAL_WEIGHTS", *defines), False)
     program = tmp_path / "program"
     files = (SOURCE, tmp_path / "net.c", target.archive((SOURCE, tmp_path / "net.c")))
-    options = ('-DMODEL_HEADER="net.h"', f"-I{tmp_path}", "-pthread")
+    flips = 10_000 if kind == "input" else 100
+    options = ('-DMODEL_HEADER="net.h"', f"-DFLIPS={flips}", f"-I{tmp_path}", "-pthread")
     target.gcc([*options, *map(str, files), "-o", str(program)], tmp_path)
     done = subprocess.run([program, tmp_path / "net.weights.bin"], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = re.fullmatch(rb"(\d+) chunks, (\d+) reads queued\n", done.stdout)
-    assert said is not None and int(said[1]) == len(plan.weights.chunks) and int(said[2]) == 4
+    said = re.fullmatch(rb"(\d+) chunks, (\d+) reads, (\d+) queued\n", done.stdout)
+    assert said is not None and int(said[1]) == len(plan.weights.chunks)
+    # The weights of a stream of one stage are read once.
+    hops = 3 if plan.graph.state.step_rows and int(said[1]) > 1 else 1
+    assert (int(said[2]), int(said[3])) == (hops * int(said[1]), queued)
 
 
 @pytest.mark.parametrize(
@@ -175,23 +204,31 @@ def test_the_proof_refuses_another_file() -> None:
     plan = random_plan(wide(1))
     emitted = emit(plan, "net")
     data = b"".join(emitted.weights.values())
+    other = bytes([data[0] ^ 1]) + data[1:]
+    with pytest.raises(PlanError, match="another digest"):
+        prove(emitted.files, "net", plan, other)
+    layouts = layouts_of(plan)
+    size = layouts[0].size
+    old, new = (f".digest = {digest_of(file[:size])}U" for file in (data, other))
+    assert old in emitted.files["net.c"]
+    text = emitted.files["net.c"].replace(old, new)
     with pytest.raises(PlanError, match="other parameters"):
-        prove(emitted.files, "net", plan, bytes([data[0] ^ 1]) + data[1:])
+        prove({**emitted.files, "net.c": text}, "net", plan, other)
     with pytest.raises(PlanError, match="the weights file has"):
         prove(emitted.files, "net", plan, data[:-4])
-    with pytest.raises(PlanError, match="another mark"):
-        prove(emitted.files, "net", plan, data[:-1] + bytes([data[-1] ^ 1]))
 
 
-def test_each_build_has_a_mark() -> None:
-    """Of its weights and of where its chunks end: the runtime knows another build's file by it."""
-    layouts = layouts_of(random_plan(wide(1)))
-    last = layouts[-1]
-    data = last.data[:-1] + bytes([last.data[-1] ^ 1])
-    joined = [ChunkLayout({}, layouts[0].data + layouts[1].data), *layouts[2:]]
-    builds = (layouts, [*layouts[:-1], ChunkLayout(last.offsets, data)], joined)
-    assert len({mark_of(build) for build in builds}) == len(builds)
-    assert mark_of(layouts_of(random_plan(wide(1)))) == mark_of(layouts)
+def test_digests() -> None:
+    """Of published test vectors; and a change within one word changes them."""
+    vectors = {b"": 0, b"test": 0xBA6BD213, b"\xff" * 4: 0x76293B50}
+    assert {data: digest_of(data) for data in vectors} == vectors
+    data = bytes(range(64))
+    changed = [
+        data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+        for at in range(len(data))
+        for bit in range(8)
+    ]
+    assert digest_of(data) not in set(map(digest_of, changed))
 
 
 def test_waits() -> None:
@@ -235,12 +272,14 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
     found = json.loads(file.read_text())["weights"]
     reads = found["reads"]
-    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10740
+    assert found["file_bytes"] == sum(read["bytes"] for read in reads) == 10724
     # Only the first read has nothing before it.
     waits = [read["wait_ms"] for read in reads]
     assert waits[0] == reads[0]["read_ms"] and not any(waits[1:])
     assert found["hidden"] == pytest.approx(1 - waits[0] / found["read_ms"], abs=1e-6)
     assert f"hides {100 * found['hidden']:.1f} % of it" in said
+    assert re.search(r"Digests take [\d.]+ ms\.", said)
+    assert found["digest_ms"] == pytest.approx(1e3 * 3 * 10724 / 64e6, rel=1e-3)
     assert "the first of an inference" in said
     slow = [*words[:3], "8MB/s,latency=100us,ram=9K", "--board", "nrf52840dk"]
     assert main(slow) == 0

@@ -15,6 +15,9 @@
 #include "../compiled.h"
 #include "../streams.h"
 
+/** In addresses of several pools, the pool's number is above these. */
+#define MOST_BYTES (UINT32_C(1) << 28)
+
 /** True if no row is split by the pool's end, but only where the ring starts over. */
 static bool rows_are_runs(const struct vmcu_model *model, const struct vmcu_tensor *t)
 {
@@ -44,7 +47,7 @@ static bool is_tensor(const struct vmcu_model *model, const struct vmcu_tensor *
 
 VMCU_SMALL int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_loading *l)
 {
-	if (model->pool_bytes == 0U || model->pool_bytes > INT32_MAX / 2) {
+	if (model->pool_bytes == 0U || model->pool_bytes >= MOST_BYTES) {
 		return vmcu_refuse(l, -EBADMSG, "pool", model->pool_bytes);
 	}
 #if defined(VMCU_POOL_ROTATE)

@@ -21,7 +21,7 @@ from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
 from ..plan.pools import POOL_NUMBER
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
-from ..plan.weights import file_of, layouts_of, mark_of
+from ..plan.weights import digest_of, file_of, layouts_of
 from .initialisers import Constants, rows_of
 from .names import check_name
 from .proof import prove
@@ -211,7 +211,7 @@ class _Emitter:
             "rotation": self.plan.rotation,
             "regions": self.plan.regions,
             "weights": weights,
-            "weights_mark": mark_of(layouts),
+            "digests": [digest_of(layout.data) for layout in layouts],
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": rows_of([*map(str, self.inputs)], 12),

@@ -42,6 +42,6 @@ STATE_HEAD = CStruct("head", "uint32_t magic, model, bytes, sum; uint16_t rows, 
 ROTATION_BYTES = 8
 # By which it is larger in a build for several pools: their sizes, how many there are, padding.
 POOLS_BYTES = 4 * MOST_POOLS + 4
-CHUNK = CStruct("vmcu_chunk", "uint32_t offset, bytes, to; uint16_t stage, start;")
+CHUNK = CStruct("vmcu_chunk", "uint32_t offset, bytes, to, digest; uint16_t stage, start;")
 # By which it is larger in a build for external weights: chunks, buffer, how many, padding.
-WEIGHTS_BYTES = 16
+WEIGHTS_BYTES = 12

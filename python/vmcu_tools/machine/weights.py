@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..ops.values import Array, Struct, StructArray, Value
-from ..plan.weights import MARK_BYTES
+from ..plan.weights import ALIGN, digest_of
 from .tables import Objects, expect
 
 # An address in the buffer, as the emitter writes it.
 _ADDRESS = re.compile(r"VMCU_EXTERNAL\((\d+)\)")
-MEMBERS = ("offset", "bytes", "to", "stage", "start")
+MEMBERS = ("offset", "bytes", "to", "digest", "stage", "start")
 
 
 class WeightsBuffer:
     """The buffer of model `name`, whose weights file is `file`. Raises PlanError if a read could
-    overwrite bytes that a stage needs, or does not end before its stage."""
+    overwrite bytes that a stage needs, does not end before its stage, or runs while the caller is
+    to push a row."""
 
     def __init__(self, objects: Objects, name: str, file: bytes, stages: int):
         model: Any = objects.values[f"{name}_model"]
@@ -35,21 +36,22 @@ class WeightsBuffer:
         self.size = int(objects.macros.get(f"{stem}_RAM_BYTES", 0))
         told = int(objects.macros.get(f"{stem}_BYTES", 0))
         expect(told == len(file), f"the weights file has {len(file)} bytes, the header says {told}")
-        self._check(stages)
-        mark = int(model.get("weights_mark", 0)).to_bytes(MARK_BYTES, "little")
-        for at, size, *_ in self.chunks:
-            expect(file[at : at + size].endswith(mark), "a chunk has another mark than the model")
+        self._check(stages, earliest=int(bool(model.get("streamed", 0))))
+        for at, size, _, digest, *_ in self.chunks:
+            expect(digest_of(file[at : at + size]) == digest, "a chunk has another digest")
 
-    def _check(self, stages: int) -> None:
+    def _check(self, stages: int, earliest: int) -> None:
         offset, before = 0, (-1, 0)
-        for at, size, to, stage, start in self.chunks:
+        for at, size, to, _, stage, start in self.chunks:
             expect(at == offset, f"a chunk is at byte {at} of the file")
             offset += size
             expect(size > 0 and to + size <= self.size, "a chunk is not in the weights buffer")
-            inside = before[0] < stage < stages and before[1] <= start <= stage
+            expect(size % ALIGN == 0 == to % ALIGN, "a chunk is not whole words")
+            first = max(before[1], min(stage, earliest))
+            inside = before[0] < stage < stages and first <= start <= stage
             expect(inside, f"the reads for stage {stage} are not in the order of stages")
             before = stage, start
-            for _, length, other, earlier, _ in self.chunks:
+            for _, length, other, _, earlier, _ in self.chunks:
                 apart = other + length <= to or to + size <= other
                 expect(
                     apart or earlier >= stage or earlier < start,
@@ -60,7 +62,7 @@ class WeightsBuffer:
     def at(self, stage: int) -> bytes:
         """The buffer while a stage runs; bytes of other chunks are 0."""
         buffer = bytearray(self.size)
-        for at, size, to, number, _ in self.chunks:
+        for at, size, to, _, number, _ in self.chunks:
             if number == stage:
                 buffer[to : to + size] = self.file[at : at + size]
         return bytes(buffer)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ..graph import Graph, Node
 from ..ops import Layer, bind, kernel_of
@@ -15,24 +16,21 @@ from .plan import Plan, Step
 
 # Kernels may read weights by words.
 ALIGN = 4
-# The last word of each chunk: which weights file it is of. The runtime compares it after the read,
-# so that a file of another build is an error and no wrong answer.
-MARK_BYTES = 4
 
 Key = tuple[str, bytes]
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkLayout:
-    """Offsets in a chunk by array, and its bytes before the mark."""
+    """Offsets in a chunk by array, and its bytes; none if no layer of the stage has constants."""
 
     offsets: dict[Key, int]
     data: bytes
 
     @property
     def size(self) -> int:
-        """Bytes of the chunk, 0 if no layer of the stage has constants."""
-        return len(self.data) + MARK_BYTES if self.data else 0
+        """Bytes of the chunk."""
+        return len(self.data)
 
 
 def key_of(array: Array) -> Key:
@@ -64,7 +62,7 @@ def chunk_bytes(graph: Graph, node: Node) -> int:
 
 def constant_bytes(graph: Graph, layer: Layer[Any]) -> int:
     """Bytes of the constants that the kernel of a layer reads."""
-    return len(_layout([kernel_of(graph, layer)]).data)
+    return _layout([kernel_of(graph, layer)]).size
 
 
 def layouts_of(plan: Plan) -> list[ChunkLayout]:
@@ -72,18 +70,24 @@ def layouts_of(plan: Plan) -> list[ChunkLayout]:
     return [layout_of(plan.graph, steps) for steps in plan.stages]
 
 
-def mark_of(layouts: Iterable[ChunkLayout]) -> int:
-    """Computes the mark of a weights file: a CRC-32 over the sizes and bytes of its chunks."""
-    mark = 0
-    for layout in layouts:
-        mark = zlib.crc32(layout.size.to_bytes(4, "little") + layout.data, mark)
-    return mark
+def digest_of(data: bytes) -> int:
+    """MurmurHash3_x86_32 of whole words, with seed 0. The runtime compares it after each read:
+    a change within one word always changes it."""
+    words = np.frombuffer(data, np.uint32) * np.uint32(0xCC9E2D51)
+    turned = np.left_shift(words, 15) | np.right_shift(words, 17)
+    digest = 0
+    for key in (turned * np.uint32(0x1B873593)).tolist():
+        digest ^= key
+        digest = ((digest << 13 | digest >> 19) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    digest ^= len(data)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        digest = (digest ^ digest >> shift) * factor & 0xFFFFFFFF
+    return digest
 
 
-def file_of(layouts: Sequence[ChunkLayout]) -> bytes:
+def file_of(layouts: Iterable[ChunkLayout]) -> bytes:
     """The weights file."""
-    mark = mark_of(layouts).to_bytes(MARK_BYTES, "little")
-    return b"".join(layout.data + mark for layout in layouts if layout.size)
+    return b"".join(layout.data for layout in layouts)
 
 
 def _layout(kernels: Iterable[Kernel]) -> ChunkLayout:

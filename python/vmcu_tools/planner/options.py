@@ -158,7 +158,6 @@ class Exclusion:
 
 
 _ONE_POOL = "devices plan whole tensors in one pool"
-_READS = "weights are read for one inference after the other, by tables in C"
 _NO_PLAN = "it plans for each limit in turn and writes nothing"
 EXCLUSIONS = (
     Exclusion(
@@ -183,7 +182,7 @@ EXCLUSIONS = (
     ),
     Exclusion(
         "external_weights",
-        dict.fromkeys(("stream_input", "hop", "online", "pareto"), _READS),
+        {"online": "devices plan whole models", "pareto": _NO_PLAN},
     ),
     Exclusion("external_input", {"stream_input": "pushed rows are in the pool"}),
     Exclusion(

@@ -51,15 +51,19 @@ def with_reads(plan: Plan, store: WeightStore) -> Plan:
             f"allow more with --external-weights ...,ram={2 * largest}, or make the layer smaller"
         )
         raise UserError(Problem(reason, hint, plan.graph.origin, node.name, node.kind))
-    chunks = next(filter(None, (_placed(sizes, d, ram) for d in range(MOST_AHEAD, -1, -1))))
+    # Between the rows of a first stage no read runs.
+    earliest = int(plan.input_streamed)
+    ways = (_placed(sizes, ahead, ram, earliest) for ahead in range(MOST_AHEAD, -1, -1))
+    chunks = next(filter(None, ways))
     height = max(chunk.to + chunk.size for chunk in chunks)
     return replace(plan, weights=ExternalWeights(store, chunks, height))
 
 
-def _placed(sizes: Sequence[int], ahead: int, ram: int) -> tuple[Chunk, ...] | None:
-    """The chunks if no read starts more than `ahead` stages before its own; None if they need more
-    than `ram` bytes. With 1 or 0 they never do: two neighbours always fit from the two ends."""
-    starts = [_start(sizes, stage, ahead, ram) for stage in range(len(sizes))]
+def _placed(sizes: Sequence[int], ahead: int, ram: int, earliest: int) -> tuple[Chunk, ...] | None:
+    """The chunks if no read starts more than `ahead` stages before its own, and that of no later
+    stage before stage `earliest`; None if they need more than `ram` bytes. With 1 or 0 they never
+    do: two neighbours always fit from the two ends."""
+    starts = [max(_start(sizes, n, ahead, ram), min(n, earliest)) for n in range(len(sizes))]
     # Reads start in the order of stages.
     for stage in range(len(sizes) - 2, -1, -1):
         starts[stage] = min(starts[stage], starts[stage + 1])

@@ -14,6 +14,8 @@ from .page.names import short_names
 
 # Stages that the sentence on waits names.
 MOST_NAMED = 3
+# Cycles to check a byte's digest, modelled on a Cortex-M4.
+DIGEST_CYCLES = 3.0
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,14 @@ class ReadReport:
 @dataclass(frozen=True)
 class WeightsReport:
     """The weights file, and the buffer in RAM, which is part of `pool_bytes`, in bytes.
-    `hidden`: the part of all read time in which stages compute, by estimate; None without a
-    board."""
+    `hidden`: the part of all read time in which stages compute, `digest_ms`: the time that checks
+    of digests take, by estimate; None without a board."""
 
     file_bytes: int
     ram_bytes: int
     read_ms: float
     hidden: float | None
+    digest_ms: float | None
     reads: tuple[ReadReport, ...]
 
 
@@ -61,6 +64,7 @@ def weights_report(plan: Plan, cycle_s: float | None = None) -> WeightsReport | 
         weights.buffer_bytes,
         round(total, 6),
         None if hidden is None else round(hidden, 6),
+        None if cycle_s is None else round(1000 * DIGEST_CYCLES * cycle_s * weights.file_bytes, 6),
         reads,
     )
 
@@ -111,7 +115,8 @@ def sentences(report: WeightsReport) -> list[str]:
     reads = f"Reading the weights takes {printed(report.read_ms)} ms an inference"
     if report.hidden is None:
         return [f"{reads}. Add --board to estimate how much of it is hidden."]
-    facts = [f"{reads}; computation hides {100 * report.hidden:.1f} % of it, by estimate."]
+    hidden, digests = f"{100 * report.hidden:.1f} %", printed(report.digest_ms or 0.0)
+    facts = [f"{reads}; computation hides {hidden} of it, by estimate. Digests take {digests} ms."]
     late = sorted((r for r in report.reads if r.wait_ms), key=lambda r: -(r.wait_ms or 0.0))
     names = short_names(read.layer for read in report.reads)
     named = [

@@ -3,8 +3,9 @@
  */
 
 /*
- * One image with a model that keeps state, one whose pool rotates, one from a container and one
- * whose weights are read while it runs. Each gives its own answers, whatever ran before.
+ * One image with a model that keeps state, one whose pool rotates or which has pools in two
+ * memories, one from a container and one whose weights are read while it runs. Each gives its own
+ * answers, whatever ran before.
  */
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "hops.h"
 #include "read.h"
 #include "test_images.h"
-#include "turning.h"
+#include "placed.h"
 
 #define ARENA_BYTES 8192
 #define ROW_BYTES   VMCU_MODEL_ROW_BYTES(hops)
@@ -36,11 +37,15 @@ static const uint8_t weights[] = {
 };
 
 static VMCU_POOL_DEFINE(hops_pool, VMCU_MODEL_POOL_BYTES(hops));
-static VMCU_POOL_DEFINE(turning_pool, VMCU_MODEL_POOL_BYTES(turning));
+#if defined(CONFIG_VMCU_SEVERAL_POOLS)
+VMCU_POOLS_DEFINE(placed_pools, placed);
+#else
+static VMCU_POOL_DEFINE(placed_pool, VMCU_MODEL_POOL_BYTES(placed));
+#endif
 static VMCU_POOL_DEFINE(read_pool, VMCU_MODEL_POOL_BYTES(read));
 static uint8_t arena[ARENA_BYTES] __aligned(VMCU_POOL_ALIGN);
 
-static struct vmcu_context hops, turning, loaded, read;
+static struct vmcu_context hops, placed, loaded, read;
 static struct vmcu_model loaded_model;
 
 /* The file is in flash: a read is over when it starts. */
@@ -67,7 +72,12 @@ static const struct vmcu_reader reader = {.start = start_read, .wait = wait_read
 static void *set_up(void)
 {
 	zassert_ok(vmcu_init(&hops, &hops_model, hops_pool, sizeof(hops_pool)));
-	zassert_ok(vmcu_init(&turning, &turning_model, turning_pool, sizeof(turning_pool)));
+#if defined(CONFIG_VMCU_SEVERAL_POOLS)
+	zassert_ok(
+		vmcu_init_pools(&placed, &placed_model, placed_pools, VMCU_MODEL_PLACED_POOLS));
+#else
+	zassert_ok(vmcu_init(&placed, &placed_model, placed_pool, sizeof(placed_pool)));
+#endif
 	zassert_ok(vmcu_init(&read, &read_model, read_pool, sizeof(read_pool)));
 	zassert_ok(vmcu_set_reader(&read, &reader));
 	zassert_ok(
@@ -126,7 +136,7 @@ ZTEST(vmcu_together, test_each_is_right)
 		const size_t sample = i % GOLDEN_COUNT;
 
 		push(sample, 0, ROWS / 2U);
-		run_whole(&turning, sample);
+		run_whole(&placed, sample);
 		run_whole(&loaded, GOLDEN_COUNT - 1U - sample);
 		zassert_equal(class_of(i), test_labels[i]);
 		push(sample, ROWS / 2U, ROWS);

@@ -75,16 +75,9 @@
 
 #endif /* __ZEPHYR__ */
 
-#if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
-#error "VMCU_POOL_ROTATE and VMCU_POOL_GUARD cannot be combined"
-#endif
-
-#if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_POOL_GUARD))
-#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_POOL_ROTATE or VMCU_POOL_GUARD"
-#endif
-
-#if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_STREAMS) || defined(VMCU_CONTAINERS))
-#error "VMCU_SEVERAL_POOLS cannot be combined with VMCU_STREAMS or VMCU_CONTAINERS"
+/* Each access of a kernel would turn its address and look up its pool. */
+#if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_POOL_ROTATE)
+#error "VMCU_SEVERAL_POOLS and VMCU_POOL_ROTATE cannot be combined"
 #endif
 
 /*

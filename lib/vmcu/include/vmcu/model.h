@@ -41,12 +41,15 @@ extern "C" {
 #define VMCU_POOL_NUMBER  28
 #define VMCU_POOL_BYTE(x) ((x) & ((UINT32_C(1) << VMCU_POOL_NUMBER) - 1U))
 
+#else
+#define VMCU_MOST_POOLS 1
+#endif
+
 /** One of several pools, each of them circular. */
 struct vmcu_circle {
 	int8_t *start;
 	uint32_t size;
 };
-#endif
 
 /**
  * The RAM for activations: a circular pool of @a size bytes that starts at @a start.
@@ -202,11 +205,12 @@ struct vmcu_stream {
 struct vmcu_chunk {
 	uint32_t offset; /**< in the weights file */
 	uint32_t bytes;
-	uint32_t to;    /**< offset in the weights buffer */
-	uint16_t stage; /**< the stage whose kernels read it */
-	uint16_t start; /**< the stage before whose kernels its read starts: no later one needs the
-			 * bytes in the buffer that it overwrites
-			 */
+	uint32_t to;     /**< offset in the weights buffer */
+	uint32_t digest; /**< MurmurHash3_x86_32 of the bytes, with seed 0 */
+	uint16_t stage;  /**< the stage whose kernels read it */
+	uint16_t start;  /**< the stage before whose kernels its read starts: no later one needs the
+			  * bytes in the buffer that it overwrites
+			  */
 };
 #endif
 
@@ -241,7 +245,6 @@ struct vmcu_model {
 	const struct vmcu_chunk *chunks; /**< in the order of stages, and of the weights file */
 	uint8_t *weights;                /**< buffer that the kernels' parameters point into */
 	uint16_t chunk_count;
-	uint32_t weights_mark; /**< last word of each chunk, another one for each build */
 #endif
 #if defined(VMCU_CONTAINERS)
 	/** For a model from a container: the container's address, to which the tables' pointers

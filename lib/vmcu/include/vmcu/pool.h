@@ -63,7 +63,7 @@
 
 /** @cond INTERNAL_HIDDEN */
 /* C has no empty arrays: the pool of a memory that the model does not need has one byte. */
-#define Z_VMCU_SOME(bytes) ((bytes) > 0 ? (bytes) : 1)
+#define Z_VMCU_SOME(bytes) ((bytes) > 0 ? (bytes) + VMCU_POOL_GUARD_BYTES : 1)
 #define Z_VMCU_POOL(model, number, memory, bytes)                                                  \
 	static VMCU_POOL_DEFINE_FOR(memory, vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes));
 #define Z_VMCU_MEMORY(model, number, memory, bytes)                                                \

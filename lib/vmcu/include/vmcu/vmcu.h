@@ -96,7 +96,7 @@ struct vmcu_context {
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
 	const int8_t *input;     /**< external input, see vmcu_set_input() */
 #if defined(VMCU_POOL_GUARD)
-	uint32_t guard_end; /**< end of the last canary, from the pool's start */
+	uint32_t guard_ends[VMCU_MOST_POOLS]; /**< last canary by pool, from the pool's start */
 #endif
 #if defined(VMCU_PROFILE)
 	struct vmcu_profile *profile; /**< see vmcu/profile.h */
@@ -226,10 +226,11 @@ struct vmcu_reader {
  * @brief Sets the reader of the weights of a model that was built with --external-weights.
  *
  * While a stage runs, the weights of later stages are read. An error of the reader ends the
- * inference: vmcu_invoke() returns its code, -EIO after a short read, or -EBADMSG if the file is of
- * another build. The outputs are then not valid, and the next inference starts again. vmcu_invoke()
- * never returns while a read runs. The weights buffer belongs to the model: do not run the model in
- * two threads at the same time.
+ * inference: vmcu_invoke() or vmcu_push_row() returns its code, -EIO after a short read, or
+ * -EBADMSG if the bytes are damaged or of another build. The outputs are then not valid, and the
+ * next row is the first one; a model that keeps state begins again as after vmcu_reset(). No call
+ * returns while a read runs. The weights buffer belongs to the model: do not run the model in two
+ * threads at the same time.
  *
  * @param ctx    Context that vmcu_init() has set up.
  * @param reader Must exist as long as the context is used.
@@ -253,7 +254,8 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader);
  *                    external input, or vmcu_set_reader() for external weights.
  * @retval -EIO       Only with VMCU_EXTERNAL_WEIGHTS: a read of weights was short. Other errors of
  *                    the reader are returned as they are.
- * @retval -EBADMSG   Only with VMCU_EXTERNAL_WEIGHTS: the weights file is of another build.
+ * @retval -EBADMSG   Only with VMCU_EXTERNAL_WEIGHTS: the weights are damaged, or of another
+ *                    build.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD: other code wrote next to the pool.
@@ -293,6 +295,7 @@ int vmcu_cancel(struct vmcu_context *ctx);
  * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input, of a
  *                    model built with --hop the next of all.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD, see vmcu_invoke().
+ * @retval -EIO, -EBADMSG Only with VMCU_EXTERNAL_WEIGHTS, see vmcu_set_reader().
  */
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
 

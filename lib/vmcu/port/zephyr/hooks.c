@@ -16,6 +16,7 @@
 #include <vmcu/trace.h>
 
 #include "../../hooks.h"
+#include "../../pools.h"
 #include "version.h"
 
 LOG_MODULE_REGISTER(vmcu, CONFIG_VMCU_LOG_LEVEL);
@@ -82,19 +83,22 @@ void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number)
 	trace_event(VMCU_TRACE_STAGE_END, ctx, ctx->model->stages[number].first);
 }
 
-void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t number)
+void vmcu_hook_overrun(const struct vmcu_context *ctx, unsigned int pool, int32_t offset,
+		       uint16_t number)
 {
 	const struct vmcu_model *model = ctx->model;
+	const uint32_t bytes = vmcu_bytes_of_pool(model, pool);
 
 	if (number == VMCU_HOOK_NO_STAGE) {
-		LOG_ERR("%s: byte %d of a pool of %u bytes was written between inferences",
-			model->name, offset, model->pool_bytes);
+		LOG_ERR("%s: byte %d of pool %u, %u bytes, was written between inferences",
+			model->name, offset, pool, bytes);
 	} else {
-		LOG_ERR("%s: byte %d of a pool of %u bytes was written during stage %u, layers %u "
+		LOG_ERR("%s: byte %d of pool %u, %u bytes, was written during stage %u, layers %u "
 			"to %u",
-			model->name, offset, model->pool_bytes, number, model->stages[number].first,
+			model->name, offset, pool, bytes, number, model->stages[number].first,
 			model->stages[number].first + model->stages[number].count - 1);
 	}
+	ARG_UNUSED(bytes);
 	ARG_UNUSED(offset);
 	ARG_UNUSED(model);
 }
