@@ -6,7 +6,8 @@ babeltrace2 FOLDER | python scripts/trace_models.py
 
 A line for each model, version and thread: inferences, those that failed, milliseconds, and the
 layers of the stage that took most. Times include other threads that ran in between. FOLDER has the
-trace and the file `metadata` of zephyr/subsys/tracing/ctf/tsdl.
+trace and the file `metadata` of subsys/tracing/ctf/tsdl of the tree that the image was built with.
+babeltrace2 reports an error at the zeros that follow the last event of CONFIG_TRACING_BACKEND_RAM.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 EVENT = re.compile(r"^\[(?:(\d+):(\d+):)?(\d+\.\d+)\].*? (\w+): .*?\{ (.*) \}\s*$")
 NAMED = re.compile(r'name = "([^"]*)".*arg0 = (\w+), arg1 = (\w+)')
-SWITCHED = re.compile(r"thread_id = (\w+)")
+SWITCHED = re.compile(r'thread_id = (\w+)(?:, name = "([^"]*)")?')
 
 
 @dataclass
@@ -32,19 +34,30 @@ class Runs:
     stages: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
-Key = tuple[str, int, str]
+class Thread(NamedTuple):
+    """A thread of the trace. Threads can share a name, and Zephyr names the others `unknown`."""
+
+    name: str
+    number: str
+
+    @property
+    def label(self) -> str:
+        return self.number if self.name in ("", "unknown") else self.name
 
 
-def events(lines: Iterable[str]) -> Iterator[tuple[float, str, str, int, int]]:
+Key = tuple[str, int, Thread]
+
+
+def events(lines: Iterable[str]) -> Iterator[tuple[float, Thread, str, int, int]]:
     """Yields seconds, thread, name and both values of each named event."""
-    thread = "?"
+    thread = Thread("", "?")
     for line in lines:
         found = EVENT.match(line)
         if not found:
             continue
         hours, minutes, seconds, kind, fields = found.groups()
         if kind == "thread_switched_in" and (switched := SWITCHED.search(fields)):
-            thread = switched[1]
+            thread = Thread(switched[2] or "", switched[1])
         elif kind == "named_event" and (named := NAMED.search(fields)):
             at = 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(seconds)
             yield at, thread, named[1], int(named[2], 0), int(named[3], 0)
@@ -54,7 +67,7 @@ def runs_of(lines: Iterable[str]) -> dict[Key, Runs]:
     """What each model did, by its name, its version and the thread. Inferences that the trace has
     not whole are left out."""
     names: dict[int, tuple[str, int]] = {}
-    began: dict[tuple[int, str, str], float] = {}
+    began: dict[tuple[int, Thread, str], float] = {}
     found: dict[Key, Runs] = defaultdict(Runs)
     for at, thread, name, model, value in events(lines):
         if not name.startswith("vmcu_"):
@@ -83,14 +96,15 @@ def main() -> int:
         print("error: no inference in this trace. hint: set CONFIG_VMCU_TRACING=y", file=sys.stderr)
         return 1
     print(
-        "model                version  thread      runs  failed  mean ms   most ms  slowest stage"
+        "model                version  thread                runs  failed  mean ms   most ms"
+        "  slowest stage"
     )
     for (name, version, thread), runs in sorted(found.items()):
         count, most = len(runs.seconds), max(runs.seconds, default=0.0)
         mean = sum(runs.seconds) / count if count else 0.0
         layer = max(runs.stages, key=runs.stages.__getitem__, default=0)
         print(
-            f"{name:20} {version:7}  {thread:10} {count:5}  {runs.failed:6} {1e3 * mean:8.3f}"
+            f"{name:20} {version:7}  {thread.label:20} {count:5}  {runs.failed:6} {1e3 * mean:8.3f}"
             f" {1e3 * most:9.3f}  from layer {layer}"
         )
     return 0

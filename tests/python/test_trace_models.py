@@ -11,8 +11,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts/trace_models.py"
 KWS, VWW = 0x20000100, 0x20000200
 
 
-def switched(at: float, thread: int) -> str:
-    fields = f'thread_id = {thread:#x}, name = "t{thread}"'
+def switched(at: float, thread: int, name: str = "worker") -> str:
+    fields = f'thread_id = {thread}, name = "{name}"'
     return f"[00:00:{at:012.9f}] (+0.000001000) thread_switched_in: {{ {fields} }}"
 
 
@@ -59,9 +59,32 @@ def test_two_models_in_two_threads() -> None:
     done = printed(LINES)
     assert done.returncode == 0
     kws, vww = (line.split() for line in done.stdout.splitlines()[1:])
-    assert kws[:7] == ["kws", "3", "0x1", "1", "0", "8500.000", "8500.000"]
+    assert kws[:7] == ["kws", "3", "worker", "1", "0", "8500.000", "8500.000"]
     assert kws[7:] == ["from", "layer", "5"]
-    assert vww[:7] == ["vww", "0", "0x2", "1", "1", "500.000", "500.000"]
+    assert vww[:7] == ["vww", "0", "worker", "1", "1", "500.000", "500.000"]
+
+
+def test_one_model_in_two_threads_of_one_name() -> None:
+    first, second = (inference(at, "kws", KWS, 3) for at in (1, 2))
+    end = named(4, "vmcu_end", KWS, 0)
+    lines = [switched(1, 1), *first, switched(2, 2), *second, end, switched(4, 1), end]
+    rows = [line.split() for line in printed(lines).stdout.splitlines()[1:]]
+    assert [row[3:6] for row in rows] == [["1", "0", "3000.000"], ["1", "0", "2000.000"]]
+
+
+def test_a_thread_without_a_name() -> None:
+    lines = [switched(1, 7, "unknown"), *inference(1, "kws", KWS, 3), named(2, "vmcu_end", KWS, 0)]
+    assert printed(lines).stdout.splitlines()[1].split()[2] == "7"
+
+
+def test_a_trace_of_zephyr() -> None:
+    """babeltrace2 2.0.4 wrote it for an image of Zephyr 4.1.99 on qemu_cortex_m3."""
+    trace = Path(__file__).with_name("trace.txt").read_text()
+    rows = [" ".join(line.split()) for line in printed([trace]).stdout.splitlines()[1:]]
+    assert rows == [
+        "digits 0 digits_thread 1 0 89.135 89.135 from layer 0",
+        "hello 0 hello_thread 2 0 0.223 0.223 from layer 0",
+    ]
 
 
 def test_a_trace_without_models() -> None:
