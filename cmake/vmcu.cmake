@@ -305,7 +305,9 @@ function(vmcu_add_model target)
 
   # Milliseconds, if the compiler knows the board.
   if(BOARD AND command STREQUAL "build" AND NOT "${options}" MATCHES "--board")
-    set(board "${BOARD}${BOARD_QUALIFIERS}")
+    # Qualifiers begin with a slash up to Zephyr 4.3.
+    string(REGEX REPLACE "^/?(.+)$" "/\\1" qualifiers "${BOARD_QUALIFIERS}")
+    set(board "${BOARD}${qualifiers}")
     file(STRINGS "${VMCU_PYTHONPATH}/vmcu_tools/boards/boards.csv" known REGEX "^${board},")
     if(known)
       list(APPEND options --board "${board}")

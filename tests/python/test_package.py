@@ -125,9 +125,10 @@ CONFIGURE = ["cmake", "-G", "Ninja", "-S", ".", "-B", "build"]
 
 
 @needs_cmake
-def test_the_cmake_project_of_the_page(site: Path, project: Path) -> None:
+@pytest.mark.parametrize("qualifiers", ["/nrf52840", "nrf52840"], ids=["zephyr-3.7", "zephyr-4.4"])
+def test_the_cmake_project_of_the_page(site: Path, project: Path, qualifiers: str) -> None:
     (project / "CMakeLists.txt").write_text(block("cmake"))
-    board = ["-DBOARD=nrf52840dk", "-DBOARD_QUALIFIERS=/nrf52840"]
+    board = ["-DBOARD=nrf52840dk", f"-DBOARD_QUALIFIERS={qualifiers}"]
     installed_run(site, [*CONFIGURE, f"-DPython3_EXECUTABLE={sys.executable}", *board], project)
     said = installed_run(site, ["cmake", "--build", "build"], project).stdout
     pattern = r"kws: RAM .*\n  flash .*\n  .* ms on nrf52840dk, .*: vmcu/kws/report.txt\n"
