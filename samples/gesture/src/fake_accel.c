@@ -39,7 +39,14 @@ static int get(const struct device *dev, enum sensor_channel channel, struct sen
 	return 0;
 }
 
-static const struct sensor_driver_api api = {.sample_fetch = fetch, .channel_get = get};
+#if defined(DEVICE_API)
+static DEVICE_API(sensor, api) = {
+#else
+static const struct sensor_driver_api api = {
+#endif
+	.sample_fetch = fetch,
+	.channel_get = get,
+};
 
 SENSOR_DEVICE_DT_INST_DEFINE(0, NULL, NULL, NULL, NULL, POST_KERNEL, CONFIG_SENSOR_INIT_PRIORITY,
 			     &api);
