@@ -16,6 +16,16 @@
 #include <zephyr/drivers/flash/flash_simulator.h>
 #endif
 
+#if defined(CONFIG_BOOTLOADER_MCUBOOT)
+/* MCUboot erases the slots of its images. */
+#define ENDS_BEFORE(a, b) (PARTITION_OFFSET(a) + PARTITION_SIZE(a) <= PARTITION_OFFSET(b))
+#define ARE_APART(a, b)   (ENDS_BEFORE(a, b) || ENDS_BEFORE(b, a))
+#define IS_FREE(model)                                                                             \
+	(ARE_APART(model, boot_partition) && ARE_APART(model, slot0_partition) &&                  \
+	 ARE_APART(model, slot1_partition))
+BUILD_ASSERT(IS_FREE(model_a) && IS_FREE(model_b), "a model overlaps a partition of MCUboot");
+#endif
+
 /** Where the core reads a partition of the flash that it has. */
 static inline const void *address_of(uintptr_t start, size_t offset)
 {
