@@ -256,12 +256,12 @@ static int end_stage(struct vmcu_context *ctx, uint16_t number)
 	return vmcu_guard_stage(ctx, number);
 }
 
-/** The next row is the first of another input; of a stream it is the next one but for errors. */
-static void reset_position(struct vmcu_context *ctx, int err)
+/** The next row is the first of another input; of a stream it is the next one whatever happens. */
+static void reset_position(struct vmcu_context *ctx)
 {
 	struct vmcu_position *at = vmcu_position(ctx);
 
-	if (err == 0 && vmcu_is_stream(ctx->model)) {
+	if (vmcu_is_stream(ctx->model)) {
 		at->time = ctx->cancelled ? VMCU_INTERRUPTED : 0U;
 	} else {
 		at->rows = 0U;
@@ -330,7 +330,7 @@ VMCU_SMALL static int finish_inference(struct vmcu_context *ctx, uint16_t number
 	}
 	vmcu_weights_end(ctx, err);
 	err = keep_states(ctx, err);
-	reset_position(ctx, err);
+	reset_position(ctx);
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;

@@ -10,6 +10,7 @@
  * chunk may overwrite its part of the buffer.
  */
 
+#include "rotation.h"
 #include "streams.h"
 #include "weights.h"
 
@@ -122,6 +123,10 @@ void vmcu_weights_end(struct vmcu_context *ctx, int err)
 {
 	while (ctx->reads_ended < ctx->reads_started) {
 		(void)wait_read(ctx);
+	}
+	/* A caller does not know of an error whether the row was taken: a stream begins again. */
+	if (err != 0 && vmcu_is_stream(ctx->model)) {
+		vmcu_position(ctx)->rows = 0U;
 	}
 	/* The weights of a stream of one stage are still there at its next row. */
 	if (err != 0 || !vmcu_is_stream(ctx->model) || ctx->model->chunk_count > 1U) {

@@ -73,8 +73,7 @@ static void *set_up(void)
 {
 	zassert_ok(vmcu_init(&hops, &hops_model, hops_pool, sizeof(hops_pool)));
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
-	zassert_ok(
-		vmcu_init_pools(&placed, &placed_model, placed_pools, VMCU_MODEL_PLACED_POOLS));
+	zassert_ok(vmcu_init_pools(&placed, &placed_model, placed_pools, VMCU_MODEL_PLACED_POOLS));
 #else
 	zassert_ok(vmcu_init(&placed, &placed_model, placed_pool, sizeof(placed_pool)));
 #endif
