@@ -289,13 +289,13 @@ def test_tensors_are_in_the_pool(loader: ctypes.CDLL) -> None:
         )
         counts[wanted] += 1
     assert min(counts) > 1000
-    half = (2**31 - 1) // 2
-    right = device.Tensor(0, half, 0, 1, 1, 1)
+    half, most = (2**31 - 1) // 2, 2**28 - 1
+    right = device.Tensor(0, most, 0, 1, 1, 1)
     for member, value, taken in (("phase", half - 1, True), ("phase", half, False)):
         one = (device.Tensor * 1)(right)
         setattr(one[0], member, value)
         model.tensors = one
-        for size, fits in ((half, taken), (half + 1, False), (0, False)):
+        for size, fits in ((most, taken), (most + 1, False), (0, False)):
             model.pool_bytes = size
             found = loader.vmcu_check_tensors(ctypes.byref(model), ctypes.byref(loading))
             assert found == (0 if fits else -errno.EBADMSG), (member, value, size)
