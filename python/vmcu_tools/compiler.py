@@ -38,9 +38,6 @@ def compile_model(path: Path, options: CompileOptions = DEFAULTS) -> Plan:
         options = replace(options, hop=options.hop or rows)
     if options.external_weights is None:
         return _planned(graph, options)
-    if options.container:
-        reason = "a container has its weights in the same file"
-        raise UserError(Problem(reason, "leave out --external-weights", str(path)))
     return _read_ahead(graph, options, options.external_weights)
 
 

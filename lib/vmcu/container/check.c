@@ -3,6 +3,7 @@
  */
 
 #include "check.h"
+#include "load.h"
 
 #include "../compiled.h"
 #include "../kernels/support.h"
@@ -10,14 +11,25 @@
 VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 				 uint32_t each)
 {
-	const uint64_t at = (uintptr_t)offset;
+	uint64_t at = (uintptr_t)offset;
+	uint32_t size = c->size;
 	uint32_t align = 4U;
 
 	if (each % 4U != 0U) {
 		align = (each % 2U == 0U) ? 2U : 1U;
 	}
-	return at != 0U && at % align == 0U && at <= c->size &&
-	       (uint64_t)count * each <= c->size - at;
+	if (at == 0U) {
+		return false;
+	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const uintptr_t into = (uintptr_t)vmcu_check_at(c, offset) - (uintptr_t)c->chunk;
+
+	if (into < c->chunk_bytes) {
+		at = into;
+		size = c->chunk_bytes;
+	}
+#endif
+	return at % align == 0U && at <= size && (uint64_t)count * each <= size - at;
 }
 
 const struct vmcu_tensor *vmcu_check_input(const struct vmcu_check *c, uint16_t i)
@@ -35,12 +47,11 @@ const struct vmcu_tensor *vmcu_check_output(const struct vmcu_check *c)
 VMCU_SMALL const void *vmcu_check_params(const struct vmcu_check *c,
 					 const struct vmcu_kernel *kernel)
 {
-#if UINTPTR_MAX > UINT32_MAX
-	if (kernel->pointers != 0U) {
+	if (kernel->pointers != 0U &&
+	    (UINTPTR_MAX > UINT32_MAX || vmcu_is_external(c->model))) {
 		/* They are in the arena. */
 		return vmcu_at(c->model->base, c->layer->params);
 	}
-#endif
 	if ((uintptr_t)c->layer->params % 8U != 0U ||
 	    !vmcu_check_array(c, c->layer->params, 1U, kernel->bytes)) {
 		return NULL;

@@ -30,6 +30,10 @@ struct vmcu_check {
 	const struct vmcu_layer *layer;
 	const void *params; /**< pointers in them are offsets; NULL: there are none */
 	uint32_t *scratch;  /**< gets the bytes of the layer's scratch, unless NULL */
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const uint8_t *chunk; /**< constants that are not in the container, while a kernel checks */
+	uint32_t chunk_bytes;
+#endif
 };
 
 /**
@@ -48,14 +52,17 @@ struct vmcu_packing {
 	bool paired;    /**< tiles have pairs of pixels, and heads a code for them */
 };
 
-/** True if @a count things of @a each bytes are in the container from an offset on, aligned. */
+/**
+ * True if @a count things of @a each bytes are in the container from an offset on, or in the chunk
+ * of the layer's stage, aligned.
+ */
 bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 		      uint32_t each);
 
 /** Address of an offset that vmcu_check_array() has accepted. */
 static inline const void *vmcu_check_at(const struct vmcu_check *c, const void *offset)
 {
-	return c->data + (uintptr_t)offset;
+	return vmcu_at((uintptr_t)c->data, offset);
 }
 
 const struct vmcu_tensor *vmcu_check_input(const struct vmcu_check *c, uint16_t i);

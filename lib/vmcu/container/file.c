@@ -25,6 +25,16 @@ VMCU_SMALL bool vmcu_is_table(const struct vmcu_loading *l, uint32_t at, uint32_
 			       at <= l->size && (uint64_t)count * each <= l->size - at);
 }
 
+bool vmcu_same_digest(const uint8_t *a, const uint8_t *b)
+{
+	for (uint32_t i = 0; i < VMCU_DIGEST_BYTES; i++) {
+		if (a[i] != b[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
 VMCU_SMALL const char *vmcu_text(const struct vmcu_loading *l, uint32_t at)
 {
 	if (at < VMCU_MODEL_AT) {

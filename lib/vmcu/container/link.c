@@ -4,7 +4,8 @@
 
 /**
  * @file
- * @brief The container's tables that need RAM: kernels, and on cores of 64 bits their pointers.
+ * @brief The container's tables that need RAM: kernels, and what has pointers on cores of 64 bits or
+ * where constants are in a file of their own.
  */
 
 #include <errno.h>
@@ -75,7 +76,7 @@ VMCU_SMALL int vmcu_link_kernels(struct vmcu_model *model, struct vmcu_loading *
 	return 0;
 }
 
-#if UINTPTR_MAX > UINT32_MAX
+#if UINTPTR_MAX > UINT32_MAX || defined(VMCU_EXTERNAL_WEIGHTS)
 
 #if defined(VMCU_STREAMS)
 /** The state of a model, with pointers of this core; NULL if there is no room, or no state. */
@@ -113,6 +114,23 @@ static void widen_pointers(void *to, const uint8_t *from, uint32_t pointers, uin
 	__builtin_memcpy((uint8_t *)to + native, from + behind, rest);
 }
 
+/** Pointers to constants that are in the weights buffer become offsets like all others. */
+static void find_constants(const struct vmcu_loading *l, uintptr_t *pointers, uint32_t count)
+{
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	for (uint32_t i = 0; l->buffer != NULL && i < count; i++) {
+		if ((pointers[i] & VMCU_CONTAINER_EXTERNAL) != 0U) {
+			pointers[i] = (uintptr_t)l->buffer - (uintptr_t)l->data +
+				      (pointers[i] & ~(uintptr_t)VMCU_CONTAINER_EXTERNAL);
+		}
+	}
+#else
+	(void)l;
+	(void)pointers;
+	(void)count;
+#endif
+}
+
 /** A layer's parameters, and in place of a pointer to them the offset of the copy. */
 static int widen_params(struct vmcu_loading *l, struct vmcu_layer *layer, uint32_t number)
 {
@@ -136,11 +154,13 @@ static int widen_params(struct vmcu_loading *l, struct vmcu_layer *layer, uint32
 	}
 	widen_pointers(params, &l->data[at], kernel->pointers, kernel->behind, kernel->native,
 		       (uint32_t)kernel->bytes - kernel->behind);
+	find_constants(l, params, kernel->pointers);
 	layer->params = (const void *)((uintptr_t)params - (uintptr_t)l->data);
 	return 0;
 }
 
-VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *l)
+/** Copies tables into the arena. */
+static int copy_tables(struct vmcu_model *model, struct vmcu_loading *l)
 {
 	const struct vmcu_container_model *m = l->tables;
 	struct vmcu_layer *layers = vmcu_take_tail(l, m->layer_count * sizeof(*layers));
@@ -187,6 +207,15 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 	return 0;
 }
 
+#endif
+
+#if UINTPTR_MAX > UINT32_MAX
+
+VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *l)
+{
+	return copy_tables(model, l);
+}
+
 #else
 
 VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *l)
@@ -199,6 +228,11 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 #if defined(VMCU_STREAMS)
 	_Static_assert(sizeof(struct vmcu_stream) == sizeof(*l->stream), "");
 	model->stream = (const struct vmcu_stream *)(const void *)l->stream;
+#endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (l->buffer != NULL) {
+		return copy_tables(model, l);
+	}
 #endif
 	if (l->tail > l->arena_size) {
 		return vmcu_refuse(l, -ENOMEM, "arena", model->pool_bytes + (uint32_t)l->tail);

@@ -15,6 +15,8 @@
 #define MAJOR                 1U
 /** Of models that keep rows, which nobody may pass over. */
 #define MAJOR_STREAMS         2U
+/** Of models whose constants are elsewhere, with rows or without. */
+#define MAJOR_WEIGHTS         3U
 /** The minor versions of each from which on a container has a release. */
 #define MINOR_RELEASE         2U
 #define MINOR_STREAMS_RELEASE 1U
@@ -26,21 +28,20 @@ static bool is_digest(const struct vmcu_container_file *file)
 
 	vmcu_sha256(bytes, VMCU_DIGEST_AT, bytes + VMCU_MODEL_AT, file->size - VMCU_MODEL_AT,
 		    digest);
-	for (uint32_t i = 0; i < sizeof(digest); i++) {
-		if (digest[i] != file->digest[i]) {
-			return false;
-		}
-	}
-	return true;
+	return vmcu_same_digest(digest, file->digest);
 }
 
 static bool is_known(uint16_t major)
 {
+	bool known = major == MAJOR;
+
 #if defined(VMCU_STREAMS)
-	return major == MAJOR || major == MAJOR_STREAMS;
-#else
-	return major == MAJOR;
+	known = known || major == MAJOR_STREAMS;
 #endif
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	known = known || major == MAJOR_WEIGHTS;
+#endif
+	return known;
 }
 
 static int check_file(struct vmcu_loading *l, const struct vmcu_container_file *file, size_t size)
@@ -129,12 +130,24 @@ static int find_additions(struct vmcu_loading *l, const struct vmcu_container_fi
 		struct vmcu_container_online online;
 		struct vmcu_container_stream stream;
 		struct vmcu_container_release release;
+		struct vmcu_container_weights weights;
 	} *const behind = (const void *)(file + 1);
 	const uint32_t left = l->size - (uint32_t)sizeof(*file);
 	const bool keeps = file->major == MAJOR_STREAMS;
 
-	if (file->minor >= (keeps ? MINOR_STREAMS_RELEASE : MINOR_RELEASE)) {
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (file->major == MAJOR_WEIGHTS) {
 		if (left < sizeof(*behind)) {
+			return vmcu_refuse(l, -EBADMSG, "weights", left);
+		}
+		l->release = behind->release;
+		l->weights = &behind->weights;
+		l->stream = (behind->stream.rows != 0U) ? &behind->stream : NULL;
+		return 0;
+	}
+#endif
+	if (file->minor >= (keeps ? MINOR_STREAMS_RELEASE : MINOR_RELEASE)) {
+		if (left < offsetof(__typeof__(*behind), weights)) {
 			return vmcu_refuse(l, -EBADMSG, "release", left);
 		}
 		l->release = behind->release;
@@ -186,6 +199,9 @@ static int check_model(struct vmcu_model *model, struct vmcu_loading *l)
 	if (err == 0) {
 		err = vmcu_check_stages(model, l);
 	}
+	if (err == 0) {
+		err = vmcu_check_weights(l);
+	}
 #if defined(VMCU_STREAMS)
 	if (err == 0) {
 		err = vmcu_check_stream(model, l);
@@ -235,7 +251,10 @@ static int load_parts(struct vmcu_model *model, struct vmcu_loading *l,
 		return err;
 	}
 	fill_model(model, l);
-	err = vmcu_link_kernels(model, l);
+	err = vmcu_find_chunks(model, l);
+	if (err == 0) {
+		err = vmcu_link_kernels(model, l);
+	}
 	if (err == 0) {
 		err = vmcu_widen_tables(model, l);
 	}
@@ -263,6 +282,9 @@ VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, si
 		.tables = (const struct vmcu_container_model *)((uintptr_t)data + VMCU_MODEL_AT),
 		.arena = arena,
 		.arena_size = arena_size & ~(size_t)7U,
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+		.reader = (options == NULL) ? NULL : options->reader,
+#endif
 	};
 	int err = -EINVAL;
 

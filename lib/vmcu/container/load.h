@@ -95,11 +95,26 @@ struct vmcu_container_release {
 	uint32_t version;
 };
 
+/**
+ * Data behind all these where constants are in a file of their own, which the major version says.
+ * Such a container has all the additions; of these, its model's rows are 0 where it keeps none.
+ */
+struct vmcu_container_weights {
+	uint32_t chunks; /**< struct vmcu_chunk, in the order of stages */
+	uint32_t chunk_count;
+	uint32_t buffer; /**< bytes of the buffer that chunks are read into */
+	/** Of each chunk behind the digest of those before, of none zeros. */
+	uint8_t digest[VMCU_DIGEST_BYTES];
+};
+
 /** A kernel that a container uses: its name and that of its parameters. */
 struct vmcu_container_kernel {
 	uint32_t name;
 	uint32_t params;
 };
+
+/** In a pointer of parameters: the rest is an offset in the buffer of chunks. */
+#define VMCU_CONTAINER_EXTERNAL 0x80000000U
 
 /** Bytes of entries in a container, whose pointers have four. */
 #define VMCU_LAYER_BYTES 28U
@@ -114,6 +129,14 @@ struct vmcu_loading {
 	const struct vmcu_container_online *online; /**< NULL: the container has none */
 	const struct vmcu_container_stream *stream; /**< NULL: its model keeps nothing */
 	struct vmcu_container_release release;      /**< zeros: the container has none */
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const struct vmcu_container_weights *weights; /**< NULL: constants are in the container */
+	const struct vmcu_reader *reader;             /**< of those that are not */
+	uint8_t read[VMCU_DIGEST_BYTES];              /**< digest of the chunks so far */
+	uint8_t *buffer;                              /**< that chunks are read into */
+	const uint8_t *chunk;                         /**< the last that was read */
+	uint32_t chunk_bytes;
+#endif
 	int8_t *arena;
 	size_t arena_size;
 	size_t tail; /**< bytes taken of the arena's end */
@@ -125,6 +148,9 @@ int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t inde
 
 /** True if @a count entries of @a each bytes are behind the model, aligned. */
 bool vmcu_is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count, uint32_t each);
+
+/** True if two digests are equal. */
+bool vmcu_same_digest(const uint8_t *a, const uint8_t *b);
 
 /** The text at an offset, or NULL. */
 const char *vmcu_text(const struct vmcu_loading *l, uint32_t at);
@@ -155,6 +181,60 @@ int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loading *l);
 
 /** True if the stage that never ends has a beginning and a hop, which takes some of the input. */
 bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_stage *stage);
+#endif
+
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+/** Finds the chunks of a model with constants elsewhere, and room for the buffer. */
+int vmcu_find_chunks(struct vmcu_model *model, struct vmcu_loading *l);
+
+/** Reads the chunk of a stage, if it has one, for the checks of its layers. */
+int vmcu_take_chunk(const struct vmcu_model *model, struct vmcu_loading *l, uint32_t stage);
+
+/** Shows a check the chunk that was read last; @a l NULL: none. Only a kernel's constants are there. */
+void vmcu_show_chunk(struct vmcu_check *c, const struct vmcu_loading *l);
+
+/** Compares the digest of all chunks, once each has been taken. */
+int vmcu_check_weights(struct vmcu_loading *l);
+
+/** True if a model's constants are elsewhere. */
+static inline bool vmcu_is_external(const struct vmcu_model *model)
+{
+	return model->chunk_count != 0U;
+}
+#else
+static inline int vmcu_take_chunk(const struct vmcu_model *model, struct vmcu_loading *l,
+				  uint32_t stage)
+{
+	(void)model;
+	(void)l;
+	(void)stage;
+	return 0;
+}
+
+static inline void vmcu_show_chunk(struct vmcu_check *c, const struct vmcu_loading *l)
+{
+	(void)c;
+	(void)l;
+}
+
+static inline int vmcu_check_weights(struct vmcu_loading *l)
+{
+	(void)l;
+	return 0;
+}
+
+static inline int vmcu_find_chunks(struct vmcu_model *model, struct vmcu_loading *l)
+{
+	(void)model;
+	(void)l;
+	return 0;
+}
+
+static inline bool vmcu_is_external(const struct vmcu_model *model)
+{
+	(void)model;
+	return false;
+}
 #endif
 
 /** True if a stage's counts of calls share no byte with the outputs of so many layers. */

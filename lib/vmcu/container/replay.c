@@ -242,6 +242,12 @@ static int replay_stages(struct replay *r, struct vmcu_loading *l, uint32_t firs
 	bool found = true;
 
 	for (uint32_t i = first; i < model->stage_count; i++) {
+		const int err = vmcu_take_chunk(model, l, i);
+
+		if (err != 0) {
+			return err;
+		}
+		vmcu_show_chunk(&r->c, l);
 		r->stage = &model->stages[i];
 		if (!((r->stage->schedule == NULL) ? replay_alone(r) : replay_together(r))) {
 			return refuse_layer(r, l);
@@ -278,6 +284,11 @@ static int replay_stream(struct replay *r, struct vmcu_loading *l)
 	clear_counts(r);
 	for (r->hop = 0; err == 0 && r->hop <= parts[1].times; r->hop++) {
 		r->stage = unbounded;
+		err = vmcu_take_chunk(r->model, l, 0U);
+		if (err != 0) {
+			return err;
+		}
+		vmcu_show_chunk(&r->c, l);
 		if (!replay_part(r, (r->hop == 0U) ? &parts[0] : &parts[1], &input)) {
 			return refuse_layer(r, l);
 		}

@@ -92,6 +92,7 @@ static bool is_layer(const struct vmcu_check *c, const struct vmcu_kernel *kerne
 static int check_layer(struct vmcu_check *c, struct vmcu_loading *l, uint32_t number)
 {
 	const struct vmcu_kernel *kernel;
+	bool holds;
 
 	c->layer = &c->model->layers[number];
 	if ((uintptr_t)c->layer->kernel >= l->tables->kernel_count) {
@@ -102,10 +103,10 @@ static int check_layer(struct vmcu_check *c, struct vmcu_loading *l, uint32_t nu
 		return vmcu_refuse(l, -EBADMSG, "layer", number);
 	}
 	c->params = (kernel->bytes == 0U) ? NULL : vmcu_check_params(c, kernel);
-	if ((kernel->bytes != 0U && c->params == NULL) || !kernel->check(c)) {
-		return vmcu_refuse(l, -EBADMSG, "parameters of layer", number);
-	}
-	return 0;
+	vmcu_show_chunk(c, l);
+	holds = (kernel->bytes == 0U || c->params != NULL) && kernel->check(c);
+	vmcu_show_chunk(c, NULL);
+	return holds ? 0 : vmcu_refuse(l, -EBADMSG, "parameters of layer", number);
 }
 
 /** How often a schedule has an entry; UINT64_MAX if the schedule is not in the container. */
@@ -209,17 +210,18 @@ static int check_stage(struct vmcu_check *c, struct vmcu_loading *l, uint32_t nu
 	const struct vmcu_stage *stage = &c->model->stages[number];
 	const bool takes = c->model->streamed && number == 0U;
 	bool is_order;
+	int err;
 
 	if (stage->first != next || stage->count == 0U ||
 	    stage->count > c->model->layer_count - next) {
 		return vmcu_refuse(l, -EBADMSG, "stage", number);
 	}
-	for (uint32_t i = next; i < next + stage->count; i++) {
-		const int err = check_layer(c, l, i);
-
-		if (err != 0) {
-			return err;
-		}
+	err = vmcu_take_chunk(c->model, l, number);
+	for (uint32_t i = next; err == 0 && i < next + stage->count; i++) {
+		err = check_layer(c, l, i);
+	}
+	if (err != 0) {
+		return err;
 	}
 	if (stage->schedule == NULL) {
 		if (takes || stage->count != 1U || !is_alone(&c->model->layers[next])) {

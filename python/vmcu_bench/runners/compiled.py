@@ -306,12 +306,14 @@ class CompiledRunner(ABC):
             )
 
 
-def loaded_files(files: ModelFiles, name: str) -> dict[str, str]:
+def loaded_files(files: ModelFiles, name: str) -> dict[str, str | bytes]:
     """A model's emitted files with a container in place of its tables. Of the C only the header is
     used, for the sizes of an image's own arrays."""
     text = {file: text for file, text in files.items() if isinstance(text, str)}
     header = {file: text for file, text in text.items() if file.endswith(".h")}
-    return {**header, f"{name}.c": container.as_c(container.of_tables(text, name))}
+    outside = {file: data for file, data in files.items() if isinstance(data, bytes)}
+    image = container.of_tables(text, name, weights=b"".join(outside.values()))
+    return {**header, f"{name}.c": container.as_c(image), **outside}
 
 
 def container_files(opened: Opened, name: str, loaded: bool) -> dict[str, str]:

@@ -164,7 +164,15 @@ def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str |
     release = None
     if args.product is not None or args.model_version is not None:
         release = container.Release(args.product or 0, args.model_version or 0)
-    return {f"{name}.vmcu": container.build(plan, name, args.online, release)}
+    files: dict[str, str | bytes] = {
+        f"{name}.vmcu": container.build(plan, name, args.online, release)
+    }
+    if plan.weights is not None:
+        from ..emit.model import WEIGHTS_SUFFIX
+        from ..plan.weights import file_of, layouts_of
+
+        files[f"{name}{WEIGHTS_SUFFIX}"] = file_of(layouts_of(plan))
+    return files
 
 
 def check_options(args: argparse.Namespace) -> None:

@@ -123,6 +123,7 @@ def _lines(facts: Facts) -> list[str]:
         + (", devices can re-plan it" if facts.online else ""),
         *kept,
         *ports,
+        *([f"weights file: {facts.weights_bytes:,} bytes"] if facts.weights_bytes else []),
         *_release(facts.release),
         f"kernels: {', '.join(facts.kernels)}",
         *_cores(facts),

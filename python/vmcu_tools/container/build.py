@@ -10,6 +10,7 @@ from ..emit.proof import prove_objects
 from ..machine import tables
 from ..machine.tables import expect
 from ..plan.plan import Plan
+from . import external
 from .kernels import refusal
 from .layout import REQUANTISERS
 from .online import Online, online_of
@@ -27,8 +28,10 @@ def build(plan: Plan, name: str, online: bool = False, release: Release | None =
     device. release: of the container. Raises the errors of emit(), and UserError for a plan that
     no device can make."""
     distances = online_of(plan) if online else None
-    image = of_tables(emit(plan, name).files, name, distances, release)
-    prove_objects(unpack(image)[0], name, plan)
+    emitted = emit(plan, name)
+    weights = b"".join(emitted.weights.values())
+    image = of_tables(emitted.files, name, distances, release, weights)
+    prove_objects(unpack(image)[0], name, plan, weights)
     expect(distances_of(image) == distances, "the distances are not those that were packed")
     return image
 
@@ -38,16 +41,20 @@ def of_tables(
     name: str,
     online: Online | None = None,
     release: Release | None = None,
+    weights: bytes = b"",
 ) -> bytes:
     """The container of a model's emitted files. online: for planners on the device. release: of
-    the container."""
-    return pack(tables.read(files, name), name, _requantisers(files), online, release)
+    the container. weights: its weights file."""
+    objects = tables.read(files, name)
+    digest = external.digest_of(objects, name, weights) if weights else b""
+    return pack(objects, name, _requantisers(files), online, release, digest)
 
 
 def released(image: bytes, release: Release) -> bytes:
     """A container with another release, unsigned. Raises DamagedError."""
     objects, name = unpack(image)
-    return pack(objects, name, requantisers_of(image), distances_of(image), release)
+    digest = external.digest_in(image) if f"{name}_chunks" in objects.values else b""
+    return pack(objects, name, requantisers_of(image), distances_of(image), release, digest)
 
 
 def _requantisers(files: Mapping[str, str]) -> list[str]:

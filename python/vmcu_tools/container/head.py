@@ -14,6 +14,7 @@ from .layout import (
     MAGIC,
     MAJOR,
     MAJOR_STREAMS,
+    MAJOR_WEIGHTS,
     MODEL,
     MODEL_AT,
 )
@@ -54,9 +55,9 @@ def head_of(image: bytes) -> Head:
         for label, member in FILE.members.items()
     }
     head = Head(fields["major"], fields["minor"], fields["size"], fields["signature"])
-    if head.major not in (MAJOR, MAJOR_STREAMS):
+    if head.major not in (MAJOR, MAJOR_STREAMS, MAJOR_WEIGHTS):
         raise DamagedError(
-            f"format version {head.major}, but this vmcu reads version {MAJOR_STREAMS}",
+            f"format version {head.major}, but this vmcu reads version {MAJOR_WEIGHTS}",
             "build the model with the release that the firmware is from",
         )
     require(

@@ -16,12 +16,13 @@ from ..ops.values import CStruct
 MAGIC = b"VMCU"
 # A reader refuses another major version; a minor one adds data that older readers may ignore: 1 has
 # ONLINE behind the model. Major version 2 is of models that keep rows from one answer to the next,
-# which nobody may pass over: behind ONLINE they have STREAM of emit/structs.py. A file has the
-# lowest version that has its data.
+# which nobody may pass over: behind ONLINE they have STREAM of emit/structs.py. Major version 3 is
+# of models whose constants are in a file of their own: they have all the additions, of which ONLINE
+# is zero, and STREAM where no rows are kept. A file has the lowest version that has its data.
 MAJOR, MINOR, MINOR_ONLINE = 1, 0, 1
-MAJOR_STREAMS = 2
+MAJOR_STREAMS, MAJOR_WEIGHTS = 2, 3
 # By major version, the minor one from which on a file has RELEASE behind all these.
-MINOR_RELEASE = {MAJOR: 2, MAJOR_STREAMS: 1}
+MINOR_RELEASE = {MAJOR: 2, MAJOR_STREAMS: 1, MAJOR_WEIGHTS: 0}
 ALIGN = 8
 
 # The file's first bytes: its magic, version and size. Then the digest, which is of all bytes but
@@ -70,6 +71,14 @@ STREAM_END = STREAM_AT + STREAM.size
 RELEASE = CStruct("vmcu_container_release", "uint32_t product, version;")
 RELEASE_AT = STREAM_END
 RELEASE_END = RELEASE_AT + RELEASE.size
+# Chunks and their buffer; behind it the digest of the chunks, see external.py.
+WEIGHTS = CStruct(
+    "vmcu_container_weights", "const struct vmcu_chunk *chunks; uint32_t chunk_count, buffer;"
+)
+WEIGHTS_AT = RELEASE_END
+WEIGHTS_END = WEIGHTS_AT + WEIGHTS.size + DIGEST.stop - DIGEST.start
+# In a pointer of parameters: the rest is an offset in the buffer.
+EXTERNAL = 1 << 31
 # Numbers as Python's struct has them.
 FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     f"{sign}int{8 * size}_t": f"<{code.upper() if sign else code}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import Problem, UserError
 from ..graph import Graph, Port, Tensor
 from ..machine.tables import Objects
 from ..plan.plan import Plan
@@ -42,6 +43,10 @@ def open_container(path: Path) -> Opened:
     layers: Any = objects.values.get(f"{name}_layers", [])
     kernels = tuple(str(layer["kernel"]) for layer in layers)
     check_linkable(facts.kernels, path)
+    if facts.weights_bytes:
+        reason = "its weights are in a file of their own"
+        hint = "give the model that it was built from, with the options of its build"
+        raise UserError(Problem(reason, hint, str(path)))
     model = objects.values[f"{name}_model"]
     _check_hops(facts)
     return Opened(image, objects, _outline(facts, path), kernels, "circle" in model)

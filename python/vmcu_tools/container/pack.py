@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..emit.structs import STREAM
+from ..emit.structs import CHUNK, STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
 from ..ops import recomputed
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
+from . import external
 from . import release as releases
 from .layout import (
     ALIGN,
@@ -24,6 +25,7 @@ from .layout import (
     MAGIC,
     MAJOR,
     MAJOR_STREAMS,
+    MAJOR_WEIGHTS,
     MINOR,
     MINOR_ONLINE,
     MINOR_RELEASE,
@@ -37,6 +39,9 @@ from .layout import (
     STREAM_END,
     TABLES,
     UNSIGNED,
+    WEIGHTS,
+    WEIGHTS_AT,
+    WEIGHTS_END,
 )
 from .online import Online, packed
 from .release import Release
@@ -52,11 +57,14 @@ def pack(
     requantisers: Iterable[str],
     online: Online | None = None,
     release: Release | None = None,
+    digest: bytes = b"",
 ) -> bytes:
     """The container of model `name`, unsigned. objects: of the emitted C (machine/tables.py).
     requantisers: of REQUANTISERS, those that the model needs. online: for planners on the
-    device. release: compared by devices. The same objects give the same bytes."""
+    device. release: compared by devices. digest: of the weights file, for a model that has one
+    (external.py). The same objects give the same bytes."""
     packer = _Packer(objects, name, online, release)
+    external.packed(packer.image, digest)
     packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
     return sealed(bytes(packer.image))
 
@@ -80,7 +88,9 @@ class _Packer:
         self.stream = objects.values.get(f"{name}_stream")
         whole = ONLINE_AT + (ONLINE.size if online else 0)
         whole = STREAM_END if self.stream else whole
-        self.image = bytearray(RELEASE_END if release else whole)
+        whole = RELEASE_END if release else whole
+        self.chunks = self._table("chunks")
+        self.image = bytearray(WEIGHTS_END if len(self.chunks) else whole)
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
@@ -96,7 +106,7 @@ class _Packer:
         """Tables first, so that the blocks of constants, which are most of it, end the file."""
         model = self.objects.values[f"{self.name}_model"]
         assert isinstance(model, dict)
-        others = (f"{self.name}_model", f"{self.name}_stream")
+        others = [f"{self.name}_{label}" for label in ("model", "stream", "chunks")]
         owned = {f"{self.name}_{table.label}" for table in TABLES}.union(others)
         constants = [label for label in self.objects.values if label not in owned]
         tables = {table.label: self._table(table.label) for table in TABLES[:-2]}
@@ -113,6 +123,7 @@ class _Packer:
             packed(self.image, self.online)
         if self.release is not None:
             releases.packed(self.image, self.release)
+        self._pack_chunks()
         blocks = self._room(8 * len(constants))
         for label in constants:
             self._reserve(label)
@@ -133,10 +144,23 @@ class _Packer:
         magic = int.from_bytes(MAGIC, "little")
         minor = MINOR if self.online is None else MINOR_ONLINE
         major = MAJOR_STREAMS if self.stream else MAJOR
+        major = MAJOR_WEIGHTS if len(self.chunks) else major
         if self.release is not None:
             minor = MINOR_RELEASE[major]
         stated = {"magic": magic, "major": major, "minor": minor, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
+
+    def _pack_chunks(self) -> None:
+        """The table of chunks, of a model that has some."""
+        label, entries = f"{self.name}_chunks", self.chunks
+        if not len(entries):
+            return
+        self.places[label] = self._room(CHUNK.size * len(entries))
+        for number, entry in enumerate(entries):
+            self._struct(CHUNK, entry, self.places[label] + CHUNK.size * number)
+        buffer = int(self.objects.macros[external.ram_macro(self.name)])
+        stated = {"chunks": label, "chunk_count": len(entries), "buffer": buffer}
+        self._struct(WEIGHTS, stated, WEIGHTS_AT)
 
     def _table(self, label: str) -> list[Any] | np.ndarray:
         table = self.objects.values.get(f"{self.name}_{label}", [])
@@ -214,7 +238,8 @@ class _Packer:
             return self._element(value)
         if value in (0, "NULL"):
             return 0
-        return self.places[str(value)]
+        outside = external.offset_of(str(value))
+        return self.places[str(value)] if outside is None else outside
 
     def _element(self, value: Address) -> int:
         array = self.objects.values[value.name]

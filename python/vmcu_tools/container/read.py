@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..emit.structs import STREAM
+from ..emit.structs import CHUNK, STREAM
 from ..emit.text import string
 from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..ops.values import STRUCTS, CStruct, Member
+from . import external
 from . import release as releases
 from .head import DamagedError, head_of, require
 from .hops import Hops, hops_of
@@ -28,9 +29,12 @@ from .layout import (
     BLOCK,
     CONSTANTS,
     DIGEST,
+    EXTERNAL,
     FORMATS,
     KERNEL,
+    MAJOR,
     MAJOR_STREAMS,
+    MAJOR_WEIGHTS,
     MINOR_ONLINE,
     MINOR_RELEASE,
     MODEL,
@@ -40,6 +44,9 @@ from .layout import (
     STREAM_AT,
     STREAM_END,
     TABLES,
+    WEIGHTS,
+    WEIGHTS_AT,
+    WEIGHTS_END,
     Table,
 )
 from .online import Online, unpacked
@@ -65,7 +72,8 @@ class Side:
 class Facts:
     """The facts of a container for people. size: bytes of the file; digest: in hexadecimal;
     signed: by which method, "" if it is not; online: devices can plan it; hops: of a model that
-    keeps rows; release: its product and version, None if it has none."""
+    keeps rows; release: its product and version, None if it has none. weights_bytes: of the weights
+    file, 0 if constants are in the container."""
 
     name: str
     version: str
@@ -82,6 +90,7 @@ class Facts:
     online: bool
     hops: Hops | None = None
     release: Release | None = None
+    weights_bytes: int = 0
 
 
 def unpack(image: bytes) -> tuple[Objects, str]:
@@ -121,6 +130,7 @@ def facts(image: bytes) -> Facts:
         reader.distances is not None,
         hops_of(objects, name),
         reader.release,
+        int(objects.macros.get(external.file_macro(name), 0)),
     )
 
 
@@ -186,7 +196,7 @@ class _Reader:
     @property
     def distances(self) -> Online | None:
         """Reads the data for planners on the device."""
-        if self.head.minor < MINOR_ONLINE or self.head.major == MAJOR_STREAMS:
+        if self.head.minor < MINOR_ONLINE or self.head.major != MAJOR:
             return None
         try:
             return unpacked(self.image, int(self.model["layer_count"]))
@@ -199,7 +209,8 @@ class _Reader:
         if self.head.minor < MINOR_RELEASE[self.head.major]:
             return None
         try:
-            return releases.unpacked(self.image)
+            release = releases.unpacked(self.image)
+            return None if release == Release(0, 0) and self._is_external else release
         except struct.error as error:
             raise DamagedError("the product and version are outside of the file") from error
 
@@ -223,10 +234,40 @@ class _Reader:
                 model[table] = f"{self.name}_{table}"
         for label in ("kernels", "blocks", "requantisers"):
             model.pop(label, None)
-        if self.head.major == MAJOR_STREAMS:
+        if self._is_external:
+            model |= self._weights()
+        if self._keeps_rows:
             model["stream"] = self._stream()
         values[f"{self.name}_model"] = {**model, "name": string(self.name)}
         return self.objects
+
+    @property
+    def _is_external(self) -> bool:
+        return self.head.major == MAJOR_WEIGHTS
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return self.head.major == MAJOR_STREAMS or (
+            self._is_external and bool(self._plain(STREAM.members["rows"], STREAM_AT))
+        )
+
+    def _weights(self) -> dict[str, Any]:
+        """Reads the chunks of constants that are in a file of their own: members of the model."""
+        require(len(self.image) >= WEIGHTS_END, "the chunks are outside of the file")
+        start, count, buffer = (
+            int(self._plain(WEIGHTS.members[label], WEIGHTS_AT))
+            for label in ("chunks", "chunk_count", "buffer")
+        )
+        stop = start + CHUNK.size * count
+        inside = start >= WEIGHTS_END and stop <= len(self.image) and count > 0
+        require(inside, "the chunks are outside of the file")
+        entries = [self._struct(CHUNK, at) for at in range(start, stop, CHUNK.size)]
+        self.objects.values[f"{self.name}_chunks"] = entries
+        self.objects.macros[external.ram_macro(self.name)] = str(buffer)
+        size = sum(int(str(entry.get("bytes", 0))) for entry in entries)
+        self.objects.macros[external.file_macro(self.name)] = str(size)
+        names = {label: f"{self.name}_{label}" for label in ("chunks", "weights")}
+        return {**names, "chunk_count": count}
 
     def _stream(self) -> Address:
         """Reads the state of a model, and its counts by the names that emitted tables have for
@@ -312,6 +353,8 @@ class _Reader:
     def _pointer(self, label: str, kind: str, at: int) -> Value:
         if kind == "char":
             return string(self.text(at))
+        if at & EXTERNAL and self._is_external:
+            return external.address_of(at)
         for table in TABLES:
             span = self._span(table)
             if len(span) and at in range(span.start, span.stop):

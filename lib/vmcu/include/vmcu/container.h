@@ -121,6 +121,14 @@ struct vmcu_load_options {
 	 * without a version has version 0.
 	 */
 	uint32_t minimum;
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	/**
+	 * Reader of the weights of a container that was built with --external-weights, which is
+	 * refused without. All weights are read once to check them. Then set the reader of each
+	 * context, too: vmcu_set_reader().
+	 */
+	const struct vmcu_reader *reader;
+#endif
 };
 
 /** The parts of an arena in bytes, from its start on. */

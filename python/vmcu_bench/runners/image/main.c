@@ -89,7 +89,11 @@ EACH_POOL_OF(IMAGE_NAME, ARENA_IN)
 static const struct area areas[] = {EACH_POOL_OF(IMAGE_NAME, AREA_OF)};
 #elif defined(IMAGE_CONTAINER)
 /* Behind the pool's guard, the state of a loaded model. */
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+#define TAIL_BYTES (1U << 18)
+#else
 #define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
+#endif
 
 static uint8_t arena[GUARD_BYTES + POOL_BYTES_OF(IMAGE_NAME) + GUARD_BYTES + TAIL_BYTES]
 	__attribute__((aligned(VMCU_POOL_ALIGN)));
@@ -165,8 +169,15 @@ static int bind_context(struct vmcu_context *ctx)
 	return vmcu_init_pools(ctx, &MODEL_OF(IMAGE_NAME), pools, AREAS);
 #elif defined(IMAGE_CONTAINER)
 	static struct vmcu_model loaded;
-	const int err = vmcu_model_load(&loaded, image_container, image_container_bytes,
-					arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES);
+	const struct vmcu_load_options options = {
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+		.reader = &reader,
+#endif
+		.planner = VMCU_PLAN_BUILT,
+	};
+	const int err =
+		vmcu_model_load_as(&loaded, image_container, image_container_bytes,
+				   arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES, &options, NULL);
 
 	return (err != 0) ? err : vmcu_init(ctx, &loaded, arena + GUARD_BYTES, areas[0].size);
 #else
