@@ -7,7 +7,10 @@
  * @brief Damages a container in many ways, each with its digest mended, loads and runs what is
  * left.
  *
- *     container FILE MUTANTS SEED
+ *     container FILE MUTANTS SEED [WEIGHTS WEIGHTS_AT]
+ *
+ * WEIGHTS is the weights file of a container that has one, WEIGHTS_AT the place where the container
+ * tells of it. It is damaged, too, and its digests are mended.
  *
  * Meant to be compiled with the address sanitizer: the container, the pool and rows are blocks of
  * their own, so that a byte touched outside of them ends the program. With -fsanitize=fuzzer and
@@ -30,6 +33,113 @@
 /* Of one that keeps rows. */
 #define STREAM_ROWS 300U
 
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+/* As the container has it. */
+struct told {
+	uint32_t chunks;
+	uint32_t count;
+	uint32_t buffer;
+	uint8_t digest[VMCU_DIGEST_BYTES];
+};
+
+static struct {
+	uint8_t *data;
+	size_t size;
+	size_t told;
+	size_t reads[VMCU_MOST_READS];
+	unsigned int started, ended;
+} weights;
+
+static int start_read(void *user, uint32_t offset, void *to, size_t bytes)
+{
+	(void)user;
+	if (weights.started - weights.ended == VMCU_MOST_READS || offset > weights.size ||
+	    bytes > weights.size - offset) {
+		return -1;
+	}
+	memcpy(to, weights.data + offset, bytes);
+	weights.reads[weights.started++ % VMCU_MOST_READS] = bytes;
+	return 0;
+}
+
+static int wait_read(void *user)
+{
+	(void)user;
+	return (int)weights.reads[weights.ended++ % VMCU_MOST_READS];
+}
+
+static const struct vmcu_reader reader = {.start = start_read, .wait = wait_read};
+
+static uint32_t rotated(uint32_t x, unsigned int bits)
+{
+	return x << bits | x >> (32U - bits);
+}
+
+/** MurmurHash3_x86_32 of whole words. */
+static uint32_t digest_of(const uint8_t *data, uint32_t bytes)
+{
+	uint32_t h = 0;
+
+	for (uint32_t i = 0; i + 4U <= bytes; i += 4U) {
+		uint32_t k;
+
+		memcpy(&k, data + i, sizeof(k));
+		h = rotated(h ^ rotated(k * 0xcc9e2d51U, 15) * 0x1b873593U, 13) * 5U + 0xe6546b64U;
+	}
+	h ^= bytes;
+	h = (h ^ h >> 16) * 0x85ebca6bU;
+	h = (h ^ h >> 13) * 0xc2b2ae35U;
+	return h ^ h >> 16;
+}
+
+/** Mends the digests of chunks that are in the weights file, and the one of all of them. */
+static void mend_chunks(uint8_t *data, size_t size)
+{
+	uint8_t digest[VMCU_DIGEST_BYTES] = {0};
+	struct told told;
+
+	if (weights.told == 0U || weights.told + sizeof(told) > size) {
+		return;
+	}
+	memcpy(&told, data + weights.told, sizeof(told));
+	for (uint32_t i = 0; i < told.count; i++) {
+		const uint64_t at = told.chunks + (uint64_t)i * sizeof(struct vmcu_chunk);
+		struct vmcu_chunk chunk;
+
+		if (at + sizeof(chunk) > size) {
+			return;
+		}
+		memcpy(&chunk, data + at, sizeof(chunk));
+		if (chunk.offset > weights.size || chunk.bytes > weights.size - chunk.offset) {
+			return;
+		}
+		chunk.digest = digest_of(weights.data + chunk.offset, chunk.bytes);
+		memcpy(data + at, &chunk, sizeof(chunk));
+		vmcu_sha256(digest, sizeof(digest), weights.data + chunk.offset, chunk.bytes,
+			    digest);
+	}
+	memcpy(data + weights.told + offsetof(struct told, digest), digest, sizeof(digest));
+}
+
+/** Gives a context its weights; true if it has some. */
+static bool set_weights(struct vmcu_context *ctx)
+{
+	return vmcu_set_reader(ctx, &reader) == 0;
+}
+#else
+static void mend_chunks(uint8_t *data, size_t size)
+{
+	(void)data;
+	(void)size;
+}
+
+static bool set_weights(struct vmcu_context *ctx)
+{
+	(void)ctx;
+	return false;
+}
+#endif
+
 static void *block(size_t size)
 {
 	void *made = aligned_alloc(VMCU_CONTAINER_ALIGN, (size + 15U) / 16U * 16U);
@@ -42,7 +152,7 @@ static void *block(size_t size)
 
 #if defined(VMCU_STREAMS)
 /** Rows of a stream, which goes on in a pool of its own. */
-static void go_on(struct vmcu_context *ctx, int8_t *row)
+static void go_on(struct vmcu_context *ctx, int8_t *row, bool reads)
 {
 	const size_t size = vmcu_state_size(ctx);
 	/* Damaged ones may have rows of any length. */
@@ -51,7 +161,7 @@ static void go_on(struct vmcu_context *ctx, int8_t *row)
 
 	for (unsigned int y = 0; y < rows; y++) {
 		row[0] = (int8_t)y;
-		if (vmcu_push_row(ctx, row) < 0) {
+		if (vmcu_push_row(ctx, row) < 0 && !reads) {
 			abort();
 		}
 		if (y % 64U == 5U && vmcu_state_save(ctx, state, size) != 0) {
@@ -73,17 +183,19 @@ static void run(const struct vmcu_model *model)
 	int8_t *pool = malloc(model->pool_bytes);
 	struct vmcu_context ctx;
 	uint32_t sum = 0;
+	bool reads;
 
 	if (pool == NULL || vmcu_init(&ctx, model, pool, model->pool_bytes) != 0) {
 		abort();
 	}
+	reads = set_weights(&ctx);
 	memset(pool, 0x5a, model->pool_bytes);
 	if (model->streamed) {
 		int8_t *row = calloc(1, vmcu_row_size(&ctx, 0));
 
 #if defined(VMCU_STREAMS)
 		if (model->stream != NULL) {
-			go_on(&ctx, row);
+			go_on(&ctx, row, reads);
 		} else
 #endif
 			for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
@@ -123,12 +235,20 @@ static bool is_taken(const uint8_t *data, size_t size)
 
 	memcpy(exact, data, size);
 	for (size_t i = 0; i < sizeof(planners) / sizeof(planners[0]); i++) {
-		const struct vmcu_load_options options = {.planner = planners[i]};
+		const struct vmcu_load_options options = {
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+			.reader = &reader,
+#endif
+			.planner = planners[i],
+		};
 		int8_t *arena = block(ARENA);
 		struct vmcu_model model;
 
 		if (vmcu_model_load_as(&model, exact, size, arena, ARENA, &options, NULL) >= 0) {
 			const struct vmcu_load_options with = {
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+				.reader = &reader,
+#endif
 				.planner = planners[i],
 				.replay = true,
 			};
@@ -145,6 +265,7 @@ static bool is_taken(const uint8_t *data, size_t size)
 
 static void mend(uint8_t *data, size_t size)
 {
+	mend_chunks(data, size);
 	vmcu_sha256(data, DIGEST_AT, data + MODEL_AT, size - MODEL_AT, data + DIGEST_AT);
 }
 
@@ -229,14 +350,23 @@ static uint8_t *read_file(const char *name, size_t *size)
 int main(int argc, char **argv)
 {
 	size_t size;
-	uint8_t *data = (argc == 4) ? read_file(argv[1], &size) : NULL;
+	uint8_t *data = (argc >= 4) ? read_file(argv[1], &size) : NULL;
 	uint32_t taken = 0;
 	uint8_t *mutant;
 
 	if (data == NULL) {
-		(void)fputs("container FILE MUTANTS SEED\n", stderr);
+		(void)fputs("container FILE MUTANTS SEED [WEIGHTS WEIGHTS_AT]\n", stderr);
 		return 2;
 	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	uint8_t *file = NULL;
+
+	if (argc == 6) {
+		file = read_file(argv[4], &weights.size);
+		weights.data = block(weights.size + sizeof(uint32_t));
+		weights.told = strtoul(argv[5], NULL, 10);
+	}
+#endif
 	mutant = block(size + sizeof(uint32_t));
 	state = 88172645463325252U + strtoul(argv[3], NULL, 10) * 7919U;
 	for (unsigned long left = strtoul(argv[2], NULL, 10); left > 0U; left--) {
@@ -248,9 +378,21 @@ int main(int argc, char **argv)
 
 			damage(&mutant[MODEL_AT + drawn(front)]);
 		}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+		if (file != NULL) {
+			memcpy(weights.data, file, weights.size);
+		}
+		if (file != NULL && drawn(2) != 0U) {
+			damage(&weights.data[drawn((uint32_t)weights.size)]);
+		}
+#endif
 		mend(mutant, size);
 		taken += is_taken(mutant, size) ? 1U : 0U;
 	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	free(weights.data);
+	free(file);
+#endif
 	free(mutant);
 	free(data);
 	(void)printf("%u taken\n", taken);

@@ -6,10 +6,11 @@
  * @file
  * @brief Runs a model with readers that are late or fail at each chunk in turn.
  *
- * MODEL_HEADER and MODEL are the model's header, in quotes, and its tables. The only argument is
- * the weights file; FLIPS bits of it are flipped, one after the other. A thread reads it, so that a
- * kernel which runs too early computes another answer. A model that takes rows gets them one by
- * one, and one that keeps state for some hops.
+ * MODEL_HEADER is the model's header, in quotes. The last argument is
+ * the weights file, the first one the model's container in a build that loads it; FLIPS bits of it
+ * are flipped, one after the other. A thread reads it, so that a kernel which runs too early
+ * computes another answer. A model that takes rows gets them one by one, and one that keeps state
+ * for some hops.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -23,6 +24,9 @@
 #include <time.h>
 
 #include <vmcu/vmcu.h>
+#if defined(VMCU_CONTAINERS)
+#include <vmcu/container.h>
+#endif
 #include MODEL_HEADER
 
 /* Answers of a model that keeps state. */
@@ -148,17 +152,29 @@ static int wait(void *user)
 }
 
 static const struct vmcu_reader reader = {.start = start, .wait = wait, .user = &device};
+#if defined(VMCU_CONTAINERS)
+#define FILE_BYTES  ((size_t)1 << 18)
+#define ARENA_BYTES ((size_t)1 << 20)
+
+/* The tables are those of the container. */
+#define MODEL loaded
+static struct vmcu_model loaded;
+static uint8_t container[FILE_BYTES] __attribute__((aligned(VMCU_CONTAINER_ALIGN)));
+static VMCU_POOL_DEFINE(pool, ARENA_BYTES);
+#else
+#define MODEL net_model
 #if defined(VMCU_SEVERAL_POOLS)
 VMCU_POOLS_DEFINE(pools, net);
 #else
 static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+#endif
 #endif
 static uint8_t answers[HOPS][VMCU_MODEL_NET_OUTPUT0_BYTES];
 
 static bool keeps_state(void)
 {
 #if defined(VMCU_STREAMS)
-	return net_model.stream != NULL;
+	return MODEL.stream != NULL;
 #else
 	return false;
 #endif
@@ -171,18 +187,28 @@ static int feed(struct vmcu_context *ctx, unsigned int *seed)
 	const unsigned int rows = VMCU_MODEL_NET_INPUT0_BYTES / vmcu_row_size(ctx, 0);
 	int err;
 
-	for (unsigned int y = 0; y < (net_model.streamed ? 1 : rows); y++) {
+	for (unsigned int y = 0; y < (MODEL.streamed ? 1 : rows); y++) {
 		for (size_t i = 0; i < vmcu_row_size(ctx, 0); i++) {
 			row[i] = (int8_t)rand_r(seed);
 		}
-		if (!net_model.streamed) {
+		if (!MODEL.streamed) {
 			memcpy(vmcu_row_of_input(ctx, 0, y), row, vmcu_row_size(ctx, 0));
 		}
 	}
-	err = net_model.streamed ? vmcu_push_row(ctx, row) : vmcu_invoke(ctx);
+	err = MODEL.streamed ? vmcu_push_row(ctx, row) : vmcu_invoke(ctx);
 	/* No read runs when it has returned. */
 	CHECK(device.waited == device.started);
 	return err;
+}
+
+/** Begins anew, with a fault in read @a at. */
+static void set_fault(enum fault fault, unsigned int at)
+{
+	pthread_mutex_lock(&device.lock);
+	device.started = device.done = device.waited = 0U;
+	pthread_mutex_unlock(&device.lock);
+	device.fault = fault;
+	device.at = at;
 }
 
 /** One inference on always the same input, or hops. */
@@ -191,11 +217,7 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 	unsigned int seed = 7U;
 	int err;
 
-	pthread_mutex_lock(&device.lock);
-	device.started = device.done = device.waited = 0U;
-	pthread_mutex_unlock(&device.lock);
-	device.fault = fault;
-	device.at = at;
+	set_fault(fault, at);
 	device.late = late;
 	device.ctx = ctx;
 	/* It has read nothing yet, so that weights are read which stay in the buffer. */
@@ -219,6 +241,44 @@ static int infer(struct vmcu_context *ctx, enum fault fault, unsigned int at, bo
 	return err;
 }
 
+static size_t read_file(const char *name, uint8_t *to, size_t most)
+{
+	FILE *file = fopen(name, "rb");
+	size_t size;
+
+	CHECK(file != NULL);
+	size = fread(to, 1, most, file);
+	(void)fclose(file);
+	return size;
+}
+
+#if defined(VMCU_CONTAINERS)
+static int load(size_t size, bool replay)
+{
+	const struct vmcu_load_options options = {.reader = &reader, .replay = replay};
+
+	return vmcu_model_load_as(&MODEL, container, size, pool, ARENA_BYTES, &options, NULL);
+}
+
+/** Every read fails in every way while the model is loaded; then it is. */
+static void load_model(const char *name, const int *codes)
+{
+	const size_t size = read_file(name, container, FILE_BYTES);
+
+	CHECK(vmcu_model_load(&MODEL, container, size, pool, ARENA_BYTES) == -EINVAL);
+	set_fault(FAULT_NONE, 0U);
+	CHECK(load(size, false) == 0);
+	for (unsigned int at = device.waited; at-- > 0U;) {
+		for (enum fault fault = FAULT_START; fault <= FAULT_BIT; fault++) {
+			set_fault(fault, at);
+			CHECK(load(size, false) == codes[fault]);
+		}
+	}
+	set_fault(FAULT_NONE, 0U);
+	CHECK(load(size, true) == 0);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	static const int codes[] = {
@@ -232,16 +292,17 @@ int main(int argc, char **argv)
 	const struct vmcu_reader incomplete = {.start = start};
 	struct vmcu_context ctx;
 	pthread_t thread;
-	FILE *weights = fopen(argv[argc - 1], "rb");
 
-	CHECK(weights != NULL);
-	CHECK(fread(file, 1, sizeof(file), weights) == VMCU_MODEL_NET_WEIGHTS_BYTES);
+	CHECK(read_file(argv[argc - 1], file, sizeof(file)) == VMCU_MODEL_NET_WEIGHTS_BYTES);
 	device.file = file;
 	CHECK(pthread_create(&thread, NULL, read_in_turn, NULL) == 0);
-#if defined(VMCU_SEVERAL_POOLS)
-	CHECK(vmcu_init_pools(&ctx, &net_model, pools, VMCU_MODEL_NET_POOLS) == 0);
+#if defined(VMCU_CONTAINERS)
+	load_model(argv[1], codes);
+	CHECK(vmcu_init(&ctx, &MODEL, pool, vmcu_arena_head(&MODEL, ARENA_BYTES)) == 0);
+#elif defined(VMCU_SEVERAL_POOLS)
+	CHECK(vmcu_init_pools(&ctx, &MODEL, pools, VMCU_MODEL_NET_POOLS) == 0);
 #else
-	CHECK(vmcu_init(&ctx, &net_model, pool, sizeof(pool)) == 0);
+	CHECK(vmcu_init(&ctx, &MODEL, pool, sizeof(pool)) == 0);
 #endif
 	CHECK(feed(&ctx, &device.seed) == -EINVAL);
 	CHECK(vmcu_set_reader(&ctx, NULL) == -EINVAL);
@@ -260,7 +321,7 @@ int main(int argc, char **argv)
 	for (unsigned int flip = 0; flip < FLIPS; flip++) {
 		CHECK(infer(&ctx, FAULT_BIT, flip % reads, false) == -EBADMSG);
 	}
-	printf("%u chunks, %u reads, %u queued\n", (unsigned int)net_model.chunk_count, reads,
+	printf("%u chunks, %u reads, %u queued\n", (unsigned int)MODEL.chunk_count, reads,
 	       device.most);
 	return 0;
 }

@@ -381,7 +381,7 @@ def test_a_signature_is_of_the_digest(tmp_path: Path, key: Path) -> None:
     [
         *((layout.FILE, 0), (layout.MODEL, layout.MODEL_AT), (layout.RELEASE, layout.RELEASE_AT)),
         *((structs.STREAM, layout.STREAM_AT), (layout.ONLINE, layout.ONLINE_AT)),
-        *((layout.STEP, 0), (layout.DISTANCE, 0)),
+        *((layout.STEP, 0), (layout.DISTANCE, 0), (layout.WEIGHTS, layout.WEIGHTS_AT)),
     ],
 )
 def test_the_page_has_every_member(kind: CStruct, start: int) -> None:

@@ -55,7 +55,7 @@ DAMAGES: tuple[tuple[Callable[[bytes], bytes], str], ...] = (
     (lambda i: b"", "0 bytes are no container"),
     (lambda i: i[: layout.MODEL_AT + layout.MODEL.size - 1], "bytes are no container"),
     (lambda i: b"vMCU" + i[4:], "the header is not that of a container"),
-    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 3), "format version 3"),
+    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 4), "format version 4"),
     (lambda i: i + b"\0", "the header states"),
     (lambda i: i[:-1] + b"\1", "the digest does not match"),
     *(

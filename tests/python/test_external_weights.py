@@ -17,11 +17,12 @@ import pytest
 import vmcu
 from builders.networks import network_file, random_inputs
 from drawn import seeds
-from random_networks import wide
+from random_networks import EveryNetwork, wide
 from vmcu_bench import runners
-from vmcu_tools import paths
+from vmcu_tools import container, passes, paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.container import layout
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
@@ -30,7 +31,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.passes.split_channels import split_channels
 from vmcu_tools.plan.chunks import Chunk, ExternalWeights, WeightStore
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.plan.weights import chunk_bytes, digest_of, layouts_of
+from vmcu_tools.plan.weights import chunk_bytes, digest_of, file_of, layouts_of
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.params import DEFAULT_PARAMS
 from vmcu_tools.planner.read_ahead import with_reads
@@ -42,7 +43,9 @@ TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
 STORE = WeightStore(8e6, 1e-4)
 SPI = WeightStore(8e6)
+FIRST = 300
 STREAMS, POOLS, TURNS = ("-DVMCU_STREAMS",), ("-DVMCU_SEVERAL_POOLS",), ("-DVMCU_POOL_ROTATE",)
+LOADS = ("-DVMCU_CONTAINER_REPLAY", *STREAMS)
 SOURCE = Path(__file__).with_name("external_weights.c")
 
 
@@ -153,6 +156,13 @@ KINDS = {
     "state": (partial(built, "samples/storyteller/storyteller.onnx"), STREAMS, 1),
     "pools": (partial(built, "samples/digits/digits.onnx", memory="a=2K,b=9K"), POOLS, 2),
     "turning": (partial(built, "samples/digits/digits.onnx", rotate=True), TURNS, 2),
+    "loaded": (partial(built, "tests/runtime/tiny.onnx", container=True), LOADS, 2),
+    "loaded rows": (
+        partial(built, "samples/digits/digits.onnx", 1 << 20, stream_input=True, container=True),
+        LOADS,
+        2,
+    ),
+    "loaded hops": (partial(built, "tests/runtime/tiny.onnx", hop=3, container=True), LOADS, 2),
 }
 
 
@@ -164,19 +174,58 @@ def test_faults(kind: str, tmp_path: Path) -> None:
     plan = make()
     assert plan.weights is not None
     write(emit(plan, "net").all_files, tmp_path)
-    target = device.host(("-DVMCU_EXTERNAL_WEIGHTS", *defines), False)
+    loads = defines == LOADS
+    target = device.host(("-DVMCU_EXTERNAL_WEIGHTS", *defines), loads)
     program = tmp_path / "program"
-    files = (SOURCE, tmp_path / "net.c", target.archive((SOURCE, tmp_path / "net.c")))
+    if loads:
+        (tmp_path / "net.vmcu").write_bytes(container.build(plan, "net"))
+    sources = (SOURCE, device.KERNELS if loads else tmp_path / "net.c")
+    files = (*sources, target.archive(None if loads else sources))
     flips = 10_000 if kind == "input" else 100
     options = ('-DMODEL_HEADER="net.h"', f"-DFLIPS={flips}", f"-I{tmp_path}", "-pthread")
     target.gcc([*options, *map(str, files), "-o", str(program)], tmp_path)
-    done = subprocess.run([program, tmp_path / "net.weights.bin"], capture_output=True, check=False)
+    command = [program, tmp_path / "net.vmcu", tmp_path / "net.weights.bin"]
+    done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     said = re.fullmatch(rb"(\d+) chunks, (\d+) reads, (\d+) queued\n", done.stdout)
     assert said is not None and int(said[1]) == len(plan.weights.chunks)
     # The weights of a stream of one stage are read once.
     hops = 3 if plan.graph.state.step_rows and int(said[1]) > 1 else 1
     assert (int(said[2]), int(said[3])) == (hops * int(said[1]), queued)
+
+
+def of_every_operator(number: int) -> Plan:
+    graph = passes.optimize(EveryNetwork(FIRST + number, 2).made)
+    plan = make_plan(graph, CompileOptions(params=replace(DEFAULT_PARAMS, longest_stage=1)))
+    return with_reads(plan, STORE)
+
+
+@pytest.fixture(scope="module")
+def damager(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damager")
+    return device.damager(folder, "-DVMCU_EXTERNAL_WEIGHTS")
+
+
+DAMAGED = {
+    "layers": (KINDS["loaded"][0], 60),
+    "rows": (KINDS["loaded rows"][0], 20),
+    "hops": (KINDS["loaded hops"][0], 60),
+    **{f"operators {n}": (partial(of_every_operator, n), 1) for n in (1, 2, 4)},
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_containers_touch_nothing_outside(kind: str, damager: Path, tmp_path: Path) -> None:
+    """Container and weights, with their digests mended."""
+    make, least = DAMAGED[kind]
+    plan = make()
+    (tmp_path / "m.vmcu").write_bytes(container.build(plan, "m"))
+    (tmp_path / "m.bin").write_bytes(file_of(layouts_of(plan)))
+    seeded = ["500", "3", str(tmp_path / "m.bin"), str(layout.WEIGHTS_AT)]
+    command = [damager, tmp_path / "m.vmcu", *seeded]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.split()[0]) >= least
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,30 @@
 #include "../compiled.h"
 #include "../kernels/support.h"
 
+VMCU_SMALL uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset)
+{
+	const uintptr_t at = (uintptr_t)offset;
+
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	const uintptr_t into = (uintptr_t)vmcu_check_at(c, offset) - (uintptr_t)c->chunk;
+
+	if (into < c->chunk_bytes) {
+		return c->chunk_bytes - (uint32_t)into;
+	}
+#endif
+	return (at < c->size) ? c->size - (uint32_t)at : 0U;
+}
+
 VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 				 uint32_t each)
 {
-	uint64_t at = (uintptr_t)offset;
-	uint32_t size = c->size;
 	uint32_t align = 4U;
 
 	if (each % 4U != 0U) {
 		align = (each % 2U == 0U) ? 2U : 1U;
 	}
-	if (at == 0U) {
-		return false;
-	}
-#if defined(VMCU_EXTERNAL_WEIGHTS)
-	const uintptr_t into = (uintptr_t)vmcu_check_at(c, offset) - (uintptr_t)c->chunk;
-
-	if (into < c->chunk_bytes) {
-		at = into;
-		size = c->chunk_bytes;
-	}
-#endif
-	return at % align == 0U && at <= size && (uint64_t)count * each <= size - at;
+	return offset != NULL && (uintptr_t)vmcu_check_at(c, offset) % align == 0U &&
+	       (uint64_t)count * each <= vmcu_check_left(c, offset);
 }
 
 const struct vmcu_tensor *vmcu_check_input(const struct vmcu_check *c, uint16_t i)

@@ -52,6 +52,9 @@ struct vmcu_packing {
 	bool paired;    /**< tiles have pairs of pixels, and heads a code for them */
 };
 
+/** Bytes from an offset on, in the container or in the chunk of the layer's stage. */
+uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset);
+
 /**
  * True if @a count things of @a each bytes are in the container from an offset on, or in the chunk
  * of the layer's stage, aligned.

@@ -17,7 +17,7 @@
 
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 
-/** True if a chunk is in the buffer, and no read of it overwrites what an earlier stage needs. */
+/** True if a chunk is in the buffer, and no read of it overwrites bytes of an earlier stage. */
 static bool is_chunk(const struct vmcu_model *model, const struct vmcu_loading *l, uint32_t number)
 {
 	const struct vmcu_chunk *chunk = &model->chunks[number];

@@ -103,7 +103,7 @@ struct vmcu_container_weights {
 	uint32_t chunks; /**< struct vmcu_chunk, in the order of stages */
 	uint32_t chunk_count;
 	uint32_t buffer; /**< bytes of the buffer that chunks are read into */
-	/** Of each chunk behind the digest of those before, of none zeros. */
+	/** SHA-256 of the digest of the chunks before, at first zeros, and of the chunk. */
 	uint8_t digest[VMCU_DIGEST_BYTES];
 };
 
@@ -190,7 +190,7 @@ int vmcu_find_chunks(struct vmcu_model *model, struct vmcu_loading *l);
 /** Reads the chunk of a stage, if it has one, for the checks of its layers. */
 int vmcu_take_chunk(const struct vmcu_model *model, struct vmcu_loading *l, uint32_t stage);
 
-/** Shows a check the chunk that was read last; @a l NULL: none. Only a kernel's constants are there. */
+/** Shows a check the chunk that was read last, which has a kernel's constants; @a l NULL: none. */
 void vmcu_show_chunk(struct vmcu_check *c, const struct vmcu_loading *l);
 
 /** Compares the digest of all chunks, once each has been taken. */

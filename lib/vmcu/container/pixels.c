@@ -222,7 +222,7 @@ VMCU_SMALL bool vmcu_check_transpose_conv(const struct vmcu_check *c)
 		return false;
 	}
 	taps = (uint64_t)p->window.kernel_h * p->window.kernel_w * p->depth * out->channels;
-	if (taps > c->size || !vmcu_check_array(c, p->weights, (uint32_t)taps, 1U) ||
+	if (taps > UINT32_MAX || !vmcu_check_array(c, p->weights, (uint32_t)taps, 1U) ||
 	    !vmcu_check_array(c, p->bias, out->channels, 4U)) {
 		return false;
 	}

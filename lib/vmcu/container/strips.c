@@ -40,7 +40,7 @@ static bool has_constants(const struct vmcu_check *c, const struct vmcu_packing 
 {
 	const struct vmcu_mac_params *p = c->params;
 	const uint8_t *stream = vmcu_check_at(c, p->stream);
-	const uint32_t left = c->size - (uint32_t)(uintptr_t)p->stream;
+	const uint32_t left = vmcu_check_left(c, p->stream);
 
 	for (uint32_t i = 0; i < channels; i++) {
 		const int32_t word = *(const int32_t *)(const void *)&stream[i * bytes];

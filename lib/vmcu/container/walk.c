@@ -24,7 +24,7 @@ VMCU_SMALL bool vmcu_walk_begin(const struct vmcu_check *c, const struct vmcu_pa
 	}
 	w->packing = packing;
 	w->at = vmcu_check_at(c, p->stream);
-	w->left = c->size - (uint32_t)(uintptr_t)p->stream;
+	w->left = vmcu_check_left(c, p->stream);
 	return true;
 }
 

@@ -15,7 +15,7 @@
 #include "../compiled.h"
 #include "../kernels/support.h"
 
-/** A stream that is being walked: the rest of the container. */
+/** A stream that is being walked: the rest of the container, or of a chunk. */
 struct vmcu_walk {
 	const struct vmcu_packing *packing;
 	const uint8_t *at;

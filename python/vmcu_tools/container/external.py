@@ -46,8 +46,8 @@ def digest_in(image: bytes) -> bytes:
 
 def offset_of(text: str) -> int | None:
     """A pointer of a container for an address in the buffer; None for other text."""
-    found = ADDRESS.fullmatch(text)
-    return EXTERNAL | int(found[1]) if found else None
+    match = ADDRESS.fullmatch(text)
+    return EXTERNAL | int(match[1]) if match else None
 
 
 def address_of(pointer: int) -> str:
