@@ -49,8 +49,7 @@ const struct vmcu_tensor *vmcu_check_output(const struct vmcu_check *c)
 VMCU_SMALL const void *vmcu_check_params(const struct vmcu_check *c,
 					 const struct vmcu_kernel *kernel)
 {
-	if (kernel->pointers != 0U &&
-	    (UINTPTR_MAX > UINT32_MAX || vmcu_is_external(c->model))) {
+	if (kernel->pointers != 0U && (UINTPTR_MAX > UINT32_MAX || vmcu_is_external(c->model))) {
 		/* They are in the arena. */
 		return vmcu_at(c->model->base, c->layer->params);
 	}

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * @brief The container's tables that need RAM: kernels, and what has pointers on cores of 64 bits or
- * where constants are in a file of their own.
+ * @brief The container's tables that need RAM: kernels, and what has pointers on cores of 64 bits
+ * or where constants are in a file of their own.
  */
 
 #include <errno.h>

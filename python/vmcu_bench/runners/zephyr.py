@@ -27,7 +27,7 @@ from vmcu_tools.plan.plan import Plan
 
 from . import workspace
 from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
-from .compiled import LOADING, container_files, find_program, loaded_files
+from .compiled import LOADING, ModelFiles, container_files, find_program, loaded_files
 from .qemu import ARM
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
@@ -62,7 +62,7 @@ class Measured:
 class _Image:
     """The files of an application for one model, and options for CMake."""
 
-    files: Mapping[str, str]
+    files: ModelFiles
     kconfig: tuple[str, ...]
 
 
@@ -155,7 +155,7 @@ class ZephyrRunner:
             reason = "vmcu writes no Zephyr application that reads external weights"
             hint = "use --on host, or write one: `vmcu help memories.md`"
             raise UserError(Problem(reason, hint, plan.graph.origin))
-        files = emit(plan, MODEL_NAME).files
+        files: ModelFiles = emit(plan, MODEL_NAME).files
         if self.container:
             files = loaded_files(files, MODEL_NAME)
         wanted = {

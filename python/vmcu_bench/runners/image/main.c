@@ -175,9 +175,9 @@ static int bind_context(struct vmcu_context *ctx)
 #endif
 		.planner = VMCU_PLAN_BUILT,
 	};
-	const int err =
-		vmcu_model_load_as(&loaded, image_container, image_container_bytes,
-				   arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES, &options, NULL);
+	const int err = vmcu_model_load_as(&loaded, image_container, image_container_bytes,
+					   arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES,
+					   &options, NULL);
 
 	return (err != 0) ? err : vmcu_init(ctx, &loaded, arena + GUARD_BYTES, areas[0].size);
 #else
