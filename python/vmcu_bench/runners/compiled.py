@@ -317,6 +317,11 @@ def loaded_files(files: ModelFiles, name: str) -> dict[str, str | bytes]:
 
 
 def container_files(opened: Opened, name: str, loaded: bool) -> dict[str, str]:
-    """Files of an image of a container: to be loaded, or with its tables compiled in."""
+    """Files of an image of a container: to be loaded, or with its tables compiled in. Raises
+    UserError for one whose weights are elsewhere."""
+    if opened.weights_bytes:
+        reason = "the weights of this container are in a file of their own"
+        hint = "give the model and the options that it was built with, and --on TARGET+container"
+        raise UserError(Problem(reason, hint, opened.outline.graph.origin))
     text = container.as_c(opened.image) if loaded else container.source(opened, name)
     return {f"{name}.h": container.header(opened, name), f"{name}.c": text}

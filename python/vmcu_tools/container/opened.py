@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Problem, UserError
 from ..graph import Graph, Port, Tensor
 from ..machine.tables import Objects
 from ..plan.plan import Plan
@@ -22,14 +21,16 @@ PLANNER = "container"
 @dataclass(frozen=True, eq=False)
 class Opened:
     """A container and its facts. outline: a plan without steps, for its inputs, outputs and
-    pool; kernels: of each layer. Inputs and outputs have the axes of the file that the model was
-    built from, as int8: which type they had there no container says."""
+    pool; kernels: of each layer; weights_bytes: of its weights file, 0 for none. Inputs and outputs
+    have the axes of the file that the model was built from, as int8: which type they had there no
+    container says."""
 
     image: bytes
     objects: Objects
     outline: Plan
     kernels: tuple[str, ...]
     rotates: bool
+    weights_bytes: int
 
     @property
     def name(self) -> str:
@@ -43,13 +44,10 @@ def open_container(path: Path) -> Opened:
     layers: Any = objects.values.get(f"{name}_layers", [])
     kernels = tuple(str(layer["kernel"]) for layer in layers)
     check_linkable(facts.kernels, path)
-    if facts.weights_bytes:
-        reason = "its weights are in a file of their own"
-        hint = "give the model that it was built from, with the options of its build"
-        raise UserError(Problem(reason, hint, str(path)))
     model = objects.values[f"{name}_model"]
     _check_hops(facts)
-    return Opened(image, objects, _outline(facts, path), kernels, "circle" in model)
+    outline, rotates = _outline(facts, path), "circle" in model
+    return Opened(image, objects, outline, kernels, rotates, facts.weights_bytes)
 
 
 def _check_hops(facts: Facts) -> None:

@@ -4,8 +4,8 @@
 
 /*
  * One image with a model that keeps state, one whose pool rotates or which has pools in two
- * memories, one from a container and one whose weights are read while it runs. Each gives its own
- * answers, whatever ran before.
+ * memories, one from a container and one whose weights are read while it runs, as those of the
+ * container are. Each gives its own answers, whatever ran before.
  */
 
 #include <errno.h>
@@ -32,8 +32,11 @@
 static const uint8_t container[] __aligned(VMCU_CONTAINER_ALIGN) = {
 #include <loaded.update.inc>
 };
-static const uint8_t weights[] = {
+static const uint8_t read_weights[] = {
 #include <read.inc>
+};
+static const uint8_t loaded_weights[] = {
+#include <loaded.weights.inc>
 };
 
 static VMCU_POOL_DEFINE(hops_pool, VMCU_MODEL_POOL_BYTES(hops));
@@ -48,29 +51,42 @@ static uint8_t arena[ARENA_BYTES] __aligned(VMCU_POOL_ALIGN);
 static struct vmcu_context hops, placed, loaded, read;
 static struct vmcu_model loaded_model;
 
-/* The file is in flash: a read is over when it starts. */
-static size_t reads[READS];
-static size_t started, ended;
+/** A weights file in flash: a read is over when it starts. */
+struct weights {
+	const uint8_t *data;
+	size_t size;
+	size_t reads[READS];
+	size_t started, ended;
+};
+
+static struct weights of_read = {.data = read_weights, .size = sizeof(read_weights)};
+static struct weights of_loaded = {.data = loaded_weights, .size = sizeof(loaded_weights)};
 
 static int start_read(void *user, uint32_t offset, void *to, size_t bytes)
 {
-	ARG_UNUSED(user);
-	zassert_true(offset + bytes <= sizeof(weights));
-	memcpy(to, &weights[offset], bytes);
-	reads[started++ % READS] = bytes;
+	struct weights *weights = user;
+
+	zassert_true(offset + bytes <= weights->size);
+	memcpy(to, &weights->data[offset], bytes);
+	weights->reads[weights->started++ % READS] = bytes;
 	return 0;
 }
 
 static int wait_read(void *user)
 {
-	ARG_UNUSED(user);
-	return (int)reads[ended++ % READS];
+	struct weights *weights = user;
+
+	return (int)weights->reads[weights->ended++ % READS];
 }
 
-static const struct vmcu_reader reader = {.start = start_read, .wait = wait_read};
+static const struct vmcu_reader reader = {.start = start_read, .wait = wait_read, .user = &of_read};
+static const struct vmcu_reader loaded_reader = {
+	.start = start_read, .wait = wait_read, .user = &of_loaded};
 
 static void *set_up(void)
 {
+	const struct vmcu_load_options options = {.reader = &loaded_reader};
+
 	zassert_ok(vmcu_init(&hops, &hops_model, hops_pool, sizeof(hops_pool)));
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 	zassert_ok(vmcu_init_pools(&placed, &placed_model, placed_pools, VMCU_MODEL_PLACED_POOLS));
@@ -79,10 +95,11 @@ static void *set_up(void)
 #endif
 	zassert_ok(vmcu_init(&read, &read_model, read_pool, sizeof(read_pool)));
 	zassert_ok(vmcu_set_reader(&read, &reader));
-	zassert_ok(
-		vmcu_model_load(&loaded_model, container, sizeof(container), arena, sizeof(arena)));
+	zassert_ok(vmcu_model_load_as(&loaded_model, container, sizeof(container), arena,
+				      sizeof(arena), &options, NULL));
 	zassert_ok(vmcu_init(&loaded, &loaded_model, arena,
 			     vmcu_arena_head(&loaded_model, sizeof(arena))));
+	zassert_ok(vmcu_set_reader(&loaded, &loaded_reader));
 	return NULL;
 }
 

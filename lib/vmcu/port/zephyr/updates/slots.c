@@ -80,14 +80,35 @@ static int get_bytes(struct vmcu_slots *slots, int i, size_t size, const void **
 	return err;
 }
 
+/** Binds the context to the model of a slot. */
+static int bind_slot(struct vmcu_slots *slots, int i)
+{
+	const size_t head = vmcu_arena_head(&slots->model, slots->arena_size);
+	int err = vmcu_init(&slots->ctx, &slots->model, slots->arena, head);
+
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (err == 0 && slots->model.chunk_count != 0U) {
+		err = vmcu_set_reader(&slots->ctx, slots->slot[i].reader);
+	}
+#else
+	ARG_UNUSED(i);
+#endif
+	return err;
+}
+
 /** Makes the model of a slot the one in the arena, if it passes; @a version becomes its own. */
 static int load_slot(struct vmcu_slots *slots, int i, size_t size, uint32_t minimum,
 		     uint32_t *version)
 {
-	const struct vmcu_load_options options = {.product = slots->product, .minimum = minimum};
+	const struct vmcu_load_options options = {
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+		.reader = slots->slot[i].reader,
+#endif
+		.product = slots->product,
+		.minimum = minimum,
+	};
 	uint32_t product;
 	const void *data;
-	size_t head;
 	int err = get_bytes(slots, i, size, &data);
 
 	slots->ctx.model = NULL;
@@ -102,14 +123,13 @@ static int load_slot(struct vmcu_slots *slots, int i, size_t size, uint32_t mini
 	if (err != 0) {
 		return err;
 	}
-	head = vmcu_arena_head(&slots->model, slots->arena_size);
-	err = vmcu_init(&slots->ctx, &slots->model, slots->arena, head);
+	err = bind_slot(slots, i);
 	if (err == 0) {
 		err = vmcu_self_test(&slots->ctx, data, size);
 	}
 	if (err == 0) {
 		/* As if nothing had run. */
-		err = vmcu_init(&slots->ctx, &slots->model, slots->arena, head);
+		err = bind_slot(slots, i);
 	}
 	if (err != 0) {
 		slots->ctx.model = NULL;

@@ -39,6 +39,12 @@ struct vmcu_slot {
 	uint8_t area; /**< from PARTITION_ID() */
 	/** Memory-mapped address, aligned to VMCU_CONTAINER_ALIGN; NULL: vmcu copies it to RAM. */
 	const void *mapped;
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	/** Reader of the weights of a container that has them in a file; NULL: vmcu refuses it. An
+	 * update needs its weights before vmcu_slots_commit().
+	 */
+	const struct vmcu_reader *reader;
+#endif
 };
 
 /** Two slots and the model in use. The caller owns it; calls for it must not overlap. */
