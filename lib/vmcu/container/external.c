@@ -52,7 +52,7 @@ VMCU_SMALL int vmcu_find_chunks(struct vmcu_model *model, struct vmcu_loading *l
 	if (l->reader == NULL || l->reader->start == NULL || l->reader->wait == NULL) {
 		return vmcu_refuse(l, -EINVAL, "reader", count);
 	}
-	if (count > UINT16_MAX ||
+	if (count > UINT16_MAX || l->weights->buffer > INT32_MAX ||
 	    !vmcu_is_table(l, l->weights->chunks, count, sizeof(struct vmcu_chunk))) {
 		return vmcu_refuse(l, -EBADMSG, "chunks", l->weights->chunks);
 	}
