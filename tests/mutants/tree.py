@@ -38,6 +38,7 @@ LOADERS = (
     ("-DVMCU_POOL_ROTATE",),
     ("-DVMCU_STREAMS",),
     ("-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
+    ("-DVMCU_EXTERNAL_WEIGHTS", "-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
     ("-DVMCU_CONTAINER_SIGNED",),
 )
 # CPU seconds of a test without a mutant, its fixtures included.
