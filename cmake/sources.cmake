@@ -89,6 +89,7 @@ set(containers
   container/check.c
   container/counts.c
   container/endless.c
+  container/external.c
   container/file.c
   container/gap.c
   container/greedy.c
