@@ -34,23 +34,40 @@ int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader)
 	if (ctx->model->chunk_count == 0U) {
 		return -ENOTSUP;
 	}
+	vmcu_weights_init(ctx);
 	ctx->reader = reader;
-	ctx->reads_started = 0U;
-	ctx->reads_ended = 0U;
 	return 0;
+}
+
+int vmcu_chunk_start(const struct vmcu_reader *reader, const struct vmcu_chunk *chunk,
+		     uint8_t *buffer)
+{
+	const int err =
+		reader->start(reader->user, chunk->offset, buffer + chunk->to, chunk->bytes);
+
+	return (err > 0) ? -EIO : err;
+}
+
+int vmcu_chunk_wait(const struct vmcu_reader *reader, const struct vmcu_chunk *chunk)
+{
+	const int got = reader->wait(reader->user);
+
+	if (got < 0) {
+		return got;
+	}
+	return ((uint32_t)got == chunk->bytes) ? 0 : -EIO;
 }
 
 /** Starts the next read. */
 static int start_read(struct vmcu_context *ctx)
 {
-	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_started];
-	const int err = ctx->reader->start(ctx->reader->user, chunk->offset,
-					   ctx->model->weights + chunk->to, chunk->bytes);
+	const int err = vmcu_chunk_start(ctx->reader, &ctx->model->chunks[ctx->reads_started],
+					 ctx->model->weights);
 
 	if (err == 0) {
 		ctx->reads_started++;
 	}
-	return (err > 0) ? -EIO : err;
+	return err;
 }
 
 static uint32_t rotated(uint32_t x, uint32_t bits)
@@ -80,14 +97,11 @@ static uint32_t digest_of(const uint8_t *data, uint32_t bytes)
 static int wait_read(struct vmcu_context *ctx)
 {
 	const struct vmcu_chunk *chunk = &ctx->model->chunks[ctx->reads_ended];
-	const int got = ctx->reader->wait(ctx->reader->user);
+	const int err = vmcu_chunk_wait(ctx->reader, chunk);
 
 	ctx->reads_ended++;
-	if (got < 0) {
-		return got;
-	}
-	if ((uint32_t)got != chunk->bytes) {
-		return -EIO;
+	if (err != 0) {
+		return err;
 	}
 	return (digest_of(ctx->model->weights + chunk->to, chunk->bytes) == chunk->digest)
 		       ? 0

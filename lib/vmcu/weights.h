@@ -15,6 +15,13 @@
 
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 
+/** Starts to read a chunk into its place in @a buffer; 0, or a negative errno. */
+int vmcu_chunk_start(const struct vmcu_reader *reader, const struct vmcu_chunk *chunk,
+		     uint8_t *buffer);
+
+/** Waits for the oldest read, of a chunk; 0, -EIO after a short one, or the reader's errno. */
+int vmcu_chunk_wait(const struct vmcu_reader *reader, const struct vmcu_chunk *chunk);
+
 /** Sets up a context without a reader. */
 void vmcu_weights_init(struct vmcu_context *ctx);
 

@@ -14,6 +14,7 @@
 #include "load.h"
 
 #include "../compiled.h"
+#include "../weights.h"
 
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 
@@ -68,21 +69,6 @@ VMCU_SMALL int vmcu_find_chunks(struct vmcu_model *model, struct vmcu_loading *l
 	return 0;
 }
 
-/** Reads a chunk into its place. */
-static int read_chunk(const struct vmcu_chunk *chunk, const struct vmcu_reader *reader, uint8_t *to)
-{
-	int got = reader->start(reader->user, chunk->offset, to, chunk->bytes);
-
-	if (got != 0) {
-		return (got > 0) ? -EIO : got;
-	}
-	got = reader->wait(reader->user);
-	if (got < 0) {
-		return got;
-	}
-	return ((uint32_t)got == chunk->bytes) ? 0 : -EIO;
-}
-
 VMCU_SMALL int vmcu_take_chunk(const struct vmcu_model *model, struct vmcu_loading *l,
 			       uint32_t stage)
 {
@@ -97,7 +83,10 @@ VMCU_SMALL int vmcu_take_chunk(const struct vmcu_model *model, struct vmcu_loadi
 		}
 		l->chunk = model->weights + chunk->to;
 		l->chunk_bytes = chunk->bytes;
-		err = read_chunk(chunk, l->reader, model->weights + chunk->to);
+		err = vmcu_chunk_start(l->reader, chunk, model->weights);
+		if (err == 0) {
+			err = vmcu_chunk_wait(l->reader, chunk);
+		}
 		if (err != 0) {
 			return vmcu_refuse(l, err, "read of chunk", i);
 		}
