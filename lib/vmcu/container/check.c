@@ -8,30 +8,41 @@
 #include "../compiled.h"
 #include "../kernels/support.h"
 
-VMCU_SMALL uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset)
+/** Bytes of the container or of the chunk, whichever has an offset; @a at: where in it. */
+static uint32_t room_of(const struct vmcu_check *c, const void *offset, uintptr_t *at)
 {
-	const uintptr_t at = (uintptr_t)offset;
-
+	*at = (uintptr_t)offset;
 #if defined(VMCU_EXTERNAL_WEIGHTS)
 	const uintptr_t into = (uintptr_t)vmcu_check_at(c, offset) - (uintptr_t)c->chunk;
 
 	if (into < c->chunk_bytes) {
-		return c->chunk_bytes - (uint32_t)into;
+		*at = into;
+		return c->chunk_bytes;
 	}
 #endif
-	return (at < c->size) ? c->size - (uint32_t)at : 0U;
+	return c->size;
 }
 
 VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 				 uint32_t each)
 {
 	uint32_t align = 4U;
+	uintptr_t at;
+	const uint32_t room = room_of(c, offset, &at);
 
 	if (each % 4U != 0U) {
 		align = (each % 2U == 0U) ? 2U : 1U;
 	}
-	return offset != NULL && (uintptr_t)vmcu_check_at(c, offset) % align == 0U &&
-	       (uint64_t)count * each <= vmcu_check_left(c, offset);
+	return offset != NULL && at % align == 0U && at <= room &&
+	       (uint64_t)count * each <= room - at;
+}
+
+uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset)
+{
+	uintptr_t at;
+	const uint32_t room = room_of(c, offset, &at);
+
+	return room - (uint32_t)at;
 }
 
 const struct vmcu_tensor *vmcu_check_input(const struct vmcu_check *c, uint16_t i)

@@ -52,15 +52,15 @@ struct vmcu_packing {
 	bool paired;    /**< tiles have pairs of pixels, and heads a code for them */
 };
 
-/** Bytes from an offset on, in the container or in the chunk of the layer's stage. */
-uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset);
-
 /**
  * True if @a count things of @a each bytes are in the container from an offset on, or in the chunk
  * of the layer's stage, aligned.
  */
 bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 		      uint32_t each);
+
+/** Bytes from an offset on that vmcu_check_array() has accepted. */
+uint32_t vmcu_check_left(const struct vmcu_check *c, const void *offset);
 
 /** Address of an offset that vmcu_check_array() has accepted. */
 static inline const void *vmcu_check_at(const struct vmcu_check *c, const void *offset)
