@@ -253,29 +253,37 @@ static size_t read_file(const char *name, uint8_t *to, size_t most)
 }
 
 #if defined(VMCU_CONTAINERS)
-static int load(size_t size, bool replay)
+static struct vmcu_refusal refusal;
+
+static int load(size_t size, size_t arena, bool replay)
 {
 	const struct vmcu_load_options options = {.reader = &reader, .replay = replay};
 
-	return vmcu_model_load_as(&MODEL, container, size, pool, ARENA_BYTES, &options, NULL);
+	return vmcu_model_load_as(&MODEL, container, size, pool, arena, &options, &refusal);
 }
 
 /** Every read fails in every way while the model is loaded; then it is. */
 static void load_model(const char *name, const int *codes)
 {
 	const size_t size = read_file(name, container, FILE_BYTES);
+	size_t needed;
 
 	CHECK(vmcu_model_load(&MODEL, container, size, pool, ARENA_BYTES) == -EINVAL);
 	set_fault(FAULT_NONE, 0U);
-	CHECK(load(size, false) == 0);
+	/* What it asks for is enough. */
+	CHECK(load(size, 8U, false) == -ENOMEM);
+	needed = (refusal.index + 7U) / 8U * 8U;
+	CHECK(load(size, needed - 8U, false) == -ENOMEM);
+	set_fault(FAULT_NONE, 0U);
+	CHECK(load(size, needed, false) == 0);
 	for (unsigned int at = device.waited; at-- > 0U;) {
 		for (enum fault fault = FAULT_START; fault <= FAULT_BIT; fault++) {
 			set_fault(fault, at);
-			CHECK(load(size, false) == codes[fault]);
+			CHECK(load(size, ARENA_BYTES, false) == codes[fault]);
 		}
 	}
 	set_fault(FAULT_NONE, 0U);
-	CHECK(load(size, true) == 0);
+	CHECK(load(size, ARENA_BYTES, true) == 0);
 }
 #endif
 

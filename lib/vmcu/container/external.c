@@ -30,7 +30,9 @@ static bool is_chunk(const struct vmcu_model *model, const struct vmcu_loading *
 	    chunk->start < first || chunk->stage - chunk->start >= VMCU_MOST_READS) {
 		return false;
 	}
-	for (uint32_t i = 0; i < number; i++) {
+	/* Stages of earlier ones are below those that its read can be ahead of. */
+	for (uint32_t i = (number < VMCU_MOST_READS) ? 0U : number - VMCU_MOST_READS; i < number;
+	     i++) {
 		const struct vmcu_chunk *other = &model->chunks[i];
 		const bool apart = other->to + other->bytes <= chunk->to ||
 				   chunk->to + chunk->bytes <= other->to;

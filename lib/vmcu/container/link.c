@@ -230,7 +230,7 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 	model->stream = (const struct vmcu_stream *)(const void *)l->stream;
 #endif
 #if defined(VMCU_EXTERNAL_WEIGHTS)
-	if (l->buffer != NULL) {
+	if (vmcu_is_external(model)) {
 		return copy_tables(model, l);
 	}
 #endif
