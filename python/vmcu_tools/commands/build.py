@@ -30,6 +30,7 @@ from .options import (
 from .parser import MACHINE, OUTPUT, titled
 
 if TYPE_CHECKING:
+    from ..emit import Emitted
     from ..plan.plan import Plan
     from ..report.model import ModelReport
 
@@ -128,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     drawn, written = drawings(args, plan, report), []
     # First, as the folder may be the one of the other files.
     if args.output:
-        files = emitted.all_files if args.format == "c" else one_file(args, plan, name)
+        files = emitted.all_files if args.format == "c" else one_file(args, plan, emitted, name)
         written = write(files, args.output)
     write_json(asdict(report), args.json)
     for path, content in drawn:
@@ -157,22 +158,17 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     return [(path, draw(plan, report)) for path, draw in drawn]
 
 
-def one_file(args: argparse.Namespace, plan: Plan, name: str) -> dict[str, str | bytes]:
-    """The container of a plan. Raises UserError for what no container has."""
+def one_file(
+    args: argparse.Namespace, plan: Plan, emitted: Emitted, name: str
+) -> dict[str, str | bytes]:
+    """The container of a plan, and its weights file. Raises UserError for what no container has."""
     from .. import container
 
     release = None
     if args.product is not None or args.model_version is not None:
         release = container.Release(args.product or 0, args.model_version or 0)
-    files: dict[str, str | bytes] = {
-        f"{name}.vmcu": container.build(plan, name, args.online, release)
-    }
-    if plan.weights is not None:
-        from ..emit.model import WEIGHTS_SUFFIX
-        from ..plan.weights import file_of, layouts_of
-
-        files[f"{name}{WEIGHTS_SUFFIX}"] = file_of(layouts_of(plan))
-    return files
+    image = container.of_emitted(emitted, plan, name, args.online, release)
+    return {f"{name}.vmcu": image, **emitted.weights}
 
 
 def check_options(args: argparse.Namespace) -> None:

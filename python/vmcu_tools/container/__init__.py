@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in one file that firmware loads, see doc/container.md."""
 
-from .build import as_c, build, kernels_source, of_tables, released
+from .build import as_c, build, kernels_source, of_emitted, of_tables, released
 from .compiled import header, source
 from .files import facts_of, sign
 from .head import DamagedError
@@ -22,6 +22,7 @@ __all__ = [
     "kernels_of",
     "kernels_source",
     "layers_of",
+    "of_emitted",
     "of_tables",
     "online_of",
     "open_container",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..emit import emit
+from ..emit import Emitted, emit
 from ..emit.proof import prove_objects
 from ..machine import tables
 from ..machine.tables import expect
@@ -27,8 +27,14 @@ def build(plan: Plan, name: str, online: bool = False, release: Release | None =
     once more proven as they are read back from it. online: with the data for planners on the
     device. release: of the container. Raises the errors of emit(), and UserError for a plan that
     no device can make."""
+    return of_emitted(emit(plan, name), plan, name, online, release)
+
+
+def of_emitted(
+    emitted: Emitted, plan: Plan, name: str, online: bool = False, release: Release | None = None
+) -> bytes:
+    """build() of what emit() has returned for a plan and a name."""
     distances = online_of(plan) if online else None
-    emitted = emit(plan, name)
     weights = b"".join(emitted.weights.values())
     image = of_tables(emitted.files, name, distances, release, weights)
     prove_objects(unpack(image)[0], name, plan, weights)

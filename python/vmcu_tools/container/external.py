@@ -4,25 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 
 from ..machine.tables import Objects
+from ..machine.weights import ADDRESS
 from .layout import DIGEST, EXTERNAL, WEIGHTS, WEIGHTS_AT
 
-# An address in the buffer, as the emitter writes it.
-ADDRESS = re.compile(r"VMCU_EXTERNAL\((\d+)\)")
 DIGEST_AT = WEIGHTS_AT + WEIGHTS.size
-
-
-def ram_macro(name: str) -> str:
-    """The macro with the bytes of the buffer of model `name`."""
-    return f"VMCU_MODEL_{name.upper()}_WEIGHTS_RAM_BYTES"
-
-
-def file_macro(name: str) -> str:
-    """The macro with the bytes of the weights file of model `name`."""
-    return f"VMCU_MODEL_{name.upper()}_WEIGHTS_BYTES"
 
 
 def digest_of(objects: Objects, name: str, file: bytes) -> bytes:

@@ -13,6 +13,7 @@ import numpy as np
 from ..emit.structs import CHUNK, STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
+from ..machine.weights import macros_of
 from ..ops import recomputed
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
 from . import external
@@ -158,7 +159,7 @@ class _Packer:
         self.places[label] = self._room(CHUNK.size * len(entries))
         for number, entry in enumerate(entries):
             self._struct(CHUNK, entry, self.places[label] + CHUNK.size * number)
-        buffer = int(self.objects.macros[external.ram_macro(self.name)])
+        buffer = int(self.objects.macros[macros_of(self.name)[0]])
         stated = {"chunks": label, "chunk_count": len(entries), "buffer": buffer}
         self._struct(WEIGHTS, stated, WEIGHTS_AT)
 

@@ -20,6 +20,7 @@ from ..emit.structs import CHUNK, STREAM
 from ..emit.text import string
 from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
+from ..machine.weights import macros_of
 from ..ops.values import STRUCTS, CStruct, Member
 from . import external
 from . import release as releases
@@ -130,7 +131,7 @@ def facts(image: bytes) -> Facts:
         reader.distances is not None,
         hops_of(objects, name),
         reader.release,
-        int(objects.macros.get(external.file_macro(name), 0)),
+        int(objects.macros.get(macros_of(name)[1], 0)),
     )
 
 
@@ -263,9 +264,8 @@ class _Reader:
         require(inside, "the chunks are outside of the file")
         entries = [self._struct(CHUNK, at) for at in range(start, stop, CHUNK.size)]
         self.objects.values[f"{self.name}_chunks"] = entries
-        self.objects.macros[external.ram_macro(self.name)] = str(buffer)
         size = sum(int(str(entry.get("bytes", 0))) for entry in entries)
-        self.objects.macros[external.file_macro(self.name)] = str(size)
+        self.objects.macros.update(zip(macros_of(self.name), map(str, (buffer, size)), strict=True))
         names = {label: f"{self.name}_{label}" for label in ("chunks", "weights")}
         return {**names, "chunk_count": count}
 

@@ -13,8 +13,14 @@ from ..plan.weights import ALIGN, digest_of
 from .tables import Objects, expect
 
 # An address in the buffer, as the emitter writes it.
-_ADDRESS = re.compile(r"VMCU_EXTERNAL\((\d+)\)")
+ADDRESS = re.compile(r"VMCU_EXTERNAL\((\d+)\)")
 MEMBERS = ("offset", "bytes", "to", "digest", "stage", "start")
+
+
+def macros_of(name: str) -> tuple[str, str]:
+    """The macros with the bytes of the buffer of model `name`, and of its weights file."""
+    stem = f"VMCU_MODEL_{name.upper()}_WEIGHTS"
+    return f"{stem}_RAM_BYTES", f"{stem}_BYTES"
 
 
 class WeightsBuffer:
@@ -32,9 +38,7 @@ class WeightsBuffer:
         named = model.get("chunks"), model.get("weights")
         expected = (f"{name}_chunks", f"{name}_weights") if count else (None, None)
         expect(named == expected, f"chunks and buffer are {named}")
-        stem = f"VMCU_MODEL_{name.upper()}_WEIGHTS"
-        self.size = int(objects.macros.get(f"{stem}_RAM_BYTES", 0))
-        told = int(objects.macros.get(f"{stem}_BYTES", 0))
+        self.size, told = (int(objects.macros.get(one, 0)) for one in macros_of(name))
         expect(told == len(file), f"the weights file has {len(file)} bytes, the header says {told}")
         self._check(stages, earliest=int(bool(model.get("streamed", 0))))
         for at, size, _, digest, *_ in self.chunks:
@@ -78,7 +82,7 @@ def read_arrays(wanted: Value, actual: Any, buffer: bytes) -> Any:
         }
     if isinstance(wanted, StructArray) and isinstance(actual, list):
         return [read_arrays(*pair, buffer) for pair in zip(wanted.items, actual, strict=True)]
-    address = _ADDRESS.fullmatch(actual) if isinstance(actual, str) else None
+    address = ADDRESS.fullmatch(actual) if isinstance(actual, str) else None
     if address is None or not isinstance(wanted, Array):
         return actual
     at = int(address[1])
