@@ -26,16 +26,18 @@ INCLUDES = tuple(f"-I{folder}" for folder in (TESTS / "include", PORT / "include
 PARTS = {
     "slots": ("updates/slots.c", "updates/minimum.c"),
     "slots_many": ("updates/slots.c", "updates/minimum.c"),
+    "slots_weights": ("updates/slots.c", "updates/minimum.c"),
     "async": ("async.c",),
     "trace": ("trace.c",),
 }
+DEFINES = {"slots_weights": ("-DVMCU_EXTERNAL_WEIGHTS",)}
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_port(name: str, tmp_path: Path) -> None:
     program = tmp_path / name
     files = (TESTS / f"{name}.c", *(PORT / part for part in PARTS[name]))
-    target = device.host(INCLUDES, False)
+    target = device.host((*INCLUDES, *DEFINES.get(name, ())), False)
     target.gcc(["-Wconversion", "-Wshadow", *map(str, files), "-o", str(program)], tmp_path)
     subprocess.run([program], check=True)
 

@@ -159,6 +159,13 @@ int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, 
 		return -EBADMSG;
 	}
 	*model = (struct vmcu_model){.name = "m", .pool_bytes = image.version};
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (options->reader == NULL) {
+		refusal->what = "reader";
+		return -EINVAL;
+	}
+	model->chunk_count = 1U;
+#endif
 	if (options->product != 0U && image.product != options->product) {
 		return -EXDEV;
 	}
@@ -187,14 +194,34 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	ARG_UNUSED(pool);
 	ARG_UNUSED(size);
 	ctx->model = model;
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	ctx->reader = NULL;
+#endif
 	return 0;
 }
+
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+/** Of the weights of each slot; they are not read here. */
+static const struct vmcu_reader readers[2];
+/** Slots that have none. */
+static bool bare[2];
+
+int vmcu_set_reader(struct vmcu_context *ctx, const struct vmcu_reader *reader)
+{
+	CHECK(reader != NULL);
+	ctx->reader = reader;
+	return 0;
+}
+#endif
 
 int vmcu_self_test(struct vmcu_context *ctx, const void *data, size_t size)
 {
 	ARG_UNUSED(data);
 	ARG_UNUSED(size);
 	CHECK(ctx->model != NULL);
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	CHECK(ctx->reader != NULL);
+#endif
 	return 0;
 }
 
@@ -210,7 +237,13 @@ static int reset(void)
 	slots.copy = flash.ecc ? copy : NULL;
 	slots.copy_size = sizeof(copy);
 	for (uint8_t i = 0; i < 2U; i++) {
-		slots.slot[i] = (struct vmcu_slot){i, flash.ecc ? NULL : flash.bytes[i]};
+		slots.slot[i] = (struct vmcu_slot){
+			.area = i,
+			.mapped = flash.ecc ? NULL : flash.bytes[i],
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+			.reader = bare[i] ? NULL : &readers[i],
+#endif
+		};
 	}
 	return vmcu_slots_open(&slots);
 }
