@@ -93,6 +93,17 @@ def test_what_loaders_may_be_asked_for_is_compiled() -> None:
     assert asked == {option.removeprefix("-D") for options in tree.LOADERS for option in options}
 
 
+def test_what_the_runtime_may_be_asked_for_is_compiled() -> None:
+    """Profiles are tested on emulated boards."""
+    sources = (ROOT / "lib" / "vmcu").glob("*.c")
+    asked = {
+        name for file in sources for name in re.findall(r"defined\((VMCU_\w+)\)", file.read_text())
+    }
+    compiled = {option.removeprefix("-D") for options in tree.OPTIONS for option in options}
+    containers = {option.removeprefix("-D") for option in tree.CONTAINERS}
+    assert asked - compiled - containers == {"VMCU_PROFILE"}
+
+
 @pytest.mark.parametrize(
     ("objects", "outcome"),
     [(([], []), run.NO_OBJECT), (([b"a"], [b"a"]), run.SAME), (([b"a"], None), run.SAME)],
