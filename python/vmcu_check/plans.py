@@ -18,7 +18,7 @@ class PlanFileError(Exception):
         self.reason, self.remedy = reason, remedy
 
 
-class Span(NamedTuple):
+class LiveSpan(NamedTuple):
     """Bytes [low, high) of a memory that a buffer needs from step `first` until before `until`."""
 
     first: int
@@ -33,7 +33,7 @@ class PlannedBuffer:
 
     name: str
     memory: str
-    spans: tuple[Span, ...]
+    spans: tuple[LiveSpan, ...]
     alignment: int = 1
 
 
@@ -63,7 +63,7 @@ class Overlap(NamedTuple):
 
 def overlaps(buffers: Iterable[PlannedBuffer]) -> Iterator[Overlap]:
     """Yields each pair of spans of two buffers that share a byte at a step."""
-    memories: dict[str, list[tuple[Span, int, str]]] = {}
+    memories: dict[str, list[tuple[LiveSpan, int, str]]] = {}
     for owner, buffer in enumerate(buffers):
         for span in buffer.spans:
             if span.first < span.until and span.low < span.high:
@@ -72,7 +72,7 @@ def overlaps(buffers: Iterable[PlannedBuffer]) -> Iterator[Overlap]:
         yield from _sweep(memory, sorted(spans))
 
 
-def _sweep(memory: str, spans: list[tuple[Span, int, str]]) -> Iterator[Overlap]:
+def _sweep(memory: str, spans: list[tuple[LiveSpan, int, str]]) -> Iterator[Overlap]:
     """Yields the overlaps of spans, which are sorted by their first step."""
     widest = max(span.high - span.low for span, _, _ in spans)
     alive: list[tuple[int, int]] = []

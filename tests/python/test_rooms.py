@@ -22,7 +22,7 @@ import vmcu_tools
 
 PYTHON = Path(vmcu_tools.__file__).parents[1]
 # What stands on the compiler, which works without it.
-ABOVE = ("vmcu_bench", "vmcu_lab", "vmcu_kernelgen")
+ABOVE = ("vmcu_bench", "vmcu_check", "vmcu_lab", "vmcu_kernelgen")
 ROOMS = (
     *(
         "exits",
@@ -53,12 +53,17 @@ ROOMS = (
         for name in ("image", "cores", "runners", "oracle", "verify", "cycles", "fit")
     ),
     *(f"vmcu_lab.{name}" for name in ("placement", "offline", "distances", "planners", "wear")),
+    "vmcu_check",
     *("quantize", "audio", "report", "vmcu_bench.report", "vmcu_lab.report", "model_file", "api"),
     *("commands", "vmcu_lab.commands", "vmcu_bench.commands", "cli", "entry", "__main__"),
     "vmcu_kernelgen",
 )
-# Other people's graphs and buffers are placed without any of the rest.
-ALONE = {"vmcu_lab.placement": {"vmcu_lab.placement", "ordering", "child"}}
+# Other people's graphs and buffers are placed without any of the rest. Checks share nothing with
+# what they check.
+ALONE = {
+    "vmcu_lab.placement": {"vmcu_lab.placement", "ordering", "child"},
+    "vmcu_check": {"vmcu_check"},
+}
 # What makes a plan and its tables, and the packages that it may import: `pip install .` adds them.
 PLANNING = {
     room for room in ROOMS if room.partition(".")[0] in ("passes", "plan", "planner", "emit")

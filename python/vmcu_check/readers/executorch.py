@@ -5,7 +5,9 @@ An instruction is a step. A tensor is alive from the first instruction that has 
 inputs from the start, outputs to the end. All that is alive in a part of a loop and outside of it
 is alive in all of the loop. Two kinds of tensors are read before any instruction writes them:
 
-- a view has offset and size of a tensor that was written: both are one buffer
+- a view has offset and size of a tensor that was written: both are one buffer, so that an overlap
+  with exactly these bytes is not found; an argument of a delegate may be one if that tensor is
+  still alive
 - a state keeps its bytes between calls: it is always alive
 """
 
@@ -13,78 +15,78 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import chain
 
-from ..plans import MemoryPlan, PlanFileError, PlannedBuffer, Span
-from .flatbuffer import Table, damaged, root
+from ..plans import LiveSpan, MemoryPlan, PlanFileError, PlannedBuffer
+from .flatbuffer import FlatTable, damaged, root
 
 IDENTIFIER = b"ET"
 ALIGNMENT = 16
 # Bytes of an element by ScalarType.
-BYTES = {
-    **{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 8, 8: 4, 9: 8, 10: 16, 11: 1, 12: 1, 13: 1},
-    **{14: 4, 15: 2, 16: 1, 17: 1, 22: 2, 23: 1, 24: 1, 25: 1, 26: 1, 27: 2, 28: 4, 29: 8},
+ITEM_BYTES = {
+    **dict.fromkeys((0, 1, 11, 12, 13, 16, 17, 23, 24, 25, 26), 1),
+    **dict.fromkeys((2, 5, 15, 22, 27), 2),
+    **dict.fromkeys((3, 6, 8, 14, 28), 4),
+    **dict.fromkeys((4, 7, 9, 29), 8),
+    10: 16,
 }
 # Numbers of the unions KernelTypes and InstructionArguments.
 TENSOR, TENSOR_LISTS = 5, (10, 11)
 KERNEL, DELEGATE, MOVE, JUMP = 1, 2, 3, 4
+NAMES = {DELEGATE: "delegate", MOVE: "move", JUMP: "jump"}
 # An operator whose last argument is an index; it writes a part of the first.
 COPY_INDEX = "executorch_prim::et_copy_index"
 
 
 @dataclass
 class _Life:
-    """The first and last step of a tensor in bytes [low, high) of a memory."""
+    """The first and last step of a tensor; place: memory, first byte, end."""
 
-    memory: int
-    low: int
-    high: int
+    place: tuple[int, int, int]
     first: int = -1
     last: int = -1
     names: list[str] = field(default_factory=list)
 
     def use(self, step: int) -> None:
-        self.first = step if self.first < 0 else self.first
-        self.last = max(self.last, step)
+        self.first, self.last = step if self.first < 0 else self.first, max(self.last, step)
 
 
 class _Method:
     """Runs a method. `lives` by value, only of those that the plan has."""
 
-    def __init__(self, plan: Table):
-        self.name = plan.text(0)
-        self.values = plan.tables(2)
-        self.operators = [f"{one.text(0)}.{one.text(1)}".rstrip(".") for one in plan.tables(6)]
+    def __init__(self, plan: FlatTable):
+        self.name, self.values = plan.text(0), plan.tables(2)
+        self.operators = {n: one.text(0) for n, one in enumerate(plan.tables(6))}
         self.lives: dict[int, _Life] = {}
         self.states: set[int] = set()
         self.stored: dict[tuple[int, int, int], list[_Life]] = {}
+        self.maybe_views: list[tuple[int, _Life]] = []
+        self.loops: list[tuple[int, int]] = []
         for number, value in enumerate(self.values):
             self._plan(number, value)
-        self.steps, self.loops = ["inputs"], list[tuple[int, int]]()
-        for number in plan.numbers(3):
-            self._write([number], 0)
-        for chain in plan.tables(5):
+        self.steps = ["inputs"]
+        self._write(plan.numbers(3), 0)
+        for one in plan.tables(5):
             start = len(self.steps)
-            for at, instruction in enumerate(chain.tables(2)):
-                self._run(instruction, start, start + at)
+            for instruction in one.tables(2):
+                self._run(instruction, start)
         for number in plan.numbers(4):
             self._read(self._tensors(number), len(self.steps))
         self.steps.append("outputs")
         self._extend()
 
-    def _plan(self, number: int, value: Table) -> None:
+    def _plan(self, number: int, value: FlatTable) -> None:
         tensor = value.table(1) if value.number(0, "B") == TENSOR else None
         place = tensor.table(6) if tensor else None
-        if tensor is None or place is None:
-            return
-        sizes, kind = tensor.numbers(2), tensor.number(0, "b")
-        if kind not in BYTES or any(size < 0 for size in sizes):
-            raise damaged()
-        low = place.number(1, "I") | place.number(2, "I") << 32
-        life = _Life(place.number(0, "I"), low, low + math.prod(sizes) * BYTES[kind])
-        self.lives[number] = life
-        # It has a value before the first call.
-        if tensor.number(5, "I"):
-            self.states.add(number)
+        if tensor and place:
+            sizes, kind = tensor.numbers(2), tensor.number(0, "b")
+            if kind not in ITEM_BYTES or any(size < 0 for size in sizes):
+                raise damaged()
+            low = place.number(1, "I") | place.number(2, "I") << 32
+            end = low + math.prod(sizes) * ITEM_BYTES[kind]
+            self.lives[number] = _Life((place.number(0, "I"), low, end))
+            # It has a value before the first call.
+            self.states |= {number} if tensor.number(5, "I") else set()
 
     def _tensors(self, number: int) -> list[int]:
         """A value, or those of a list of tensors."""
@@ -96,93 +98,79 @@ class _Method:
 
     def _write(self, numbers: list[int], step: int) -> None:
         for number in numbers:
-            life = self.lives.get(number)
-            if life is None:
-                continue
-            if life.first < 0:
-                self.stored.setdefault((life.memory, life.low, life.high), []).append(life)
-                life.names.append(f"value {number} ({self.steps[step].rpartition(' ')[2]})")
-            life.use(step)
+            if life := self.lives.get(number):
+                if life.first < 0:
+                    self.stored.setdefault(life.place, []).append(life)
+                    life.names.append(f"value {number} ({self.steps[step].rpartition(' ')[2]})")
+                life.use(step)
 
     def _read(self, numbers: list[int], step: int) -> None:
         for number in numbers:
-            life = self.lives.get(number)
-            if life is None:
-                continue
-            if life.first < 0 and number not in self.states:
-                before = self.stored.get((life.memory, life.low, life.high))
-                if before:
-                    life = self.lives[number] = before[-1]
-                    life.names.append(f"value {number}")
-                else:
-                    self.states.add(number)
-            life.use(step)
+            if life := self.lives.get(number):
+                if life.first < 0 and number not in self.states:
+                    if life.place in self.stored:
+                        life = self.lives[number] = self.stored[life.place][-1]
+                        life.names.append(f"value {number}")
+                    else:
+                        self.states.add(number)
+                life.use(step)
 
-    def _delegate(self, numbers: list[int], step: int) -> None:
-        """The arguments of a delegate: a tensor without an earlier use is an output, or a view of
-        one that is alive."""
-        for number in numbers:
-            life = self.lives.get(number)
-            if life and life.first < 0:
-                before = self.stored.get((life.memory, life.low, life.high))
-                if not before or before[-1].last < step:
-                    self._write([number], step)
-                    continue
-            self._read([number], step)
-
-    def _run(self, instruction: Table, start: int, step: int) -> None:
+    def _run(self, instruction: FlatTable, start: int) -> None:
         """One instruction; start: the step of the first one of its chain."""
-        kind, call = instruction.number(0, "B"), instruction.table(1)
+        kind, call, step = instruction.number(0, "B"), instruction.table(1), len(self.steps)
         if call is None:
             raise damaged()
-        if kind == MOVE:
-            self.steps.append(f"instruction {step - start} move")
-            self._read(self._tensors(call.number(0)), step)
-            self._write(self._tensors(call.number(1)), step)
-        elif kind == JUMP:
-            self.steps.append(f"instruction {step - start} jump")
-            self._read(self._tensors(call.number(0)), step)
-            if start + call.number(1) <= step:
+        name = NAMES.get(kind, self.operators.get(call.number(0), "") if kind == KERNEL else "")
+        self.steps.append(f"instruction {step - start} {name}")
+        reads, writes = list[int](), list[int]()
+        if kind in (MOVE, JUMP):
+            reads = self._tensors(call.number(0))
+            writes = self._tensors(call.number(1)) if kind == MOVE else []
+            if kind == JUMP and start + call.number(1) <= step:
                 self.loops.append((start + call.number(1), step))
         elif kind in (KERNEL, DELEGATE):
-            code, arguments = call.number(0), [self._tensors(a) for a in call.numbers(1)]
-            name = "delegate" if kind == DELEGATE else dict(enumerate(self.operators)).get(code, "")
-            self.steps.append(f"instruction {step - start} {name}")
+            arguments = [self._tensors(argument) for argument in call.numbers(1)]
+            reads = list(chain.from_iterable(arguments))
             if kind == DELEGATE:
-                self._delegate([t for group in arguments for t in group], step)
-                return
-            results = arguments[0 if name.startswith(COPY_INDEX) else -1] if arguments else []
-            kept = [] if name.partition(".")[0].endswith("_") else results
-            self._read([t for group in arguments for t in group if t not in kept], step)
-            self._write(results, step)
-        else:
-            self.steps.append(f"instruction {step - start}")
+                writes = [n for n in reads if n in self.lives and self.lives[n].first < 0]
+                lists = ((n, self.stored.get(self.lives[n].place, [])) for n in writes)
+                self.maybe_views += [(n, before[-1]) for n, before in lists if before]
+            elif arguments:
+                writes = arguments[0 if name.startswith(COPY_INDEX) else -1]
+            # Of an operator such as add_, the result is an input.
+            if not name.endswith("_"):
+                reads = [number for number in reads if number not in writes]
+        self._read(reads, step)
+        self._write(writes, step)
 
     def _extend(self) -> None:
-        """Lives of states, and of what is alive in a part of a loop and outside."""
+        """Lives of views, of states, and of what is alive in a part of a loop and outside."""
         end = len(self.steps) - 1
+        for number, base in self.maybe_views:
+            view = self.lives[number]
+            if base is not view and base.last >= view.first:
+                base.use(view.last)
+                base.names += view.names
+                self.lives = {n: base if one is view else one for n, one in self.lives.items()}
         for number in self.states:
             life = self.lives[number]
             life.first, life.last = 0, end
             life.names = life.names or [f"value {number} (state)"]
         for start, stop in sorted(self.loops, reverse=True):
             for life in self.lives.values():
-                outside = life.first < start or life.last > stop
-                if outside and life.first <= stop and life.last >= start:
+                is_outside = life.first < start or life.last > stop
+                if is_outside and life.first <= stop and life.last >= start:
                     life.first, life.last = min(life.first, start), max(life.last, stop)
 
     def buffers(self, base: int) -> list[PlannedBuffer]:
         """The buffers; base: the number of the first step."""
-        lives = {id(life): life for life in self.lives.values() if life.first >= 0}
-        return [
-            PlannedBuffer(
-                f"{self.name}: {', '.join(life.names)}",
-                f"{self.name} memory {life.memory}",
-                (Span(base + life.first, base + life.last + 1, life.low, life.high),),
-                ALIGNMENT,
-            )
-            for life in lives.values()
-        ]
+        buffers = []
+        for life in {id(one): one for one in self.lives.values() if one.first >= 0}.values():
+            memory, low, high = life.place
+            span = LiveSpan(base + life.first, base + life.last + 1, low, high)
+            names = f"{self.name}: {', '.join(life.names)}"
+            buffers.append(PlannedBuffer(names, f"{self.name} memory {memory}", (span,), ALIGNMENT))
+        return buffers
 
 
 def read(data: bytes) -> MemoryPlan:

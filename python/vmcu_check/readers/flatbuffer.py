@@ -31,13 +31,13 @@ def damaged() -> PlanFileError:
     return PlanFileError("damaged or truncated file", "copy or write it again")
 
 
-def root(data: bytes) -> Table:
+def root(data: bytes) -> FlatTable:
     """The table that a file begins with."""
     source = Source(data)
-    return Table(source, source.follow(0))
+    return FlatTable(source, source.follow(0))
 
 
-class Table:
+class FlatTable:
     """A table of a file; absent fields have their default."""
 
     def __init__(self, source: Source, at: int):
@@ -56,13 +56,13 @@ class Table:
         at = self._position(field)
         return self._source.number(code, at) if at else default
 
-    def table(self, field: int) -> Table | None:
+    def table(self, field: int) -> FlatTable | None:
         """A table, None if it is absent."""
         at = self._position(field)
-        return Table(self._source, self._source.follow(at)) if at else None
+        return FlatTable(self._source, self._source.follow(at)) if at else None
 
-    def _vector(self, field: int, width: int) -> range:
-        """The positions of a vector's elements."""
+    def vector(self, field: int, width: int = 1) -> range:
+        """The positions of a vector's elements, which have `width` bytes."""
         at = self._position(field)
         if not at:
             return range(0)
@@ -73,20 +73,15 @@ class Table:
             raise damaged()
         return range(at + 4, at + 4 + length * width, width)
 
-    def length(self, field: int) -> int:
-        """The number of elements of a vector."""
-        at = self._position(field)
-        return self._source.number("I", self._source.follow(at)) if at else 0
-
     def numbers(self, field: int, code: str = "i") -> list[int]:
         """A vector of integers."""
         source = self._source
-        return [source.number(code, at) for at in self._vector(field, struct.calcsize(code))]
+        return [source.number(code, at) for at in self.vector(field, struct.calcsize(code))]
 
-    def tables(self, field: int) -> list[Table]:
+    def tables(self, field: int) -> list[FlatTable]:
         """A vector of tables."""
         source = self._source
-        return [Table(source, source.follow(at)) for at in self._vector(field, 4)]
+        return [FlatTable(source, source.follow(at)) for at in self.vector(field, 4)]
 
     def text(self, field: int) -> str:
         """A string; bytes that are no text are replaced."""

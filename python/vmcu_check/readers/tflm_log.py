@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ..plans import MemoryPlan, PlanFileError, PlannedBuffer, Span
+from ..plans import LiveSpan, MemoryPlan, PlanFileError, PlannedBuffer
 
 LINE = re.compile(
     r"\(id=(\d{1,9})\): size=(\d{1,18}), offset=(-?\d{1,18}), "
@@ -27,7 +27,7 @@ def read(text: str) -> MemoryPlan | None:
         name = f"buffer {number}"
         if name in buffers:
             raise PlanFileError(f"{name} is in the log twice", "keep the lines of one plan")
-        span = Span(first, last + 1, offset, offset + size)
+        span = LiveSpan(first, last + 1, offset, offset + size)
         # Buffers without an offset and without a use.
         spans = (span,) if offset >= 0 and last >= 0 else ()
         buffers[name] = PlannedBuffer(name, "arena", spans, ALIGNMENT)
