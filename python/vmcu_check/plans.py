@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -96,18 +97,14 @@ def _sweep(memory: str, spans: list[tuple[LiveSpan, int, str]]) -> Iterator[Over
 def peaks(buffers: Iterable[PlannedBuffer]) -> dict[str, tuple[int, int]]:
     """Maps each memory to the end of its highest buffer and to its most living bytes, both in
     bytes. No plan is lower than the latter."""
-    ends: dict[str, int] = {}
-    changes: dict[str, dict[int, int]] = {}
+    memories: dict[str, list[LiveSpan]] = {}
     for buffer in buffers:
-        for span in buffer.spans:
-            ends[buffer.memory] = max(ends.get(buffer.memory, 0), span.high)
-            change = changes.setdefault(buffer.memory, {})
-            change[span.first] = change.get(span.first, 0) + span.high - span.low
-            change[span.until] = change.get(span.until, 0) - span.high + span.low
-    living = {}
-    for memory, change in changes.items():
-        now = living[memory] = 0
-        for step in sorted(change):
-            now += change[step]
-            living[memory] = max(living[memory], now)
-    return {memory: (end, living[memory]) for memory, end in ends.items()}
+        memories.setdefault(buffer.memory, []).extend(buffer.spans)
+    highest = {}
+    for memory, spans in memories.items():
+        changes = [(span.first, span.high - span.low) for span in spans]
+        changes += [(span.until, span.low - span.high) for span in spans]
+        living = accumulate(change for _, change in sorted(changes))
+        end = max((span.high for span in spans), default=0)
+        highest[memory] = (end, max(living, default=0))
+    return highest

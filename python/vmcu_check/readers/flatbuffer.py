@@ -8,80 +8,67 @@ import struct
 from ..plans import PlanFileError
 
 
-class Source:
-    """The bytes of a file. Vectors of a sound file are read once or a few times, so that `left`,
-    the elements that may still be read, ends the work on a damaged one."""
-
-    def __init__(self, data: bytes):
-        self.data, self.left = data, 16 * len(data) + 1024
-
-    def number(self, code: str, at: int) -> int:
-        """Reads an integer of a format of `struct`."""
-        if not 0 <= at <= len(self.data) - struct.calcsize(code):
-            raise damaged()
-        return int(struct.unpack_from(f"<{code}", self.data, at)[0])
-
-    def follow(self, at: int) -> int:
-        """Returns where an offset leads."""
-        return at + self.number("I", at)
-
-
 def damaged() -> PlanFileError:
     """Returns the error for a file whose offsets leave it."""
     return PlanFileError("damaged or truncated file", "copy or write it again")
 
 
-def root(data: bytes) -> FlatTable:
-    """The table that a file begins with."""
-    source = Source(data)
-    return FlatTable(source, source.follow(0))
-
-
 class FlatTable:
-    """A table of a file; absent fields have their default."""
+    """A table of a file, by default its root; absent fields are 0 or empty.
 
-    def __init__(self, source: Source, at: int):
-        self._source, self._at = source, at
-        self._fields = at - source.number("i", at)
+    Vectors of a sound file are read a few times. `_left`, the elements that may still be read, ends
+    the work on a damaged one."""
+
+    def __init__(self, data: bytes, at: int = -1, left: list[int] | None = None):
+        self._data, self._at = data, at
+        self._left = left or [16 * len(data) + 1024]
+        if at < 0:
+            self._at = self._get("I", 0)
+        self._fields = self._at - self._get("i", self._at)
+
+    def _get(self, code: str, at: int) -> int:
+        if not 0 <= at <= len(self._data) - struct.calcsize(code):
+            raise damaged()
+        return int(struct.unpack_from(f"<{code}", self._data, at)[0])
 
     def _position(self, field: int) -> int:
         entry = 4 + 2 * field
-        if entry + 2 > self._source.number("H", self._fields):
-            return 0
-        offset = self._source.number("H", self._fields + entry)
+        is_known = entry + 2 <= self._get("H", self._fields)
+        offset = self._get("H", self._fields + entry) if is_known else 0
         return self._at + offset if offset else 0
 
-    def number(self, field: int, code: str = "i", default: int = 0) -> int:
+    def _follow(self, at: int) -> FlatTable:
+        return FlatTable(self._data, at + self._get("I", at), self._left)
+
+    def number(self, field: int, code: str = "i") -> int:
         """An integer; code: its format of `struct`."""
         at = self._position(field)
-        return self._source.number(code, at) if at else default
+        return self._get(code, at) if at else 0
 
     def table(self, field: int) -> FlatTable | None:
         """A table, None if it is absent."""
         at = self._position(field)
-        return FlatTable(self._source, self._source.follow(at)) if at else None
+        return self._follow(at) if at else None
 
     def vector(self, field: int, width: int = 1) -> range:
         """The positions of a vector's elements, which have `width` bytes."""
         at = self._position(field)
         if not at:
             return range(0)
-        at = self._source.follow(at)
-        length = self._source.number("I", at)
-        self._source.left -= length
-        if self._source.left < 0 or length * width > len(self._source.data):
+        at += self._get("I", at)
+        length = self._get("I", at)
+        self._left[0] -= length
+        if self._left[0] < 0 or length * width > len(self._data):
             raise damaged()
         return range(at + 4, at + 4 + length * width, width)
 
     def numbers(self, field: int, code: str = "i") -> list[int]:
         """A vector of integers."""
-        source = self._source
-        return [source.number(code, at) for at in self.vector(field, struct.calcsize(code))]
+        return [self._get(code, at) for at in self.vector(field, struct.calcsize(code))]
 
     def tables(self, field: int) -> list[FlatTable]:
         """A vector of tables."""
-        source = self._source
-        return [FlatTable(source, source.follow(at)) for at in self.vector(field, 4)]
+        return [self._follow(at) for at in self.vector(field, 4)]
 
     def text(self, field: int) -> str:
         """A string; bytes that are no text are replaced."""

@@ -13,7 +13,7 @@ import math
 import struct
 
 from ..plans import LiveSpan, MemoryPlan, PlanFileError, PlannedBuffer
-from .flatbuffer import FlatTable, damaged, root
+from .flatbuffer import FlatTable, damaged
 
 IDENTIFIER = b"TFL3"
 KEY = "OfflineMemoryAllocation"
@@ -21,14 +21,8 @@ UNPLANNED = -1
 # Version, number of the subgraph, number of tensors.
 HEADER_WORDS = 3
 ALIGNMENT = 16
-# Bits of an element by TensorType.
-ITEM_BITS = {
-    **dict.fromkeys((3, 6, 9), 8),
-    **dict.fromkeys((1, 7, 16), 16),
-    **dict.fromkeys((0, 2, 13, 15), 32),
-    **dict.fromkeys((4, 8, 10, 12), 64),
-    **{11: 128, 17: 4},
-}
+# Bits of an element by TensorType, 0 for those without a fixed size.
+ITEM_BITS = (32, 16, 32, 8, 64, 0, 8, 16, 64, 8, 64, 128, 64, 32, 0, 32, 16, 4)
 # IF, WHILE and CALL_ONCE: the number of fields of their options that name subgraphs.
 CALLS = {118: 2, 119: 2, 129: 1}
 NPU = "ethos-u"
@@ -47,19 +41,14 @@ class _Walk:
         self.lives: dict[tuple[int, int], list[list[int]]] = {}
         self.scratch: set[tuple[int, int]] = set()
 
-    def step(self, name: str) -> int:
-        """Adds a step and returns its number."""
-        if len(self.steps) == MOST_STEPS:
-            raise damaged()
-        self.steps.append(name)
-        return len(self.steps) - 1
-
     def run(self, number: int, callers: tuple[int, ...] = ()) -> None:
         """One run of a subgraph."""
-        if not 0 <= number < len(self.graphs) or number in callers:
+        is_known = 0 <= number < len(self.graphs)
+        if not is_known or number in callers or len(self.steps) > MOST_STEPS:
             raise damaged()
         where = f"subgraph {number} " if number else ""
-        graph, start = self.graphs[number], self.step(f"{where}inputs")
+        graph, start = self.graphs[number], len(self.steps)
+        self.steps.append(f"{where}inputs")
         lives = {tensor: [start, start] for tensor in graph.numbers(1)}
 
         def use(tensors: list[int], first: int, last: int) -> None:
@@ -74,10 +63,11 @@ class _Walk:
             )
             if kind >= len(self.codes):
                 raise damaged()
-            code, end = self.codes[kind], self.step(f"{where}operator {at}")
-            read = end
+            code, read, end = self.codes[kind], len(self.steps), len(self.steps)
+            self.steps.append(f"{where}operator {at}")
             if code.text(1) == NPU:
-                end = self.step(f"{where}operator {at} end")
+                end += 1
+                self.steps.append(f"{where}operator {at} end")
                 self.scratch |= {(number, tensor) for tensor in inputs[NPU_MEMORY]}
                 del inputs[NPU_MEMORY]
             use(outputs, end, end)
@@ -108,15 +98,15 @@ def _offsets(model: FlatTable, buffers: list[FlatTable]) -> list[int]:
 
 
 def _bytes(tensor: FlatTable, name: str) -> int:
-    shape, kind = tensor.numbers(0), tensor.number(1, "b")
-    if kind not in ITEM_BITS or any(extent < 0 for extent in shape):
+    shape, kind = tensor.numbers(0), tensor.number(1, "B")
+    if kind >= len(ITEM_BITS) or not ITEM_BITS[kind] or any(extent < 0 for extent in shape):
         raise PlanFileError(f"tensor '{name}' has no fixed size", "convert with fixed shapes")
     return -(-math.prod(shape) * ITEM_BITS[kind] // 8)
 
 
 def read(data: bytes) -> MemoryPlan:
     """Returns the plan; PlanFileError."""
-    model = root(data)
+    model = FlatTable(data)
     buffers, walk = model.tables(4), _Walk(model)
     offsets = _offsets(model, buffers)
     walk.run(0)
