@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The constants of an image beside those of the model file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import params, streams
+from .elf import Image
+from .files import Node
+from .streams import Weights, int32
+from .tables import Layer, Model
+from .walk import FaultError
+
+INT8_MIN, INT8_MAX = -128, 127
+# A line's word: whether the output's bounds are those of int8, and the shift.
+WHOLE = 0x80
+STEP = 256
+
+
+@dataclass(frozen=True)
+class Compared:
+    """pairs: layer and node of the same weights; alone: layers with weights of no node."""
+
+    pairs: tuple[tuple[Layer, Node], ...]
+    alone: tuple[Layer, ...]
+
+
+def compare(image: Image, model: Model, nodes: Sequence[Node]) -> Compared:
+    """Finds the node of each layer with weights and compares all its constants.
+
+    Raises FaultError at the first one that differs.
+    """
+    left, pairs, alone = list(nodes), [], []
+    for layer in model.layers:
+        if not layer.inputs:
+            continue
+        p = params.read(image, layer.kernel, layer.params)
+        ins, out = model.tensors[layer.inputs[0]], model.tensors[layer.output]
+        if "stream" in p and not image.has(p["stream"], 1):
+            # In a weights file, which the image reads into RAM.
+            alone.append(layer)
+            continue
+        found = streams.read(image, layer, p, ins, out)
+        if found is None:
+            continue
+        alike = [
+            (number, turned)
+            for number, node in enumerate(left)
+            if node.weights.shape == found.weights.shape
+            for turned in _turned(node, p)
+        ]
+        if not alike:
+            alone.append(layer)
+            continue
+        number, node = min(alike, key=lambda one: np.count_nonzero(one[1].weights != found.weights))
+        del left[number]
+        _layer(layer, p, found, node)
+        pairs.append((layer, node))
+    return Compared(tuple(pairs), tuple(alone))
+
+
+def _turned(node: Node, p: Mapping[str, Any]) -> list[Node]:
+    """The node's weights in the orders in which an image may have their taps: as they are, of an
+    image whose rows are the file's columns, and of channels that are the file's outer axis."""
+    rows, columns = node.window
+    depth = node.weights.shape[1] // (rows * columns)
+    window = node.weights.reshape(-1, rows, columns, depth).transpose(0, 2, 1, 3)
+    found = [node, replace(node, weights=window.reshape(node.weights.shape))]
+    height, width = p.get("kernel_h", 1), p.get("kernel_w", 1)
+    if node.kind == "dense" and height * width > 1:
+        for order in ((0, 2, 3, 1), (0, 3, 2, 1)):
+            sizes = (height, width) if order[1] == 2 else (width, height)
+            image = node.weights.reshape(len(node.weights), -1, *sizes).transpose(order)
+            found.append(replace(node, weights=image.reshape(node.weights.shape)))
+    return found
+
+
+def _layer(layer: Layer, p: Mapping[str, Any], found: Weights, node: Node) -> None:
+    where = f"layer {layer.number} ({layer.kernel}), '{node.name}'"
+    _same(where, "weight", found.weights, node.weights)
+    zeros = p.get("input_zero", node.zeros[0]), p["output_zero"]
+    for side, zero, wanted in zip(("input", "output"), zeros, node.zeros, strict=True):
+        if wanted is not None and zero != wanted:
+            raise FaultError(f"{where}: the {side}'s zero point is {zero}, {wanted} in the file")
+    sums = node.weights.sum(axis=1)
+    wanted_bias = node.bias - (node.zeros[0] or 0) * sums
+    _same(where, "bias", found.bias, int32(wanted_bias))
+    if layer.kernel.startswith(("vmcu_conv", "vmcu_depthwise")) and {
+        p["kernel_h"],
+        p["kernel_w"],
+    } != set(node.window):
+        raise FaultError(f"{where}: the window is {p['kernel_h']} x {p['kernel_w']}")
+    if p.get("is_float", 0) != int(node.is_float) and "is_float" in p:
+        raise FaultError(f"{where}: its requantiser is that of another format")
+    if node.is_float:
+        _lines(where, found, node, p)
+    else:
+        _fixed(where, found, node)
+
+
+def _same(where: str, what: str, found: np.ndarray, wanted: np.ndarray) -> None:
+    wrong = np.argwhere(found != wanted)
+    if len(wrong):
+        at = tuple(int(i) for i in wrong[0])
+        raise FaultError(
+            f"{where}: {what} {at if len(at) > 1 else at[0]} is {found[at]} in the image,"
+            f" {wanted[at]} in the file"
+        )
+
+
+def fixed_point(real: float) -> tuple[int, int]:
+    """A factor as a multiplier in Q0.31 and a shift to the left: QuantizeMultiplier() of
+    TensorFlow Lite, kernels/internal/quantization_util.cc."""
+    if real == 0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    multiplier = math.floor(abs(fraction) * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, shift = multiplier // 2, shift + 1
+    if shift < -31:
+        return 0, 0
+    return int(math.copysign(multiplier, real)), shift
+
+
+def _fixed(where: str, found: Weights, node: Node) -> None:
+    factors = np.array([fixed_point(float(scale)) for scale in node.scales])
+    _same(where, "multiplier", found.multiplier, factors[:, 0])
+    _same(where, "shift", found.other, factors[:, 1])
+
+
+def _lines(where: str, found: Weights, node: Node, p: Mapping[str, Any]) -> None:
+    """Each channel's line is the float32 factor, rounded to even, for all sums that there are."""
+    ends = (
+        node.weights * (INT8_MIN - (node.zeros[0] or 0)),
+        node.weights * (INT8_MAX - (node.zeros[0] or 0)),
+    )
+    lowest = node.bias + np.minimum(*ends).sum(axis=1)
+    highest = node.bias + np.maximum(*ends).sum(axis=1)
+    zero = p["output_zero"]
+    values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
+    is_whole = (p["act_min"], p["act_max"]) == (INT8_MIN, INT8_MAX)
+    for channel, scale in enumerate(np.asarray(node.scales, np.float32)):
+        multiplier, word = int(found.multiplier[channel]), int(found.other[channel])
+        shift, low, high = word % WHOLE, int(lowest[channel]), int(highest[channel])
+        if shift == 0 and word == 0:
+            if np.int32(multiplier) != scale.view(np.int32):
+                raise FaultError(f"{where}: the scale of channel {channel} differs from the file's")
+            continue
+        adjust = word - word % STEP
+        first = -((adjust - ((2 * values + 1) << (31 + shift))) // max(multiplier, 1))
+        first = np.clip(first, low, high + 1)
+
+        def real(sums: np.ndarray, scale: np.float32 = scale) -> np.ndarray:
+            product = sums.astype(np.float32) * scale
+            rounded: np.ndarray = np.rint(np.clip(product, -(2.0**20), 2.0**20))
+            return rounded
+
+        inside, behind = first <= high, first > low
+        wrong = (real(first[inside]) <= values[inside]).any()
+        wrong |= (real(first[behind] - 1) > values[behind]).any()
+        if wrong or multiplier <= 0 or bool(word & WHOLE) != is_whole:
+            raise FaultError(f"{where}: the factor of channel {channel} is not the file's {scale}")
