@@ -409,6 +409,12 @@ PROGRAMS: dict[str, tuple[list[Value], list[tuple[str, list[int]]], Any, list[se
         ([0], [2]),
         [],
     ),
+    "delegate in the bytes of a dead value": (
+        [(8, 0), (8, 8), (8, 0), (4, 0)],
+        [(ADD, [0, 1, 1]), (ADD, [1, 3, 3]), ("delegate", [1, 2])],
+        ([0], [2]),
+        [],
+    ),
     "branches share": (
         [(1, 32), (8, 0), (8, 0), (8, 8)],
         [("jump", [0, 3]), (ADD, [0, 1, 1]), ("move", [1, 3]), (ADD, [0, 2, 2]), ("move", [2, 3])],
