@@ -122,6 +122,18 @@ add_browser() {
 	has chromedriver || say "without chromium-driver: no tests of pages in a browser"
 }
 
+# On its own and once, for the same reason: static checks of the C.
+add_frama_c() {
+	local stamp=$VENV/.vmcu-frama-c
+
+	if has frama-c || [ -e "$stamp" ]; then
+		return 0
+	fi
+	install_packages frama-c-base
+	touch "$stamp"
+	has frama-c || say "without frama-c: no proof that the C has no undefined behaviour"
+}
+
 # What is missing after all decides what can still be done.
 explain_missing() {
 	[ ${#MISSING[@]} -gt 0 ] || return 0
@@ -214,6 +226,7 @@ make_venv
 if [ "$LEVEL" = dev ]; then
 	add_zephyr_packages
 	add_browser
+	add_frama_c
 fi
 enter_venv
 list_missing

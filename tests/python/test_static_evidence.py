@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static evidence on the C: Frama-C finds planted faults, and MISRA deviations are published."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts import ROOT, script
+
+misra = script("misra", "scripts/misra.py")
+PAGE = ROOT / "doc" / "static-evidence.md"
+LISTED = misra.deviations(misra.LIST.read_text(encoding="utf-8"))
+NEEDS_FRAMA_C = pytest.mark.skipif(not shutil.which("frama-c"), reason="needs frama-c")
+
+
+def prove(tree: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "scripts" / "frama_c.sh", name],
+        env={**os.environ, "VMCU_ROOT": str(tree)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@NEEDS_FRAMA_C
+def test_frama_c_sees_a_read_out_of_bounds(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "lib" / "vmcu", tmp_path / "lib" / "vmcu")
+    access = tmp_path / "lib" / "vmcu" / "include" / "vmcu" / "access.h"
+    text = access.read_text(encoding="utf-8")
+    sound, planted = "pool->start + ((at < pool->size)", "pool->start + 2 + ((at < pool->size)"
+    assert sound in text
+    access.write_text(text.replace(sound, planted), encoding="utf-8")
+    result = prove(tmp_path, "hello")
+    assert result.returncode == 1, result.stdout
+    assert "out of bounds" in result.stdout
+
+
+@NEEDS_FRAMA_C
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hello", "digits"])
+def test_frama_c_has_no_alarm(name: str) -> None:
+    result = prove(ROOT, name)
+    assert result.returncode == 0, result.stdout
+    assert f"{name}: 0 alarms" in result.stdout
+
+
+def test_each_deviation_is_published() -> None:
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    published = [(row[0], row[1], row[3]) for row in rows if len(row) == 4 and row[1][0] == "`"]
+    listed = [
+        (f"| {one.rule.removeprefix('misra-c2012-')}", f"`{one.files}`", f"{one.reason} |")
+        for one in LISTED
+    ]
+    assert published == listed
+    assert all(one.reason for one in LISTED)
+
+
+def test_a_finding_needs_a_deviation_and_a_deviation_a_reason() -> None:
+    listed = misra.deviations("// The file.\n\n// Why\n// so.\nrule-1\nrule-2:lib/a/*\n\nrule-3\n")
+    assert [one.reason for one in listed] == ["Why so.", "Why so.", ""]
+    lines = ["lib/b.c:1: rule-1: x", "lib/b.c:2: rule-2: x", "lib/a/c.c:3: rule-3: x"]
+    findings = [misra.FINDING.match(line) for line in lines]
+    assert misra.faults(listed, findings) == [
+        "lib/b.c:2: rule-2: x",
+        "rule-3: write the reason above it",
+    ]
+    assert "| rule-1 | `*` | 1 | Why so. |" in misra.table(listed, findings)
