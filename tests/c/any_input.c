@@ -15,6 +15,8 @@
 #define MODEL_CALLED(name)  MODEL_CALLED_(name)
 #define POOL_BYTES(name)    VMCU_MODEL_POOL_BYTES(name)
 
+extern void Frama_C_show_each_output(int sum);
+
 static VMCU_POOL_DEFINE(pool, POOL_BYTES(MODEL));
 
 int main(void)
@@ -45,5 +47,7 @@ int main(void)
 	for (size_t i = 0; out != NULL && i < vmcu_output_size(&ctx, 0U); i++) {
 		sum += out[i];
 	}
-	return sum;
+	/* The script looks for it: a run that stops before proves nothing. */
+	Frama_C_show_each_output(sum);
+	return 0;
 }
