@@ -57,14 +57,24 @@ VMCU_INLINE void vmcu_copy_word(void *to, const void *from)
 	__builtin_memcpy(to, from, 4);
 }
 
-/** x within int8. */
+/** All ones if @a x is negative, else 0; compilers shall not branch instead. */
+VMCU_INLINE int32_t vmcu_sign(int32_t x)
+{
+	int32_t sign = x >> 31;
+
+	__asm__("" : "+r"(sign));
+	return sign;
+}
+
+/** x, from -2^30 to 2^30, within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 {
 #if defined(__ARM_FEATURE_SAT)
 	__asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
 	return (int8_t)x;
 #else
-	return (int8_t)((x < INT8_MIN) ? INT8_MIN : (x > INT8_MAX) ? INT8_MAX : x);
+	x = ((x - INT8_MAX) & vmcu_sign(x - INT8_MAX)) + (INT8_MAX - INT8_MIN);
+	return (int8_t)((x & ~vmcu_sign(x)) + INT8_MIN);
 #endif
 }
 
