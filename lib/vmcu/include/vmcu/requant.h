@@ -62,7 +62,8 @@ static inline bool vmcu_requant_is_float(bool is_float)
  * Those builds use the integer path, which computes the same bytes.
  */
 #if defined(__FAST_MATH__) || (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16) ||                   \
-	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4)))
+	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) ||                            \
+	(defined(__riscv) && !defined(__riscv_flen))
 #define VMCU_FLOAT_SCALE 0
 #else
 #define VMCU_FLOAT_SCALE 1
