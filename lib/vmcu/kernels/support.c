@@ -285,13 +285,13 @@ VMCU_SMALL void vmcu_product_store(const struct vmcu_product *q, const int32_t *
 	}
 }
 
-/** x / count towards zero, of which the magnitude is below 512. */
+/** x / count, rounded towards zero; the magnitude of the quotient is below 512. */
 static int32_t quotient(int32_t x, int32_t count)
 {
 #if VMCU_LONG_MULTIPLY
 	return x / count;
 #else
-	/* The time that a library takes to divide depends on numbers. */
+	/* The division of the library depends on its operands. */
 	const int32_t sign = vmcu_sign(x);
 	int32_t rest = (x ^ sign) - sign;
 	int32_t magnitude = 0;

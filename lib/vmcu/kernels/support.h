@@ -57,7 +57,7 @@ VMCU_INLINE void vmcu_copy_word(void *to, const void *from)
 	__builtin_memcpy(to, from, 4);
 }
 
-/** All ones if @a x is negative, else 0; compilers shall not branch instead. */
+/** Returns -1 if @a x is negative, else 0; hides the mask from the compiler. */
 VMCU_INLINE int32_t vmcu_sign(int32_t x)
 {
 	int32_t sign = x >> 31;
@@ -66,7 +66,7 @@ VMCU_INLINE int32_t vmcu_sign(int32_t x)
 	return sign;
 }
 
-/** The larger one of two numbers of 31 bits, in as many instructions for all of them. */
+/** Returns the larger one of two numbers of 31 bits. */
 VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
 {
 #if defined(__thumb2__)
@@ -76,14 +76,14 @@ VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
 #endif
 }
 
-/* Numbers less so much are one instruction from int8. */
+/* The constant that callers of vmcu_saturate_less() subtract, with others. */
 #if defined(__ARM_FEATURE_SAT)
 #define VMCU_LESS 0
 #else
 #define VMCU_LESS INT8_MAX
 #endif
 
-/** x + VMCU_LESS within int8; @a x is from -2^31 to 2^30. */
+/** Returns x + VMCU_LESS, limited to int8; @a x is from -2^31 to 2^30. */
 VMCU_INLINE int8_t vmcu_saturate_less(int32_t x)
 {
 #if defined(__ARM_FEATURE_SAT)
@@ -393,7 +393,7 @@ VMCU_INLINE int32_t vmcu_on_line(struct vmcu_line line, int32_t acc)
 #if VMCU_LONG_MULTIPLY
 	const int32_t high = (int32_t)((vmcu_product(acc, line.multiplier) + line.adjust) >> 32);
 #else
-	/* The upper word of vmcu_product(), to whose parts those of the adjustment are added. */
+	/* The upper word of vmcu_product(); the halves of the adjustment are added to its parts. */
 	const int32_t a_high = acc >> 16;
 	const int32_t b_high = line.multiplier >> 16;
 	const uint32_t a_low = (uint16_t)acc;

@@ -168,8 +168,8 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-`vmcu inspect --operators --markdown doc/ops.md` writes this page from the import rules.
-If a model breaks a constraint, vmcu names the node and prints a hint.
+`vmcu inspect --operators --markdown doc/ops.md` writes this page.
+vmcu names the node that breaks a constraint.
 
 Constraints of every operator:
 
@@ -187,7 +187,8 @@ A dash means: no other constraints.
 
 CONSTANT_TIME = """## Constant time
 
-A kernel executes the same number of instructions for every input (`vmcu bench --inputs`), except:
+Kernels execute the same number of instructions for every input, except for those below. On RV32,
+outputs are limited by branches of equal length: their cycles can differ.
 
 | Layer | Instructions depend on, and by how much |
 | --- | --- |"""

@@ -98,12 +98,12 @@ static inline int64_t vmcu_product(int32_t a, int32_t b)
 }
 
 /*
- * No function of this file branches on a value of an activation or a sum: each executes as many
- * instructions for every one. Compilers make branches of a condition, so that what they cannot see
- * through stands for it.
+ * Constant time: with the exceptions in doc/ops.md, kernels execute the same number of instructions
+ * for every value of an activation. Empty assembly statements hide masks from the compiler, which
+ * could otherwise make branches of them.
  */
 
-/** Returns all ones if a < b, else 0. */
+/** Returns -1 if a < b, else 0. */
 static inline int32_t vmcu_below(int32_t a, int32_t b)
 {
 #if defined(__arm__)
