@@ -187,8 +187,8 @@ A dash means: no other constraints.
 
 CONSTANT_TIME = """## Constant time
 
-Kernels execute the same number of instructions for every input, except for those below. On RV32,
-outputs are limited by branches of equal length: their cycles can differ.
+On RV32, branches of equal length limit outputs to int8: cycles can differ. Kernels execute the same
+number of instructions for every input, except:
 
 | Layer | Instructions depend on, and by how much |
 | --- | --- |"""
