@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from random_builder import Builder
 from random_graphs import disjoint, groups, random_layers
 from vmcu_bench.cycles.model import board, rows
 from vmcu_bench.cycles.spread import Spread, inputs_of, instructions_of, spread_of
@@ -23,9 +24,13 @@ from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import Graph, Window
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.quant import FixedPoint, FloatScale
 
 PROGRAMS = ("qemu-system-arm", "qemu-system-riscv32", "arm-none-eabi-gcc", "gcc")
 MISSING = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -85,6 +90,35 @@ def extremes(graph: Graph, seed: int) -> Sample:
     rng = np.random.default_rng(seed)
     shapes = [graph.tensors[port.tensor].shape for port in graph.inputs]
     return [rng.choice(np.array([-128, 127], np.int8), shape) for shape in shapes]
+
+
+def saturating() -> Graph:
+    """Layers with as many pixels and channels as fill the blocks of every core, in fixed point and
+    in float, whose sums are often beyond a byte."""
+    b = Builder(np.random.default_rng(4))
+    outputs, wide = [], (6, 9, 16)
+    for scale in (FixedPoint.of, FloatScale):
+        for taps in (1, 3):
+            window = Window((taps, taps), pad=(taps // 2,) * 4)
+            requant = scale(np.full(16, 0.01 / taps, np.float32))
+            conv = Conv2D(b.weights(16, taps, taps, 16), b.bias(16), window, requant)
+            outputs.append(b.node(conv, [b.input(wide)], wide).name)
+        requant = scale(np.full(16, 0.01, np.float32))
+        dense = FullyConnected(b.weights(16, 16), b.bias(16), requant)
+        outputs.append(b.node(dense, [b.input((1, 1, 16))], (1, 1, 16)).name)
+        for taps in (3, 5, 7):
+            window = Window((taps, taps), pad=(taps // 2,) * 4)
+            depthwise = DepthwiseConv2D(b.weights(taps, taps, 16), b.bias(16), window, requant)
+            outputs.append(b.node(depthwise, [b.input(wide)], wide).name)
+    return b.graph(outputs)
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_saturating_layers(target: str) -> None:
+    graph = saturating()
+    graph = replace(graph, target=family_of(target) or graph.target)
+    samples = [*inputs_of(graph, 9), *(extremes(graph, seed) for seed in range(3))]
+    assert spread(disjoint(graph), target, samples).layers == ()
 
 
 @pytest.mark.parametrize("target", CORES)
